@@ -45,8 +45,9 @@ def command(
     """  # noqa: D301 - click's own mark for text that keeps its lines
     path = find_model(model, store, "view")
     if netron:
-        from onnxbuild.onnxkit.pictures.netron import WARNING, serve
+        from onnxbuild.onnxkit.pictures.netron import WARNING, check_installed, serve
 
+        check_installed()
         click.echo(WARNING, err=True)
         click.echo(f"serving {os.path.relpath(path)}; press Ctrl+C to end")
         serve(path)

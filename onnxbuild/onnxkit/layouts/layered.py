@@ -221,7 +221,7 @@ def _rows(
     return tops, bands, y
 
 
-def _line(  # noqa: PLR0913, PLR0917 - all that the drawing is made of
+def _line(  # noqa: PLR0917 - all that the drawing is made of
     route: Sequence[int],
     ranked: Ranked,
     boxes: Sequence[Place],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from onnxbuild.onnxkit.pictures.folding import Block, first_number, nodes_of
+from onnxbuild.onnxkit.pictures.folding import Block, first_number
 from onnxbuild.onnxkit.pictures.nodes import Node, NodeGraph
 
 INPUT, OUTPUT, NODE, BLOCK = "input", "output", "node", "block"
@@ -219,11 +219,11 @@ def _add_outputs(  # noqa: PLR0917 - what `draw` knows so far
             if source is not None:
                 pairs.setdefault((places[id(source)], len(items) - 1), {})[name] = None
         return
-    inside = {node.number for item in block.items for node in nodes_of(item)}
+    inside = {node.number for item in block.items for node in _all_nodes(item)}
     outputs = set(around.graph.outputs)
     leaving: dict[str, tuple[Block | Node, list[str]]] = {}
     for item in block.items:
-        for node in nodes_of(item):
+        for node in _all_nodes(item):
             for name in node.makes:
                 readers = [r for r in around.readers.get(name, ()) if r.number not in inside]
                 if readers or name in outputs:

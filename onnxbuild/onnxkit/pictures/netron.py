@@ -9,21 +9,25 @@ from pathlib import Path
 from onnxbuild.core.errors import UsageError
 
 WARNING = (
-    "warning: Netron's page calls out to analytics services (Google) and looks for new versions as it opens; "
-    "the model itself stays on this machine. `onnxbuild view` without --netron contacts nobody."
+    "warning: Netron's page calls out to analytics services as it opens (analytics.google.com, ipinfo.io); "
+    "the model stays on this machine. Without --netron, view contacts nobody."
 )
 
 
-def serve(path: Path) -> None:
-    """Show a model in Netron, in the browser, until the user ends it.
+def check_installed() -> None:
+    """Do nothing where Netron is installed.
 
     Raises:
-        UsageError: Netron is not installed.
+        UsageError: It is not.
     """
     if importlib.util.find_spec("netron") is None:
         raise UsageError(
             "netron is not installed", fix="python -m pip install netron, or leave --netron out"
         )
+
+
+def serve(path: Path) -> None:
+    """Show a model in Netron, in the browser, until the user ends it."""
     netron = importlib.import_module("netron")
     netron.start(str(path))
     netron.wait()

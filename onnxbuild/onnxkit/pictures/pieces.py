@@ -39,7 +39,12 @@ def stripe(shares: Mapping[str, int], left: float, top: float, height: float) ->
 
 
 def texts(
-    lines: Sequence[str], at: tuple[float, float], room: float, *, is_centred: bool = False
+    lines: Sequence[str],
+    at: tuple[float, float],
+    room: float,
+    *,
+    is_centred: bool = False,
+    taken: float = 0.0,
 ) -> list[str]:
     """The lines in a box, its title first.
 
@@ -48,6 +53,7 @@ def texts(
         at: x of the text, and y of the box's top.
         room: Width that a line may take.
         is_centred: Whether x is the middle.
+        taken: Of the title's room, by a badge.
     """
     mark = ' text-anchor="middle"' if is_centred else ""
     title, *rest = lines
@@ -55,7 +61,7 @@ def texts(
     parts = [
         (
             f'<text class="name"{mark} x="{x:.1f}" y="{y:.1f}">'
-            f"{escape(fitted(title, room, TITLE_FONT, bold=True))}</text>"
+            f"{escape(fitted(title, room - taken, TITLE_FONT, bold=True))}</text>"
         )
     ]
     for line in rest:
@@ -99,6 +105,7 @@ def _towards(a: tuple[float, float], b: tuple[float, float], reach: float) -> tu
 
 
 def values_said(values: Sequence[str], types: Mapping[str, str]) -> str:
+    """Values with their types, one a line."""
     said = [f"{name}: {types[name]}" if name in types else name for name in values[:_LISTED]]
     more = len(values) - _LISTED
     return "\n".join([*said, *([f"{more} more"] if more > 0 else [])])

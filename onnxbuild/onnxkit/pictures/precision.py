@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ _INTEGERS = re.compile(
     r"MatMulInteger|ConvInteger|QLinear|QGemm|QAttention|QEmbed|QMoE|DynamicQuantizeMatMul"
     r"|MatMulIntegerToFloat|DynamicQuantizeLSTM"
 )
+_MULTIPLYING = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 _QUANTIZERS = ("QuantizeLinear", "DynamicQuantizeLinear")
 
 
@@ -38,6 +39,7 @@ def node_precision(
     constants: Mapping[str, str],
     types: Mapping[str, str],
     low_bits: dict[str, str],
+    rounded: Collection[str],
 ) -> str:
     """Return the precision that a node computes in, or that its weights are stored in if that is lower.
 
@@ -47,21 +49,18 @@ def node_precision(
         types: Value -> `float32[...]`.
         low_bits: Value -> the precision that it was stored in before it was dequantized. It is read,
             and what this node makes is added.
+        rounded: Values that are quantized next.
     """
-    found = _precision(node, constants, types, low_bits)
+    found = _precision(node, constants, types, low_bits, rounded)
     if node.op_type == "DequantizeLinear" or (
-        found in _FEW and node.op_type not in _QUANTIZERS and not _keeps(node)
+        found in _FEW and node.op_type not in _QUANTIZERS and _moves(node)
     ):
         low_bits.update(dict.fromkeys((name for name in node.output if name), found))
     return found
 
 
-def _keeps(node: onnx.NodeProto) -> bool:
-    """Whether a node in few bits gives floats that count as such."""
-    return not _moves(node)
-
-
 def _moves(node: onnx.NodeProto) -> bool:
+    """Whether a node gives values that it was given: in few bits, where it was given such."""
     return node.op_type in ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "MaxPool", "Gather")
 
 
@@ -70,6 +69,7 @@ def _precision(
     constants: Mapping[str, str],
     types: Mapping[str, str],
     low_bits: Mapping[str, str],
+    rounded: Collection[str],
 ) -> str:
     def stored(name: str) -> str:
         if name in constants:
@@ -95,7 +95,10 @@ def _precision(
         for name in node.input
         if name and name not in constants and stored(name) in ("fp32", "fp16")
     ]
-    if read and all(name in low_bits for name in floats):
+    is_fused = (
+        node.op_type in _MULTIPLYING or _moves(node) or any(o in rounded for o in node.output)
+    )
+    if read and is_fused and all(name in low_bits for name in floats):
         return read[0]
     weights = [of_dtype(constants[n]) for n in node.input if n in constants]
     few = [each for each in weights if each in _FEW]

@@ -116,6 +116,9 @@ def _read(
     live = _live(graph)
     first_reader = _first_readers(graph, made_here)
     low_bits: dict[str, str] = {}
+    rounded = {
+        each.input[0] for each in graph.node if each.op_type == "QuantizeLinear" and each.input
+    }
     nodes = []
     for number, node in enumerate(graph.node):
         if node.output and node.output[0] in made_here:
@@ -133,7 +136,7 @@ def _read(
                 tuple(each for each in reads if each not in constants),
                 tuple(each for each in node.output if each),
                 tuple(_weights(node, constants)),
-                node_precision(node, dtypes, types, low_bits),
+                node_precision(node, dtypes, types, low_bits, rounded),
                 _scopes(node),
                 bodies,
                 shared.functions.get((node.domain, node.op_type), ""),

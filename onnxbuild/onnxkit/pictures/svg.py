@@ -204,8 +204,8 @@ class _Pen:
                 f'height="{place.height - 8:.1f}" rx="2.5" fill-opacity="{0.12 + 0.88 * share:.2f}">'
                 f"<title>{escape(told)}</title></rect>"
             )
-        room = place.width - 2 * MARGIN - 2 - (32 if count > 1 else 0)
-        parts += texts(lines, (left + MARGIN + 4, top), room)
+        room = place.width - 2 * MARGIN - 2
+        parts += texts(lines, (left + MARGIN + 4, top), room, taken=32.0 if count > 1 else 0.0)
         if count > 1:
             parts += badge(count, left + place.width - 10, top + 5)
         parts.append("</g>")
