@@ -22,6 +22,7 @@ ARGUMENTS = {
     "verify": ("verify", "dist/tiny-1"),
     "init": ("init", "models/tiny.py:load", "--name", "first"),
     "inspect": ("inspect", "artifacts/out/tiny/fp32/model.onnx"),
+    "view": ("view", "artifacts/out/tiny/fp32/model.onnx"),
     "push": ("push", "tiny:fp32", "oci:pushed:1"),
     "pull": ("pull", "oci:released:1"),
     "log": ("log", "tiny:export"),

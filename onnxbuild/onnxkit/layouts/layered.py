@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 from onnxbuild.onnxkit.layouts.positions import place_all, place_apart, straightened
 from onnxbuild.onnxkit.layouts.ranks import Ranked, rank
-from onnxbuild.onnxkit.layouts.tracks import Run, assign
+from onnxbuild.onnxkit.layouts.tracks import Track, assign
 
 GAP_X, GAP_Y, TRACK, LABEL = 22.0, 26.0, 9.0, 16.0
 _PORT, _INSET = 14.0, 16.0
 
 
 @dataclass(slots=True)
-class Size:
+class BoxSize:
     """A box before it has a place.
 
     Attributes:
@@ -34,7 +34,7 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BoxPlace:
     """A box: its left top corner and size, and where lines leave it."""
 
     x: float
@@ -45,7 +45,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class DrawingPlan:
     """A drawing.
 
     Attributes:
@@ -57,17 +57,17 @@ class Layout:
 
     width: float
     height: float
-    boxes: list[Place]
+    boxes: list[BoxPlace]
     lines: dict[tuple[int, int], list[tuple[float, float]]]
 
 
 def lay_out(
-    sizes: Sequence[Size],
+    sizes: Sequence[BoxSize],
     links: Sequence[tuple[int, int]],
     *,
     top: Sequence[int] = (),
     bottom: Sequence[int] = (),
-) -> Layout:
+) -> DrawingPlan:
     """Return where boxes stand and lines run.
 
     Args:
@@ -76,6 +76,8 @@ def lay_out(
         top: Boxes at the very top, such as where lines come in.
         bottom: Boxes at the very bottom.
     """
+    if not sizes:
+        return DrawingPlan(0.0, 0.0, [], {})
     ranked = rank(len(sizes), links, top, bottom)
     widths = {n: each.width for n, each in enumerate(sizes)}
     reach = {n: _reach(each) for n, each in enumerate(sizes)}
@@ -91,12 +93,12 @@ def lay_out(
         for layer in ranked.layers
     ]
     tops, bands, total = _rows(sizes, ranked, heights, runs)
-    boxes = [Place(0, 0, 0, 0, 0)] * len(sizes)
+    boxes = [BoxPlace(0, 0, 0, 0, 0)] * len(sizes)
     for at, layer in enumerate(ranked.layers):
         for n in (each for each in layer if each in widths):
             size = sizes[n]
             y = tops[at] + (heights[at] - size.height) / 2
-            boxes[n] = Place(middles[n] - size.width / 2, y, size.width, size.height, out[n])
+            boxes[n] = BoxPlace(middles[n] - size.width / 2, y, size.width, size.height, out[n])
     lines = {
         pair: _line(route, ranked, boxes, out, into, runs, bands, tops, heights)
         for pair, route in ranked.routes.items()
@@ -105,17 +107,17 @@ def lay_out(
         (b.x + b.width / 2 + _reach(s)[1] for b, s in zip(boxes, sizes, strict=True)), default=0.0
     )
     turns = max((x for line in lines.values() for x, _ in line), default=0.0)
-    return Layout(max(right, turns), total, boxes, lines)
+    return DrawingPlan(max(right, turns), total, boxes, lines)
 
 
-def _reach(size: Size) -> tuple[float, float]:
+def _reach(size: BoxSize) -> tuple[float, float]:
     """How far a box and its label reach to the left and to the right of its middle."""
     half = size.width / 2
     line = 0.0 if size.out is None else size.out - half
     return half, max(half, line + 6 + size.label - 8 if size.label else 0.0)
 
 
-def _ports(sizes: Sequence[Size], ranked: Ranked) -> dict[tuple[int, int], tuple[float, float]]:
+def _ports(sizes: Sequence[BoxSize], ranked: Ranked) -> dict[tuple[int, int], tuple[float, float]]:
     """Segment -> offsets of its ends from the middles of what it connects."""
     origin = _origins(ranked)
     found = {}
@@ -148,7 +150,9 @@ def _around_zero(middles: Mapping[int, float], widths: Mapping[int, float]) -> d
     return {n: float(round(x - left)) for n, x in middles.items()}
 
 
-def _outs(sizes: Sequence[Size], ranked: Ranked, middles: Mapping[int, float]) -> dict[int, float]:
+def _outs(
+    sizes: Sequence[BoxSize], ranked: Ranked, middles: Mapping[int, float]
+) -> dict[int, float]:
     """Box or bend -> x of the line that leaves it downwards."""
     found = {}
     for layer in ranked.layers:
@@ -160,7 +164,10 @@ def _outs(sizes: Sequence[Size], ranked: Ranked, middles: Mapping[int, float]) -
 
 
 def _ins(
-    sizes: Sequence[Size], ranked: Ranked, middles: Mapping[int, float], out: Mapping[int, float]
+    sizes: Sequence[BoxSize],
+    ranked: Ranked,
+    middles: Mapping[int, float],
+    out: Mapping[int, float],
 ) -> dict[tuple[int, int], float]:
     """Segment -> x of its lower end: straight below its upper one where there is room."""
     origin = _origins(ranked)
@@ -185,14 +192,15 @@ def _ins(
         step = min(_PORT, (last - first) / max(1, len(free) - 1))
         wanted = [min(max(out[each], first), last) for each in free]
         placed = place_apart(wanted, [1.0] * len(free), [step] * (len(free) - 1))
-        shift = max(0.0, first - placed[0]) - max(0.0, placed[-1] - last) if placed else 0.0
-        found.update({(u, lower): round(x + shift, 1) for u, x in zip(free, placed, strict=True)})
+        for n, upper in enumerate(free):
+            least, most = first + n * step, last - (len(free) - 1 - n) * step
+            found[upper, lower] = round(min(max(placed[n], least), most), 1)
     return found
 
 
 def _runs(
     ranked: Ranked, out: Mapping[int, float], into: Mapping[tuple[int, int], float]
-) -> list[dict[int, Run]]:
+) -> list[dict[int, Track]]:
     """Below each layer: box or bend -> the horizontal part of its lines, on a track of its own."""
     layer = {each: at for at, row in enumerate(ranked.layers) for each in row}
     ends: list[dict[int, list[float]]] = [{} for _ in ranked.layers]
@@ -202,10 +210,10 @@ def _runs(
 
 
 def _rows(
-    sizes: Sequence[Size],
+    sizes: Sequence[BoxSize],
     ranked: Ranked,
     heights: Sequence[float],
-    runs: Sequence[Mapping[int, Run]],
+    runs: Sequence[Mapping[int, Track]],
 ) -> tuple[list[float], list[float], float]:
     """Top of each layer; where the tracks below each begin; height of all."""
     tops, bands = [], []
@@ -224,10 +232,10 @@ def _rows(
 def _line(  # noqa: PLR0917 - all that the drawing is made of
     route: Sequence[int],
     ranked: Ranked,
-    boxes: Sequence[Place],
+    boxes: Sequence[BoxPlace],
     out: Mapping[int, float],
     into: Mapping[tuple[int, int], float],
-    runs: Sequence[Mapping[int, Run]],
+    runs: Sequence[Mapping[int, Track]],
     bands: Sequence[float],
     tops: Sequence[float],
     heights: Sequence[float],

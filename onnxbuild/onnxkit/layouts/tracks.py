@@ -10,7 +10,7 @@ _APART = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Track:
     """The horizontal part of the lines that leave one box.
 
     Attributes:
@@ -24,7 +24,7 @@ class Run:
     track: int
 
 
-def assign(lines: Mapping[int, tuple[float, Sequence[float]]]) -> dict[int, Run]:
+def assign(lines: Mapping[int, tuple[float, Sequence[float]]]) -> dict[int, Track]:
     """Return each box's run.
 
     A line that comes down from above, where another's goes on downwards, turns off above that.
@@ -43,7 +43,7 @@ def assign(lines: Mapping[int, tuple[float, Sequence[float]]]) -> dict[int, Run]
         for n in bent
     }
     order = sorted(bent, key=lambda n: _turn(lines[n], n))
-    found = {n: Run(*spans[n], 0) for n in spans if n not in set(bent)}
+    found = {n: Track(*spans[n], 0) for n in spans if n not in set(bent)}
     placed: dict[int, int] = {}
     while order:
         ready = next((n for n in order if not (first[n] - placed.keys())), order[0])
@@ -59,7 +59,7 @@ def assign(lines: Mapping[int, tuple[float, Sequence[float]]]) -> dict[int, Run]
         while track in taken:
             track += 1
         placed[ready] = track
-        found[ready] = Run(left, right, track)
+        found[ready] = Track(left, right, track)
     return found
 
 

@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from onnxbuild.onnxkit.layouts.layered import Size
-from onnxbuild.onnxkit.pictures.diagram import BLOCK, INPUT, NODE, OUTPUT, Item
-from onnxbuild.onnxkit.pictures.folding import Block
+from onnxbuild.onnxkit.layouts.layered import BoxSize
+from onnxbuild.onnxkit.pictures.diagram import BLOCK, INPUT, NODE, OUTPUT, DiagramItem
+from onnxbuild.onnxkit.pictures.folding import FoldedBlock
 from onnxbuild.onnxkit.pictures.markup import TIMES
-from onnxbuild.onnxkit.pictures.nodes import Node, Weight
+from onnxbuild.onnxkit.pictures.nodes import GraphNode, NodeWeight
 from onnxbuild.onnxkit.pictures.precision import PRECISIONS
 
 TITLE_FONT, FONT = 13.0, 11.0
 LINE, MARGIN = 15.0, 12.0
-WIDTH_MIN, WIDTH_MAX, LABEL_MAX = 96.0, 240.0, 158.0
+WIDTH_MIN, WIDTH_MAX, LABEL_MAX = 96.0, 240.0, 196.0
 _LEAST_WEIGHT = 16
 _IDEOGRAPHS = 0x2E7F
 _SHORT = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u"}
@@ -23,7 +23,7 @@ _NARROW, _WIDE = frozenset("fijlrtI.,:;'|!()[] /-"), frozenset(f"mwMW@%…{TIMES
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class NodeSum:
     """What some nodes amount to.
 
     Attributes:
@@ -41,7 +41,7 @@ class Sum:
     operators: Mapping[str, int]
 
 
-def all_nodes(nodes: Iterable[Node]) -> list[Node]:
+def all_nodes(nodes: Iterable[GraphNode]) -> list[GraphNode]:
     """The nodes and those of their bodies."""
     found = []
     for node in nodes:
@@ -51,7 +51,7 @@ def all_nodes(nodes: Iterable[Node]) -> list[Node]:
     return found
 
 
-def counted_weights(nodes: Iterable[Node]) -> list[Weight]:
+def counted_weights(nodes: Iterable[GraphNode]) -> list[NodeWeight]:
     """Weights, each once in a model; bodies' unread ones included."""
     return [
         each
@@ -61,8 +61,8 @@ def counted_weights(nodes: Iterable[Node]) -> list[Weight]:
     ]
 
 
-def total(nodes: Sequence[Node]) -> Sum:
-    """Sum up nodes."""
+def total(nodes: Sequence[GraphNode]) -> NodeSum:
+    """NodeSum up nodes."""
     every = all_nodes(nodes)
     weights = counted_weights(nodes)
     by_precision: Counter[str] = Counter()
@@ -77,7 +77,7 @@ def total(nodes: Sequence[Node]) -> Sum:
     constants = sum(each.constants for each in every)
     if constants:
         operators["Constant"] += constants
-    return Sum(
+    return NodeSum(
         len(every) + constants,
         sum(each.parameters for each in weights),
         sum(each.bytes for each in weights),
@@ -86,12 +86,12 @@ def total(nodes: Sequence[Node]) -> Sum:
     )
 
 
-def is_weight(weight: Weight) -> bool:
+def is_weight(weight: NodeWeight) -> bool:
     """Whether a constant is more than a shape or a scale."""
     return weight.parameters >= _LEAST_WEIGHT
 
 
-def main_precision(found: Sum) -> str:
+def main_precision(found: NodeSum) -> str:
     """Of most bytes of weights; of most nodes where there are none."""
     return max(found.by_precision, key=lambda name: found.by_precision[name], default="other")
 
@@ -105,7 +105,7 @@ def short_count(count: int) -> str:
     return str(count)
 
 
-def lines_of(item: Item, types: Mapping[str, str]) -> list[str]:
+def lines_of(item: DiagramItem, types: Mapping[str, str]) -> list[str]:
     """The lines that are written in a box, its title first."""
     if item.kind in (INPUT, OUTPUT):
         known = [types[name] for name in item.values if name in types]
@@ -114,11 +114,11 @@ def lines_of(item: Item, types: Mapping[str, str]) -> list[str]:
         return [item.name, *known[:1]]
     if item.kind == NODE:
         node = item.content
-        assert isinstance(node, Node)
+        assert isinstance(node, GraphNode)
         return [node.op_type, *filter(None, [_node_line(node)])]
     block = item.content
     assert item.kind == BLOCK
-    assert isinstance(block, Block)
+    assert isinstance(block, FoldedBlock)
     found = total(block.nodes)
     said = [f"{found.nodes} nodes"]
     if found.parameters:
@@ -127,7 +127,7 @@ def lines_of(item: Item, types: Mapping[str, str]) -> list[str]:
     return [item.name, " · ".join([*([] if precision == "other" else [precision]), *said])]
 
 
-def _node_line(node: Node) -> str:
+def _node_line(node: GraphNode) -> str:
     if node.is_dead:
         return "not used"
     if node.function:
@@ -141,16 +141,16 @@ def _node_line(node: Node) -> str:
     return " · ".join(said)
 
 
-def size_of(item: Item, types: Mapping[str, str]) -> Size:
+def size_of(item: DiagramItem, types: Mapping[str, str]) -> BoxSize:
     """A closed box's size."""
     title, *rest = lines_of(item, types)
-    badge = 34.0 if isinstance(item.content, Block) and item.content.count > 1 else 0.0
+    badge = 34.0 if isinstance(item.content, FoldedBlock) and item.content.count > 1 else 0.0
     widest = max(
         [text_width(title, TITLE_FONT, bold=True) + badge, *(text_width(e, FONT) for e in rest)]
     )
     width = min(max(widest + 2 * MARGIN + 4, WIDTH_MIN), WIDTH_MAX)
     height = 16.0 + LINE * (1 + len(rest))
-    return Size(float(round(width / 2) * 2), height)
+    return BoxSize(float(round(width / 2) * 2), height)
 
 
 def label_of(values: Sequence[str], types: Mapping[str, str]) -> str:

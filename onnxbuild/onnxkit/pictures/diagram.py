@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from onnxbuild.onnxkit.pictures.folding import Block, first_number
-from onnxbuild.onnxkit.pictures.nodes import Node, NodeGraph
+from onnxbuild.onnxkit.pictures.folding import FoldedBlock, first_number
+from onnxbuild.onnxkit.pictures.nodes import GraphNode, NodeGraph
 
 INPUT, OUTPUT, NODE, BLOCK = "input", "output", "node", "block"
 _LISTED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class GraphLink:
     """Values that run from one item to another.
 
     Attributes:
-        start: Place of the item that makes them.
-        end: Place of the item that reads them.
+        start: BoxPlace of the item that makes them.
+        end: BoxPlace of the item that reads them.
         values: Their names, in the order of first use.
     """
 
@@ -28,7 +28,7 @@ class Link:
 
 
 @dataclass(slots=True)
-class Item:
+class DiagramItem:
     """Something with a place in the picture.
 
     Attributes:
@@ -43,7 +43,7 @@ class Item:
     kind: str
     name: str
     key: object
-    content: Block | Node | None = None
+    content: FoldedBlock | GraphNode | None = None
     values: tuple[str, ...] = ()
     inside: Diagram | None = None
 
@@ -58,8 +58,8 @@ class Diagram:
         types: Value -> `float32[batch, 384]`.
     """
 
-    items: list[Item]
-    links: list[Link]
+    items: list[DiagramItem]
+    links: list[GraphLink]
     types: Mapping[str, str]
 
     def boxes(self) -> int:
@@ -80,10 +80,10 @@ class Surroundings:
     """
 
     graph: NodeGraph
-    root: Block
-    makers: dict[str, Node] = field(init=False)
-    readers: dict[str, list[Node]] = field(init=False)
-    _chains: dict[int, tuple[Block | Node, ...]] = field(init=False)
+    root: FoldedBlock
+    makers: dict[str, GraphNode] = field(init=False)
+    readers: dict[str, list[GraphNode]] = field(init=False)
+    _chains: dict[int, tuple[FoldedBlock | GraphNode, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
         nodes = self.graph.nodes
@@ -95,15 +95,15 @@ class Surroundings:
         self._chains = {}
         self._enter(self.root, (self.root,))
 
-    def _enter(self, block: Block, chain: tuple[Block | Node, ...]) -> None:
+    def _enter(self, block: FoldedBlock, chain: tuple[FoldedBlock | GraphNode, ...]) -> None:
         for copy in block.copies or [block]:
             for item in copy.items:
-                if isinstance(item, Block):
+                if isinstance(item, FoldedBlock):
                     self._enter(item, (*chain, item))
                 else:
                     self._chains[item.number] = (*chain, item)
 
-    def item_in(self, block: Block, node: Node) -> Block | Node | None:
+    def item_in(self, block: FoldedBlock, node: GraphNode) -> FoldedBlock | GraphNode | None:
         """The item of a block that a node is in; None where it is not below it."""
         chain = self._chains[node.number]
         for place, each in enumerate(chain[:-1]):
@@ -111,7 +111,7 @@ class Surroundings:
                 return chain[place + 1]
         return None
 
-    def item_next_to(self, block: Block, node: Node) -> Block | Node:
+    def item_next_to(self, block: FoldedBlock, node: GraphNode) -> FoldedBlock | GraphNode:
         """The item next to a block, or to one around it, that a node outside of it is in."""
         chain = self._chains[first_number(block)]
         depth = next(n for n, each in enumerate(chain) if each is block)
@@ -122,7 +122,7 @@ class Surroundings:
         return theirs[common]
 
 
-def draw(around: Surroundings, block: Block) -> Diagram:
+def draw(around: Surroundings, block: FoldedBlock) -> Diagram:
     """Return the picture of a block's items, nothing unfolded.
 
     Args:
@@ -131,11 +131,11 @@ def draw(around: Surroundings, block: Block) -> Diagram:
     """
     is_root = block is around.root
     places: dict[int, int] = {}
-    items: list[Item] = []
-    entries: dict[int | str, Item] = {}
+    items: list[DiagramItem] = []
+    entries: dict[int | str, DiagramItem] = {}
     pairs: dict[tuple[int, int], dict[str, None]] = {}
     for name in (*around.graph.inputs, *around.graph.captured) if is_root else ():
-        entries[name] = Item(INPUT, name, name, values=(name,))
+        entries[name] = DiagramItem(INPUT, name, name, values=(name,))
     members = _members(block)
     wanted: list[tuple[object, int, str]] = []
     for place, item in enumerate(block.items):
@@ -147,34 +147,34 @@ def draw(around: Surroundings, block: Block) -> Diagram:
         places[id(entry)] = len(items)
         items.append(entry)
     for item in block.items:
-        kind = BLOCK if isinstance(item, Block) else NODE
+        kind = BLOCK if isinstance(item, FoldedBlock) else NODE
         places[id(item)] = len(items)
-        name = item.name if isinstance(item, Block) else item.op_type
-        items.append(Item(kind, name, item, content=item))
+        name = item.name if isinstance(item, FoldedBlock) else item.op_type
+        items.append(DiagramItem(kind, name, item, content=item))
     for source, place, name in wanted:
         pair = (places[id(source)], len(first) + place)
         if pair[0] != pair[1]:
             pairs.setdefault(pair, {})[name] = None
     _add_outputs(around, block, items, places, pairs, entries)
-    links = [Link(start, end, tuple(names)) for (start, end), names in pairs.items()]
+    links = [GraphLink(start, end, tuple(names)) for (start, end), names in pairs.items()]
     links.sort(key=lambda each: (each.start, each.end))
     return Diagram(items, links, around.graph.types)
 
 
-def _all_nodes(item: Block | Node) -> Sequence[Node]:
-    return item.everything if isinstance(item, Block) else [item]
+def _all_nodes(item: FoldedBlock | GraphNode) -> Sequence[GraphNode]:
+    return item.everything if isinstance(item, FoldedBlock) else [item]
 
 
-def _members(block: Block) -> dict[int, Block | Node]:
+def _members(block: FoldedBlock) -> dict[int, FoldedBlock | GraphNode]:
     """Node -> the item of the block that it is in, those of folded copies included."""
     return {node.number: item for item in block.items for node in _all_nodes(item)}
 
 
 def _sources(  # noqa: PLR0917 - what `draw` knows so far
     around: Surroundings,
-    block: Block,
-    members: Mapping[int, Block | Node],
-    entries: dict[int | str, Item],
+    block: FoldedBlock,
+    members: Mapping[int, FoldedBlock | GraphNode],
+    entries: dict[int | str, DiagramItem],
     place: int,
     name: str,
 ) -> Iterator[tuple[object, int, str]]:
@@ -188,14 +188,14 @@ def _sources(  # noqa: PLR0917 - what `draw` knows so far
         yield members[maker.number], place, name
         return
     outside = around.item_next_to(block, maker)
-    said = outside.name if isinstance(outside, Block) else outside.op_type
+    said = outside.name if isinstance(outside, FoldedBlock) else outside.op_type
     yield _entry(entries, id(outside), f"from {said}", name, outside), place, name
 
 
 def _entry(
-    entries: dict[int | str, Item], at: int | str, said: str, value: str, key: object = None
-) -> Item:
-    entry = entries.setdefault(at, Item(INPUT, said, key if key is not None else at))
+    entries: dict[int | str, DiagramItem], at: int | str, said: str, value: str, key: object = None
+) -> DiagramItem:
+    entry = entries.setdefault(at, DiagramItem(INPUT, said, key if key is not None else at))
     if value not in entry.values:
         entry.values = (*entry.values, value)
     return entry
@@ -203,25 +203,25 @@ def _entry(
 
 def _add_outputs(  # noqa: PLR0917 - what `draw` knows so far
     around: Surroundings,
-    block: Block,
-    items: list[Item],
+    block: FoldedBlock,
+    items: list[DiagramItem],
     places: Mapping[int, int],
     pairs: dict[tuple[int, int], dict[str, None]],
-    entries: Mapping[int | str, Item],
+    entries: Mapping[int | str, DiagramItem],
 ) -> None:
     """Values that are outputs of the graph, or read outside of the block."""
     is_root = block is around.root
     if is_root:
         makers = {name: item for item in block.items for n in _all_nodes(item) for name in n.makes}
         for name in around.graph.outputs:
-            items.append(Item(OUTPUT, name, f"output {name}", values=(name,)))
+            items.append(DiagramItem(OUTPUT, name, f"output {name}", values=(name,)))
             source = makers.get(name) or entries.get(name)
             if source is not None:
                 pairs.setdefault((places[id(source)], len(items) - 1), {})[name] = None
         return
     inside = {node.number for item in block.items for node in _all_nodes(item)}
     outputs = set(around.graph.outputs)
-    leaving: dict[str, tuple[Block | Node, list[str]]] = {}
+    leaving: dict[str, tuple[FoldedBlock | GraphNode, list[str]]] = {}
     for item in block.items:
         for node in _all_nodes(item):
             for name in node.makes:
@@ -234,19 +234,19 @@ def _add_outputs(  # noqa: PLR0917 - what `draw` knows so far
     if leaving:
         ends = [where for where in leaving if where != "out"]
         said = f"to {', '.join(ends[:2])}" + (f", {len(ends) - 2} more" if len(ends) > 2 else "")  # noqa: PLR2004
-        items.append(Item(OUTPUT, said, "out", values=tuple(leaving["out"][1][:_LISTED])))
+        items.append(DiagramItem(OUTPUT, said, "out", values=tuple(leaving["out"][1][:_LISTED])))
         for start, end in [pair for pair in pairs if pair[1] == -1]:
             pairs[start, len(items) - 1] = pairs.pop((start, end))
 
 
 def _where(
-    around: Surroundings, block: Block, readers: Sequence[Node], *, is_output: bool
+    around: Surroundings, block: FoldedBlock, readers: Sequence[GraphNode], *, is_output: bool
 ) -> Iterator[str]:
     for reader in readers:
         outside = around.item_next_to(block, reader)
-        if outside is block or (isinstance(outside, Block) and block in outside.copies):
+        if outside is block or (isinstance(outside, FoldedBlock) and block in outside.copies):
             yield "the next one"
         else:
-            yield outside.name if isinstance(outside, Block) else outside.op_type
+            yield outside.name if isinstance(outside, FoldedBlock) else outside.op_type
     if is_output:
         yield "the outputs"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from onnxbuild.onnxkit.pictures.module_scopes import find_scopes, is_numbered
-from onnxbuild.onnxkit.pictures.nodes import Node, NodeGraph
+from onnxbuild.onnxkit.pictures.nodes import GraphNode, NodeGraph
 from onnxbuild.onnxkit.pictures.repeats import cycles, find_repeat, find_runs, pieces
 
 _NAMES_HELP = 0.05
@@ -25,7 +25,7 @@ _MOST_OF_ALL = 0.6
 
 
 @dataclass(eq=False)
-class Block:
+class FoldedBlock:
     """Some of a graph's nodes.
 
     Attributes:
@@ -37,8 +37,8 @@ class Block:
 
     name: str
     path: tuple[str, ...]
-    items: list[Block | Node]
-    copies: list[Block] = field(default_factory=list)
+    items: list[FoldedBlock | GraphNode]
+    copies: list[FoldedBlock] = field(default_factory=list)
 
     @property
     def count(self) -> int:
@@ -46,19 +46,19 @@ class Block:
         return max(1, len(self.copies))
 
     @cached_property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[GraphNode]:
         """Its own, those of its blocks included, of its copies not."""
         return [node for item in self.items for node in nodes_of(item)]
 
     @cached_property
-    def everything(self) -> list[Node]:
+    def everything(self) -> list[GraphNode]:
         """The nodes of all copies."""
         return [node for each in self.copies or [self] for node in each.nested()]
 
-    def nested(self) -> Iterator[Node]:
+    def nested(self) -> Iterator[GraphNode]:
         """Its nodes, those of the copies of its blocks included."""
         for item in self.items:
-            yield from item.everything if isinstance(item, Block) else [item]
+            yield from item.everything if isinstance(item, FoldedBlock) else [item]
 
     @cached_property
     def signature(self) -> str:
@@ -67,17 +67,17 @@ class Block:
         return _digest(str(len(self.copies)), *inside)
 
 
-def nodes_of(item: Block | Node) -> list[Node]:
+def nodes_of(item: FoldedBlock | GraphNode) -> list[GraphNode]:
     """The nodes of a block, without those of its copies; or the one node."""
-    return item.nodes if isinstance(item, Block) else [item]
+    return item.nodes if isinstance(item, FoldedBlock) else [item]
 
 
-def first_number(item: Block | Node) -> int:
+def first_number(item: FoldedBlock | GraphNode) -> int:
     """The place of its first node."""
-    return item.nodes[0].number if isinstance(item, Block) else item.number
+    return item.nodes[0].number if isinstance(item, FoldedBlock) else item.number
 
 
-def fold(graph: NodeGraph, name: str) -> Block:
+def fold(graph: NodeGraph, name: str) -> FoldedBlock:
     """Return a graph's nodes in blocks.
 
     By modules, where names tell them; else by stretches that repeat. Blocks of too many items are cut at
@@ -90,7 +90,7 @@ def fold(graph: NodeGraph, name: str) -> Block:
     nodes = graph.nodes
     scopes, share = find_scopes(nodes)
     if len(nodes) <= _SMALL or share < _NAMES_HELP:
-        root = Block(name, (), list(nodes))
+        root = FoldedBlock(name, (), list(nodes))
     else:
         root = _tree(nodes, [scopes[each.number] for each in nodes], 0, ())
         root.name = name
@@ -101,10 +101,13 @@ def fold(graph: NodeGraph, name: str) -> Block:
 
 
 def _tree(
-    nodes: Sequence[Node], scopes: Sequence[tuple[str, ...]], depth: int, path: tuple[str, ...]
-) -> Block:
+    nodes: Sequence[GraphNode],
+    scopes: Sequence[tuple[str, ...]],
+    depth: int,
+    path: tuple[str, ...],
+) -> FoldedBlock:
     parts: dict[str, list[int]] = {}
-    items: list[Block | Node] = []
+    items: list[FoldedBlock | GraphNode] = []
     for place, (node, scope) in enumerate(zip(nodes, scopes, strict=True)):
         if len(scope) > depth:
             parts.setdefault(scope[depth], []).append(place)
@@ -115,18 +118,18 @@ def _tree(
         below = [scopes[place] for place in places]
         items.append(_tree(inside, below, depth + 1, (*path, part)))
     items.sort(key=first_number)
-    return Block(path[-1] if path else "", path, items)
+    return FoldedBlock(path[-1] if path else "", path, items)
 
 
-def _simplify(block: Block) -> None:
+def _simplify(block: FoldedBlock) -> None:
     """Blocks of one item become that item; equal neighbours of one name and rising numbers one block."""
-    items: list[Block | Node] = []
+    items: list[FoldedBlock | GraphNode] = []
     for item in block.items:
-        if isinstance(item, Block):
+        if isinstance(item, FoldedBlock):
             _simplify(item)
             if len(item.items) == 1:
                 inner = item.items[0]
-                if isinstance(inner, Block):
+                if isinstance(inner, FoldedBlock):
                     inner.name = f"{item.name}.{inner.name}"
                 items.append(inner)
                 continue
@@ -134,10 +137,10 @@ def _simplify(block: Block) -> None:
     block.items = _folded(items)
 
 
-def _break_cycles(block: Block) -> None:
+def _break_cycles(block: FoldedBlock) -> None:
     """A small block that its own values come back to by way of its neighbours gives way to what it holds."""
     for item in block.items:
-        if isinstance(item, Block):
+        if isinstance(item, FoldedBlock):
             _break_cycles(item)
     while True:
         makers = {
@@ -156,22 +159,22 @@ def _break_cycles(block: Block) -> None:
             place
             for cycle in cycles(after)
             for place in cycle
-            if isinstance(item := block.items[place], Block) and len(item.nodes) <= _SMALL
+            if isinstance(item := block.items[place], FoldedBlock) and len(item.nodes) <= _SMALL
         ]
         if not small:
             return
         place = min(small, key=lambda each: (len(nodes_of(block.items[each])), each))
         gone = block.items[place]
-        assert isinstance(gone, Block)
+        assert isinstance(gone, FoldedBlock)
         block.items[place : place + 1] = gone.items
         block.items.sort(key=first_number)
 
 
-def _folded(items: list[Block | Node]) -> list[Block | Node]:
+def _folded(items: list[FoldedBlock | GraphNode]) -> list[FoldedBlock | GraphNode]:
     """Runs of equal blocks that differ in their last number alone."""
-    families: dict[str, list[tuple[int, Block]]] = {}
+    families: dict[str, list[tuple[int, FoldedBlock]]] = {}
     for item in items:
-        if isinstance(item, Block) and item.path and is_numbered(item.path[-1]):
+        if isinstance(item, FoldedBlock) and item.path and is_numbered(item.path[-1]):
             stem = item.path[-1].rstrip("0123456789")
             number = int(item.path[-1][len(stem) :])
             families.setdefault(stem, []).append((number, item))
@@ -185,20 +188,20 @@ def _folded(items: list[Block | Node]) -> list[Block | Node]:
     return [item for item in items if id(item) not in gone]
 
 
-def _join(run: list[Block]) -> None:
+def _join(run: list[FoldedBlock]) -> None:
     """Let the first stand for all."""
     first, last = run[0], run[-1]
-    first.copies = [Block(each.name, each.path, each.items) for each in run]
+    first.copies = [FoldedBlock(each.name, each.path, each.items) for each in run]
     end = len(last.path[-1].rstrip("0123456789"))
     first.name = f"{first.name} … {last.path[-1][end:]}"
 
 
-def _dissolve(root: Block, total: int) -> None:
+def _dissolve(root: FoldedBlock, total: int) -> None:
     """Wrappers of nearly all nodes say nothing: their items take their place."""
     while True:
         for place, item in enumerate(root.items):
             if (
-                isinstance(item, Block)
+                isinstance(item, FoldedBlock)
                 and not item.copies
                 and item.path
                 and not is_numbered(item.path[-1])
@@ -211,27 +214,29 @@ def _dissolve(root: Block, total: int) -> None:
             return
 
 
-def _fitted(block: Block) -> Block:
+def _fitted(block: FoldedBlock) -> FoldedBlock:
     """Put items together where there are too many for one picture, at all levels."""
     for item in block.items:
-        if isinstance(item, Block):
+        if isinstance(item, FoldedBlock):
             _fitted(item)
     if len(block.items) > ITEMS_MAX:
         block.items = _grouped(block.items)
     return block
 
 
-def _grouped(items: Sequence[Block | Node]) -> list[Block | Node]:
+def _grouped(items: Sequence[FoldedBlock | GraphNode]) -> list[FoldedBlock | GraphNode]:
     """Stretches that repeat one after another, folded; then neighbours until they are few enough."""
-    cut = [_stretch(each) for each in pieces(items, nodes_of)]
-    folded = _repeats([each.items[0] if len(each.items) == 1 else each for each in cut])
-    while len(folded) > ITEMS_MAX:
-        size = max(2, -(-len(folded) // (ITEMS_MAX // 2)))
-        folded = [_stretch(folded[start : start + size]) for start in range(0, len(folded), size)]
+    cut = pieces(items, nodes_of)
+    if len(cut) == 1:
+        cut = [[each] for each in items]
+    folded = _repeats([each[0] if len(each) == 1 else _stretch(each) for each in cut])
+    if len(folded) > ITEMS_MAX:
+        size = -(-len(folded) // (ITEMS_MAX // 2))
+        folded = [_stretch(folded[at : at + size]) for at in range(0, len(folded), size)]
     return folded
 
 
-def _repeats(items: list[Block | Node]) -> list[Block | Node]:
+def _repeats(items: list[FoldedBlock | GraphNode]) -> list[FoldedBlock | GraphNode]:
     found = find_repeat([_signature(each) for each in items])
     if found is None:
         return items
@@ -241,40 +246,41 @@ def _repeats(items: list[Block | Node]) -> list[Block | Node]:
         for at in range(start, start + period * count, period)
     ]
     first = units[0]
-    first.copies = [Block(each.name, (), each.items) for each in units]
-    if len(first.items) > ITEMS_MAX:
-        first.items = _grouped(first.items)
+    first.copies = [FoldedBlock(each.name, (), each.items) for each in units]
     before, after = items[:start], items[start + period * count :]
     return [*_repeats(before), first, *_repeats(after)]
 
 
-def _flat(items: Sequence[Block | Node]) -> list[Block | Node]:
+def _flat(items: Sequence[FoldedBlock | GraphNode]) -> list[FoldedBlock | GraphNode]:
     """Stretches as what they hold, where that is not too much."""
     flat = [
         inner
         for item in items
         for inner in (
-            item.items if isinstance(item, Block) and not item.path and not item.copies else [item]
+            item.items
+            if isinstance(item, FoldedBlock) and not item.path and not item.copies
+            else [item]
         )
     ]
     return flat if len(flat) <= ITEMS_MAX else list(items)
 
 
-def _stretch(items: Sequence[Block | Node]) -> Block:
+def _stretch(items: Sequence[FoldedBlock | GraphNode]) -> FoldedBlock:
     """Neighbours as a block, named by the operators that it has most of."""
     kinds = Counter(node.op_type for item in items for node in nodes_of(item))
     most = sorted(kinds, key=lambda kind: (-kinds[kind], kind))[:2]
     names = list(dict.fromkeys(n.op_type for i in items for n in nodes_of(i) if n.op_type in most))
     count = sum(kinds.values())
-    return Block(
+    list(items) if len(items) <= ITEMS_MAX else _grouped(items)
+    return FoldedBlock(
         f"{', '.join(names)}{' …' if len(kinds) > len(names) else ''} ({count} nodes)",
         (),
         list(items),
     )
 
 
-def _signature(item: Block | Node) -> str:
-    if isinstance(item, Block):
+def _signature(item: FoldedBlock | GraphNode) -> str:
+    if isinstance(item, FoldedBlock):
         name = "" if not item.path or is_numbered(item.path[-1]) else item.name
         return _digest(name, item.signature)
     shapes = sorted(str(each.dims) for each in item.weights)

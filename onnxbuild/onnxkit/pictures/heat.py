@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.pictures.folding import Block
-from onnxbuild.onnxkit.pictures.nodes import Node
+from onnxbuild.onnxkit.pictures.folding import FoldedBlock
+from onnxbuild.onnxkit.pictures.nodes import GraphNode
 
 SENSITIVITY_FILE = "sensitivity.json"
 _QUANTIZED = re.compile(r"(_quant|_Q\d+|_quantized)$")
@@ -40,7 +40,9 @@ class Heat:
         """The greatest loss of one node."""
         return max([*self.nodes.values(), _NOTHING])
 
-    def of(self, nodes: Iterable[Node], content: Block | Node) -> tuple[float, str] | None:
+    def of(
+        self, nodes: Iterable[GraphNode], content: FoldedBlock | GraphNode
+    ) -> tuple[float, str] | None:
         """Return the share of the greatest loss, and that as a sentence; None where nothing was measured.
 
         A block is as warm as its warmest node.
@@ -52,7 +54,7 @@ class Heat:
         loss = found[worst]
         share = min(1.0, max(0.0, loss) / self.most)
         said = f"{self.measure} {loss:.3g}"
-        if isinstance(content, Block):
+        if isinstance(content, FoldedBlock):
             said = f"most sensitive node {worst}: {said}"
             together = self.blocks.get(".".join(content.path))
             said += f"; the block together {together:.3g}" if together is not None else ""

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from onnxbuild.onnxkit.model.blocks import module_path
-from onnxbuild.onnxkit.pictures.nodes import Node
+from onnxbuild.onnxkit.pictures.nodes import GraphNode
 
 Scope = tuple[str, ...]
 """`("encoder", "layer.3", "attention")`: a number stays with the name before it."""
@@ -24,7 +24,7 @@ _FAMILY = 3
 _QUANTIZERS = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
 
 
-def find_scopes(nodes: Sequence[Node]) -> tuple[dict[int, Scope], float]:
+def find_scopes(nodes: Sequence[GraphNode]) -> tuple[dict[int, Scope], float]:
     """Return each node's scope by its number, and the share of nodes that have one of their own.
 
     Args:
@@ -74,7 +74,7 @@ def is_numbered(token: str) -> bool:
     return token[-1:].isdigit()
 
 
-def _own_scopes(nodes: Sequence[Node]) -> dict[int, Scope]:
+def _own_scopes(nodes: Sequence[GraphNode]) -> dict[int, Scope]:
     """By what the exporter says; then the node's name; then its constants', the largest first."""
     by_name = {node.number: module_path(node.name) for node in nodes if "/" in node.name}
     trusted = {n: path for n, path in by_name.items() if path}
@@ -93,12 +93,12 @@ def _own_scopes(nodes: Sequence[Node]) -> dict[int, Scope]:
     return found
 
 
-def _makers_of(node: Node, makers: Mapping[str, int]) -> Iterator[int]:
+def _makers_of(node: GraphNode, makers: Mapping[str, int]) -> Iterator[int]:
     return (makers[name] for name in node.reads if name in makers)
 
 
 def _following(
-    nodes: Sequence[Node], own: Mapping[int, Scope], readers: Mapping[int, Sequence[int]]
+    nodes: Sequence[GraphNode], own: Mapping[int, Scope], readers: Mapping[int, Sequence[int]]
 ) -> tuple[dict[int, Scope], dict[int, Scope]]:
     """Of what reads a node's values: the first scope, and what all of them have in common."""
     after: dict[int, Scope] = {}
@@ -118,7 +118,7 @@ def _following(
 
 
 def _scope(
-    node: Node,
+    node: GraphNode,
     before: Sequence[Scope],
     after: Scope | None,
     common: Scope | None,
@@ -162,7 +162,7 @@ def _scope(
     return found
 
 
-def _is_weighted(node: Node) -> bool:
+def _is_weighted(node: GraphNode) -> bool:
     """Whether a node has weights, and not only shapes or scales."""
     return any(
         each.parameters >= _WEIGHT_ELEMENTS and each.dtype.startswith(_FLOATS)
@@ -170,9 +170,11 @@ def _is_weighted(node: Node) -> bool:
     )
 
 
-def _even_out(nodes: Sequence[Node], own: Mapping[int, Scope], found: dict[int, Scope]) -> None:
+def _even_out(
+    nodes: Sequence[GraphNode], own: Mapping[int, Scope], found: dict[int, Scope]
+) -> None:
     """Where one of several numbered modules has more nodes than the rest, let those go that only neighbours put there."""
-    families: dict[Scope, dict[Scope, list[Node]]] = {}
+    families: dict[Scope, dict[Scope, list[GraphNode]]] = {}
     for node in nodes:
         scope = found[node.number]
         place = next((n for n, part in enumerate(scope) if is_numbered(part)), None)

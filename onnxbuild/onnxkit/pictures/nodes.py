@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Weight:
+class NodeWeight:
     """A constant that a node reads.
 
     Attributes:
@@ -28,7 +28,7 @@ class Weight:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GraphNode:
     """A node of a graph.
 
     Attributes:
@@ -53,7 +53,7 @@ class Node:
     domain: str
     reads: tuple[str, ...]
     makes: tuple[str, ...]
-    weights: tuple[Weight, ...]
+    weights: tuple[NodeWeight, ...]
     precision: str
     scopes: tuple[str, ...]
     bodies: tuple[NodeGraph, ...]
@@ -80,6 +80,6 @@ class NodeGraph:
     inputs: tuple[str, ...]
     captured: tuple[str, ...]
     outputs: tuple[str, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     types: Mapping[str, str]
-    unread: tuple[Weight, ...] = ()
+    unread: tuple[NodeWeight, ...] = ()

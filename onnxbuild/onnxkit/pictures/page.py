@@ -6,18 +6,18 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.pages.page import render
-from onnxbuild.onnxkit.pictures.boxes import Sum, short_count
-from onnxbuild.onnxkit.pictures.folding import Block
+from onnxbuild.onnxkit.pictures.boxes import NodeSum, short_count
+from onnxbuild.onnxkit.pictures.folding import FoldedBlock
 from onnxbuild.onnxkit.pictures.heat import NO_HEAT, Heat
 from onnxbuild.onnxkit.pictures.precision import PRECISIONS
-from onnxbuild.onnxkit.pictures.sections import Pictures, Row
+from onnxbuild.onnxkit.pictures.sections import BlockRow, Pictures
 
 if TYPE_CHECKING:
     import onnx
 
 PACKAGE = "onnxbuild.onnxkit.pictures"
 
-_ROWS_MAX = 200
+_ROWS_MAX = 150
 _OPERATORS = 5
 _WORDS = {
     "fp32": "fp32", "fp16": "fp16, bf16", "int8": "int8", "int4": "int4 and less",
@@ -67,10 +67,10 @@ def model_page(
 
     opsets = ", ".join(f"{each.domain or 'ai.onnx'} {each.version}" for each in model.opset_import)
     pictures = Pictures(model, heat)
-    rows = list(pictures.rows())
-    whole = rows[0].found
-    sections = pictures.sections()
     top = pictures.top_svg(f"Graph of {title}")
+    sections = pictures.sections(len(top.encode()))
+    rows = list(pictures.rows())  # which lead to sections that there was room for
+    whole = rows[0].found
     values = {
         "title": title,
         "lead": f"{whole.nodes:,} nodes and {whole.parameters:,} parameters. Equal blocks are drawn once; "
@@ -82,7 +82,7 @@ def model_page(
         ],
         "legend": [(name, _WORDS[name]) for name in PRECISIONS if _is_there(pictures.root, name)],
         "heat": f"{heat.measure}, one node in few bits; the worst {heat.most:.3g}" if heat else "",
-        "top": {"svg": Markup(top), "label": f"Graph of {title}"},  # noqa: S704 - escaped
+        "top": {"svg": Markup(pictures.unlinked(top)), "label": f"Graph of {title}"},  # noqa: S704 - escaped
         "sections": sections,
         "remarks": _remarks(pictures, len(rows)),
         "rows": [_shown(each) for each in rows[:_ROWS_MAX]],
@@ -95,13 +95,13 @@ def _size_said(size_bytes: int) -> str:
     return f"{mib:.1f} MiB" if mib >= 1 else f"{size_bytes / (1 << 10):.1f} KiB"
 
 
-def _weights_said(whole: Sum) -> str:
+def _weights_said(whole: NodeSum) -> str:
     held = sum(whole.by_precision.values()) or 1
     shares = {name: round(100 * each / held) for name, each in whole.by_precision.items()}
     return "weights " + ", ".join(f"{name} {share} %" for name, share in shares.items() if share)
 
 
-def _is_there(root: Block, precision: str) -> bool:
+def _is_there(root: FoldedBlock, precision: str) -> bool:
     return any(node.precision == precision for node in root.everything)
 
 
@@ -123,7 +123,7 @@ def _remarks(pictures: Pictures, rows: int) -> list[str]:
     return found
 
 
-def _shown(row: Row) -> dict[str, Any]:
+def _shown(row: BlockRow) -> dict[str, Any]:
     found = row.found
     kinds = list(found.operators.items())
     more = len(kinds) - _OPERATORS

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from onnxbuild.onnxkit.pictures.boxes import FONT, LINE, TITLE_FONT, fitted, text_width, total
-from onnxbuild.onnxkit.pictures.diagram import Link
-from onnxbuild.onnxkit.pictures.folding import Block
+from onnxbuild.onnxkit.pictures.diagram import GraphLink
+from onnxbuild.onnxkit.pictures.folding import FoldedBlock
 from onnxbuild.onnxkit.pictures.markup import TIMES, escape, rect
-from onnxbuild.onnxkit.pictures.nodes import Node
+from onnxbuild.onnxkit.pictures.nodes import GraphNode
 
 _ROUND = 6.0
 _LISTED = 6
+_LEAST_STRIPE = 3.0
 
 
 def badge(count: int, right: float, top: float) -> list[str]:
@@ -30,7 +31,7 @@ def stripe(shares: Mapping[str, int], left: float, top: float, height: float) ->
     y, found = top + 5, []
     for name, held in shares.items():
         part = (height - 10) * held / whole
-        if part >= 1:
+        if part >= _LEAST_STRIPE:
             found.append(
                 f'<rect class="tone {name}" x="{left + 5:.1f}" y="{y:.1f}" width="4" height="{part:.1f}" rx="2"/>'
             )
@@ -73,7 +74,11 @@ def texts(
 
 
 def line(
-    points: Sequence[tuple[float, float]], link: Link, types: Mapping[str, str], *, pointed: bool
+    points: Sequence[tuple[float, float]],
+    link: GraphLink,
+    types: Mapping[str, str],
+    *,
+    pointed: bool,
 ) -> list[str]:
     """A line with rounded corners, and its tip."""
     path = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
@@ -111,9 +116,9 @@ def values_said(values: Sequence[str], types: Mapping[str, str]) -> str:
     return "\n".join([*said, *([f"{more} more"] if more > 0 else [])])
 
 
-def said(content: Block | Node) -> str:
+def said(content: FoldedBlock | GraphNode) -> str:
     """What a box tells where it is pointed at."""
-    if isinstance(content, Block):
+    if isinstance(content, FoldedBlock):
         found = total(content.nodes)
         kinds = ", ".join(
             f"{kind} {count}" for kind, count in list(found.operators.items())[:_LISTED]

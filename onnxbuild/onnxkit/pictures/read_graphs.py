@@ -17,7 +17,7 @@ from onnxbuild.onnxkit.model.graphs import (
     tensor_bytes,
 )
 from onnxbuild.onnxkit.model.inspect import dtype_name
-from onnxbuild.onnxkit.pictures.nodes import Node, NodeGraph, Weight
+from onnxbuild.onnxkit.pictures.nodes import GraphNode, NodeGraph, NodeWeight
 from onnxbuild.onnxkit.pictures.precision import node_precision
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _read(
         )
         reads = _reads(node)
         nodes.append(
-            Node(
+            GraphNode(
                 number,
                 node.name,
                 node.op_type,
@@ -210,16 +210,16 @@ def _first_readers(graph: onnx.GraphProto, made_here: Mapping[str, Any]) -> Coun
     return found
 
 
-def _weights(node: onnx.NodeProto, constants: Mapping[str, _Constant]) -> Iterator[Weight]:
+def _weights(node: onnx.NodeProto, constants: Mapping[str, _Constant]) -> Iterator[NodeWeight]:
     for name in dict.fromkeys(node.input):
         if name in constants:
             yield _weight(constants[name])
 
 
-def _weight(constant: _Constant) -> Weight:
+def _weight(constant: _Constant) -> NodeWeight:
     tensor, is_counted = constant.tensor, not constant.is_counted
     constant.is_counted = True
-    return Weight(
+    return NodeWeight(
         tensor.name,
         dtype_name(tensor.data_type),
         tuple(tensor.dims),

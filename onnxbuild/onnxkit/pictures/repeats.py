@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
-from onnxbuild.onnxkit.pictures.nodes import Node
+from onnxbuild.onnxkit.pictures.nodes import GraphNode
 
 Item = TypeVar("Item")
 _PERIOD_MAX = 256
@@ -43,7 +43,9 @@ def find_repeat(signatures: Sequence[str]) -> tuple[int, int, int] | None:
     return best[1:] if best else None
 
 
-def pieces(items: Sequence[Item], nodes_of: Callable[[Item], Sequence[Node]]) -> list[list[Item]]:
+def pieces(
+    items: Sequence[Item], nodes_of: Callable[[Item], Sequence[GraphNode]]
+) -> list[list[Item]]:
     """Cut items wherever one value carries on all that the weights were used for so far.
 
     What follows from no weight (a mask made from the inputs) is left out of account.
@@ -59,19 +61,16 @@ def pieces(items: Sequence[Item], nodes_of: Callable[[Item], Sequence[Node]]) ->
     following: set[str] = set()
     live: set[str] = set()
     found: list[list[Item]] = [[]]
-    has_weight = False
     for place, item in enumerate(items):
         found[-1].append(item)
         for node in nodes_of(item):
             weighs = any(len(each.dims) > 1 for each in node.weights)
-            has_weight |= weighs
             if weighs or following.intersection(node.reads):
                 following.update(node.makes)
                 live.update(node.makes)
         live = {each for each in live if last_read.get(each, -1) > place}
-        if len(live) <= 1 and has_weight:
+        if len(live) <= 1:
             found.append([])
-            has_weight = False
     return [each for each in found if each]
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.pages.page import PAGE_MAX_BYTES
-from onnxbuild.onnxkit.pictures.boxes import Sum, total
+from onnxbuild.onnxkit.pictures.boxes import NodeSum, total
 from onnxbuild.onnxkit.pictures.diagram import Diagram, Surroundings, draw
-from onnxbuild.onnxkit.pictures.folding import Block, fold
+from onnxbuild.onnxkit.pictures.folding import FoldedBlock, fold
 from onnxbuild.onnxkit.pictures.heat import NO_HEAT, Heat
-from onnxbuild.onnxkit.pictures.nodes import Node, NodeGraph, Weight
+from onnxbuild.onnxkit.pictures.nodes import GraphNode, NodeGraph, NodeWeight
 from onnxbuild.onnxkit.pictures.read_graphs import read_graphs
 from onnxbuild.onnxkit.pictures.svg import arrange, svg_of
 from onnxbuild.onnxkit.pictures.unfolding import unfold
@@ -23,12 +24,17 @@ if TYPE_CHECKING:
 BOXES_MAX, WIDTH_MAX, HEIGHT_MAX = 32, 1150, 1600
 """Of the first picture: what a person takes in at once, and what a page holds."""
 
-_BUDGET_BYTES = PAGE_MAX_BYTES - 60_000
-"""For pictures; the rest is the style, the table and what holds them."""
+_BUDGET_BYTES = PAGE_MAX_BYTES - 90_000
+"""For pictures; the rest is the style and the table."""
+
+_LINK = re.compile(r'<a href="#(\w+)">(.*?)</a>', re.DOTALL)
+
+_AROUND_BYTES = 500
+"""What a page has around each picture."""
 
 
 @dataclass(slots=True)
-class Section:
+class OpenedBlock:
     """A block that can be opened.
 
     Attributes:
@@ -45,11 +51,11 @@ class Section:
     summary: str
     label: str
     svg: Any
-    sections: list[Section] = field(default_factory=list)
+    sections: list[OpenedBlock] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BlockRow:
     """A line of the table: a block with all its copies.
 
     Attributes:
@@ -65,7 +71,7 @@ class Row:
     name: str
     key: str
     copies: int
-    found: Sum
+    found: NodeSum
     heat: str
 
 
@@ -86,13 +92,14 @@ class Pictures:
         self._kept: list[object] = []  # whose ids are keys
         self._numbers = itertools.count(1)
         self._graphs = {id(self.root): Surroundings(self.graph, self.root)}
-        self._bodies: dict[int, list[tuple[NodeGraph, Block]]] = {}
+        self._bodies: dict[int, list[tuple[NodeGraph, FoldedBlock]]] = {}
         self._name_blocks(self.root)
         for graph, root in self._functions:
             self._keys[id(root)] = f"f{next(self._numbers)}"
             self._graphs[id(root)] = Surroundings(graph, root)
             self._name_blocks(root)
         self._by_function = {graph.name: self._keys[id(root)] for graph, root in self._functions}
+        self._dropped: set[str] = set()
         self.left_out = 0
 
     def top_svg(self, label: str, *, style: str = "", linked: bool = True) -> str:
@@ -101,11 +108,15 @@ class Pictures:
         link_to = self._address if linked else (lambda _: "")
         return svg_of(drawn, label, heat=self._heat, link_to=link_to, style=style)
 
-    def sections(self) -> list[Section]:
-        """Blocks outermost first, until the page is full; bodies and functions with them."""
-        left = _BUDGET_BYTES
-        found: list[Section] = []
-        waiting: list[tuple[list[Section], Surroundings, Block, str]] = []
+    def sections(self, taken_bytes: int = 0) -> list[OpenedBlock]:
+        """Blocks outermost first, until the page is full; bodies and functions with them.
+
+        Args:
+            taken_bytes: Of the page, by other pictures.
+        """
+        left = _BUDGET_BYTES - taken_bytes
+        found: list[OpenedBlock] = []
+        waiting: list[tuple[list[OpenedBlock], Surroundings, FoldedBlock, str]] = []
         around = self._graphs[id(self.root)]
         waiting += [(found, *each) for each in self._openable(around, self.root)]
         waiting += [
@@ -115,39 +126,45 @@ class Pictures:
         while waiting:
             place, around, block, name = waiting.pop(0)
             section = self._section(around, block, name)
-            if len(section.svg) > left:
+            held = len(section.svg.encode()) + _AROUND_BYTES
+            if held > left:
                 self.left_out += 1
                 self._forget(block)
                 continue
-            left -= len(section.svg)
+            left -= held
             place.append(section)
             waiting += [(section.sections, *each) for each in self._openable(around, block)]
+        _unlink_all(found, self._dropped)
         return found
 
-    def rows(self) -> Iterator[Row]:
+    def unlinked(self, svg: str) -> str:
+        """The SVG without links to blocks that are left out."""
+        return _unlinked(svg, self._dropped)
+
+    def rows(self) -> Iterator[BlockRow]:
         """The table: the model, then its blocks."""
         yield self._row(0, self.root)
         yield from self._rows_below(self.root, 1)
         for _, root in self._functions:
             yield self._row(0, root)
 
-    def unread(self) -> tuple[Weight, ...]:
+    def unread(self) -> tuple[NodeWeight, ...]:
         """Constants that no node reads."""
         return self.graph.unread
 
-    def _rows_below(self, block: Block, depth: int) -> Iterator[Row]:
+    def _rows_below(self, block: FoldedBlock, depth: int) -> Iterator[BlockRow]:
         for item in block.items:
-            if isinstance(item, Block):
+            if isinstance(item, FoldedBlock):
                 yield self._row(depth, item)
                 yield from self._rows_below(item, depth + 1)
 
-    def _row(self, depth: int, block: Block) -> Row:
+    def _row(self, depth: int, block: FoldedBlock) -> BlockRow:
         warmth = self._heat.of(block.everything, block)
         said = f"{warmth[0] * self._heat.most:.3g}" if warmth else ""
         key = self._keys.get(id(block), "")
-        return Row(depth, block.name, key, block.count, total(block.everything), said)
+        return BlockRow(depth, block.name, key, block.count, total(block.everything), said)
 
-    def _section(self, around: Surroundings, block: Block, name: str) -> Section:
+    def _section(self, around: Surroundings, block: FoldedBlock, name: str) -> OpenedBlock:
         from markupsafe import Markup
 
         found = total(block.nodes)
@@ -155,23 +172,23 @@ class Pictures:
         key = self._keys[id(block)]
         label = f"Graph of {name}, block {key[1:]}"
         svg = svg_of(arrange(draw(around, block)), label, heat=self._heat, link_to=self._address)
-        return Section(key, name, summary, label, Markup(svg))  # noqa: S704 - all text in it is escaped
+        return OpenedBlock(key, name, summary, label, Markup(svg))  # noqa: S704 - all text in it is escaped
 
     def _openable(
-        self, around: Surroundings, block: Block
-    ) -> Iterator[tuple[Surroundings, Block, str]]:
+        self, around: Surroundings, block: FoldedBlock
+    ) -> Iterator[tuple[Surroundings, FoldedBlock, str]]:
         """The blocks and bodies that a block's picture shows closed."""
         for item in block.items:
-            if isinstance(item, Block):
+            if isinstance(item, FoldedBlock):
                 yield around, item, item.name
                 continue
             for graph, root in self._bodies.get(id(item), ()):
                 yield self._graphs[id(root)], root, f"{item.op_type} {item.name}: {graph.name}"
 
-    def _name_blocks(self, block: Block) -> None:
+    def _name_blocks(self, block: FoldedBlock) -> None:
         """Give each block that is drawn a key, and each body a root of its own."""
         for item in block.items:
-            if isinstance(item, Block):
+            if isinstance(item, FoldedBlock):
                 self._keys[id(item)] = f"b{next(self._numbers)}"
                 self._name_blocks(item)
             elif item.bodies:
@@ -185,17 +202,17 @@ class Pictures:
                 self._bodies[id(item)] = roots
                 self._kept.append(item)
 
-    def _forget(self, block: Block) -> None:
+    def _forget(self, block: FoldedBlock) -> None:
         """Nothing leads to a block that is left out, or to those in it."""
-        self._keys.pop(id(block), None)
+        self._dropped.add(self._keys.pop(id(block), ""))
         for item in block.items:
-            if isinstance(item, Block):
+            if isinstance(item, FoldedBlock):
                 self._forget(item)
             for _, root in self._bodies.get(id(item), ()):
                 self._forget(root)
 
-    def _address(self, content: Block | Node) -> str:
-        if isinstance(content, Block):
+    def _address(self, content: FoldedBlock | GraphNode) -> str:
+        if isinstance(content, FoldedBlock):
             key = self._keys.get(id(content), "")
         elif content.bodies:
             key = (
@@ -206,6 +223,18 @@ class Pictures:
         else:
             key = self._by_function.get(content.function, "")
         return f"#{key}" if key else ""
+
+
+def _unlink_all(sections: list[OpenedBlock], dropped: set[str]) -> None:
+    from markupsafe import Markup
+
+    for section in sections:
+        section.svg = Markup(_unlinked(section.svg, dropped))  # noqa: S704 - as it was
+        _unlink_all(section.sections, dropped)
+
+
+def _unlinked(svg: str, dropped: set[str]) -> str:
+    return _LINK.sub(lambda link: link[2] if link[1] in dropped else link[0], svg)
 
 
 def _fits(diagram: Diagram) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from onnxbuild.onnxkit.layouts.layered import Layout, Place, Size, lay_out
+from onnxbuild.onnxkit.layouts.layered import BoxPlace, BoxSize, DrawingPlan, lay_out
 from onnxbuild.onnxkit.pictures.boxes import (
     FONT,
     MARGIN,
@@ -18,11 +18,11 @@ from onnxbuild.onnxkit.pictures.boxes import (
     text_width,
     total,
 )
-from onnxbuild.onnxkit.pictures.diagram import INPUT, OUTPUT, Diagram, Item
-from onnxbuild.onnxkit.pictures.folding import Block
+from onnxbuild.onnxkit.pictures.diagram import INPUT, OUTPUT, Diagram, DiagramItem
+from onnxbuild.onnxkit.pictures.folding import FoldedBlock
 from onnxbuild.onnxkit.pictures.heat import NO_HEAT, Heat
 from onnxbuild.onnxkit.pictures.markup import escape, rect
-from onnxbuild.onnxkit.pictures.nodes import Node
+from onnxbuild.onnxkit.pictures.nodes import GraphNode
 from onnxbuild.onnxkit.pictures.pieces import badge, line, said, stripe, texts, values_said
 
 HEADER, PADDING, EDGE = 34.0, 16.0, 12.0
@@ -41,7 +41,7 @@ class Drawn:
     """
 
     diagram: Diagram
-    layout: Layout
+    layout: DrawingPlan
     inside: Mapping[int, Drawn]
 
 
@@ -59,7 +59,7 @@ def arrange(diagram: Diagram, *, is_inside: bool = False) -> Drawn:
             inside[n] = arrange(item.inside, is_inside=True)
             sizes.append(_size_around(inside[n], diagram, item))
         elif is_inside and item.kind in (INPUT, OUTPUT):
-            sizes.append(Size(0.0, 0.0))
+            sizes.append(BoxSize(0.0, 0.0))
         else:
             sizes.append(size_of(item, diagram.types))
     for n, values in _leaving(diagram).items():
@@ -70,7 +70,7 @@ def arrange(diagram: Diagram, *, is_inside: bool = False) -> Drawn:
     return Drawn(diagram, lay_out(sizes, pairs, top=top, bottom=bottom), inside)
 
 
-def _size_around(inner: Drawn, outer: Diagram, item: Item) -> Size:
+def _size_around(inner: Drawn, outer: Diagram, item: DiagramItem) -> BoxSize:
     """The box around an unfolded picture, with the places where its lines come in."""
     width = max(inner.layout.width + 2 * PADDING, _header_width(item))
     left = (width - inner.layout.width) / 2
@@ -84,10 +84,10 @@ def _size_around(inner: Drawn, outer: Diagram, item: Item) -> Size:
         for n, other in enumerate(outer.items):
             if other.key is each.key or (isinstance(each.key, str) and other.key == each.key):
                 ins[n] = left + place.x + place.width / 2
-    return Size(width, inner.layout.height + HEADER + PADDING, ins, out)
+    return BoxSize(width, inner.layout.height + HEADER + PADDING, ins, out)
 
 
-def _header_width(item: Item) -> float:
+def _header_width(item: DiagramItem) -> float:
     return min(text_width(item.name, TITLE_FONT, bold=True) + 96.0, 320.0)
 
 
@@ -96,7 +96,7 @@ def svg_of(
     label: str,
     *,
     heat: Heat = NO_HEAT,
-    link_to: Callable[[Block | Node], str] = lambda _: "",
+    link_to: Callable[[FoldedBlock | GraphNode], str] = lambda _: "",
     style: str = "",
 ) -> str:
     """Return a picture as SVG.
@@ -125,7 +125,7 @@ def svg_of(
 @dataclass(frozen=True, slots=True)
 class _Pen:
     heat: Heat
-    link_to: Callable[[Block | Node], str]
+    link_to: Callable[[FoldedBlock | GraphNode], str]
 
     def draw(self, drawn: Drawn, x: float, y: float, *, is_inside: bool) -> list[str]:
         """Frames, lines, boxes and labels, in this order from back to front."""
@@ -154,8 +154,8 @@ class _Pen:
         parts += _labels(drawn, x, y)
         return parts
 
-    def _frame(self, item: Item, place: Place, x: float, y: float) -> list[str]:
-        assert isinstance(item.content, Block)
+    def _frame(self, item: DiagramItem, place: BoxPlace, x: float, y: float) -> list[str]:
+        assert isinstance(item.content, FoldedBlock)
         left, top = x + place.x, y + place.y
         parts = []
         if item.content.count > 1:
@@ -165,7 +165,9 @@ class _Pen:
             ]
         return [*parts, rect((left, top, place.width, place.height), 12, "frame")]
 
-    def _box(self, item: Item, place: Place, diagram: Diagram, x: float, y: float) -> list[str]:
+    def _box(
+        self, item: DiagramItem, place: BoxPlace, diagram: Diagram, x: float, y: float
+    ) -> list[str]:
         left, top = x + place.x, y + place.y
         lines = lines_of(item, diagram.types)
         if item.kind in (INPUT, OUTPUT):
@@ -178,9 +180,9 @@ class _Pen:
             ]
         content = item.content
         assert content is not None
-        nodes = content.nodes if isinstance(content, Block) else [content]
+        nodes = content.nodes if isinstance(content, FoldedBlock) else [content]
         found = total(nodes)
-        count = content.count if isinstance(content, Block) else 1
+        count = content.count if isinstance(content, FoldedBlock) else 1
         is_dead = all(node.is_dead for node in nodes)
         classes = f"box {main_precision(found)}" + (" dead" if is_dead else "")
         address = self.link_to(content)
@@ -195,7 +197,7 @@ class _Pen:
             *stripe(found.by_precision, left, top, place.height),
         ]
         warmth = self.heat.of(
-            nodes if not isinstance(content, Block) else content.everything, content
+            nodes if not isinstance(content, FoldedBlock) else content.everything, content
         )
         if warmth is not None:
             share, told = warmth
@@ -214,8 +216,8 @@ class _Pen:
         return [f'<a href="{escape(address)}">', *parts, "</a>"]
 
 
-def _frame_name(item: Item, place: Place, x: float, y: float) -> list[str]:
-    assert isinstance(item.content, Block)
+def _frame_name(item: DiagramItem, place: BoxPlace, x: float, y: float) -> list[str]:
+    assert isinstance(item.content, FoldedBlock)
     left, top = x + place.x + 14, y + place.y
     name = fitted(item.name, place.width - 90, TITLE_FONT, bold=True)
     parts = [f'<text class="name halo" x="{left:.1f}" y="{top + 21:.1f}">{escape(name)}</text>']
