@@ -62,7 +62,7 @@ def counted_weights(nodes: Iterable[GraphNode]) -> list[NodeWeight]:
 
 
 def total(nodes: Sequence[GraphNode]) -> NodeSum:
-    """NodeSum up nodes."""
+    """Sum up nodes."""
     every = all_nodes(nodes)
     weights = counted_weights(nodes)
     by_precision: Counter[str] = Counter()

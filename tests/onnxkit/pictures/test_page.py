@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from onnx import helper
@@ -16,6 +20,7 @@ from onnxbuild.onnxkit.pictures.sections import Pictures
 from tests.browser import assert_good, look_at
 from tests.onnxkit.pictures.models import branching, model_of, transformer, weight
 
+MODULES = Path(__file__).parents[3] / ".servers/npm"
 HEAT = Heat({"hot": 0.5, "cold": 0.01}, {"model.encoder.layer.0": 0.7}, "1 - mean cosine")
 
 
@@ -100,3 +105,20 @@ def test_the_page_is_good_in_a_browser(tmp_path):
         model.graph.node[1].name = "hot"
         (tmp_path / f"{name}.html").write_text(model_page(model, name, 9, heat=HEAT))
     assert_good(look_at([tmp_path / f"{name}.html" for name in pages], tmp_path))
+
+
+@pytest.mark.slow
+def test_a_box_opens_its_block_by_keyboard_and_by_mouse(tmp_path):
+    page = tmp_path / "t.html"
+    page.write_text(model_page(transformer(12), "t", 9))
+    look_at([page], tmp_path)  # skips where there is no browser
+    script = Path(__file__).parents[2] / "npm/follow.mjs"
+    done = subprocess.run(
+        ["node", script, MODULES, shutil.which("chromium") or "chromium-browser", page.as_uri()],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    by_keyboard, by_mouse = json.loads(done.stdout)
+    assert by_keyboard["focused"] != by_mouse["focused"]
+    for each in (by_keyboard, by_mouse):
+        assert each["focused"].startswith(each["wanted"])
+        assert each["closed"] == 0
