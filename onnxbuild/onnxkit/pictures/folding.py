@@ -271,12 +271,9 @@ def _stretch(items: Sequence[FoldedBlock | GraphNode]) -> FoldedBlock:
     most = sorted(kinds, key=lambda kind: (-kinds[kind], kind))[:2]
     names = list(dict.fromkeys(n.op_type for i in items for n in nodes_of(i) if n.op_type in most))
     count = sum(kinds.values())
-    list(items) if len(items) <= ITEMS_MAX else _grouped(items)
-    return FoldedBlock(
-        f"{', '.join(names)}{' …' if len(kinds) > len(names) else ''} ({count} nodes)",
-        (),
-        list(items),
-    )
+    more = " …" if len(kinds) > len(names) else ""
+    inside = list(items) if len(items) <= ITEMS_MAX else _grouped(items)
+    return FoldedBlock(f"{', '.join(names)}{more} ({count} nodes)", (), inside)
 
 
 def _signature(item: FoldedBlock | GraphNode) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 PACKAGE = "onnxbuild.onnxkit.pictures"
 
 _ROWS_MAX = 150
+_ROW_BYTES = 550
 _OPERATORS = 5
 _WORDS = {
     "fp32": "fp32", "fp16": "fp16, bf16", "int8": "int8", "int4": "int4 and less",
@@ -68,7 +69,8 @@ def model_page(
     opsets = ", ".join(f"{each.domain or 'ai.onnx'} {each.version}" for each in model.opset_import)
     pictures = Pictures(model, heat)
     top = pictures.top_svg(f"Graph of {title}")
-    sections = pictures.sections(len(top.encode()))
+    count = sum(1 for _ in pictures.rows())
+    sections = pictures.sections(len(top.encode()) + _ROW_BYTES * min(count, _ROWS_MAX))
     rows = list(pictures.rows())  # which lead to sections that there was room for
     whole = rows[0].found
     values = {
@@ -110,17 +112,24 @@ def _remarks(pictures: Pictures, rows: int) -> list[str]:
     unread = pictures.unread()
     if unread:
         held = sum(each.bytes for each in unread)
-        found.append(f"{len(unread)} constants of {held:,} bytes are read by no node.")
+        found.append(
+            f"{_several(len(unread), 'constant is', 'constants are')} read by no node: {held:,} bytes."
+        )
     dead = sum(node.is_dead for node in pictures.graph.nodes)
     if dead:
-        found.append(f"{dead} nodes lead to no output; their boxes are dashed.")
-    if pictures.left_out:
         found.append(
-            f"{pictures.left_out} blocks are not drawn, to keep the page small; they are in the table."
+            f"{_several(dead, 'node leads', 'nodes lead')} to no output; dashed where drawn."
         )
+    if pictures.left_out:
+        left = _several(pictures.left_out, "block is", "blocks are")
+        found.append(f"{left} not drawn, to keep the page small; the table has all.")
     if rows > _ROWS_MAX:
         found.append(f"The table shows the first {_ROWS_MAX} of {rows} blocks.")
     return found
+
+
+def _several(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
 
 
 def _shown(row: BlockRow) -> dict[str, Any]:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 BOXES_MAX, WIDTH_MAX, HEIGHT_MAX = 32, 1150, 1600
 """Of the first picture: what a person takes in at once, and what a page holds."""
 
-_BUDGET_BYTES = PAGE_MAX_BYTES - 90_000
-"""For pictures; the rest is the style and the table."""
+_BUDGET_BYTES = PAGE_MAX_BYTES - 30_000
+"""For pictures and the table; the rest is the style and what is around them."""
 
 _LINK = re.compile(r'<a href="#(\w+)">(.*?)</a>', re.DOTALL)
 
@@ -112,7 +112,7 @@ class Pictures:
         """Blocks outermost first, until the page is full; bodies and functions with them.
 
         Args:
-            taken_bytes: Of the page, by other pictures.
+            taken_bytes: Of the page, by the first picture and the table.
         """
         left = _BUDGET_BYTES - taken_bytes
         found: list[OpenedBlock] = []

@@ -108,6 +108,18 @@ def test_a_flat_graph_of_many_nodes_is_put_together():
     assert len(root.everything) == 2_001
 
 
+def test_no_picture_has_too_many_boxes_where_one_stretch_carries_many_values_on():
+    """A piece of 300 nodes that can't be cut, after some that can."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["b"])]
+    nodes += [
+        helper.make_node(("Exp", "Neg", "Abs")[n % 7 % 3], ["b"], [f"v{n}"]) for n in range(300)
+    ]
+    nodes.append(helper.make_node("Sum", [f"v{n}" for n in range(300)], ["y"]))
+    root = folded(model_of(nodes, [weight("w", 32, 32)]))
+    assert all(len(each.items) <= ITEMS_MAX for each in [root, *blocks(root)])
+    assert len(root.everything) == 303
+
+
 def test_numbers_stay_with_the_name_before_them():
     assert tokens(("encoder", "layer", "3", "attention")) == ("encoder", "layer.3", "attention")
     assert tokens(("0", "1", "x")) == ("0", "1", "x")
