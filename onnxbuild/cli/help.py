@@ -21,6 +21,7 @@ VERBS = {
     "pull": "Pull what was pushed into a new folder, and check every blob and the signature.",
     "graph": "Draw the graph of steps.",
     "inspect": "Show a model's inputs, outputs, operators and size.",
+    "view": "Draw a model's graph as a page: blocks folded, shapes, precision, sensitivity.",
     "log": "Show what a step printed.",
     "lint": "Check recipes without building anything.",
     "explain": "Print recipes in full, as they are understood, with where each value comes from.",

@@ -23,6 +23,7 @@ ARGUMENTS = {
     "init": ("init", "models/tiny.py:load", "--name", "first"),
     "diff": ("diff", "tiny.yaml", "artifacts/out/tiny"),
     "inspect": ("inspect", "artifacts/out/tiny/fp32/model.onnx"),
+    "view": ("view", "artifacts/out/tiny/fp32/model.onnx"),
     "push": ("push", "tiny:fp32", "oci:pushed:1"),
     "pull": ("pull", "oci:released:1"),
     "log": ("log", "tiny:export"),

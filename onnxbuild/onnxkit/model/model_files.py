@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
-from onnxbuild.core.errors import StepError
+from onnxbuild.core.errors import StepError, UsageError
 from onnxbuild.core.step import MODEL_FILE, ORT_FILE
 from onnxbuild.onnxkit.model.external_data import (
     copy_weights,
@@ -93,6 +93,30 @@ def load_model(folder_or_file: Path, *, weights: Weights = "read") -> onnx.Model
             fix=f"the model needs its external data ({WEIGHTS_FILE}) next to it",
         ) from error
     return model
+
+
+def load_graph(path: Path) -> onnx.ModelProto:
+    """Read a model without its external weights, to look at.
+
+    Raises:
+        StepError: The file can't be read, or is cut off.
+        UsageError: It is no model.
+    """
+    model = load_model(path, weights="left")
+    if not model.ir_version or not model.HasField("graph"):
+        raise UsageError(
+            f"{path.name} is not an ONNX model: it has no graph",
+            where=str(path),
+            fix="check that the file is complete, and an .onnx file",
+        )
+    return model
+
+
+def disk_bytes(model: onnx.ModelProto, path: Path) -> int:
+    """Return the bytes of a model's file and of those that its weights are in, as far as they are there."""
+    weights = {external_location(tensor) for tensor in outside_tensors(model)}
+    files = (path.parent / name for name in {path.name, *weights})
+    return sum(each.stat().st_size for each in files if each.is_file())
 
 
 def placement(source: Path) -> Literal["auto", "always"]:

@@ -1,0 +1,70 @@
+"""`onnxbuild view`."""
+
+from __future__ import annotations
+
+import os.path
+import webbrowser
+from pathlib import Path
+
+import click
+
+from onnxbuild.cli.options import store_option
+from onnxbuild.core.errors import UsageError
+from onnxbuild.named_models import find_model
+
+_SUFFIXES = (".html", ".svg")
+
+
+@click.command("view")
+@click.argument("model", metavar="MODEL.onnx|RECIPE:VARIANT")
+@store_option()
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write here: .html for the page, .svg for the picture alone [default: NAME.view.html].",
+)
+@click.option("--open", "opened", is_flag=True, help="Open it in the browser.")
+@click.option(
+    "--netron",
+    is_flag=True,
+    help="Serve the model to Netron instead, if it is installed. Its page contacts servers outside.",
+)
+def command(
+    *, model: str, store: str | None, output: Path | None, opened: bool, netron: bool
+) -> None:
+    """Draw a model's graph: blocks folded, equal layers once, shapes and precision.
+
+    One HTML file that needs no network, in light and dark; blocks can be opened. Where the variant has a
+    sensitivity.json, that is shown as heat.
+
+    \b
+    onnxbuild view bert:int8 --open
+    onnxbuild view model.onnx -o model.svg
+    """  # noqa: D301 - click's own mark for text that keeps its lines
+    path = find_model(model, store, "view")
+    if netron:
+        from onnxbuild.onnxkit.pictures.netron import WARNING, check_installed, serve
+
+        check_installed()
+        click.echo(WARNING, err=True)
+        click.echo(f"serving {os.path.relpath(path)}; press Ctrl+C to end")
+        serve(path)
+        return
+    target = output or Path(f"{_stem(model, path)}.view.html")
+    if target.suffix not in _SUFFIXES:
+        raise UsageError(
+            f"'{target}' is neither .html nor .svg",
+            fix=f"onnxbuild view {model} -o {target.with_suffix('.html')}",
+        )
+    from onnxbuild.onnxkit.pictures.files import write_view
+
+    said = write_view(path, target, title=path.name if path == Path(model) else model)
+    click.echo(f"{target}: {said}")
+    if opened and not webbrowser.open(target.absolute().as_uri()):
+        raise UsageError("no browser could be started", fix=f"open {target} in one")
+
+
+def _stem(model: str, path: Path) -> str:
+    return path.stem if path == Path(model) else model.rpartition("/")[2].replace(":", "-")

@@ -1,0 +1,252 @@
+"""What one picture shows: items (nodes, blocks, values from outside), and the values that run between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from onnxbuild.onnxkit.pictures.folding import FoldedBlock, first_number
+from onnxbuild.onnxkit.pictures.nodes import GraphNode, NodeGraph
+
+INPUT, OUTPUT, NODE, BLOCK = "input", "output", "node", "block"
+_LISTED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class GraphLink:
+    """Values that run from one item to another.
+
+    Attributes:
+        start: BoxPlace of the item that makes them.
+        end: BoxPlace of the item that reads them.
+        values: Their names, in the order of first use.
+    """
+
+    start: int
+    end: int
+    values: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class DiagramItem:
+    """Something with a place in the picture.
+
+    Attributes:
+        kind: INPUT and OUTPUT are values at its edge; NODE and BLOCK.
+        name: What is written.
+        key: Of an INPUT or OUTPUT, what it is in the picture around this one; of others, themselves.
+        content: The node or block.
+        values: Of an INPUT or OUTPUT.
+        inside: The picture in it, where it is drawn unfolded.
+    """
+
+    kind: str
+    name: str
+    key: object
+    content: FoldedBlock | GraphNode | None = None
+    values: tuple[str, ...] = ()
+    inside: Diagram | None = None
+
+
+@dataclass(slots=True)
+class Diagram:
+    """A picture's items and links.
+
+    Attributes:
+        items: In the graph's order, inputs first, outputs last.
+        links: Each pair of items once, no item with itself.
+        types: Value -> `float32[batch, 384]`.
+    """
+
+    items: list[DiagramItem]
+    links: list[GraphLink]
+    types: Mapping[str, str]
+
+    def boxes(self) -> int:
+        """Nodes and blocks that are drawn, in unfolded ones too."""
+        return sum(
+            each.inside.boxes() if each.inside else each.kind in (NODE, BLOCK)
+            for each in self.items
+        )
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """A graph as its pictures need it: who makes and who reads each value, and where.
+
+    Args:
+        graph: Of a model.
+        root: Its nodes in blocks.
+    """
+
+    graph: NodeGraph
+    root: FoldedBlock
+    makers: dict[str, GraphNode] = field(init=False)
+    readers: dict[str, list[GraphNode]] = field(init=False)
+    _chains: dict[int, tuple[FoldedBlock | GraphNode, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        nodes = self.graph.nodes
+        self.makers = {name: node for node in nodes for name in node.makes}
+        self.readers = {}
+        for node in nodes:
+            for name in node.reads:
+                self.readers.setdefault(name, []).append(node)
+        self._chains = {}
+        self._enter(self.root, (self.root,))
+
+    def _enter(self, block: FoldedBlock, chain: tuple[FoldedBlock | GraphNode, ...]) -> None:
+        for copy in block.copies or [block]:
+            for item in copy.items:
+                if isinstance(item, FoldedBlock):
+                    self._enter(item, (*chain, item))
+                else:
+                    self._chains[item.number] = (*chain, item)
+
+    def item_in(self, block: FoldedBlock, node: GraphNode) -> FoldedBlock | GraphNode | None:
+        """The item of a block that a node is in; None where it is not below it."""
+        chain = self._chains[node.number]
+        for place, each in enumerate(chain[:-1]):
+            if each is block:
+                return chain[place + 1]
+        return None
+
+    def item_next_to(self, block: FoldedBlock, node: GraphNode) -> FoldedBlock | GraphNode:
+        """The item next to a block, or to one around it, that a node outside of it is in."""
+        chain = self._chains[first_number(block)]
+        depth = next(n for n, each in enumerate(chain) if each is block)
+        theirs = self._chains[node.number]
+        common = 0
+        while common < min(depth, len(theirs) - 1) and chain[common] is theirs[common]:
+            common += 1
+        return theirs[common]
+
+
+def draw(around: Surroundings, block: FoldedBlock) -> Diagram:
+    """Return the picture of a block's items, nothing unfolded.
+
+    Args:
+        around: Its graph.
+        block: The graph's root, or one below.
+    """
+    is_root = block is around.root
+    places: dict[int, int] = {}
+    items: list[DiagramItem] = []
+    entries: dict[int | str, DiagramItem] = {}
+    pairs: dict[tuple[int, int], dict[str, None]] = {}
+    for name in (*around.graph.inputs, *around.graph.captured) if is_root else ():
+        entries[name] = DiagramItem(INPUT, name, name, values=(name,))
+    members = _members(block)
+    wanted: list[tuple[object, int, str]] = []
+    for place, item in enumerate(block.items):
+        for node in _all_nodes(item):
+            for name in node.reads:
+                wanted.extend(_sources(around, block, members, entries, place, name))
+    first = [*entries.values()]
+    for entry in first:
+        places[id(entry)] = len(items)
+        items.append(entry)
+    for item in block.items:
+        kind = BLOCK if isinstance(item, FoldedBlock) else NODE
+        places[id(item)] = len(items)
+        name = item.name if isinstance(item, FoldedBlock) else item.op_type
+        items.append(DiagramItem(kind, name, item, content=item))
+    for source, place, name in wanted:
+        pair = (places[id(source)], len(first) + place)
+        if pair[0] != pair[1]:
+            pairs.setdefault(pair, {})[name] = None
+    _add_outputs(around, block, items, places, pairs, entries)
+    links = [GraphLink(start, end, tuple(names)) for (start, end), names in pairs.items()]
+    links.sort(key=lambda each: (each.start, each.end))
+    return Diagram(items, links, around.graph.types)
+
+
+def _all_nodes(item: FoldedBlock | GraphNode) -> Sequence[GraphNode]:
+    return item.everything if isinstance(item, FoldedBlock) else [item]
+
+
+def _members(block: FoldedBlock) -> dict[int, FoldedBlock | GraphNode]:
+    """Node -> the item of the block that it is in, those of folded copies included."""
+    return {node.number: item for item in block.items for node in _all_nodes(item)}
+
+
+def _sources(  # noqa: PLR0917 - what `draw` knows so far
+    around: Surroundings,
+    block: FoldedBlock,
+    members: Mapping[int, FoldedBlock | GraphNode],
+    entries: dict[int | str, DiagramItem],
+    place: int,
+    name: str,
+) -> Iterator[tuple[object, int, str]]:
+    """Where a value that an item reads comes from: an item, or an entry that is made for it."""
+    maker = around.makers.get(name)
+    if maker is None:
+        if name in around.graph.inputs or name in around.graph.captured:
+            yield _entry(entries, name, name, name), place, name
+        return
+    if maker.number in members:
+        yield members[maker.number], place, name
+        return
+    outside = around.item_next_to(block, maker)
+    said = outside.name if isinstance(outside, FoldedBlock) else outside.op_type
+    yield _entry(entries, id(outside), f"from {said}", name, outside), place, name
+
+
+def _entry(
+    entries: dict[int | str, DiagramItem], at: int | str, said: str, value: str, key: object = None
+) -> DiagramItem:
+    entry = entries.setdefault(at, DiagramItem(INPUT, said, key if key is not None else at))
+    if value not in entry.values:
+        entry.values = (*entry.values, value)
+    return entry
+
+
+def _add_outputs(  # noqa: PLR0917 - what `draw` knows so far
+    around: Surroundings,
+    block: FoldedBlock,
+    items: list[DiagramItem],
+    places: Mapping[int, int],
+    pairs: dict[tuple[int, int], dict[str, None]],
+    entries: Mapping[int | str, DiagramItem],
+) -> None:
+    """Values that are outputs of the graph, or read outside of the block."""
+    is_root = block is around.root
+    if is_root:
+        makers = {name: item for item in block.items for n in _all_nodes(item) for name in n.makes}
+        for name in around.graph.outputs:
+            items.append(DiagramItem(OUTPUT, name, f"output {name}", values=(name,)))
+            source = makers.get(name) or entries.get(name)
+            if source is not None:
+                pairs.setdefault((places[id(source)], len(items) - 1), {})[name] = None
+        return
+    inside = {node.number for item in block.items for node in _all_nodes(item)}
+    outputs = set(around.graph.outputs)
+    leaving: dict[str, tuple[FoldedBlock | GraphNode, list[str]]] = {}
+    for item in block.items:
+        for node in _all_nodes(item):
+            for name in node.makes:
+                readers = [r for r in around.readers.get(name, ()) if r.number not in inside]
+                if readers or name in outputs:
+                    for where in _where(around, block, readers, is_output=name in outputs):
+                        leaving.setdefault(where, (item, []))
+                    pairs.setdefault((places[id(item)], -1), {})[name] = None
+                    leaving.setdefault("out", (item, []))[1].append(name)
+    if leaving:
+        ends = [where for where in leaving if where != "out"]
+        said = f"to {', '.join(ends[:2])}" + (f", {len(ends) - 2} more" if len(ends) > 2 else "")  # noqa: PLR2004
+        items.append(DiagramItem(OUTPUT, said, "out", values=tuple(leaving["out"][1][:_LISTED])))
+        for start, end in [pair for pair in pairs if pair[1] == -1]:
+            pairs[start, len(items) - 1] = pairs.pop((start, end))
+
+
+def _where(
+    around: Surroundings, block: FoldedBlock, readers: Sequence[GraphNode], *, is_output: bool
+) -> Iterator[str]:
+    for reader in readers:
+        outside = around.item_next_to(block, reader)
+        if outside is block or (isinstance(outside, FoldedBlock) and block in outside.copies):
+            yield "the next one"
+        else:
+            yield outside.name if isinstance(outside, FoldedBlock) else outside.op_type
+    if is_output:
+        yield "the outputs"

@@ -1,0 +1,134 @@
+"""`view`: a model's graph as a page or a picture, and what is said where that can't be."""
+
+from __future__ import annotations
+
+import sys
+
+import onnx
+import pytest
+
+from onnxbuild.onnxkit.model.model_files import save_model
+from tests.cli.conftest import CheapProject, make_project
+from tests.onnxkit.pictures.models import transformer
+
+
+@pytest.fixture
+def project(tmp_path) -> CheapProject:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    onnx.save(transformer(3), folder / "model.onnx")
+    return CheapProject(folder)
+
+
+def test_a_file_is_drawn_as_a_page_named_after_it(project):
+    seen = project("view", "model.onnx")
+    assert (seen.code, seen.err) == (0, "")
+    page = project.folder / "model.view.html"
+    kilobytes = round(page.stat().st_size / 1000)
+    assert seen.out == f"model.view.html: 58 nodes of model.onnx, {kilobytes} KB\n"
+    assert page.read_text().startswith("<!doctype html>")
+    before = page.read_bytes()
+    assert project("view", "model.onnx").code == 0
+    assert page.read_bytes() == before
+
+
+def test_an_svg_is_the_picture_alone(project):
+    assert project("view", "model.onnx", "-o", "made/here/graph.svg").code == 0
+    assert (project.folder / "made/here/graph.svg").read_text().startswith("<svg ")
+    assert not (project.folder / "model.view.html").exists()
+
+
+def test_weights_in_other_files_need_not_be_there(project):
+    folder = project.folder / "outside"
+    save_model(transformer(3), folder, external="always")
+    assert project("view", "outside/model.onnx", "-o", "with.html").code == 0
+    (folder / "model.onnx.data").unlink()
+    assert project("view", "outside/model.onnx", "-o", "without.html").code == 0
+    shown = [(project.folder / name).read_text() for name in ("with.html", "without.html")]
+    assert shown[0].partition("<h2")[2] == shown[1].partition("<h2")[2]
+
+
+def test_other_endings_are_refused_with_what_to_type(project):
+    seen = project("view", "model.onnx", "-o", "graph.png")
+    assert seen.code == 2
+    assert "error: 'graph.png' is neither .html nor .svg" in seen.err
+    assert "fix: onnxbuild view model.onnx -o graph.html" in seen.err
+
+
+def test_a_file_that_is_cut_off_is_reported(project):
+    path = project.folder / "model.onnx"
+    path.write_bytes(path.read_bytes()[:5_000])
+    seen = project("view", "model.onnx")
+    assert seen.code == 1
+    assert "model.onnx is not an ONNX model" in seen.err
+    assert "check that the file is complete" in seen.err
+    path.write_bytes(b"")
+    seen = project("view", "model.onnx")
+    assert seen.code == 2
+    assert "model.onnx is not an ONNX model: it has no graph" in seen.err
+
+
+def test_names_that_nothing_has_are_reported_as_by_inspect(project):
+    seen = project("view", "absent.onnx")
+    assert seen.code == 2
+    assert "error: there is no model 'absent.onnx'" in seen.err
+    assert project("view", "nothing").code == 2
+
+
+def test_sensitivity_next_to_the_model_is_shown_or_refused(project):
+    report = project.folder / "sensitivity.json"
+    report.write_text(
+        '{"ranked_by": "cosine_mean", "nodes": [{"name": "", "measured": true, "cosine_mean": 0.5}], "blocks": []}'
+    )
+    seen = project("view", "model.onnx")
+    assert seen.out.endswith(" KB, with sensitivity\n")
+    report.write_text("{")
+    seen = project("view", "model.onnx")
+    assert seen.code == 1
+    assert "sensitivity.json is not a sensitivity report" in seen.err
+
+
+def test_netron_is_named_where_it_is_not_installed(project, monkeypatch):
+    monkeypatch.setitem(sys.modules, "netron", None)
+    seen = project("view", "model.onnx", "--netron")
+    assert seen.code == 2
+    assert "error: netron is not installed" in seen.err
+    assert "fix: python -m pip install netron" in seen.err
+    assert "analytics" not in seen.err  # nothing was contacted
+
+
+def test_netron_is_served_after_a_word_about_its_outside_calls(project, monkeypatch):
+    """A package of netron's name, whose calls are those of the real one: `start(file)`, `wait()`."""
+    package = project.folder / "installed"
+    package.mkdir()
+    (package / "netron.py").write_text(
+        "def start(file):\n    print('started', file)\n\n\ndef wait():\n    print('waited')\n"
+    )
+    monkeypatch.delitem(sys.modules, "netron", raising=False)
+    monkeypatch.syspath_prepend(package)
+    seen = project("view", "model.onnx", "--netron")
+    monkeypatch.delitem(sys.modules, "netron", raising=False)
+    assert seen.code == 0
+    assert "analytics services as it opens (analytics.google.com, ipinfo.io)" in seen.err
+    assert seen.out.splitlines() == [
+        "serving model.onnx; press Ctrl+C to end", "started model.onnx", "waited"
+    ]  # fmt: skip
+
+
+def test_a_recipe_that_is_not_there_is_reported(project):
+    seen = project("view", "recipes/absent.yaml:int8")
+    assert seen.code == 2
+    assert "there is no recipe" in seen.err
+
+
+@pytest.mark.slow
+def test_a_built_variant_is_named_as_in_its_recipe(tmp_path):
+    real = make_project(tmp_path / "real")
+    missing = real("view", "tiny:fp32")
+    assert missing.code == 2
+    assert "fix: onnxbuild run tiny.yaml --only fp32" in missing.err
+    assert real.run("--only", "fp32/package").code == 0
+    seen = real("view", "tiny:fp32")
+    assert seen.code == 0
+    assert seen.out.startswith("tiny-fp32.view.html: ")
+    assert "<h1>tiny:fp32</h1>" in (real.folder / "tiny-fp32.view.html").read_text()
