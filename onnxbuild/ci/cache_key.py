@@ -16,7 +16,7 @@ from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.graph import Graph
-from onnxbuild.output.checks import CacheKeyRecord
+from onnxbuild.output.store import CacheKeyRecord
 from onnxbuild.request import Loaded, Request, graph_of, load
 
 _DIGITS = 32
@@ -39,7 +39,12 @@ def cache_key(request: Request) -> CacheKeyRecord:
     project = request.project
     files = sorted({os.path.relpath(path, project) for path in _files(request, loaded, graph)})
     digest = hashlib.sha256()
-    for line in (*_software(graph), *(f"{name} {_sha256(project / name)}" for name in files)):
+    given = [f"--set {key}={value}" for key, value in sorted((request.settings or {}).items())]
+    for line in (
+        *given,
+        *_software(graph),
+        *(f"{name} {_sha256(project / name)}" for name in files),
+    ):
         digest.update(f"{line}\n".encode("utf-8", "surrogateescape"))
     python = ".".join(platform.python_version_tuple()[:2])
     prefix = f"onnxbuild-{platform.system()}-{platform.machine()}-py{python}-"

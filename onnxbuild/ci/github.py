@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.core.errors import EXIT_GATE, BuildError, RecipeErrors
+from onnxbuild.core.errors import BuildError, RecipeErrors
 from onnxbuild.output.build import FailureRecord
 from onnxbuild.output.errors import place_of
 
@@ -52,11 +52,12 @@ def annotations_of_failures(failures: Iterable[FailureRecord]) -> Iterator[Annot
         failures: From `outcome.failure_records`.
     """
     for each in failures:
-        title = f"{each['step']}: gate failed" if each["code"] == EXIT_GATE else each["step"]
-        text = _with_fix(each["what"], each["fix"])
+        named = place_of(each["where"])[0] is not None or each["where"] in {"", each["step"]}
+        what = each["what"] if named else f"{each['what']}\nat {each['where']}"
+        text = _with_fix(what, each["fix"])
         if each["blocked"]:
             text += f"\n{each['blocked']} steps depend on it"
-        yield Annotation(text, title, "error", each["file"], each["line"], each["column"])
+        yield Annotation(text, each["step"], "error", each["file"], each["line"], each["column"])
 
 
 def annotations_of_notes(notes: Iterable[str]) -> Iterator[Annotation]:

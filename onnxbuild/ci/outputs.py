@@ -60,6 +60,7 @@ class CiOutputs:
             self.annotate(annotations_of_error(error))
             if self.github:
                 _append(_SUMMARY, summary_of_error(error_record(error)))
+                set_outputs({"exit-code": str(error.exit_code)})
             raise
 
     def finish(self, result: BuildResult, end: str) -> None:

@@ -17,12 +17,12 @@ from onnxbuild.cli.options import (
 )
 from onnxbuild.core.errors import EXIT_STEP, UsageError
 from onnxbuild.terminal.json_output import json_option, print_document
+from onnxbuild.terminal.store_tables import show_stats, size_text
 
 if TYPE_CHECKING:
     from onnxbuild.wiring import Workspace
 
 _DAY_S = 24 * 3600.0
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 @click.group("cache")
@@ -42,18 +42,6 @@ def _open(store: str | None) -> Workspace:
             f"there is no store at {root}", fix="--store FOLDER, or run a recipe first"
         )
     return open_workspace(project, root)
-
-
-def _size(value: int) -> str:
-    """Bytes in the unit that says most."""
-    step = min((max(value, 1).bit_length() - 1) // 10, len(_UNITS) - 1)
-    return f"{value / (1 << 10 * step):.{1 if step else 0}f} {_UNITS[step]}"
-
-
-def _list(heading: str, sizes: Mapping[str, int]) -> None:
-    for name, size in sizes.items():
-        click.echo(f"  {heading:<11}{_size(size):>10} {name}")
-        heading = ""
 
 
 @command.command("stats")
@@ -83,32 +71,7 @@ def stats(*, store: str | None, runs: int, as_json: bool) -> None:
 
         print_document(stats_document(str(workspace.root), found, rates, environments))
         return
-    by_kind = {**found.bytes_by_kind, "in no result": found.unreferenced_bytes}
-    by_recipe = {name or "earlier builds": size for name, size in found.bytes_by_recipe.items()}
-    click.echo(f"store        {workspace.root}")
-    click.echo(f"results      {found.records}")
-    click.echo(f"blobs        {found.blobs}, {_size(found.blob_bytes)}")
-    _list("by kind", by_kind)
-    _list("by recipe", by_recipe)
-    for name, size in found.pinned_bytes.items():
-        click.echo(f"pinned       {name}, {_size(size)}")
-    click.echo(f"views        {_size(found.views_bytes)} (out/)")
-    if environments:
-        size = sum(each.size_bytes for each in environments)
-        click.echo(f"environments {len(environments)}, {_size(size)} (of all projects)")
-    click.echo(f"runs         {found.runs}, {_size(found.runs_bytes)} of logs")
-    rows = found.index_rows
-    click.echo(
-        f"index.db     {_size(found.index_bytes)}: {rows['memo']} finished requests, "
-        f"{rows['recipe']} recipes, {rows['step']} steps, {rows['stat']} files"
-    )
-    click.echo(f"quarantine   {_size(found.quarantine_bytes)}")
-    if rates.rate is not None:
-        click.echo(
-            f"hit rate     {rates.rate:.0%} of the steps of the last {rates.runs} runs: "
-            f"{rates.reused} reused, {rates.built} built, {rates.failed} failed "
-            "(runs with nothing to look at are not counted)"
-        )
+    show_stats(str(workspace.root), found, rates, environments)
 
 
 @command.command("pins")
@@ -247,17 +210,17 @@ def gc(
         ctx.exit(EXIT_STEP if is_over else 0)
     click.echo(
         f"removed {removed.records} results, {removed.blobs} blobs and {removed.runs} runs: "
-        f"{_size(removed.bytes)}"
+        f"{size_text(removed.bytes)}"
     )
     for each in gone:
         click.echo(
             f"removed the environment of {each.requirements} ({each.runtime or 'no ONNX Runtime'}): "
-            f"{_size(each.size_bytes)}"
+            f"{size_text(each.size_bytes)}"
         )
     if max_size is not None and removed.left_bytes > max_size:
         click.echo(
-            f"{_size(removed.left_bytes)} are left, over the {_size(max_size)} asked for: "
-            f"{_size(removed.held_bytes)} are pinned or younger than {grace_hours:g} h"
+            f"{size_text(removed.left_bytes)} are left, over the {size_text(max_size)} asked for: "
+            f"{size_text(removed.held_bytes)} are pinned or younger than {grace_hours:g} h"
         )
         ctx.exit(EXIT_STEP)
 
@@ -294,7 +257,7 @@ def key(
     with ci.refusals():
         found = cache_key(request)
     if github:
-        more = {"restore-keys": "\n".join(found["restore_keys"]), "path": found["path"]}
+        more = {"restore-keys": "\n".join(found["restore_keys"]), "path": str(request.store_root)}
         set_outputs({"key": found["key"], **more})
     if as_json:
         print_document(found)

@@ -9,7 +9,7 @@ from typing import Any
 
 from onnxbuild.core import event
 from onnxbuild.core.errors import UsageError, did_you_mean
-from onnxbuild.output import build, checks, models
+from onnxbuild.output import build, checks, diagnosis, models, store
 from onnxbuild.output.errors import ErrorRecord
 from onnxbuild.output.schema import DIALECT, schema_of
 
@@ -34,7 +34,7 @@ OUTPUTS: Mapping[str, Output] = {
     "run": Output((build.ResultRecord,), lines=True, events=True),
     "plan": Output((build.PlannedRecord,), lines=True),
     "why": Output((build.WhyRecord,)),
-    "diagnose": Output((models.DiagnosisRecord,)),
+    "diagnose": Output((diagnosis.DiagnosisRecord,)),
     "bench": Output((dict[str, dict[str, dict[str, Any]]],)),
     "lock": Output((checks.LocksRecord,)),
     "reproduce": Output((build.ReproducedRecord,), lines=True, events=True),
@@ -49,12 +49,12 @@ OUTPUTS: Mapping[str, Output] = {
     "explain": Output((models.ExplainRecord,)),
     "schema": Output((models.SchemaRecord, dict[str, Any])),
     "doctor": Output((checks.DoctorRecord,)),
-    "cache stats": Output((checks.StatsRecord,)),
-    "cache pins": Output((checks.PinsRecord,)),
-    "cache unpin": Output((checks.UnpinnedRecord,)),
-    "cache verify": Output((checks.StoreCheckRecord,)),
-    "cache gc": Output((checks.GarbageRecord,)),
-    "cache key": Output((checks.CacheKeyRecord,)),
+    "cache stats": Output((store.StatsRecord,)),
+    "cache pins": Output((store.PinsRecord,)),
+    "cache unpin": Output((store.UnpinnedRecord,)),
+    "cache verify": Output((store.StoreCheckRecord,)),
+    "cache gc": Output((store.GarbageRecord,)),
+    "cache key": Output((store.CacheKeyRecord,)),
     "completion": Output((models.CompletionRecord,)),
 }
 """Verb -> what it prints with `--json`; any prints an error in place of it, or after it."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def diagnosis_document(found: Diagnosis, below: float) -> dict[str, object]:
-    """Return a diagnosis as JSON; `output.models.DiagnosisRecord` describes it.
+    """Return a diagnosis as JSON; `output.diagnosis.DiagnosisRecord` describes it.
 
     Args:
         found: The diagnosis.

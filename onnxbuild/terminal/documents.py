@@ -9,14 +9,13 @@ from onnxbuild.core.action import NOT_INSTALLED
 from onnxbuild.output.build import PlannedRecord, ReasonRecord, ReproducedRecord, WhyRecord
 from onnxbuild.output.checks import (
     DoctorRecord,
-    GarbageRecord,
     LockedRecord,
     LocksRecord,
     MachineFact,
     ReleasedRecord,
-    StatsRecord,
 )
 from onnxbuild.output.models import ExplainRecord, GraphRecord, InitRecord, PushedRecord
+from onnxbuild.output.store import GarbageRecord, StatsRecord
 
 if TYPE_CHECKING:
     from onnxbuild.adapters.store.garbage import Collected
