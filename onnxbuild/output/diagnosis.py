@@ -26,9 +26,9 @@ class StageRecord(TypedDict):
         max_abs: Largest absolute difference.
         cosine_min: Least cosine similarity of an output.
         equal_min: Least share of equal elements; null for floats.
-        sqnr: Signal-to-noise ratio in dB; null where nothing differs.
+        sqnr: Signal-to-noise ratio in dB, as text; `exact` where nothing differs.
         share: Its share of the whole error.
-        lost: What has become NaN or infinite; null where nothing has.
+        lost: What has become NaN or infinite; empty where nothing has.
     """
 
     step: str
@@ -36,9 +36,9 @@ class StageRecord(TypedDict):
     max_abs: float | None
     cosine_min: float | None
     equal_min: float | None
-    sqnr: float | None
+    sqnr: str
     share: float | None
-    lost: Any
+    lost: str
 
 
 class NodeRecord(TypedDict):
@@ -47,10 +47,10 @@ class NodeRecord(TypedDict):
     Attributes:
         name: Its name.
         op_type: Its operator.
-        in_db: Signal-to-noise ratio of its worst input, in dB.
+        in_db: Signal-to-noise ratio of its worst input in dB, as text.
         out_db: Of its worst output.
         cosine: Least cosine similarity of an output.
-        lost: What has become NaN or infinite.
+        lost: What has become NaN or infinite; empty where nothing has.
         behind: Nodes that were fused into it.
         now: What it is in the variant's model.
         body_nodes: How many nodes its bodies have.
@@ -59,14 +59,14 @@ class NodeRecord(TypedDict):
 
     name: str
     op_type: str
-    in_db: float | None
-    out_db: float | None
+    in_db: str
+    out_db: str
     cosine: float | None
-    lost: Any
-    behind: list[Any]
-    now: Any
-    body_nodes: Any
-    changed_in_bodies: list[Any]
+    lost: str
+    behind: list[str]
+    now: str
+    body_nodes: int
+    changed_in_bodies: list[str]
 
 
 class RemedyRecord(TypedDict):
@@ -83,7 +83,7 @@ class RemedyRecord(TypedDict):
     what: str
     passed: bool
     cosine_min: float | None
-    reached: Any
+    reached: str | None
     size_bytes: int | None
 
 
@@ -97,8 +97,8 @@ class GoalRecord(TypedDict):
     """
 
     asked: str
-    reached: Any
-    missed: Any
+    reached: str
+    missed: str
 
 
 class DiagnosisRecord(TypedDict):

@@ -51,8 +51,11 @@ class InspectRecord(TypedDict):
         outputs: What it gives.
         nodes: How many nodes it has.
         operators: Operator -> how many nodes.
-        parameters: How many elements its weights have.
+        initializers: How many weights it has.
+        parameters: How many elements they have.
+        weights_bytes: Their size.
         weights_bytes_by_dtype: Element type -> size of the weights of it.
+        functions: How many functions it defines.
     """
 
     path: str
@@ -63,8 +66,11 @@ class InspectRecord(TypedDict):
     outputs: list[ValueRecord]
     nodes: int
     operators: dict[str, int]
+    initializers: int
     parameters: int
+    weights_bytes: int
     weights_bytes_by_dtype: dict[str, int]
+    functions: int
 
 
 class PushedRecord(TypedDict):
