@@ -1,5 +1,6 @@
 """What `run` leaves for CI: JUnit XML by a schema, annotations at the right lines, a summary that renders, a cache's key."""
 
+# ruff: noqa: F811 - fixtures are imported
 from __future__ import annotations
 
 import json
@@ -19,7 +20,7 @@ GATE = f"validate:\n  fp32: {{sqnr_db_min: {UNREACHABLE_SQNR_DB + 1}}}\n"
 
 
 @pytest.fixture
-def github(cheap, tmp_path):  # noqa: F811
+def github(cheap, tmp_path):
     """Variables of a job whose checkout is the folder above the project's."""
     return {
         "GITHUB_WORKSPACE": str(tmp_path),
@@ -32,7 +33,7 @@ def commands(text):
     return [line for line in text.splitlines() if line.startswith("::")]
 
 
-def test_a_good_run_has_a_case_for_each_step_and_no_annotation(cheap, github, tmp_path):  # noqa: F811
+def test_a_good_run_has_a_case_for_each_step_and_no_annotation(cheap, github, tmp_path):
     done = cheap("run", "tiny.yaml", "--junit", "build/run.xml", "--github", env=github)
     assert done.code == 0
     suites = read_junit(cheap.folder / "build/run.xml")
@@ -54,7 +55,7 @@ def test_a_good_run_has_a_case_for_each_step_and_no_annotation(cheap, github, tm
     assert set(read_junit(cheap.folder / "again.xml")["tiny"]) == set(suites["tiny"])
 
 
-def test_a_gate_that_fails_is_a_failure_at_the_line_of_its_variant(cheap, github, tmp_path):  # noqa: F811
+def test_a_gate_that_fails_is_a_failure_at_the_line_of_its_variant(cheap, github, tmp_path):
     cheap.write("tiny.yaml", (cheap.folder / "tiny.yaml").read_text() + GATE)
     done = cheap("run", "tiny.yaml", "--junit", "run.xml", "--github", env=github)
     assert done.code == 3
@@ -78,7 +79,7 @@ def test_a_gate_that_fails_is_a_failure_at_the_line_of_its_variant(cheap, github
 
 
 @pytest.mark.slow
-def test_python_that_raises_is_an_error_at_its_own_line(project, tmp_path):  # noqa: F811
+def test_python_that_raises_is_an_error_at_its_own_line(project, tmp_path):
     project.write(
         "models/tiny.py", "def load(width=8):\n    x = 1\n    raise ValueError('no: 5 %')\n"
     )
@@ -94,7 +95,7 @@ def test_python_that_raises_is_an_error_at_its_own_line(project, tmp_path):  # n
     assert "no: 5 %25" in lines[0]
 
 
-def test_faults_of_a_recipe_are_annotated_and_replace_an_old_report(cheap, github, tmp_path):  # noqa: F811
+def test_faults_of_a_recipe_are_annotated_and_replace_an_old_report(cheap, github, tmp_path):
     cheap("run", "tiny.yaml", "--junit", "run.xml")
     cheap.edit("tiny.yaml", "outputs:", "output:")
     done = cheap("run", "tiny.yaml", "--junit", "run.xml", "--github", env=github)
@@ -112,14 +113,14 @@ def test_faults_of_a_recipe_are_annotated_and_replace_an_old_report(cheap, githu
     assert commands(linted.out) == commands(done.out)
 
 
-def test_with_json_the_annotations_go_to_standard_error(cheap, github):  # noqa: F811
+def test_with_json_the_annotations_go_to_standard_error(cheap, github):
     cheap.write("tiny.yaml", (cheap.folder / "tiny.yaml").read_text() + GATE)
     done = cheap("run", "tiny.yaml", "--json", "--github", env=github)
     assert all(isinstance(json.loads(line), dict) for line in done.out.splitlines())
     assert len(commands(done.err)) == 1
 
 
-def test_without_githubs_variables_only_annotations_are_printed(cheap, monkeypatch):  # noqa: F811
+def test_without_githubs_variables_only_annotations_are_printed(cheap, monkeypatch):
     for name in ("GITHUB_WORKSPACE", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"):
         monkeypatch.delenv(name, raising=False)
     cheap.edit("tiny.yaml", "outputs:", "output:")
@@ -166,7 +167,7 @@ def test_the_summary_shows_any_text_as_it_is():
     ]
 
 
-def test_a_caches_key_follows_what_decides_a_build(cheap, github, tmp_path):  # noqa: F811
+def test_a_caches_key_follows_what_decides_a_build(cheap, github, tmp_path):
     def key(*arguments):
         done = cheap("cache", "key", "tiny.yaml", *arguments, env=github)
         assert done.code == 0, done.err

@@ -1,5 +1,6 @@
 """`onnxbuild.run` builds: in scripts, threads, coroutines, from other folders; its errors are the terminal's."""
 
+# ruff: noqa: F811 - fixtures are imported
 from __future__ import annotations
 
 import asyncio
@@ -7,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from tests.cli.conftest import project  # noqa: F401 - a fixture
 pytestmark = pytest.mark.slow
 
 
-def test_a_variant_has_its_model_a_session_and_its_metrics(project):  # noqa: F811
+def test_a_variant_has_its_model_a_session_and_its_metrics(project):
     path = project.folder / "tiny.yaml"
     build = ob.run(path, settings={"benchmark.max_time_s": 0.1, "opset": 17})
     assert build.ok
@@ -39,7 +41,7 @@ def test_a_variant_has_its_model_a_session_and_its_metrics(project):  # noqa: F8
 
 def test_a_failure_is_raised_in_the_terminals_words_and_leaves_what_was_built(
     project, monkeypatch
-):  # noqa: F811
+):
     project.write(
         "tiny.yaml",
         (project.folder / "tiny.yaml").read_text() + "validate: {fp32: {atol: 0, rtol: 0}}\n",
@@ -68,7 +70,7 @@ def test_a_failure_is_raised_in_the_terminals_words_and_leaves_what_was_built(
         (["tiny.yaml", "--locked"], {"locked": True}),
     ],
 )
-def test_errors_are_those_of_the_terminal(project, monkeypatch, arguments, options):  # noqa: F811
+def test_errors_are_those_of_the_terminal(project, monkeypatch, arguments, options):
     monkeypatch.chdir(project.folder)
     said = project("run", *arguments)
     with pytest.raises(ob.BuildError) as raised:
@@ -77,7 +79,7 @@ def test_errors_are_those_of_the_terminal(project, monkeypatch, arguments, optio
     assert raised.value.exit_code == said.code
 
 
-def test_it_runs_in_coroutines_and_threads_and_from_other_folders(project, tmp_path, monkeypatch):  # noqa: F811
+def test_it_runs_in_coroutines_and_threads_and_from_other_folders(project, tmp_path, monkeypatch):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
@@ -99,7 +101,7 @@ def test_it_runs_in_coroutines_and_threads_and_from_other_folders(project, tmp_p
 
 
 @pytest.mark.parametrize("how", ["script", "interactive"])
-def test_no_main_guard_is_needed(project, tmp_path, how):  # noqa: F811
+def test_no_main_guard_is_needed(project, tmp_path, how):
     code = f"import onnxbuild as ob\nprint(ob.run({str(project.folder / 'tiny.yaml')!r}, only='export'))\n"
     script = tmp_path / "script.py"
     script.write_text(code)
@@ -112,7 +114,7 @@ def test_no_main_guard_is_needed(project, tmp_path, how):  # noqa: F811
     assert done.stdout.splitlines()[-1] == "<Build: ok: 1 built, 0 cached>"
 
 
-def test_progress_is_shown_where_it_is_asked_for(project, capsys):  # noqa: F811
+def test_progress_is_shown_where_it_is_asked_for(project, capsys):
     path = project.folder / "tiny.yaml"
     ob.run(path, only="export")
     assert capsys.readouterr() == ("", "")
@@ -125,7 +127,7 @@ def test_progress_is_shown_where_it_is_asked_for(project, capsys):  # noqa: F811
     ]
 
 
-def test_an_interruption_passes(project):  # noqa: F811
+def test_an_interruption_passes(project):
     code = (
         "import _thread, threading, onnxbuild as ob\n"
         "threading.Timer(1.5, _thread.interrupt_main).start()\n"
@@ -154,7 +156,7 @@ def test_the_types_are_those_that_a_checker_sees(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir", tmp_path / "cache", script],
         capture_output=True, text=True, check=False,
-        cwd=os.path.dirname(os.path.dirname(ob.__file__)),
+        cwd=Path(ob.__file__).parents[1],
     )  # fmt: skip
     said = [line.partition(": ")[2] for line in done.stdout.splitlines()[:-1]]
     assert [line for line in said if "Revealed" in line] == [
