@@ -46,17 +46,21 @@ def annotations_of_error(error: BuildError) -> Iterator[Annotation]:
 
 
 def annotations_of_failures(failures: Iterable[FailureRecord]) -> Iterator[Annotation]:
-    """Yield an annotation for each step that failed.
+    """Yield an annotation for each step that failed; one for several that fail alike at one line.
 
     Args:
         failures: From `outcome.failure_records`.
     """
+    seen = set()
     for each in failures:
+        if (each["file"], each["line"], each["what"]) in seen:
+            continue
+        seen.add((each["file"], each["line"], each["what"]))
         named = place_of(each["where"])[0] is not None or each["where"] in {"", each["step"]}
         what = each["what"] if named else f"{each['what']}\nat {each['where']}"
         text = _with_fix(what, each["fix"])
         if each["blocked"]:
-            text += f"\n{each['blocked']} steps depend on it"
+            text += f"\n{depending(each['blocked'])}"
         yield Annotation(text, each["step"], "error", each["file"], each["line"], each["column"])
 
 
@@ -73,6 +77,11 @@ def annotations_of_notes(notes: Iterable[str]) -> Iterator[Annotation]:
             yield Annotation(text, "onnxbuild", "notice", *place)
         else:
             yield Annotation(note, level="notice")
+
+
+def depending(steps: int) -> str:
+    """Return how many steps depend on one that failed."""
+    return "1 step depends on it" if steps == 1 else f"{steps} steps depend on it"
 
 
 def workflow_command(annotation: Annotation, project: Path, checkout: Path) -> str:

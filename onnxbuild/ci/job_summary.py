@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from onnxbuild.ci.github import depending
 from onnxbuild.core.errors import EXIT_GATE
 from onnxbuild.output.build import FailureRecord, ResultRecord, VariantRecord
 from onnxbuild.output.errors import ErrorRecord
@@ -77,7 +78,7 @@ def _failure(each: FailureRecord) -> str:
     if each["fix"]:
         lines.append(f"  - fix: {_escaped(each['fix'])}")
     if each["blocked"]:
-        lines.append(f"  - {each['blocked']} steps depend on it")
+        lines.append(f"  - {depending(each['blocked'])}")
     return "\n".join(lines)
 
 

@@ -9,15 +9,12 @@ from onnxbuild.core.errors import did_you_mean
 from onnxbuild.output.build import FailureRecord, ResultRecord
 from onnxbuild.python.html import table
 from onnxbuild.python.metrics import UnknownNameError
+from onnxbuild.python.names import public_names
 from onnxbuild.python.reports import write_report
-from onnxbuild.python.variant import Variant
-
-_API = (
-    "exit_code", "failures", "get", "items", "keys", "ok", "out", "report", "store", "summary", "values",
-)  # fmt: skip
+from onnxbuild.python.variant import BuiltVariant
 
 
-class Build(Mapping[str, Variant]):
+class Build(Mapping[str, BuiltVariant]):
     """A build: `build["int8"]`, or `build["bert:int8"]` where several recipes have an int8.
 
     Args:
@@ -37,7 +34,7 @@ class Build(Mapping[str, Variant]):
         self._variants = {
             each["variant"]
             if names.count(each["variant"]) == 1
-            else f"{each['recipe']}:{each['variant']}": Variant(each, record)
+            else f"{each['recipe']}:{each['variant']}": BuiltVariant(each, record)
             for each in record["variants"]
         }
 
@@ -74,7 +71,7 @@ class Build(Mapping[str, Variant]):
         """
         return write_report(self._record)
 
-    def __getitem__(self, name: str) -> Variant:
+    def __getitem__(self, name: str) -> BuiltVariant:
         if name in self._variants:
             return self._variants[name]
         for each in self._variants.values():
@@ -107,4 +104,4 @@ class Build(Mapping[str, Variant]):
         return list(self)
 
     def __dir__(self) -> list[str]:
-        return list(_API)
+        return public_names(self)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from onnxbuild.python.build import Build
 
 
-class BuildFailedError(BuildError):
+class FailedBuildError(BuildError):
     """A step or a gate failed.
 
     Args:
@@ -33,10 +33,10 @@ class BuildFailedError(BuildError):
         self.exit_code = exit_code
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (BuildFailedError, (self.build, self.lines, self.exit_code))
+        return (FailedBuildError, (self.build, self.lines, self.exit_code))
 
 
-class Failures:
+class FailureNotes:
     """A sink that notes what a terminal would print of failures.
 
     Attributes:

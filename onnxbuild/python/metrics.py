@@ -7,6 +7,7 @@ from typing import Any
 
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.python.html import table
+from onnxbuild.python.names import public_names
 
 Metric = float | int | str | bool | None | tuple[Any, ...]
 
@@ -66,7 +67,7 @@ class Metrics(Mapping[str, Metric]):
         return list(self)
 
     def __dir__(self) -> list[str]:
-        return ["get", "items", "keys", "values"]
+        return public_names(self)
 
 
 def _flattened(prefix: str, value: Any) -> Iterator[tuple[str, Metric]]:

@@ -12,7 +12,7 @@ from onnxbuild.api import Request
 from onnxbuild.api import build as build_request
 from onnxbuild.outcome import end_line, run_result
 from onnxbuild.python.build import Build
-from onnxbuild.python.failure import BuildFailedError, Failures
+from onnxbuild.python.failure import FailedBuildError, FailureNotes
 from onnxbuild.python.progress import shown_progress
 from onnxbuild.wiring import RunOptions
 
@@ -54,7 +54,7 @@ def run(
 
     Raises:
         RecipeErrors: All faults of the recipes; nothing was run.
-        BuildFailedError: A step or a gate failed; `.build` is what was built.
+        FailedBuildError: A step or a gate failed; `.build` is what was built.
         BuildError: All else that the command line would end with: str() of it is what that prints.
         KeyboardInterrupt: It was interrupted; finished steps are kept.
     """
@@ -67,7 +67,7 @@ def run(
         locked=locked,
     )
     options = RunOptions(jobs, memory_bytes, timeout_s, keep_going)
-    failures = Failures()
+    failures = FailureNotes()
     try:
         with shown_progress(progress) as sinks:
             result = build_request(request, options, [failures, *sinks])
@@ -75,7 +75,7 @@ def run(
     except OSError as error:  # what the machine refused, as the command line says it
         raise store_error(error, error.filename or "a file") from error
     if check and result.exit_code:
-        raise BuildFailedError(made, failures.lines, result.exit_code)
+        raise FailedBuildError(made, failures.lines, result.exit_code)
     return made
 
 

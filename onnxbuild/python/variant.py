@@ -10,15 +10,11 @@ from onnxbuild.output.build import FindingRecord, ResultRecord, VariantRecord
 from onnxbuild.python.html import table
 from onnxbuild.python.load_bundle import loader_of
 from onnxbuild.python.metrics import Metrics
+from onnxbuild.python.names import public_names
 from onnxbuild.python.reports import write_report
 
-_API = (
-    "family", "findings", "folder", "made", "metrics", "model", "name", "passed", "recipe", "report",
-    "session",
-)  # fmt: skip
 
-
-class Variant:
+class BuiltVariant:
     """A folder of out/: a variant, an artifact made ahead of time, a program or a package.
 
     Args:
@@ -132,7 +128,7 @@ class Variant:
         return table([self._row()])
 
     def __dir__(self) -> list[str]:
-        return list(_API)
+        return public_names(self)
 
     @property
     def _label(self) -> str:

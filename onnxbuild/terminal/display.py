@@ -13,7 +13,7 @@ from onnxbuild.core.event import Event, StepFailed
 from onnxbuild.core.ports import EventSink
 
 
-class Failures:
+class FailureLines:
     """The display of `--quiet`: says what fails, and nothing else.
 
     Args:
@@ -47,7 +47,7 @@ def make_display(
         click.echo(line, err=on_stderr or as_json)
 
     if quiet:
-        yield Failures(say)
+        yield FailureLines(say)
     elif as_json:
         yield JsonLines(sys.stdout)
     elif not on_stderr and sys.stdout is not None and sys.stdout.isatty():

@@ -13,7 +13,7 @@ import pytest
 
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.python.build import Build
-from onnxbuild.python.failure import BuildFailedError
+from onnxbuild.python.failure import FailedBuildError
 from onnxbuild.python.metrics import Metrics
 
 VARIANT = {
@@ -150,7 +150,7 @@ def test_a_package_without_a_loader_names_what_opens_it(tmp_path):
 
 
 def test_a_failed_build_says_what_the_terminal_says_and_survives_a_process():
-    error = BuildFailedError(build(FAILED, code=3), ["FAILED  bert:int4/validate: no"], 3)
+    error = FailedBuildError(build(FAILED, code=3), ["FAILED  bert:int4/validate: no"], 3)
     assert isinstance(error, BuildError)
     assert str(error) == "FAILED  bert:int4/validate: no\nok: 3 built, 4 cached"
     for each in (pickle.loads(pickle.dumps(error)), copy.copy(error)):

@@ -47,7 +47,7 @@ def test_a_failure_is_raised_in_the_terminals_words_and_leaves_what_was_built(
         (project.folder / "tiny.yaml").read_text() + "validate: {fp32: {atol: 0, rtol: 0}}\n",
     )
     monkeypatch.chdir(project.folder)
-    with pytest.raises(ob.BuildFailedError) as raised:
+    with pytest.raises(ob.FailedBuildError) as raised:
         ob.run("tiny.yaml")
     said = project("run", "tiny.yaml")
     assert raised.value.exit_code == said.code == 3
@@ -165,5 +165,5 @@ def test_the_types_are_those_that_a_checker_sees(tmp_path):
         'note: Revealed type is "float | int | str | bool | None | tuple[Any, ...]"',
         'note: Revealed type is "int | None"',
     ]
-    assert '"Variant" has no attribute "modle"' in done.stdout
+    assert '"BuiltVariant" has no attribute "modle"' in done.stdout
     assert run_module.run is ob.run

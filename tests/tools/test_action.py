@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from onnxbuild import __version__
+from tests.ci.reading import read_junit, rendered_tables
 from tools.make_dist import export
 
 ROOT = Path(__file__).parents[2]
@@ -265,3 +266,71 @@ def test_the_action_installs_its_own_revision(checkout, tmp_path):
     assert done.returncode == 0, done.stdout
     assert done.stdout.splitlines()[-1] == f"onnxbuild {__version__}"
     assert (target / "onnxbuild/catalog.py").is_file()
+
+
+@pytest.mark.slow
+def test_a_ci_run_in_a_clean_clone_reports_each_kind_of_failure_where_it_is(tmp_path):
+    """A gate that fails, Python that raises and a faulty recipe: annotations, JUnit XML, the job's summary."""
+    origin, clone = tmp_path / "origin", tmp_path / "clone"
+    (origin / "recipes").mkdir(parents=True)
+    files = {
+        "pyproject.toml": "",
+        ".gitignore": "artifacts/\n",
+        "recipes/tiny.yaml": RECIPE,
+        "recipes/tiny.py": MODEL,
+        "recipes/raising.yaml": RECIPE.replace("tiny", "raising"),
+        "recipes/raising.py": f"{MODEL}    raise ValueError('100 %: no')\n".replace(
+            "    return", "    _ ="
+        ),
+    }
+    for name, text in files.items():
+        (origin / name).write_text(text)
+    git = [
+        "git",
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@example.org",
+        "-c",
+        "init.defaultBranch=main",
+    ]
+    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "models"]):
+        subprocess.run([*git, *arguments], cwd=origin, check=True)
+    subprocess.run([*git, "clone", "-q", origin, clone], check=True)
+
+    runner = Runner(clone, tmp_path / "temp", junit="reports/onnxbuild.xml")
+    code, said = runner.run_all()
+    assert code == 1, said  # a step that breaks outranks a gate
+    annotated = sorted(line for line in said.splitlines() if line.startswith("::"))
+    assert len(annotated) == 2
+    assert re.match(
+        r"::error file=recipes/raising\.py,line=7,title=raising%3A\w+::.*100 %25: no", annotated[0]
+    )
+    assert annotated[1].startswith(
+        "::error file=recipes/tiny.yaml,line=12,col=3,title=tiny%3Aint8/validate::"
+    )
+    suites = read_junit(clone / "reports/onnxbuild.xml")
+    assert set(suites) == {"raising", "tiny"}
+    assert suites["tiny"]["tiny.int8 validate"].find("failure").get("type") == "gate"
+    assert suites["raising"]["raising export"].find("error") is not None
+    assert float(suites["tiny"]["tiny export"].get("time")) > 0
+    summary = runner.summary.read_text()
+    (table,) = rendered_tables(summary)
+    gates = {tuple(row[:2]): row[-1] for row in table[1:]}
+    assert gates["tiny", "fp32"].endswith("passed")
+    assert gates["tiny", "int8"].endswith("tiny:int8/validate")
+    assert gates["raising", "fp32"] == "not made"
+    assert "recipes/raising.py:7" in summary
+    first = runner.outputs["key"]
+
+    (clone / "recipes/tiny.yaml").write_text(RECIPE.replace("int8: dynamic", "int8: dynmic"))
+    again = Runner(clone, tmp_path / "again", junit="reports/onnxbuild.xml")
+    code, said = again.run_all()
+    assert code == 2
+    assert (
+        "::error file=recipes/tiny.yaml,line=12,col=9,title=onnxbuild::quantization.int8" in said
+    )
+    (clone / "recipes/tiny.yaml").write_text(RECIPE + "# a word\n")
+    last = Runner(clone, tmp_path / "last", only="fp32", recipes="recipes/tiny.yaml")
+    assert last.run_all()[0] == 0
+    assert last.outputs["key"]["key"] != first["key"]
