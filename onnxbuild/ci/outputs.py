@@ -19,7 +19,6 @@ from onnxbuild.ci.github import (
     workflow_command,
 )
 from onnxbuild.ci.job_summary import summary_of_error, summary_of_run
-from onnxbuild.ci.junit import junit_of_error, junit_of_run
 from onnxbuild.ci.recorder import Recorder
 from onnxbuild.core.errors import BuildError
 from onnxbuild.outcome import run_result
@@ -56,6 +55,8 @@ class CiOutputs:
             yield
         except BuildError as error:
             if self.junit is not None:
+                from onnxbuild.ci.junit import junit_of_error
+
                 _write(self.junit, junit_of_error(self.recipes, error, self.started))
             self.annotate(annotations_of_error(error))
             if self.github:
@@ -71,6 +72,8 @@ class CiOutputs:
             end: The line that it ends with on a terminal.
         """
         if self.junit is not None:
+            from onnxbuild.ci.junit import junit_of_run
+
             made = junit_of_run(result.graph, result.report, self.recorder, self.started)
             _write(self.junit, made)
         if self.github:
