@@ -39,10 +39,11 @@ format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The generated files: the schema and the reference page.
+# The generated files: the schemas and the reference page.
 golden: $(INSTALLED)
 	$(BIN)/onnxbuild schema --built-in --write schemas/recipe.schema.json
 	$(BIN)/onnxbuild schema --built-in --reference docs/recipe.md
+	$(BIN)/python -m tools.output_schemas
 	$(BIN)/python docs/rooms.py --write
 
 # The same bytes for the same commit: docs/install.md.

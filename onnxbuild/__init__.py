@@ -1,7 +1,8 @@
 """Declarative, cached, reproducible builds of ONNX models.
 
-from onnxbuild import Request, build
-result = build(Request((Path("recipes/bert.yaml"),)))
+import onnxbuild as ob
+build = ob.run("recipes/bert.yaml", only=["int8"])
+session = build["int8"].session()
 """
 
 from __future__ import annotations
@@ -16,23 +17,39 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 _HOMES = {
+    "Build": "onnxbuild.python.build",
+    "BuildError": "onnxbuild.core.errors",
+    "FailedBuildError": "onnxbuild.python.failure",
+    "Metrics": "onnxbuild.python.metrics",
+    "RecipeErrors": "onnxbuild.core.errors",
     "ReleaseRequest": "onnxbuild.release.release",
     "Request": "onnxbuild.api",
+    "UsageError": "onnxbuild.core.errors",
+    "BuiltVariant": "onnxbuild.python.variant",
     "build": "onnxbuild.api",
     "load_recipe": "onnxbuild.api",
     "make_release": "onnxbuild.release.release",
     "plan": "onnxbuild.api",
     "reproduce": "onnxbuild.reproduction.reproduce",
+    "run": "onnxbuild.python.run",
 }
 __all__ = [
+    "Build",
+    "BuildError",
+    "BuiltVariant",
+    "FailedBuildError",
+    "Metrics",
+    "RecipeErrors",
     "ReleaseRequest",
     "Request",
+    "UsageError",
     "__version__",
     "build",
     "load_recipe",
     "make_release",
     "plan",
     "reproduce",
+    "run",
 ]
 
 
@@ -41,3 +58,8 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'onnxbuild' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """The API and nothing else: rooms that something imported are no part of it."""
+    return sorted(__all__)

@@ -32,8 +32,8 @@ def recall(
         locked: Whether the run is held to the recipes' locks.
 
     Returns: None if anything has changed, or no such run is known. Else `steps` (how many),
-        `summary` (rows of the table), `skipped` (lines), `store` (its folder), `names` (all steps, a
-        line each; empty if any was left out) and `lint`: `notes` and `ok` (lines; `ok` is empty where
+        `summary` (rows of the table), `skipped` (lines), `variants` (records of `outcome`, as JSON),
+        `store` (its folder), `names` (all steps, a line each; empty if any was left out) and `lint`: `notes` and `ok` (lines; `ok` is empty where
         a recipe does not fit into the memory of this machine).
 
     Raises:
@@ -90,6 +90,7 @@ def _can_be_shown(found: Mapping[str, Any]) -> bool:
         isinstance(found.get("steps"), int)
         and isinstance(found.get("store"), str)
         and isinstance(found.get("names"), str)
+        and isinstance(found.get("variants"), str)
         and isinstance(skipped, list)
         and all(isinstance(line, str) for line in skipped)
         and isinstance(rows, list)

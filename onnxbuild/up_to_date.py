@@ -12,6 +12,7 @@ from onnxbuild.catalog import CATALOG
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.report import Report
+from onnxbuild.outcome import variant_records
 from onnxbuild.request import Loaded, Request, fits, ok_line, remarks_of, request_of
 from onnxbuild.summary import skipped_targets, summarize
 from onnxbuild.wiring import Workspace, environments_of
@@ -91,6 +92,7 @@ def remember(
             "store": str(workspace.root),
             "summary": summarize(graph, report),
             "skipped": skipped_targets(graph, report),
+            "variants": json.dumps(variant_records(graph, report, workspace.root)),
         },
         workspace.stats.seen,
         workspace.stats.restless,

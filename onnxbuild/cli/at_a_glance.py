@@ -25,7 +25,7 @@ _TAKING_VALUES = {
     "lint": _SHARED,
 }
 _FLAGS = {
-    "run": {"--json", "--locked", "-v", "--verbose", "-k", "--keep-going"},
+    "run": {"--json", "--locked", "-q", "--quiet", "-v", "--verbose", "-k", "--keep-going"},
     "plan": {"--json"},
     "lint": set[str](),
 }
@@ -62,7 +62,8 @@ def answer(arguments: Sequence[str]) -> Answer | None:
     if found is None:
         return None
     if verb == "run":
-        return up_to_date_lines(found, as_json="--json" in flags), []
+        is_quiet = bool(flags & {"-q", "--quiet"})
+        return up_to_date_lines(found, as_json="--json" in flags, is_quiet=is_quiet), []
     if verb == "plan":
         names = found["names"].splitlines()
         return (_plan_lines(names, as_json="--json" in flags), []) if names else None
@@ -100,19 +101,41 @@ def _parsed(
     return verb, flags, recipes, given
 
 
-def up_to_date_lines(found: Mapping[str, Any], *, as_json: bool) -> list[str]:
+def up_to_date_lines(
+    found: Mapping[str, Any], *, as_json: bool, is_quiet: bool = False
+) -> list[str]:
     """Return what `run` says where there is nothing to do.
 
     Args:
         found: From `glance.recall`.
         as_json: As JSON lines.
+        is_quiet: Of these, the result alone.
     """
     steps = found["steps"]
     if as_json:
         ended = {"type": "run_finished", "run": "", "built": 0, "cached": steps, "failed": 0}
-        return [json.dumps({**ended, "blocked": 0, "wall_s": 0.0, "exit_code": 0})]
+        events = [] if is_quiet else [{**ended, "blocked": 0, "wall_s": 0.0, "exit_code": 0}]
+        return [json.dumps(each) for each in (*events, result_record(found))]
     summary = summary_lines(found["summary"], found["skipped"], Path(found["store"]))
     return [*summary, f"up to date: {steps} steps, nothing to do"]
+
+
+def result_record(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the last JSON line of `run` where there is nothing to do, as `outcome.run_result` does.
+
+    Args:
+        found: From `glance.recall`.
+    """
+    return {
+        "type": "result",
+        "exit_code": 0,
+        "store": found["store"],
+        "out": os.path.join(found["store"], "out"),  # noqa: PTH118 - before pathlib
+        "table": found["summary"],
+        "skipped": found["skipped"],
+        "variants": json.loads(found["variants"]),
+        "failures": [],
+    }
 
 
 def summary_lines(rows: list[dict[str, str]], skipped: list[str], store: Path) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,6 +12,7 @@ from onnxbuild.cli.options import (
     jobs_option,
     memory_option,
     only_option,
+    quiet_option,
     recipes_argument,
     set_option,
     store_option,
@@ -37,6 +37,7 @@ from onnxbuild.cli.options import (
 @memory_option()
 @timeout_option()
 @click.option("--json", "as_json", is_flag=True, help="Print the reports as one JSON object.")
+@quiet_option()
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -50,6 +51,7 @@ def command(
     memory: int | None,
     timeout: float,
     as_json: bool,
+    quiet: bool,
 ) -> None:
     """Measure variants again, side by side, and compare them with other models.
 
@@ -77,113 +79,20 @@ def command(
     A noisy machine is reported: repeat the measurement on a quiet one. Exit codes: 0 measured, 1 a step failed,
     2 recipe or usage.
     """  # noqa: D301 - click's own mark for text that keeps its lines
-    from onnxbuild.adapters.console.sinks import PlainLines
     from onnxbuild.api import Request
     from onnxbuild.bench import bench
+    from onnxbuild.terminal.bench_tables import show_report
     from onnxbuild.terminal.display import make_display
     from onnxbuild.wiring import RunOptions
 
     request = Request(tuple(map(Path, recipes)), only, settings, store)
     options = RunOptions(jobs, memory, timeout)
-    if as_json:
-        progress = PlainLines(lambda text: click.echo(text, err=True), verbose=False)
-        found = bench(request, against, options, [progress])
-    else:
-        with make_display(as_json=False, verbose=False) as display:
-            found = bench(request, against, options, [display])
+    with make_display(as_json=False, verbose=False, quiet=quiet, on_stderr=as_json) as display:
+        found = bench(request, against, options, [display])
     if as_json:
         click.echo(json.dumps(found.reports, indent=2, sort_keys=True))
     else:
         for recipe, providers in found.reports.items():
             for provider, report in providers.items():
-                _show(recipe, provider, report)
+                show_report(recipe, provider, report)
     ctx.exit(found.result.exit_code)
-
-
-def _show(recipe: str, provider: str, report: Mapping[str, Any]) -> None:
-    from onnxbuild.terminal.table import format_table
-
-    host = report["host"]
-    click.echo(f"\n{recipe} on {provider}: {host['cpu']}, {host['threads']} threads")
-    for point in report["points"]:
-        click.echo(f"\nat {point['point']}:")
-        rows = [_row(name, found) for name, found in _by_speed(point["results"])]
-        headings = dict.fromkeys(key for row in rows for key in row)
-        for line in format_table([{key: row.get(key, "") for key in headings} for row in rows]):
-            click.echo(line)
-    click.echo("\neach alone:")
-    costs = [_cost(name, each) for name, each in report["models"].items()]
-    headings = dict.fromkeys(key for row in costs for key in row)
-    for line in format_table([{key: row.get(key, "") for key in headings} for row in costs]):
-        click.echo(line)
-    _show_clients(report.get("concurrency"))
-    for why in host["noisy"]:
-        click.echo(f"noisy: {why}; repeat this on a quiet machine", err=True)
-
-
-def _by_speed(results: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return sorted(results.items(), key=lambda item: float(item[1]["p50_ms"]))
-
-
-def _row(name: str, found: Mapping[str, Any]) -> dict[str, str]:
-    row = {
-        "model": name,
-        "p50": f"{found['p50_ms']:.4g} ms",
-        "95 % of p50": f"[{found['p50_low_ms']:.4g} to {found['p50_high_ms']:.4g}]",
-        "p90": f"{found['p90_ms']:.4g} ms",
-        "p99": f"{found['p99_ms']:.4g} ms",
-        "items/s": f"{found['throughput_items_per_s']:.4g}",
-    }
-    if found["speedup"] is not None:
-        bounds = (found["speedup_low"], found["speedup_high"])
-        row["vs pytorch"] = _ratio(found["speedup"], *bounds)
-    for other, ratio in found.get("against", {}).items():
-        row[f"vs {other}"] = _ratio(*ratio)
-    return row
-
-
-def _ratio(value: float, low: float | None, high: float | None) -> str:
-    from onnxbuild.onnxkit.plots.shown_ratio import is_known, shown_ratio
-
-    if not is_known(low, high):
-        return shown_ratio(value, low, high)
-    return f"{value:.3g} x [{low:.3g} to {high:.3g}]"
-
-
-def _cost(name: str, each: Mapping[str, Any]) -> dict[str, str]:
-    size = each.get("size_bytes")
-    row = {
-        "model": name,
-        "size": "-" if size is None else f"{size / 2**20:.1f} MiB",
-        "load": f"{each['load_s'] * 1e3:.0f} ms",
-        "first": f"{each['first_inference_ms']:.3g} ms",
-        "peak": f"{each['peak_rss_growth_bytes'] / 2**20:.0f} MiB",
-        "steady": f"{each['steady_rss_growth_bytes'] / 2**20:.0f} MiB",
-    }
-    if "joules_per_run" in each:
-        row["energy"] = f"{each['joules_per_run']:.3g} J/run"
-    if "same_as" in each:
-        row["same as"] = each["same_as"]
-    return row
-
-
-def _show_clients(found: Mapping[str, Any] | None) -> None:
-    if found is None:
-        return
-    from onnxbuild.terminal.table import format_table
-
-    click.echo(f"\nclients at {found['point']}, {found['sessions']} session:")
-    rows = [
-        {
-            "model": name,
-            "clients": str(each["clients"]),
-            "runs/s": f"{each['runs_per_s']:.4g}",
-            "95 %": f"[{each['low']:.4g} to {each['high']:.4g}]",
-            "p50": f"{each['p50_ms']:.4g} ms",
-            "p99": f"{each['p99_ms']:.4g} ms",
-        }
-        for name, clients in found["models"].items()
-        for each in clients
-    ]
-    for line in format_table(rows):
-        click.echo(line)

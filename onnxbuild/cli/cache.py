@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onnxbuild.cli.options import Bytes, store_option
+from onnxbuild.cli.options import (
+    Bytes,
+    github_option,
+    recipes_argument,
+    set_option,
+    store_option,
+)
 from onnxbuild.core.errors import EXIT_STEP, UsageError
+from onnxbuild.terminal.json_output import json_option, print_document
+from onnxbuild.terminal.store_tables import show_stats, size_text
 
 if TYPE_CHECKING:
     from onnxbuild.wiring import Workspace
 
 _DAY_S = 24 * 3600.0
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 @click.group("cache")
@@ -37,18 +44,6 @@ def _open(store: str | None) -> Workspace:
     return open_workspace(project, root)
 
 
-def _size(value: int) -> str:
-    """Bytes in the unit that says most."""
-    step = min((max(value, 1).bit_length() - 1) // 10, len(_UNITS) - 1)
-    return f"{value / (1 << 10 * step):.{1 if step else 0}f} {_UNITS[step]}"
-
-
-def _list(heading: str, sizes: Mapping[str, int]) -> None:
-    for name, size in sizes.items():
-        click.echo(f"  {heading:<11}{_size(size):>10} {name}")
-        heading = ""
-
-
 @command.command("stats")
 @store_option()
 @click.option(
@@ -58,7 +53,8 @@ def _list(heading: str, sizes: Mapping[str, int]) -> None:
     show_default=True,
     help="Number of last runs that the hit rate covers.",
 )
-def stats(*, store: str | None, runs: int) -> None:
+@json_option()
+def stats(*, store: str | None, runs: int, as_json: bool) -> None:
     """Show what the store holds, what takes the space, and how often results were reused."""
     from onnxbuild.adapters.store.usage import collect_stats, hit_rates
     from onnxbuild.adapters.toolchain.virtual_environments import made_environments
@@ -69,47 +65,36 @@ def stats(*, store: str | None, runs: int) -> None:
         rates = hit_rates(workspace.root, runs)
     finally:
         workspace.close()
-    by_kind = {**found.bytes_by_kind, "in no result": found.unreferenced_bytes}
-    by_recipe = {name or "earlier builds": size for name, size in found.bytes_by_recipe.items()}
-    click.echo(f"store        {workspace.root}")
-    click.echo(f"results      {found.records}")
-    click.echo(f"blobs        {found.blobs}, {_size(found.blob_bytes)}")
-    _list("by kind", by_kind)
-    _list("by recipe", by_recipe)
-    for name, size in found.pinned_bytes.items():
-        click.echo(f"pinned       {name}, {_size(size)}")
-    click.echo(f"views        {_size(found.views_bytes)} (out/)")
     environments = list(made_environments())
-    if environments:
-        size = sum(each.size_bytes for each in environments)
-        click.echo(f"environments {len(environments)}, {_size(size)} (of all projects)")
-    click.echo(f"runs         {found.runs}, {_size(found.runs_bytes)} of logs")
-    rows = found.index_rows
-    click.echo(
-        f"index.db     {_size(found.index_bytes)}: {rows['memo']} finished requests, "
-        f"{rows['recipe']} recipes, {rows['step']} steps, {rows['stat']} files"
-    )
-    click.echo(f"quarantine   {_size(found.quarantine_bytes)}")
-    if rates.rate is not None:
-        click.echo(
-            f"hit rate     {rates.rate:.0%} of the steps of the last {rates.runs} runs: "
-            f"{rates.reused} reused, {rates.built} built, {rates.failed} failed "
-            "(runs with nothing to look at are not counted)"
-        )
+    if as_json:
+        from onnxbuild.terminal.documents import stats_document
+
+        print_document(stats_document(str(workspace.root), found, rates, environments))
+        return
+    show_stats(str(workspace.root), found, rates, environments)
 
 
 @command.command("pins")
 @store_option()
-def list_pins(*, store: str | None) -> None:
+@json_option()
+def list_pins(*, store: str | None, as_json: bool) -> None:
     """List the results that `cache gc` keeps at any age, because releases were made from them."""
     from onnxbuild.adapters.store.pins import pins
 
     workspace = _open(store)
     workspace.close()
     found = pins(workspace.root)
+    gone = {
+        name: sum(not workspace.store.record_path(key).exists() for key in keys)
+        for name, keys in found.items()
+    }
+    if as_json:
+        rows = [{"name": k, "results": len(keys), "gone": gone[k]} for k, keys in found.items()]
+        print_document({"type": "cache pins", "pins": rows})
+        return
     for name, keys in found.items():
-        gone = sum(not workspace.store.record_path(key).exists() for key in keys)
-        click.echo(f"{name}  {len(keys)} results{f', {gone} of them gone' if gone else ''}")
+        lost = f", {gone[name]} of them gone" if gone[name] else ""
+        click.echo(f"{name}  {len(keys)} results{lost}")
     if not found:
         click.echo("nothing is pinned")
 
@@ -117,13 +102,17 @@ def list_pins(*, store: str | None) -> None:
 @command.command("unpin")
 @click.argument("name")
 @store_option()
-def unpin(*, name: str, store: str | None) -> None:
+@json_option()
+def unpin(*, name: str, store: str | None, as_json: bool) -> None:
     """Let `cache gc` remove the results that are pinned under NAME."""
     from onnxbuild.adapters.store.pins import unpin as unpin_results
 
     workspace = _open(store)
     workspace.close()
     unpin_results(workspace.root, name)
+    if as_json:
+        print_document({"type": "cache unpin", "name": name})
+        return
     click.echo(
         f"{name} is no longer pinned; `cache gc` removes the results that nothing else needs"
     )
@@ -132,14 +121,19 @@ def unpin(*, name: str, store: str | None) -> None:
 @command.command("verify")
 @store_option()
 @click.option("--repair", is_flag=True, help="Set bad files aside; the next run rebuilds them.")
+@json_option()
 @click.pass_context
-def verify(ctx: click.Context, *, store: str | None, repair: bool) -> None:
+def verify(ctx: click.Context, *, store: str | None, repair: bool, as_json: bool) -> None:
     """Read every blob and record again; exit 1 if any is damaged."""
     from onnxbuild.adapters.store.housekeeping import verify as verify_store
 
     workspace = _open(store)
     count, bad = verify_store(workspace.store, repair=repair)
     workspace.close()
+    if as_json:
+        found = {"ok": not bad, "files": count, "damaged": bad, "repaired": repair and bool(bad)}
+        print_document({"type": "cache verify", **found})
+        ctx.exit(EXIT_STEP if bad and not repair else 0)
     for sentence in bad:
         click.echo(sentence)
     if not bad:
@@ -176,6 +170,7 @@ def verify(ctx: click.Context, *, store: str | None, repair: bool) -> None:
     type=Bytes(),
     help="Then remove the least recently used results until all blobs fit in this size.",
 )
+@json_option()
 @click.pass_context
 def gc(
     ctx: click.Context,
@@ -184,6 +179,7 @@ def gc(
     keep_days: float,
     grace_hours: float,
     max_size: int | None,
+    as_json: bool,
 ) -> None:
     """Remove results that no recent run used; refuses while a build is running.
 
@@ -205,19 +201,65 @@ def gc(
         )
     finally:
         workspace.close()
+    gone = collect_environments(keep_s=keep_days * _DAY_S, grace_s=grace_hours * 3600.0)
+    is_over = max_size is not None and removed.left_bytes > max_size
+    if as_json:
+        from onnxbuild.terminal.documents import garbage_document
+
+        print_document(garbage_document(removed, gone))
+        ctx.exit(EXIT_STEP if is_over else 0)
     click.echo(
         f"removed {removed.records} results, {removed.blobs} blobs and {removed.runs} runs: "
-        f"{_size(removed.bytes)}"
+        f"{size_text(removed.bytes)}"
     )
-    gone = collect_environments(keep_s=keep_days * _DAY_S, grace_s=grace_hours * 3600.0)
     for each in gone:
         click.echo(
             f"removed the environment of {each.requirements} ({each.runtime or 'no ONNX Runtime'}): "
-            f"{_size(each.size_bytes)}"
+            f"{size_text(each.size_bytes)}"
         )
     if max_size is not None and removed.left_bytes > max_size:
         click.echo(
-            f"{_size(removed.left_bytes)} are left, over the {_size(max_size)} asked for: "
-            f"{_size(removed.held_bytes)} are pinned or younger than {grace_hours:g} h"
+            f"{size_text(removed.left_bytes)} are left, over the {size_text(max_size)} asked for: "
+            f"{size_text(removed.held_bytes)} are pinned or younger than {grace_hours:g} h"
         )
         ctx.exit(EXIT_STEP)
+
+
+@command.command("key")
+@recipes_argument()
+@set_option()
+@store_option()
+@github_option()
+@json_option()
+def key(
+    *,
+    recipes: tuple[str, ...],
+    settings: Mapping[str, str],
+    store: str | None,
+    github: bool,
+    as_json: bool,
+) -> None:
+    """Print a key for a CI's cache of the store: of recipes, locks, sources and declared files.
+
+    \b
+    onnxbuild cache key recipes/*.yaml            onnxbuild-Linux-x86_64-py3.11-4f1d...
+    onnxbuild cache key recipes/*.yaml --github   sets the outputs key, restore-keys and path
+
+    The versions of onnxbuild, Python and the packages that steps use count, too. Whatever a cache brings is looked
+    at by content before it is used: a key that is too coarse costs time, and never gives a stale model.
+    """  # noqa: D301 - click's own mark for text that keeps its lines
+    from onnxbuild.ci.cache_key import cache_key
+    from onnxbuild.ci.outputs import CiOutputs, set_outputs
+    from onnxbuild.request import Request
+
+    request = Request(tuple(map(Path, recipes)), (), settings, store)
+    ci = CiOutputs(request.recipes, lambda line: click.echo(line, err=True), github=github)
+    with ci.refusals():
+        found = cache_key(request)
+    if github:
+        more = {"restore-keys": "\n".join(found["restore_keys"]), "path": str(request.store_root)}
+        set_outputs({"key": found["key"], **more})
+    if as_json:
+        print_document(found)
+    else:
+        click.echo(found["key"])

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import click
 
-from onnxbuild.cli.options import jobs_option, set_option, store_option
+from onnxbuild.cli.options import jobs_option, quiet_option, set_option, store_option
 from onnxbuild.diagnosis.advice import advice, trial_line
-from onnxbuild.terminal.diagnosis_tables import decibels, first_below, show_nodes, show_stages
+from onnxbuild.terminal.diagnosis_document import diagnosis_document
+from onnxbuild.terminal.diagnosis_tables import show_nodes, show_stages
+from onnxbuild.terminal.json_output import print_document
 from onnxbuild.typed_names import split_name
-
-if TYPE_CHECKING:
-    from onnxbuild.diagnosis.diagnose import Diagnosis
 
 
 @click.command("diagnose")
@@ -55,6 +50,7 @@ if TYPE_CHECKING:
 @click.option("--no-bisect", is_flag=True, help="Only look; build no variant with nodes left out.")
 @jobs_option()
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON.")
+@quiet_option()
 def command(
     *,
     name: str,
@@ -67,6 +63,7 @@ def command(
     no_bisect: bool,
     jobs: int | None,
     as_json: bool,
+    quiet: bool,
 ) -> None:
     """Find the step and the nodes that a variant's error comes from, and the nodes to leave in fp32.
 
@@ -107,10 +104,14 @@ def command(
     request = Request((recipe,), (), settings, store)
     options = RunOptions(jobs, keep_going=True)
     if as_json:
-        found = diagnose(request, name, options, trial=trial, points=points, bisect=not no_bisect)
-        click.echo(json.dumps(_as_json(found, below), indent=2))
+        with make_display(as_json=False, verbose=False, quiet=quiet, on_stderr=True) as display:
+            found = diagnose(
+                request, name, options, [display],
+                trial=trial, points=points, bisect=not no_bisect,
+            )  # fmt: skip
+        print_document(diagnosis_document(found, below))
         return
-    with make_display(as_json=False, verbose=False) as display:
+    with make_display(as_json=False, verbose=False, quiet=quiet) as display:
         found = diagnose(
             request,
             name,
@@ -119,77 +120,9 @@ def command(
             trial=trial,
             points=points,
             bisect=not no_bisect,
-            on_trial=lambda trial: click.echo(trial_line(trial)),
+            on_trial=lambda trial: None if quiet else click.echo(trial_line(trial)),
         )
     show_stages(found)
     show_nodes(found, shown, below)
     for line in advice(found):
         click.echo(line)
-
-
-def _as_json(found: Diagnosis, below: float) -> dict[str, object]:
-    first = first_below(found, below)
-    return {
-        "variant": f"{found.chain.recipe}:{found.chain.variant}",
-        "trial": found.trial or None,
-        "target": found.chain.target.name,
-        "runtime": found.runtime or None,
-        "failing": [{"gate": gate, "what": what} for gate, what in found.breaches],
-        "stages": [
-            {
-                "step": stage.step,
-                "against": stage.against,
-                "max_abs": stage.error.max_abs,
-                "cosine_min": stage.error.cosine_min,
-                "equal_min": stage.error.equal_min,
-                "sqnr": decibels(stage.error.ratio),
-                "share": stage.share,
-                "lost": stage.error.lost,
-            }
-            for stage in found.stages
-        ],
-        "fault": None if found.fault is None else found.stages[found.fault].step,
-        "first_below": None if first is None else first.name,
-        "nodes": [
-            {
-                "name": each.name,
-                "op_type": each.op_type,
-                "in_db": decibels(each.before),
-                "out_db": decibels(each.after),
-                "cosine": each.cosine,
-                "lost": each.lost,
-                "behind": list(each.behind),
-                "now": each.now,
-                "body_nodes": each.bodies,
-                "changed_in_bodies": list(each.inside),
-            }
-            for each in found.nodes
-        ],
-        "trials": [
-            {
-                "what": each.remedy.what,
-                "passed": each.passed,
-                "cosine_min": each.cosine_min,
-                "reached": each.reached or None,
-                "size_bytes": each.size_bytes,
-            }
-            for each in found.trials
-        ],
-        "goal": None
-        if found.goal is None or found.standing is None
-        else {
-            "asked": found.goal.written,
-            "reached": found.standing.reached,
-            "missed": found.standing.why,
-        },
-        "cost": None if found.cost is None else _finite(asdict(found.cost)),
-        "yaml": advice(found),
-    }
-
-
-def _finite(value: Mapping[str, object]) -> dict[str, object]:
-    """JSON has no infinity: a bound that is open is None."""
-    return {
-        key: _finite(each) if isinstance(each, Mapping) else None if each == math.inf else each
-        for key, each in value.items()
-    }

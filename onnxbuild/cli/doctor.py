@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ import click
 from onnxbuild import __version__
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import EXIT_STEP
+from onnxbuild.terminal.json_output import json_option, print_document
 
 if TYPE_CHECKING:
     from onnxbuild.expansion.plugin import Plugin
@@ -24,14 +27,22 @@ _SCARCE_BYTES = 2 * _GIB
 
 @click.command("doctor")
 @store_option()
+@json_option()
 @click.pass_context
-def command(ctx: click.Context, *, store: str | None) -> None:
+def command(ctx: click.Context, *, store: str | None, as_json: bool) -> None:
     """Check this machine: versions, providers that really load, CPU flags, sandbox, disk.
 
     Exit 1 if something that every build needs is missing.
     """
-    problems = [*_packages(), *_plugins(), *_providers(), *_environments(), *_programs()]
-    problems += [*_machine(), *_store(store)]
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said) if as_json else contextlib.nullcontext():
+        problems = [*_packages(), *_plugins(), *_providers(), *_environments(), *_programs()]
+        problems += [*_machine(), *_store(store)]
+    if as_json:
+        from onnxbuild.terminal.documents import doctor_document
+
+        print_document(doctor_document(said.getvalue(), problems))
+        ctx.exit(EXIT_STEP if problems else 0)
     for problem in problems:
         click.echo(f"problem: {problem}")
     if problems:

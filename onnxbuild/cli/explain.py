@@ -8,12 +8,14 @@ from pathlib import Path
 import click
 
 from onnxbuild.cli.options import recipes_argument, set_option
+from onnxbuild.terminal.json_output import json_option, print_document
 
 
 @click.command("explain")
 @recipes_argument()
 @set_option()
-def command(*, recipes: tuple[str, ...], settings: Mapping[str, str]) -> None:
+@json_option()
+def command(*, recipes: tuple[str, ...], settings: Mapping[str, str], as_json: bool) -> None:
     """Print recipes in full, as they are understood: a recipe again, for each.
 
     Bases are merged, templates rendered, a matrix has one recipe for each combination; what the
@@ -28,4 +30,10 @@ def command(*, recipes: tuple[str, ...], settings: Mapping[str, str]) -> None:
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.explanation.command import explain
 
-    click.echo("---\n".join(explain(tuple(map(Path, recipes)), settings)), nl=False)
+    texts = list(explain(tuple(map(Path, recipes)), settings))
+    if as_json:
+        from onnxbuild.terminal.documents import explain_document
+
+        print_document(explain_document(texts))
+    else:
+        click.echo("---\n".join(texts), nl=False)

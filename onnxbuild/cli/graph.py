@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from onnxbuild.cli.options import only_option, recipes_argument, set_option
+from onnxbuild.terminal.json_output import json_option, print_document
 
 if TYPE_CHECKING:
     from onnxbuild.core.graph import Graph
@@ -26,8 +27,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="mermaid for Markdown, dot for Graphviz.",
 )
+@json_option()
 def command(
-    *, recipes: tuple[str, ...], only: tuple[str, ...], settings: Mapping[str, str], style: str
+    *,
+    recipes: tuple[str, ...],
+    only: tuple[str, ...],
+    settings: Mapping[str, str],
+    style: str,
+    as_json: bool,
 ) -> None:
     """Draw the graph of steps as text.
 
@@ -37,6 +44,11 @@ def command(
     from onnxbuild.api import Request, graph_of
 
     graph = graph_of(Request(tuple(map(Path, recipes)), only, settings))
+    if as_json:
+        from onnxbuild.terminal.documents import graph_document
+
+        print_document(graph_document(graph))
+        return
     lines = _mermaid(graph) if style == "mermaid" else _dot(graph)
     click.echo("\n".join(lines))
 

@@ -27,7 +27,7 @@ VERBS = {
     "explain": "Print recipes in full, as they are understood, with where each value comes from.",
     "schema": "Print the JSON Schema of recipes, for editors.",
     "doctor": "Check this machine: versions, providers, CPU, sandbox.",
-    "cache": "Inspect and clean the store: stats, verify, gc, pins.",
+    "cache": "Inspect and clean the store: stats, verify, gc, pins; a key for CI.",
     "completion": "Print the script that completes names in bash, zsh or fish.",
 }
 OPTIONS = {

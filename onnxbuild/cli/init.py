@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from onnxbuild.terminal.json_output import json_option, print_document
+
 
 @click.command("init")
 @click.argument("source", required=False, metavar="[SOURCE]")
@@ -37,6 +39,7 @@ import click
     metavar="SECONDS",
     help="Wall time that running the callable, or the file, may take.",
 )
+@json_option()
 def command(
     *,
     source: str | None,
@@ -47,6 +50,7 @@ def command(
     output: str | None,
     files: tuple[str, ...],
     timeout: float,
+    as_json: bool,
 ) -> None:
     """Write a first recipe from a model; without SOURCE, a small whole project in an empty folder.
 
@@ -74,6 +78,11 @@ def command(
         raise click.UsageError(f"--{option} needs a SOURCE.")
     else:
         written = write_project(name)
+    if as_json:
+        from onnxbuild.terminal.documents import init_document
+
+        print_document(init_document(written))
+        return
     for file in written.files:
         click.echo(f"wrote {file}")
     for line in written.about:

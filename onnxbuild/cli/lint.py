@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
-from onnxbuild.cli.options import recipes_argument, set_option
+from onnxbuild.cli.options import github_option, recipes_argument, set_option
+from onnxbuild.terminal.json_output import json_option, print_document
 
 
 @click.command("lint")
 @recipes_argument()
 @set_option()
-def command(*, recipes: tuple[str, ...], settings: Mapping[str, str]) -> None:
+@github_option()
+@json_option()
+def command(
+    *, recipes: tuple[str, ...], settings: Mapping[str, str], github: bool, as_json: bool
+) -> None:
     """Check recipes without building anything: all faults of all files at once."""
     from onnxbuild.adapters.machine import memory_bytes
     from onnxbuild.request import Request, check_points, graph_of, load, ok_line, remarks_of
 
     request = Request(tuple(map(Path, recipes)), settings=settings)
-    loaded = load(request)
-    graph = graph_of(request, loaded)
-    check_points(loaded, memory_bytes())
-    for remark in remarks_of(loaded):
-        click.echo(f"note: {remark}", err=True)
-    click.echo(ok_line(loaded, graph))
+    ci = None
+    if github:
+        from onnxbuild.ci.outputs import CiOutputs
+
+        ci = CiOutputs(request.recipes, lambda line: click.echo(line, err=as_json), github=True)
+    with contextlib.nullcontext() if ci is None else ci.refusals():
+        loaded = load(request)
+        graph = graph_of(request, loaded)
+        check_points(loaded, memory_bytes())
+    notes = remarks_of(loaded)
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+    if ci is not None:
+        ci.annotate_notes(notes)
+    if as_json:
+        names = sorted(recipe.name for recipe in loaded.recipes)
+        steps = len(graph.steps)
+        print_document({"type": "lint", "recipes": names, "steps": steps, "notes": notes})
+    else:
+        click.echo(ok_line(loaded, graph))

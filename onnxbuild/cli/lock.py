@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from onnxbuild.cli.kinds import kinds_of
-from onnxbuild.cli.options import jobs_option, recipes_argument, set_option, store_option
-from onnxbuild.core.action import NOT_INSTALLED
+from onnxbuild.cli.options import (
+    jobs_option,
+    quiet_option,
+    recipes_argument,
+    set_option,
+    store_option,
+)
 from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE
+from onnxbuild.terminal.json_output import json_option, print_document
 
 if TYPE_CHECKING:
     from onnxbuild.relock import Relocked
@@ -36,6 +42,8 @@ _SHOWN = 20
 @set_option()
 @store_option()
 @jobs_option()
+@json_option()
+@quiet_option()
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -46,6 +54,8 @@ def command(
     settings: Mapping[str, str],
     store: str | None,
     jobs: int | None,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Record all inputs and outputs of builds in lock files.
 
@@ -71,22 +81,26 @@ def command(
     from onnxbuild.cli.run import print_end
     from onnxbuild.relock import relock
     from onnxbuild.terminal.display import make_display
+    from onnxbuild.terminal.documents import locks_document
     from onnxbuild.wiring import RunOptions
 
     request = Request(tuple(map(Path, recipes)), (), settings, store)
     kinds = kinds_of(ctx)
-    with make_display(as_json=False, verbose=False) as display:
+    with make_display(as_json=False, verbose=False, quiet=quiet, on_stderr=as_json) as display:
         result, relocked = relock(
             request, RunOptions(jobs), [display], update=update, write=not check,
             catalog=kinds.catalog, make_executor=kinds.make_executor,
         )  # fmt: skip
-    if result.exit_code != 0:
+    code = result.exit_code
+    if code == 0 and check and any(each.new or each.differences for each in relocked):
+        code = EXIT_NOT_REPRODUCIBLE
+    if as_json:
+        print_document(locks_document(result, relocked, code))
+    elif result.exit_code != 0:
         print_end(result)
-        ctx.exit(result.exit_code)
-    for each in relocked:
+    for each in () if as_json or result.exit_code else relocked:
         _show(each)
-    if check and any(each.new or each.differences for each in relocked):
-        ctx.exit(EXIT_NOT_REPRODUCIBLE)
+    ctx.exit(code)
 
 
 def _show(each: Relocked) -> None:
@@ -95,15 +109,12 @@ def _show(each: Relocked) -> None:
     if len(each.differences) > _SHOWN:
         click.echo(f"  and {len(each.differences) - _SHOWN} more")
     from onnxbuild.lock.text import lock_command
+    from onnxbuild.terminal.documents import installed_of
 
     lock = each.lock
-    installed = sum(
-        digest != NOT_INSTALLED and not name.startswith("<")
-        for name, digest in lock.packages.items()
-    )
     contents = (
         f"{len(lock.steps)} steps, {len(lock.sources)} sources, {len(lock.files)} files, "
-        f"{installed} packages"
+        f"{installed_of(lock)} packages"
     )
     if each.written:
         click.echo(f"{'wrote' if each.new else 'renewed'} {each.path}: {contents}")

@@ -8,13 +8,15 @@ import click
 
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import BuildError, UsageError
+from onnxbuild.terminal.json_output import json_option, print_document
 from onnxbuild.typed_names import find_step, split_name, split_printed
 
 
 @click.command("log")
 @click.argument("name", metavar="RECIPE:STEP")
 @store_option()
-def command(*, name: str, store: str | None) -> None:
+@json_option()
+def command(*, name: str, store: str | None, as_json: bool) -> None:
     """Show what a step printed when it last ran, failed runs included.
 
     \b
@@ -42,4 +44,8 @@ def command(*, name: str, store: str | None) -> None:
         raise UsageError(
             f"there is no log of {found[0]}: it has not run here", fix=f"onnxbuild run {recipe}"
         )
-    click.echo(path.read_text(encoding="utf-8", errors="replace"), nl=False)
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if as_json:
+        print_document({"type": "log", "step": name, "path": str(path), "text": text})
+    else:
+        click.echo(text, nl=False)

@@ -61,9 +61,10 @@ def run_command(arguments: Sequence[str], kinds: Kinds | None = None) -> int:
             stream.writelines(f"{line}\n" for line in lines)
             stream.flush()
     except KeyboardInterrupt:
-        return _say("interrupted; finished steps are kept", EXIT_INTERRUPTED)
+        text = "interrupted; finished steps are kept"
+        return _say(text, EXIT_INTERRUPTED, arguments)
     except BuildError as error:
-        return _say(f"error: {error}", error.exit_code)
+        return _say(f"error: {error}", error.exit_code, arguments, error)
     except BrokenPipeError:
         raise
     except OSError as error:  # what the machine refused is no bug: a full disk below /tmp, ...
@@ -72,9 +73,9 @@ def run_command(arguments: Sequence[str], kinds: Kinds | None = None) -> int:
 
         refused = store_error(error, error.filename or "the output")
         met = no_working_folder() or refused
-        return _say(f"error: {met}", met.exit_code)
+        return _say(f"error: {met}", met.exit_code, arguments, met)
     except Exception:  # noqa: BLE001 - the process's edge: a bug is reported as one
-        return _say(_bug_report(), EXIT_BUG)
+        return _say(_bug_report(), EXIT_BUG, arguments)
     return 0
 
 
@@ -99,6 +100,7 @@ def _run_verb(arguments: Sequence[str], kinds: Kinds | None) -> int:
         code = cli([*arguments], standalone_mode=False, obj=kinds)
     except click.ClickException as error:
         say_on_stderr(error.show)
+        _print_error(arguments, error.format_message(), error.exit_code)
         return error.exit_code
     except click.Abort:
         raise KeyboardInterrupt from None
@@ -113,13 +115,28 @@ def _on_end(number: int, frame: object) -> None:
     sys.exit(128 + number)
 
 
-def _say(text: str, code: int) -> int:
+def _say(text: str, code: int, arguments: Sequence[str], error: BuildError | None = None) -> int:
     def say() -> None:
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
 
     say_on_stderr(say)
+    _print_error(arguments, text, code, error)
     return code
+
+
+def _print_error(
+    arguments: Sequence[str], text: str, code: int, error: BuildError | None = None
+) -> None:
+    """Print an error as JSON, where that is asked for."""
+    if "--json" not in arguments:
+        return
+    from onnxbuild.output.errors import error_record, plain_error
+    from onnxbuild.terminal.json_output import print_line, wants_json
+
+    if wants_json(arguments):
+        record = plain_error(text, code) if error is None else error_record(error)
+        say_on_stderr(lambda: print_line(record))
 
 
 def _bug_report() -> str:

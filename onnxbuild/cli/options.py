@@ -67,6 +67,20 @@ def timeout_option() -> Decorator:
     )
 
 
+def github_option() -> Decorator:
+    """GitHub's annotations and files."""
+    return click.option(
+        "--github",
+        is_flag=True,
+        help="In a GitHub job: mark faults at their lines, and append to the job's summary and outputs.",
+    )
+
+
+def quiet_option() -> Decorator:
+    """No progress."""
+    return click.option("-q", "--quiet", is_flag=True, help="Print errors and the result alone.")
+
+
 def set_option() -> Decorator:
     """Values in place of the recipe's."""
     return click.option(

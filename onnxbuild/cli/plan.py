@@ -39,11 +39,12 @@ def command(
     off and stays as it is.
     """
     from onnxbuild.api import Request, plan
+    from onnxbuild.terminal.documents import planned_record
 
     request = Request(tuple(map(Path, recipes)), only, settings, store)
     planned = plan(request, catalog=kinds_of(ctx).catalog)
     for each in planned:
-        click.echo(json.dumps(_as_json(each)) if as_json else _as_line(each))
+        click.echo(json.dumps(planned_record(each)) if as_json else _as_line(each))
     if not as_json:
         hits, out = sum(p.hit for p in planned), sum(bool(p.left_out) for p in planned)
         click.echo(plan_total(len(planned), hits, out))
@@ -64,14 +65,3 @@ def _as_line(each: Planned) -> str:
     if each.after:
         return f"maybe   {each.step}  (after {', '.join(each.after)})"
     return f"run     {each.step}  ({'; '.join(map(str, each.reasons))})"
-
-
-def _as_json(each: Planned) -> dict[str, object]:
-    state = "cached" if each.hit else "maybe" if each.after else "run"
-    state = "blocked" if each.blocked else "left out" if each.left_out else state
-    return {
-        "step": each.step,
-        "state": "fails" if each.error is not None else state,
-        "reasons": [{"subject": r.subject, "old": r.old, "new": r.new} for r in each.reasons],
-        "after": list(each.after),
-    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onnxbuild.cli.options import jobs_option, store_option
+from onnxbuild.cli.options import jobs_option, quiet_option, store_option
+from onnxbuild.terminal.json_output import json_option, print_document
 
 if TYPE_CHECKING:
     from onnxbuild.release.release import Release
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Replace a release of this name that differs.")
 @store_option()
 @jobs_option()
+@json_option()
+@quiet_option()
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -64,6 +68,8 @@ def command(
     force: bool,
     store: str | None,
     jobs: int | None,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Write a release of a recipe: its models, and everything that others need to check them.
 
@@ -88,6 +94,7 @@ def command(
     from onnxbuild.registry.reference import parse_reference
     from onnxbuild.release.release import ReleaseRequest, make_release
     from onnxbuild.terminal.display import make_display
+    from onnxbuild.terminal.documents import release_document
     from onnxbuild.wiring import RunOptions
 
     wanted = ReleaseRequest(
@@ -102,17 +109,25 @@ def command(
     )
     destination = None if push is None else str(parse_reference(with_tag(push, version)))
     ask = _ask if sys.stdin.isatty() else None
-    with make_display(as_json=False, verbose=False) as display:
+    with make_display(as_json=False, verbose=False, quiet=quiet, on_stderr=as_json) as display:
         result, release = make_release(wanted, RunOptions(jobs), [display], ask=ask)
     if release is None:
-        print_end(result)
+        if as_json:
+            print_document(release_document(result, None, None))
+        else:
+            print_end(result)
         ctx.exit(result.exit_code)
-    _show(release)
-    for line in lines_about_previous(release.published.folder, wanted.previous):
-        click.echo(line)
-    if destination is not None:
-        folder = os.path.relpath(release.published.folder)
-        ctx.invoke(push_command, source=folder, destination=destination)
+    if not as_json:
+        _show(release)
+        for line in lines_about_previous(release.published.folder, wanted.previous):
+            click.echo(line)
+    pushed = None
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        if destination is not None:
+            folder = os.path.relpath(release.published.folder)
+            pushed = ctx.invoke(push_command, source=folder, destination=destination)
+    if as_json:
+        print_document(release_document(result, release, pushed))
 
 
 def with_tag(push: str, version: str) -> str:

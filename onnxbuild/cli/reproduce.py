@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from onnxbuild.cli.options import (
     jobs_option,
     memory_option,
     only_option,
+    quiet_option,
     recipes_argument,
     set_option,
     store_option,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 @memory_option()
 @timeout_option()
 @click.option("--json", "as_json", is_flag=True, help="Print events, and the end, as JSON lines.")
+@quiet_option()
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -59,6 +60,7 @@ def command(
     memory: int | None,
     timeout: float,
     as_json: bool,
+    quiet: bool,
 ) -> None:
     """Build recipes again from nothing in another folder, and compare every byte.
 
@@ -75,14 +77,16 @@ def command(
     from onnxbuild.cli.run import print_end
     from onnxbuild.reproduction.reproduce import reproduce
     from onnxbuild.terminal.display import make_display
+    from onnxbuild.terminal.documents import reproduced_record
+    from onnxbuild.terminal.json_output import print_line
     from onnxbuild.wiring import RunOptions
 
     request = Request(tuple(map(Path, recipes)), only, settings, store)
     options = RunOptions(jobs, memory, timeout)
-    with make_display(as_json=as_json, verbose=False) as display:
+    with make_display(as_json=as_json, verbose=False, quiet=quiet) as display:
         found = reproduce(request, options, [display], times=times, keep=keep)
     if as_json:
-        click.echo(json.dumps(_as_json(found)))
+        print_line(reproduced_record(found))
     elif found.error is not None:
         raise found.error
     elif found.exit_code:
@@ -104,19 +108,3 @@ def _show(found: Reproduction) -> None:
     if found.left_out:
         click.echo(f"not compared, since they measure times: {', '.join(found.left_out)}")
     click.echo(f"ok: reproduced in {found.wall_s:.1f} s")
-
-
-def _as_json(found: Reproduction) -> dict[str, object]:
-    error, divergence = found.error, found.divergence
-    return {
-        "type": "reproduced",
-        "exit_code": found.exit_code,
-        "compared": list(found.compared),
-        "left_out": list(found.left_out),
-        "varied": [list(varied) for varied in found.rounds],
-        "wall_s": round(found.wall_s, 3),
-        "step": divergence.step if divergence else "",
-        "output": divergence.output if divergence else "",
-        "what": error.what if error else "",
-        "fix": error.fix if error else "",
-    }

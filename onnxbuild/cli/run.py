@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from onnxbuild.cli.at_a_glance import summary_lines, up_to_date_lines
 from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import (
+    github_option,
     jobs_option,
     memory_option,
     only_option,
+    quiet_option,
     recipes_argument,
     set_option,
     store_option,
@@ -21,6 +23,7 @@ from onnxbuild.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from onnxbuild.api import BuildResult
     from onnxbuild.core.ports import EventSink
 
 
@@ -40,7 +43,20 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Refuse everything that differs from the lock next to the recipe (see `onnxbuild lock`).",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print events as JSON lines; the last holds the table, paths and scores.",
+)
+@click.option(
+    "--junit",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also write the run as JUnit XML: a suite a recipe, a case a step or gate.",
+)
+@github_option()
+@quiet_option()
 @click.option("-v", "--verbose", is_flag=True, help="Also show cached steps and every reason.")
 @click.pass_context
 def command(
@@ -56,6 +72,9 @@ def command(
     keep_going: bool,
     locked: bool,
     as_json: bool,
+    junit: Path | None,
+    github: bool,
+    quiet: bool,
     verbose: bool,
 ) -> None:
     """Build recipes: what changed is rebuilt, the rest is reused.
@@ -64,48 +83,55 @@ def command(
     onnxbuild run recipes/bert.yaml
     onnxbuild run recipes/bert.yaml --only int8 --set quantization.int8.per_channel=false
     onnxbuild run recipes/*.yaml --keep-going --json
+    onnxbuild run recipes/*.yaml --github --junit build/onnxbuild.xml
 
     The variants are in artifacts/out/RECIPE/VARIANT/ afterwards. Running a recipe runs its
     author's Python code: only run recipes that you trust.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.api import Request, build
-    from onnxbuild.terminal.diagnosis_commands import diagnosis_commands
+    from onnxbuild.ci.outputs import CiOutputs
+    from onnxbuild.outcome import end_line, run_result
     from onnxbuild.terminal.display import make_display
+    from onnxbuild.terminal.json_output import print_line
     from onnxbuild.wiring import RunOptions
 
     request = Request(tuple(map(Path, recipes)), only, settings, store, locked)
     options = RunOptions(jobs, memory, timeout, keep_going)
     kinds = kinds_of(ctx)
-    with make_display(as_json=as_json, verbose=verbose) as display:
-        sinks: list[EventSink] = [display]
+    ci = CiOutputs(request.recipes, lambda line: click.echo(line, err=as_json), junit, github)
+    with ci.refusals(), make_display(as_json=as_json, verbose=verbose, quiet=quiet) as display:
+        sinks: list[EventSink] = [display, ci.recorder]
         result = build(
             request, options, sinks, catalog=kinds.catalog, make_executor=kinds.make_executor
         )
-    if result.recalled is not None:
-        for line in () if as_json else up_to_date_lines(result.recalled, as_json=False):
-            click.echo(line)
-    elif not as_json:
-        from onnxbuild.summary import skipped_targets, summarize
-
-        rows = summarize(result.graph, result.report)
-        skipped = skipped_targets(result.graph, result.report)
-        for line in summary_lines(rows, skipped, result.store):
-            click.echo(line)
-        print_end(result)
-        for line in diagnosis_commands(result, settings, store):
-            click.echo(f"to see where it goes wrong: {line}", err=True)
+    if not as_json:
+        _show(result, settings, store)
+    ci.finish(result, end_line(result))
+    if as_json:
+        print_line(run_result(result, ci.recorder.logs))
     ctx.exit(result.exit_code)
 
 
-def print_end(result: Any) -> None:
+def _show(result: BuildResult, settings: Mapping[str, str], store: str | None) -> None:
+    """Print the table, the last line, and what to type next."""
+    from onnxbuild.summary import skipped_targets, summarize
+    from onnxbuild.terminal.diagnosis_commands import diagnosis_commands
+
+    if result.recalled is not None:
+        for line in up_to_date_lines(result.recalled, as_json=False):
+            click.echo(line)
+        return
+    rows = summarize(result.graph, result.report)
+    skipped = skipped_targets(result.graph, result.report)
+    for line in summary_lines(rows, skipped, result.store):
+        click.echo(line)
+    print_end(result)
+    for line in diagnosis_commands(result, settings, store):
+        click.echo(f"to see where it goes wrong: {line}", err=True)
+
+
+def print_end(result: BuildResult) -> None:
     """Print in one line how many steps were built, reused and failed."""
-    report = result.report
-    built, cached = report.passed_of(report.built), report.passed_of(report.cached)
-    parts = [f"{len(built)} built", f"{len(cached)} cached"]
-    if report.failures:
-        parts.append(f"{len(report.failures)} failed")
-    missing = len(result.graph.steps) - len(built) - len(cached) - len(report.failures)
-    if missing > 0:
-        parts.append(f"{missing} not run")
-    end = "ok" if result.exit_code == 0 else f"FAILED (exit code {result.exit_code})"
-    click.echo(f"{end}: {', '.join(parts)}", err=result.exit_code != 0)
+    from onnxbuild.outcome import end_line
+
+    click.echo(end_line(result), err=result.exit_code != 0)

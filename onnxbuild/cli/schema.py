@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from onnxbuild.terminal.json_output import json_option, print_document
+
 
 @click.command("schema")
 @click.option(
@@ -21,7 +23,15 @@ import click
     help="Bring the generated part of a reference page (docs/recipe.md) up to date.",
 )
 @click.option("--built-in", is_flag=True, help="Leave plug-ins out.")
-def command(*, write: str | None, reference: str | None, built_in: bool) -> None:
+@click.option(
+    "--verb",
+    metavar="VERB",
+    help="Instead, the schema of what a verb prints with --json: run, 'cache stats'.",
+)
+@json_option()
+def command(
+    *, write: str | None, reference: str | None, built_in: bool, verb: str | None, as_json: bool
+) -> None:
     """Print the JSON Schema of recipes (draft 2020-12).
 
     An editor's YAML language server uses it from a recipe's first line:
@@ -29,9 +39,10 @@ def command(*, write: str | None, reference: str | None, built_in: bool) -> None
     \b
     # yaml-language-server: $schema=../schemas/recipe.schema.json
     """  # noqa: D301 - click's own mark for text that keeps its lines
+    from onnxbuild.output.verbs import output_schema_text
     from onnxbuild.recipe.schema.recipe_schema import schema_text
 
-    if not built_in:
+    if not built_in and verb is None:
         _bring_plugins()
 
     if reference is not None:
@@ -39,12 +50,21 @@ def command(*, write: str | None, reference: str | None, built_in: bool) -> None
 
         page = Path(reference)
         page.write_text(updated_page(page.read_text(encoding="utf-8")), encoding="utf-8")
-        click.echo(f"wrote {reference}")
-    elif write is None:
-        click.echo(schema_text(), nl=False)
+        _say_written(reference, as_json=as_json)
+        return
+    text = schema_text() if verb is None else output_schema_text(verb)
+    if write is None:
+        click.echo(text, nl=False)
     else:
-        Path(write).write_text(schema_text(), encoding="utf-8")
-        click.echo(f"wrote {write}")
+        Path(write).write_text(text, encoding="utf-8")
+        _say_written(write, as_json=as_json)
+
+
+def _say_written(path: str, *, as_json: bool) -> None:
+    if as_json:
+        print_document({"type": "schema", "written": path})
+    else:
+        click.echo(f"wrote {path}")
 
 
 def _bring_plugins() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
+from onnxbuild.terminal.json_output import json_option, print_document
+
 if TYPE_CHECKING:
+    from onnxbuild.output.checks import CheckRecord
     from onnxbuild.verification.verify import Checked
 
 _SHOWN = 20
@@ -57,6 +60,7 @@ _SHOWN = 20
     type=click.Path(dir_okay=False),
     help="With --rebuild: the recipe [default: the path recorded in the release, from here].",
 )
+@json_option()
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -69,6 +73,7 @@ def command(
     timeout_s: float,
     rebuild: bool,
     recipe: str | None,
+    as_json: bool,
 ) -> None:
     """Check a release: checksums, signature, provenance, and its golden outputs.
 
@@ -96,31 +101,60 @@ def command(
         from onnxbuild.verification.replay import check_providers
 
         check_providers(providers)
+    seen: list[CheckRecord] = []
+
+    def show(checks: Iterator[Checked]) -> int:
+        return _note(checks, seen) if as_json else _show(checks)
+
     with opened(Path(release)) as folder:
         files = check_sums(folder)
-        code = _show(verify_files(files, Path(key) if key else None))
+        code = show(verify_files(files, Path(key) if key else None))
         if code == 0:
             found = read_release(files)
-            code = _show(verify_contents(found))
+            code = show(verify_contents(found))
         if code == 0 and not Path(release).is_dir():
-            code = _show(iter([verify_archive(found, Path(release))]))
+            code = show(iter([verify_archive(found, Path(release))]))
         if code == 0 and replays:
             from onnxbuild.verification.replay import verify_run
 
             run = verify_run(found, providers, trust_programs=trust_programs, timeout_s=timeout_s)
-            code = _show(run)
+            code = show(run)
         if code == 0 and rebuild:
             from onnxbuild.terminal.display import make_display
             from onnxbuild.verification.rebuild import verify_rebuild
 
-            with make_display(as_json=False, verbose=False) as display:
+            with make_display(as_json=False, verbose=False, on_stderr=as_json) as display:
                 again = verify_rebuild(found, Path(recipe) if recipe else None, events=[display])
-                code = _show(again)
-        if code == 0:
+                code = show(again)
+        if as_json:
+            print_document(
+                {
+                    "type": "verify",
+                    "release": release,
+                    "verified": code == 0,
+                    "exit_code": code,
+                    "checks": seen,
+                }
+            )
+        elif code == 0:
             click.echo(f"verified: {found.about['name']} {found.about['version']}")
         else:
             click.echo(f"NOT verified (exit code {code}): {release}", err=True)
     ctx.exit(code)
+
+
+def _note(checks: Iterator[Checked], seen: list[CheckRecord]) -> int:
+    """Note each check as it ends; the exit code of the first that failed."""
+    code = 0
+    for each in checks:
+        state: Literal["ok", "skipped", "failed"] = "skipped" if each.skipped else "ok"
+        if each.faults:
+            code, state = code or each.exit_code, "failed"
+        detail = "" if each.faults else each.detail
+        seen.append(
+            {"title": each.title, "state": state, "detail": detail, "faults": [*each.faults]}
+        )
+    return code
 
 
 def _show(checks: Iterator[Checked]) -> int:

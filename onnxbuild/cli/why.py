@@ -9,6 +9,7 @@ import click
 
 from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import set_option, store_option
+from onnxbuild.terminal.json_output import json_option, print_document
 from onnxbuild.typed_names import find_step, split_name
 
 if TYPE_CHECKING:
@@ -19,9 +20,15 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="RECIPE:STEP")
 @set_option()
 @store_option()
+@json_option()
 @click.pass_context
 def command(
-    ctx: click.Context, *, name: str, settings: Mapping[str, str], store: str | None
+    ctx: click.Context,
+    *,
+    name: str,
+    settings: Mapping[str, str],
+    store: str | None,
+    as_json: bool,
 ) -> None:
     """Show what would make a step run now, or what made it run last: each input, old -> new.
 
@@ -41,6 +48,12 @@ def command(
     each = planned[full]
     if each.error is not None:
         raise each.error
+    if as_json:
+        from onnxbuild.terminal.documents import why_document
+
+        texts = story(request, graph.equals(full))
+        print_document(why_document(each, _roots(each, planned), texts))
+        return
     if each.hit:
         click.echo(f"{full} is up to date")
         texts = story(request, graph.equals(full))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -14,8 +15,11 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command("completion")
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
 @click.option("--candidates", metavar="LINE", hidden=True, help="Asked by the scripts.")
+@click.option("--json", "as_json", is_flag=True, help="Print the script as JSON.")
 @click.pass_context
-def completion(ctx: click.Context, *, shell: str | None, candidates: str | None) -> None:
+def completion(
+    ctx: click.Context, *, shell: str | None, candidates: str | None, as_json: bool
+) -> None:
     """Print the script that has a shell complete verbs, options, recipes, variants and steps.
 
     \b
@@ -30,6 +34,8 @@ def completion(ctx: click.Context, *, shell: str | None, candidates: str | None)
         _print_candidates(ctx, candidates)
     elif shell is None:
         raise click.UsageError(f"Missing argument '{{{'|'.join(SHELLS)}}}'.", ctx)
+    elif as_json:
+        click.echo(json.dumps({"type": "completion", "shell": shell, "script": script_of(shell)}))
     else:
         click.echo(script_of(shell), nl=False)
 

@@ -17,6 +17,7 @@ from onnxbuild.registry.reference import Reference, parse_reference
 
 if TYPE_CHECKING:
     from onnxbuild.core.step import StepKind
+    from onnxbuild.output.models import PulledRecord, PushedRecord
     from onnxbuild.registry.pull import Pulled
     from onnxbuild.registry.push import Pushed
     from onnxbuild.registry.repository import Repository
@@ -85,7 +86,7 @@ def push(
     store: str | None,
     as_json: bool,
     **access: Any,
-) -> None:
+) -> PushedRecord:
     """Push a variant, or a release, to an OCI registry or into an OCI layout on disk.
 
     \b
@@ -118,15 +119,17 @@ def push(
         contents = replace(found, attached=attached)
         with closing(_repository(reference, access, mount_from, make=True)) as repository:
             pushed = push_contents(contents, reference, repository, _progress())
+    record = _pushed_json(reference, pushed)
     if as_json:
-        click.echo(json.dumps(_pushed_json(reference, pushed)))
-        return
+        click.echo(json.dumps(record))
+        return record
     more = f", with {' and '.join(pushed.attached)}" if pushed.attached else ""
     click.echo(f"{contents.name}  {_files(pushed.files, pushed.size_bytes)}{more}")
     click.echo(f"{_blobs(pushed.sent)} sent ({as_size(pushed.sent_bytes)}), {pushed.known} known")
     if pushed.was:
         click.echo(f"the tag was at {pushed.was}")
     click.echo(f"pushed {reference.place}@sha256:{pushed.sha256}")
+    return record
 
 
 @click.command("pull")
@@ -233,7 +236,7 @@ def _blobs(count: int) -> str:
     return f"{count} blob{'s' if count != 1 else ''}"
 
 
-def _pushed_json(reference: Reference, pushed: Pushed) -> dict[str, object]:
+def _pushed_json(reference: Reference, pushed: Pushed) -> PushedRecord:
     return {
         "type": "pushed",
         "reference": str(reference),
@@ -248,7 +251,7 @@ def _pushed_json(reference: Reference, pushed: Pushed) -> dict[str, object]:
     }
 
 
-def _pulled_json(reference: Reference, pulled: Pulled) -> dict[str, object]:
+def _pulled_json(reference: Reference, pulled: Pulled) -> PulledRecord:
     return {
         "type": "pulled",
         "reference": str(reference),

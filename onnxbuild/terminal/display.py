@@ -3,29 +3,57 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
 
-from onnxbuild.adapters.console.sinks import JsonLines, PlainLines
+from onnxbuild.adapters.console.sinks import JsonLines, PlainLines, failure_lines
+from onnxbuild.core.event import Event, StepFailed
 from onnxbuild.core.ports import EventSink
 
 
+class FailureLines:
+    """The display of `--quiet`: says what fails, and nothing else.
+
+    Args:
+        write: Takes one line, without its end.
+    """
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+
+    def emit(self, event: Event) -> None:
+        """Write a failure."""
+        if isinstance(event, StepFailed):
+            for line in failure_lines(event):
+                self._write(line)
+
+
 @contextmanager
-def make_display(*, as_json: bool, verbose: bool) -> Iterator[EventSink]:
+def make_display(
+    *, as_json: bool, verbose: bool, quiet: bool = False, on_stderr: bool = False
+) -> Iterator[EventSink]:
     """The sink that fits standard output.
 
     Args:
-        as_json: Print events as JSON lines.
+        as_json: Print events as JSON lines; with `quiet`, failures on standard error instead.
         verbose: Say cached steps and every reason, too.
+        quiet: Say only what fails.
+        on_stderr: Plain lines on standard error: standard output is for one document.
     """
-    if as_json:
+
+    def say(line: str) -> None:
+        click.echo(line, err=on_stderr or as_json)
+
+    if quiet:
+        yield FailureLines(say)
+    elif as_json:
         yield JsonLines(sys.stdout)
-    elif sys.stdout is not None and sys.stdout.isatty():
+    elif not on_stderr and sys.stdout is not None and sys.stdout.isatty():
         from onnxbuild.adapters.console.live import LiveDisplay
 
         with LiveDisplay(verbose=verbose) as display:
             yield display
     else:
-        yield PlainLines(click.echo, verbose=verbose)
+        yield PlainLines(say, verbose=verbose)

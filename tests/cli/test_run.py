@@ -101,7 +101,7 @@ def test_a_step_can_be_asked_for_alone_and_its_story_be_read(cheap):
     events = cheap("run", "tiny.yaml", "--only", "check", "--json")
     reported = [json.loads(line) for line in events.out.splitlines()]
     assert [each["type"] for each in reported] == [
-        "run_started", "step_cached", "step_started", "step_finished", "run_finished",
+        "run_started", "step_cached", "step_started", "step_finished", "run_finished", "result",
     ]  # fmt: skip
     assert reported[-1]["exit_code"] == 0
 

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from onnxbuild import __version__
-from tools.annotations import annotations, summary
+from tests.ci.reading import read_junit, rendered_tables
 from tools.make_dist import export
 
 ROOT = Path(__file__).parents[2]
@@ -85,13 +85,29 @@ def test_expressions_name_inputs_and_outputs_that_there_are():
     assert inputs == set(ACTION["inputs"])
     programs = {step["id"]: step.get("run", "") for step in STEPS if "id" in step}
     for step, output in re.findall(r"steps\.([\w-]+)\.outputs\.([\w-]+)", text):
-        assert f'echo "{output}=' in programs[step]
+        if step == "key":  # what `onnxbuild cache key --github` sets
+            assert output in {"key", "restore-keys"}
+        else:
+            assert f'echo "{output}=' in programs[step]
 
 
 def test_each_action_of_others_is_named_with_its_version():
     used = [step["uses"] for step in STEPS if "uses" in step]
     assert len(used) == 4
     assert all(re.fullmatch(r"actions/[\w/-]+@v\d+", each) for each in used)
+
+
+def read_outputs(text):
+    """Outputs of a step, as a runner reads them: NAME=VALUE, or NAME<<MARK, lines and MARK."""
+    lines, found = iter(text.splitlines()), {}
+    for line in lines:
+        name, mark = line.split("<<", 1) if "<<" in line.partition("=")[0] else (line, "")
+        if mark:
+            found[name] = "\n".join(iter(lambda mark=mark: next(lines), mark))
+        else:
+            name, _, value = line.partition("=")
+            found[name] = value
+    return found
 
 
 class Runner:
@@ -124,7 +140,7 @@ class Runner:
         environment = {
             name: each for name, each in os.environ.items() if not name.startswith("ONNXBUILD")
         }
-        environment |= {name: self.filled(each) for name, each in step["env"].items()}
+        environment |= {name: self.filled(each) for name, each in step.get("env", {}).items()}
         environment |= {
             "GITHUB_OUTPUT": str(output),
             "GITHUB_STEP_SUMMARY": str(self.summary),
@@ -142,7 +158,7 @@ class Runner:
             text=True,
             check=False,
         )
-        said = dict(line.split("=", 1) for line in output.read_text().splitlines())
+        said = read_outputs(output.read_text())
         self.outputs[step.get("id", step["name"])] = said
         return done
 
@@ -174,29 +190,11 @@ def find(checkout, temp, **inputs):
     return runner, runner.run(STEPS[0])
 
 
-def test_the_cache_key_is_of_recipes_and_locks(checkout, tmp_path):
-    def key(**inputs):
-        runner, done = find(checkout, tmp_path / "temp", **inputs)
-        assert done.returncode == 0, done.stdout
-        return runner.outputs["key"]["key"]
-
-    first = key()
-    assert key() == first
-    assert key(python="3.12") != first
-    lock = checkout / "models/recipes/tiny.lock"
-    lock.write_text("a")
-    locked = key()
-    assert locked != first
-    lock.unlink()
-    (checkout / "models/recipes/tiny.yaml").write_text(RECIPE + "#")
-    assert key() not in (first, locked)
-
-
 def test_where_the_store_is(checkout, tmp_path):
     runner, _ = find(checkout, tmp_path / "temp")
-    assert runner.outputs["key"]["out"] == "models/artifacts/out"
+    assert runner.outputs["recipes"]["out"] == "models/artifacts/out"
     runner, _ = find(checkout, tmp_path / "temp", cache="/somewhere/else")
-    assert runner.outputs["key"]["store"] == "/somewhere/else"
+    assert runner.outputs["recipes"]["store"] == "/somewhere/else"
 
 
 def test_no_recipe_is_one_sentence(checkout, tmp_path):
@@ -220,7 +218,10 @@ def test_a_build_that_fails_its_gate_is_annotated_at_the_variant_and_kept(checko
     )
     assert "%0Afix: " in annotated
     assert (checkout / "models/artifacts/out/tiny/fp32/model.onnx").is_file()
-    assert "FAILED  tiny:int8/validate" in runner.summary.read_text()
+    assert "failed (exit code 3)" in runner.summary.read_text()
+    key = runner.outputs["key"]
+    assert key["key"].startswith("onnxbuild-")
+    assert key["restore-keys"].splitlines()[0] == f"{key['key']}-"
     runner = Runner(checkout, tmp_path / "again", only="fp32", **{"working-directory": "models"})
     code, said = runner.run_all()
     assert code == 0, said
@@ -267,41 +268,69 @@ def test_the_action_installs_its_own_revision(checkout, tmp_path):
     assert (target / "onnxbuild/catalog.py").is_file()
 
 
-SAID = """\
-note: recipes/a.yaml:3:5: an oddity
-run     tiny:export  (never built here)
-FAILED  tiny:int8/validate: 16 of 16: elements, 5 % off
-        at variant 'int8', output 'logits'
-        fix: lower it
-        log: artifacts/runs/x
-FAILED  tiny:export: SyntaxError: invalid syntax (tiny.py, line 6)
-        at recipes/tiny.py:6
-error: recipes/tiny.yaml:5:3: key 'dtype' is missing
-  fix: add `dtype: int64`
-recipes/tiny.yaml:10:34: another
-error: there is no recipe recipes/nope.yaml
-  fix: write `recipes/tiny.yaml`
-recipe  variant     size
-tiny    fp32     0.3 KiB
-in artifacts/out/RECIPE/VARIANT/
-FAILED (exit code 3): 9 built
-""".splitlines()
-
-
-def test_messages_are_read_with_place_and_fix():
-    assert [each.command("sub") for each in annotations(SAID)] == [
-        "::notice file=sub/recipes/a.yaml,line=3,col=5,title=onnxbuild::an oddity",
-        "::error title=tiny%3Aint8/validate::16 of 16: elements, 5 %25 off%0Aat variant 'int8', output 'logits'%0Afix: lower it",
-        "::error file=sub/recipes/tiny.py,line=6,title=tiny%3Aexport::SyntaxError: invalid syntax (tiny.py, line 6)",
-        "::error file=sub/recipes/tiny.yaml,line=5,col=3,title=onnxbuild::key 'dtype' is missing%0Afix: add `dtype: int64`",
-        "::error file=sub/recipes/tiny.yaml,line=10,col=34,title=onnxbuild::another",
-        "::error title=onnxbuild::there is no recipe recipes/nope.yaml%0Afix: write `recipes/tiny.yaml`",
+@pytest.mark.slow
+def test_a_ci_run_in_a_clean_clone_reports_each_kind_of_failure_where_it_is(tmp_path):
+    """A gate that fails, Python that raises and a faulty recipe: annotations, JUnit XML, the job's summary."""
+    origin, clone = tmp_path / "origin", tmp_path / "clone"
+    (origin / "recipes").mkdir(parents=True)
+    files = {
+        "pyproject.toml": "",
+        ".gitignore": "artifacts/\n",
+        "recipes/tiny.yaml": RECIPE,
+        "recipes/tiny.py": MODEL,
+        "recipes/raising.yaml": RECIPE.replace("tiny", "raising"),
+        "recipes/raising.py": f"{MODEL}    raise ValueError('100 %: no')\n".replace(
+            "    return", "    _ ="
+        ),
+    }
+    for name, text in files.items():
+        (origin / name).write_text(text)
+    git = [
+        "git",
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@example.org",
+        "-c",
+        "init.defaultBranch=main",
     ]
+    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "models"]):
+        subprocess.run([*git, *arguments], cwd=origin, check=True)
+    subprocess.run([*git, "clone", "-q", origin, clone], check=True)
 
+    runner = Runner(clone, tmp_path / "temp", junit="reports/onnxbuild.xml")
+    code, said = runner.run_all()
+    assert code == 1, said  # a step that breaks outranks a gate
+    annotated = sorted(line for line in said.splitlines() if line.startswith("::"))
+    assert len(annotated) == 2
+    assert re.match(
+        r"::error file=recipes/raising\.py,line=7,title=raising%3A\w+::.*100 %25: no", annotated[0]
+    )
+    assert annotated[1].startswith(
+        "::error file=recipes/tiny.yaml,line=12,col=3,title=tiny%3Aint8/validate::"
+    )
+    suites = read_junit(clone / "reports/onnxbuild.xml")
+    assert set(suites) == {"raising", "tiny"}
+    assert suites["tiny"]["tiny.int8 validate"].find("failure").get("type") == "gate"
+    assert suites["raising"]["raising export"].find("error") is not None
+    assert float(suites["tiny"]["tiny export"].get("time")) > 0
+    summary = runner.summary.read_text()
+    (table,) = rendered_tables(summary)
+    gates = {tuple(row[:2]): row[-1] for row in table[1:]}
+    assert gates["tiny", "fp32"].endswith("passed")
+    assert gates["tiny", "int8"].endswith("tiny:int8/validate")
+    assert gates["raising", "fp32"] == "not made"
+    assert "recipes/raising.py:7" in summary
+    first = runner.outputs["key"]
 
-def test_the_summary_has_the_table_and_the_failures():
-    said = summary(SAID)
-    assert said[0] == "```text"
-    assert "tiny    fp32     0.3 KiB" in said
-    assert said[-2] == "FAILED (exit code 3): 9 built"
-    assert not any("never built" in line for line in said)
+    (clone / "recipes/tiny.yaml").write_text(RECIPE.replace("int8: dynamic", "int8: dynmic"))
+    again = Runner(clone, tmp_path / "again", junit="reports/onnxbuild.xml")
+    code, said = again.run_all()
+    assert code == 2
+    assert (
+        "::error file=recipes/tiny.yaml,line=12,col=9,title=onnxbuild::quantization.int8" in said
+    )
+    (clone / "recipes/tiny.yaml").write_text(RECIPE + "# a word\n")
+    last = Runner(clone, tmp_path / "last", only="fp32", recipes="recipes/tiny.yaml")
+    assert last.run_all()[0] == 0
+    assert last.outputs["key"]["key"] != first["key"]

@@ -62,10 +62,10 @@ def discard_output() -> None:
 
 
 def say_on_stderr(say: Callable[[], None]) -> None:
-    """Call a function that prints to standard error; if that is full, print nothing.
+    """Call a function that prints an error; if the output is full, print nothing.
 
     Raises:
-        BrokenPipeError: Standard error is a pipe that nobody reads.
+        BrokenPipeError: The output is a pipe that nobody reads.
     """
     try:
         say()

@@ -6,7 +6,7 @@ from onnxbuild.expansion import cells
 from onnxbuild.expansion.delivery import KINDS
 from onnxbuild.expansion.feature import Column, Feature
 
-FEATURE = Feature(
+FEATURE: Feature = Feature(
     name="bundle",
     kinds=KINDS,
     columns=(Column("size", "", cells.size("model_bytes"), place=10),),

@@ -86,7 +86,7 @@ def _replays(
     return run_ort_mobile.KIND, params
 
 
-FEATURE = PackageFormat(
+FEATURE: PackageFormat = PackageFormat(
     name=NAME,
     options=OrtFormatOptions,
     help="`{}` or options: the model in ORT format for phones, with sizes and sources, in VARIANT-ort-mobile/",

@@ -9,7 +9,7 @@ from onnxbuild.features.settings.processing.options import OWN, SECTION, Process
 from onnxbuild.features.settings.processing.pipelines import deliver
 from onnxbuild.steps import merge_processing, processing_reference, tokenizer
 
-FEATURE = Feature(
+FEATURE: Feature = Feature(
     name=SECTION,
     sections=(
         Section(

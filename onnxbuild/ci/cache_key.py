@@ -1,0 +1,102 @@
+"""A key for a CI's cache of the store: it changes when what decides a build changes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+
+from onnxbuild import __version__
+from onnxbuild.adapters import machine
+from onnxbuild.adapters.disk.index import Index
+from onnxbuild.adapters.disk.statcache import StatCache
+from onnxbuild.adapters.toolchain.distributions import Distributions
+from onnxbuild.catalog import CATALOG
+from onnxbuild.core.entrypoint import Entrypoint
+from onnxbuild.core.graph import Graph
+from onnxbuild.output.store import CacheKeyRecord
+from onnxbuild.request import Loaded, Request, graph_of, load
+
+_DIGITS = 32
+
+
+def cache_key(request: Request) -> CacheKeyRecord:
+    """Return the key of a request: of its recipes, locks, sources and declared files, this Python and this system.
+
+    A key can't know what a build will find: modules that the model imports from other folders. That is no harm: what a
+    cache brings is looked at by content, so a key that stayed the same costs time and gives no stale result.
+
+    Args:
+        request: The recipes.
+
+    Raises:
+        RecipeErrors, UsageError: The request is faulty.
+    """
+    loaded = load(request)
+    graph = graph_of(request, loaded)
+    project = request.project
+    files = sorted({os.path.relpath(path, project) for path in _files(request, loaded, graph)})
+    digest = hashlib.sha256()
+    given = [f"--set {key}={value}" for key, value in sorted((request.settings or {}).items())]
+    for line in (
+        *given,
+        *_software(graph),
+        *(f"{name} {_sha256(project / name)}" for name in files),
+    ):
+        digest.update(f"{line}\n".encode("utf-8", "surrogateescape"))
+    python = ".".join(platform.python_version_tuple()[:2])
+    prefix = f"onnxbuild-{platform.system()}-{platform.machine()}-py{python}-"
+    key = f"{prefix}{digest.hexdigest()[:_DIGITS]}"
+    return {
+        "type": "cache key",
+        "key": key,
+        "restore_keys": [f"{key}-", prefix],
+        "path": os.path.relpath(request.store_root),
+        "files": files,
+    }
+
+
+def _files(request: Request, loaded: Loaded, graph: Graph) -> Iterator[Path]:
+    """Recipes and their bases, locks, the Python next to entrypoints, declared files."""
+    for path in loaded.paths:
+        if path.is_file():
+            yield path
+    for path in loaded.by_file:
+        lock = path.with_suffix(".lock").absolute()
+        if lock.is_file():
+            yield lock
+    for step in graph.steps.values():
+        kind = CATALOG.get(step.kind)
+        for each in () if kind is None else kind.entrypoints(step.params):
+            for path in _files_of(each, request.project):
+                if path.is_file():
+                    yield path
+
+
+def _files_of(entrypoint: Entrypoint, project: Path) -> Iterator[Path]:
+    for name in entrypoint.files:
+        folder, _, rest = name.partition("/")
+        outside = entrypoint.outside.get(folder)
+        yield project / name if outside is None else Path(outside) / rest
+    source = entrypoint.target.partition(":")[0]
+    if source.endswith(".py"):
+        yield from sorted((project / source).parent.glob("*.py"))
+
+
+def _software(graph: Graph) -> Iterator[str]:
+    """What runs the steps: onnxbuild, Python, the packages that the steps use."""
+    yield f"onnxbuild {__version__}"
+    yield machine.python_build()
+    installed = Distributions(StatCache(Index(Path(":memory:"))))
+    kinds = [CATALOG[step.kind] for step in graph.steps.values() if step.kind in CATALOG]
+    for name in sorted({name.rstrip("?") for kind in kinds for name in kind.toolchain}):
+        version = installed.version(name)
+        if version is not None:
+            yield f"{name} {version}"
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,222 @@
+"""What a build gave, as data: each variant's folder, verdicts and metrics; each failure with its place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from onnxbuild.core.graph import Deliverable, Graph
+from onnxbuild.core.step import MODEL_FILE, ORT_FILE
+from onnxbuild.engine.report import Report
+from onnxbuild.output.build import (
+    FailureRecord,
+    FindingRecord,
+    ResultRecord,
+    VariantRecord,
+    VerdictRecord,
+)
+from onnxbuild.output.errors import place_of
+from onnxbuild.summary import skipped_targets, summarize
+
+_MANIFEST = "manifest.json"
+_NAMES = ("recipe", "variant")
+
+
+class EndedRun(Protocol):
+    """A run that has ended; see `api.BuildResult`."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 only when all was made and passed."""
+
+    @property
+    def store(self) -> Path:
+        """The store's folder."""
+
+    @property
+    def recalled(self) -> Mapping[str, Any] | None:
+        """What the last good run left, if all is as it was then."""
+
+    @property
+    def graph(self) -> Graph:
+        """What was asked for."""
+
+    @property
+    def report(self) -> Report:
+        """What happened."""
+
+
+def variant_records(graph: Graph, report: Report, store: Path) -> list[VariantRecord]:
+    """Return a record for each variant, artifact, program and package that was asked for.
+
+    Args:
+        graph: What was asked for.
+        report: What happened.
+        store: The store's folder.
+    """
+    cells = {(row["recipe"], row["variant"]): row for row in summarize(graph, report)}
+    failed = {failure.step for failure in report.failures}
+    records = []
+    for each in graph.deliverables:
+        bundle = each.bundle
+        is_made = bundle.step in report.results and bundle.step not in failed
+        folder = store / "out" / each.recipe / each.name
+        verdicts = [_verdict(step, report) for step in each.judged_by if step in graph.steps]
+        row = cells.get((each.recipe, each.name), {})
+        record: VariantRecord = {
+            "recipe": each.recipe,
+            "variant": each.name,
+            "family": each.family,
+            "of": each.of,
+            "made": is_made,
+            "passed": is_made and all(verdict["passed"] for verdict in verdicts),
+            "folder": str(folder) if is_made else None,
+            "model": _model_file(folder, each, report) if is_made else None,
+            "cells": {title: text for title, text in row.items() if title not in _NAMES},
+            "metrics": _metrics(each, graph, report),
+            "verdicts": verdicts,
+        }
+        records.append(record)
+    return records
+
+
+def run_result(result: EndedRun, logs: Mapping[str, str] | None = None) -> ResultRecord:
+    """Return a run as its last line of JSON.
+
+    Args:
+        result: The run.
+        logs: Step -> path of its log, of steps that ran in it.
+    """
+    recalled = result.recalled
+    failures: list[FailureRecord] = []
+    if recalled is not None:
+        rows, skipped = recalled["summary"], recalled["skipped"]
+        variants: list[VariantRecord] = json.loads(recalled["variants"])
+    else:
+        graph, report = result.graph, result.report
+        rows, skipped = summarize(graph, report), skipped_targets(graph, report)
+        variants = variant_records(graph, report, result.store)
+        failures = failure_records(graph, report, logs)
+    return {
+        "type": "result",
+        "exit_code": result.exit_code,
+        "store": str(result.store),
+        "out": str(result.store / "out"),
+        "table": rows,
+        "skipped": skipped,
+        "variants": variants,
+        "failures": failures,
+    }
+
+
+def end_line(result: EndedRun) -> str:
+    """Return a run's last line on a terminal: how many steps were built, reused and failed."""
+    if result.recalled is not None:
+        return f"up to date: {result.recalled['steps']} steps, nothing to do"
+    report = result.report
+    built, cached = report.passed_of(report.built), report.passed_of(report.cached)
+    parts = [f"{len(built)} built", f"{len(cached)} cached"]
+    if report.failures:
+        parts.append(f"{len(report.failures)} failed")
+    missing = len(result.graph.steps) - len(built) - len(cached) - len(report.failures)
+    if missing > 0:
+        parts.append(f"{missing} not run")
+    end = "ok" if result.exit_code == 0 else f"FAILED (exit code {result.exit_code})"
+    return f"{end}: {', '.join(parts)}"
+
+
+def failure_records(
+    graph: Graph, report: Report, logs: Mapping[str, str] | None = None
+) -> list[FailureRecord]:
+    """Return a record for each step that failed, in the order they did.
+
+    Args:
+        graph: What was asked for.
+        report: What happened.
+        logs: Step -> path of its log, of steps that ran in this run.
+    """
+    blocked: dict[str, int] = {}
+    for need in report.blocked.values():
+        blocked[need] = blocked.get(need, 0) + 1
+    records = []
+    for failure in report.failures:
+        file, line, column = place_of(failure.error.where)
+        if file is None:
+            location = graph.steps[failure.step].location
+            file, line, column = location.path, location.line or None, location.column or None
+        record: FailureRecord = {
+            "step": failure.step,
+            "code": failure.exit_code,
+            "what": failure.error.what,
+            "where": failure.error.where,
+            "file": file,
+            "line": line,
+            "column": column,
+            "fix": failure.error.fix,
+            "log": (logs or {}).get(failure.step),
+            "blocked": blocked.get(failure.step, 0),
+        }
+        records.append(record)
+    return records
+
+
+def _verdict(step: str, report: Report) -> VerdictRecord:
+    result = report.results.get(step)
+    failure = next((each for each in report.failures if each.step == step), None)
+    found = [] if result is None else list(result.findings)
+    findings: list[FindingRecord] = [
+        {"what": each.what, "where": each.where, "fix": each.fix} for each in found
+    ]
+    if failure is not None and not findings:
+        error = failure.error
+        findings = [{"what": error.what, "where": error.where, "fix": error.fix}]
+    is_judged = result is not None or failure is not None
+    passed = is_judged and failure is None and not findings
+    return {
+        "step": step,
+        "state": "passed" if passed else "failed" if is_judged else "not run",
+        "passed": passed or step in report.left_out,
+        "findings": findings,
+    }
+
+
+def _metrics(each: Deliverable, graph: Graph, report: Report) -> dict[str, dict[str, Any]]:
+    """Step -> what it measured of this deliverable."""
+    own = graph.addresses[each.bundle.step]
+    found: dict[str, dict[str, Any]] = {}
+    for name, at in graph.addresses.items():
+        if (at.recipe, at.bundle) == (own.recipe, own.bundle) and not at.trial and at.bundle:
+            result = report.results.get(graph.resolve(name))
+            if result is not None and result.metrics:
+                found[f"{at.step}-{at.target}" if at.target else at.step] = dict(result.metrics)
+    for steps in each.measured_by.values():
+        for step in steps:
+            result = report.results.get(graph.resolve(step))
+            measured = {} if result is None else dict(_of_variant(result.metrics, each.name))
+            if measured:
+                at = graph.addresses[step]
+                found[f"{at.step}-{at.target}" if at.target else at.step] = measured
+    return found
+
+
+def _of_variant(metrics: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
+    """The part of a measurement of all variants that is about one: its own figures, and what all share."""
+    for key, value in metrics.items():
+        if key != "variants" or not isinstance(value, Mapping):
+            yield key, value
+        elif isinstance(value.get(name), Mapping):
+            yield from value[name].items()
+
+
+def _model_file(folder: Path, each: Deliverable, report: Report) -> str | None:
+    """The file that is opened, as the folder's manifest says; None where it says none."""
+    artifact = report.results[each.bundle.step].outputs.get(each.bundle.output)
+    names = set() if artifact is None else {name for name, _ in artifact.files}
+    try:
+        said = json.loads((folder / _MANIFEST).read_text(encoding="utf-8")).get("file")
+    except (OSError, ValueError, AttributeError):
+        said = None
+    known = [name for name in (said, MODEL_FILE, ORT_FILE) if isinstance(name, str)]
+    return next((str(folder / name) for name in known if name in names), None)

@@ -1,0 +1,169 @@
+"""What the verbs of `cache` print with `--json`; sizes are in bytes."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+
+class StatsRecord(TypedDict):
+    """What `cache stats` prints; sizes are in bytes.
+
+    Attributes:
+        type: `cache stats`.
+        store: Its folder.
+        results: How many results it holds.
+        blobs: How many files.
+        blob_bytes: Their size.
+        bytes_by_kind: Kind of artifact -> size.
+        bytes_by_recipe: Recipe -> size; the empty name is what earlier builds left.
+        unreferenced_bytes: Of files that no result needs.
+        pinned_bytes: Name of a pin -> size.
+        views_bytes: Of out/.
+        environments: How many environments all projects have.
+        environment_bytes: Their size.
+        runs: How many runs have logs.
+        runs_bytes: Their size.
+        index_bytes: Of index.db.
+        index_rows: What is in it -> how many.
+        quarantine_bytes: Of damaged files that were set aside.
+        hit_rate: Share of the steps of the last runs whose result was there; null without any.
+        hit_rate_runs: How many runs that is of.
+        reused: Steps of them that were there.
+        built: Steps of them that ran.
+        failed: Steps of them that failed.
+    """
+
+    type: Literal["cache stats"]
+    store: str
+    results: int
+    blobs: int
+    blob_bytes: int
+    bytes_by_kind: dict[str, int]
+    bytes_by_recipe: dict[str, int]
+    unreferenced_bytes: int
+    pinned_bytes: dict[str, int]
+    views_bytes: int
+    environments: int
+    environment_bytes: int
+    runs: int
+    runs_bytes: int
+    index_bytes: int
+    index_rows: dict[str, int]
+    quarantine_bytes: int
+    hit_rate: float | None
+    hit_rate_runs: int
+    reused: int
+    built: int
+    failed: int
+
+
+class PinRecord(TypedDict):
+    """Results that stay at any age.
+
+    Attributes:
+        name: The pin's.
+        results: How many it keeps.
+        gone: How many of them are gone.
+    """
+
+    name: str
+    results: int
+    gone: int
+
+
+class PinsRecord(TypedDict):
+    """What `cache pins` prints.
+
+    Attributes:
+        type: `cache pins`.
+        pins: All pins.
+    """
+
+    type: Literal["cache pins"]
+    pins: list[PinRecord]
+
+
+class UnpinnedRecord(TypedDict):
+    """What `cache unpin` prints.
+
+    Attributes:
+        type: `cache unpin`.
+        name: The pin that was removed.
+    """
+
+    type: Literal["cache unpin"]
+    name: str
+
+
+class StoreCheckRecord(TypedDict):
+    """What `cache verify` prints.
+
+    Attributes:
+        type: `cache verify`.
+        ok: Whether nothing is damaged.
+        files: How many files were read.
+        damaged: A sentence for each that is.
+        repaired: Whether they were set aside, so that the next run rebuilds them.
+    """
+
+    type: Literal["cache verify"]
+    ok: bool
+    files: int
+    damaged: list[str]
+    repaired: bool
+
+
+class RemovedEnvironment(TypedDict):
+    """An environment that was removed.
+
+    Attributes:
+        requirements: What it was made of.
+        runtime: Its ONNX Runtime; empty where it had none.
+        bytes: Its size.
+    """
+
+    requirements: str
+    runtime: str
+    bytes: int
+
+
+class GarbageRecord(TypedDict):
+    """What `cache gc` prints; sizes are in bytes.
+
+    Attributes:
+        type: `cache gc`.
+        results: How many results were removed.
+        blobs: How many files.
+        runs: Logs of how many runs.
+        bytes: The size of all that.
+        left_bytes: Size of the files that are left.
+        held_bytes: Of those, pinned ones and ones that are too young.
+        environments: What else was removed.
+    """
+
+    type: Literal["cache gc"]
+    results: int
+    blobs: int
+    runs: int
+    bytes: int
+    left_bytes: int
+    held_bytes: int
+    environments: list[RemovedEnvironment]
+
+
+class CacheKeyRecord(TypedDict):
+    """What `cache key` prints.
+
+    Attributes:
+        type: `cache key`.
+        key: A key for a CI's cache: equal while recipes, locks, sources, declared files, Python and system are.
+        restore_keys: Prefixes to look for where there is none of this key, the nearest first.
+        path: The store's folder, relative to the working folder.
+        files: What the key was made of, relative to the project's root.
+    """
+
+    type: Literal["cache key"]
+    key: str
+    restore_keys: list[str]
+    path: str
+    files: list[str]

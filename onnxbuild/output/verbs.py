@@ -1,0 +1,110 @@
+"""Which JSON each verb prints; its schema as text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from onnxbuild.core import event
+from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.output import build, checks, diagnosis, models, store
+from onnxbuild.output.errors import ErrorRecord
+from onnxbuild.output.schema import DIALECT, schema_of
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a verb prints.
+
+    Attributes:
+        kinds: A line, or the whole, is of one of these.
+        lines: It prints a line for each; else one document.
+        events: The events of a build are lines, too.
+    """
+
+    kinds: tuple[Any, ...]
+    lines: bool = False
+    events: bool = False
+
+
+OUTPUTS: Mapping[str, Output] = {
+    "init": Output((models.InitRecord,)),
+    "run": Output((build.ResultRecord,), lines=True, events=True),
+    "plan": Output((build.PlannedRecord,), lines=True),
+    "why": Output((build.WhyRecord,)),
+    "diagnose": Output((diagnosis.DiagnosisRecord,)),
+    "bench": Output((dict[str, dict[str, dict[str, Any]]],)),
+    "lock": Output((checks.LocksRecord,)),
+    "reproduce": Output((build.ReproducedRecord,), lines=True, events=True),
+    "release": Output((checks.ReleasedRecord,)),
+    "verify": Output((checks.VerifiedRecord,)),
+    "push": Output((models.PushedRecord,)),
+    "pull": Output((models.PulledRecord,)),
+    "graph": Output((models.GraphRecord,)),
+    "inspect": Output((models.InspectRecord,)),
+    "log": Output((models.LogRecord,)),
+    "lint": Output((checks.LintRecord,)),
+    "explain": Output((models.ExplainRecord,)),
+    "schema": Output((models.SchemaRecord, dict[str, Any])),
+    "doctor": Output((checks.DoctorRecord,)),
+    "cache stats": Output((store.StatsRecord,)),
+    "cache pins": Output((store.PinsRecord,)),
+    "cache unpin": Output((store.UnpinnedRecord,)),
+    "cache verify": Output((store.StoreCheckRecord,)),
+    "cache gc": Output((store.GarbageRecord,)),
+    "cache key": Output((store.CacheKeyRecord,)),
+    "completion": Output((models.CompletionRecord,)),
+}
+"""Verb -> what it prints with `--json`; any prints an error in place of it, or after it."""
+
+
+def file_name(verb: str) -> str:
+    """Return the name of a verb's schema file, in schemas/output/.
+
+    Args:
+        verb: One of OUTPUTS.
+    """
+    return f"{verb.replace(' ', '-')}.schema.json"
+
+
+def output_schema(verb: str) -> dict[str, Any]:
+    """Return the JSON Schema of what a verb prints with `--json`: of each line, or of the whole.
+
+    Args:
+        verb: One of OUTPUTS.
+
+    Raises:
+        UsageError: There is no such verb.
+    """
+    if verb not in OUTPUTS:
+        fix = did_you_mean(verb, OUTPUTS) or f"one of {', '.join(OUTPUTS)}"
+        raise UsageError(f"no verb '{verb}' prints JSON", fix=fix)
+    found = OUTPUTS[verb]
+    definitions: dict[str, Any] = {}
+    events = _events() if found.events else []
+    kinds = [schema_of(kind, definitions) for kind in (*events, *found.kinds, ErrorRecord)]
+    what = "Each line" if found.lines else "What it prints"
+    return {
+        "$schema": DIALECT,
+        "title": f"onnxbuild {verb} --json",
+        "description": f"{what} on standard output: one of these.",
+        "anyOf": kinds,
+        "$defs": definitions,
+    }
+
+
+def output_schema_text(verb: str) -> str:
+    """Return a verb's schema as the text of its file.
+
+    Args:
+        verb: One of OUTPUTS.
+    """
+    return json.dumps(output_schema(verb), indent=2, ensure_ascii=False) + "\n"
+
+
+def _events() -> list[type[event.Event]]:
+    """All events of a build, in the order in which they are defined."""
+    found = [each for each in vars(event).values() if isinstance(each, type)]
+    return [each for each in found if issubclass(each, event.Event) and each is not event.Event]

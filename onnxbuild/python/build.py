@@ -1,0 +1,107 @@
+"""A build, as a mapping from names to variants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from onnxbuild.core.errors import did_you_mean
+from onnxbuild.output.build import FailureRecord, ResultRecord
+from onnxbuild.python.html import table
+from onnxbuild.python.metrics import UnknownNameError
+from onnxbuild.python.names import public_names
+from onnxbuild.python.reports import write_report
+from onnxbuild.python.variant import BuiltVariant
+
+
+class Build(Mapping[str, BuiltVariant]):
+    """A build: `build["int8"]`, or `build["bert:int8"]` where several recipes have an int8.
+
+    Args:
+        record: What the run gave.
+        summary: Its last line on a terminal.
+
+    Attributes:
+        summary: How many steps were built, reused and failed.
+    """
+
+    __slots__ = ("_record", "_variants", "summary")
+
+    def __init__(self, record: ResultRecord, summary: str) -> None:
+        self._record = record
+        self.summary = summary
+        names = [each["variant"] for each in record["variants"]]
+        self._variants = {
+            each["variant"]
+            if names.count(each["variant"]) == 1
+            else f"{each['recipe']}:{each['variant']}": BuiltVariant(each, record)
+            for each in record["variants"]
+        }
+
+    @property
+    def exit_code(self) -> int:
+        """What the command line would end with: 0 where all was made and passed."""
+        return self._record["exit_code"]
+
+    @property
+    def ok(self) -> bool:
+        """Whether all was made and passed."""
+        return self.exit_code == 0
+
+    @property
+    def store(self) -> Path:
+        """The store's folder, absolute."""
+        return Path(self._record["store"])
+
+    @property
+    def out(self) -> Path:
+        """The folder with RECIPE/VARIANT/ below it, absolute."""
+        return Path(self._record["out"])
+
+    @property
+    def failures(self) -> tuple[FailureRecord, ...]:
+        """The steps and gates that failed: `step`, `what`, `file`, `line`, `fix`, ..."""
+        return tuple(self._record["failures"])
+
+    def report(self) -> Path:
+        """Write the HTML report of all variants and return its path.
+
+        Raises:
+            UsageError: This version of onnxbuild writes none.
+        """
+        return write_report(self._record)
+
+    def __getitem__(self, name: str) -> BuiltVariant:
+        if name in self._variants:
+            return self._variants[name]
+        for each in self._variants.values():
+            if name == f"{each.recipe}:{each.name}":
+                return each
+        of_name = [key for key in self._variants if key.partition(":")[2] == name]
+        if of_name:
+            what = f"'{name}' is a variant of several recipes: {', '.join(of_name)}"
+            raise UnknownNameError(what, fix=f"build['{of_name[0]}']")
+        near = did_you_mean(name, self._variants)
+        what = f"there is no variant '{name}' in this build{f'; {near}' if near else ''}"
+        raise UnknownNameError(what, fix=f"one of {', '.join(self)}" if len(self) else "")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variants)
+
+    def __len__(self) -> int:
+        return len(self._variants)
+
+    def __repr__(self) -> str:
+        names = f" {', '.join(self)}" if self else ""
+        return f"<Build{names}: {self.summary}>"
+
+    def _repr_html_(self) -> str:
+        """The table that a notebook shows."""
+        return table([each._row() for each in self.values()], self.summary)  # noqa: SLF001 - of the same API
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """What a notebook completes in `build["`."""
+        return list(self)
+
+    def __dir__(self) -> list[str]:
+        return public_names(self)

@@ -1,0 +1,80 @@
+"""What was measured of a variant, as a mapping from STEP.NAME to a plain value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.python.html import table
+from onnxbuild.python.names import public_names
+
+Metric = float | int | str | bool | None | tuple[Any, ...]
+
+
+class UnknownNameError(UsageError, KeyError):
+    """There is no such variant or metric; a KeyError, too, so that mappings behave as they do."""
+
+
+class Metrics(Mapping[str, Metric]):
+    """What steps measured: `metrics["validate.max_abs"]`, or `metrics["max_abs"]` where one alone ends so.
+
+    Units are in the names (`p50_ms`). A step on another target than the first has that in its name: `benchmark-cuda.p50_ms`.
+
+    Args:
+        by_step: Step -> what it measured, as JSON.
+    """
+
+    __slots__ = ("_flat",)
+
+    def __init__(self, by_step: Mapping[str, Mapping[str, Any]]) -> None:
+        self._flat: dict[str, Metric] = {}
+        for step, values in by_step.items():
+            self._flat.update(_flattened(step, values))
+
+    def __getitem__(self, key: str) -> Metric:
+        if key in self._flat:
+            return self._flat[key]
+        found = [name for name in self._flat if name.endswith(f".{key}")]
+        if len(found) == 1:
+            return self._flat[found[0]]
+        if found:
+            raise UnknownNameError(
+                f"'{key}' is measured by several steps: {', '.join(found)}",
+                fix=f"metrics['{found[0]}']",
+            )
+        short = [name.rpartition(".")[2] for name in self._flat]
+        raise UnknownNameError(
+            f"there is no metric '{key}'; {did_you_mean(key, [*self._flat, *short])}".rstrip("; "),
+            fix=f"one of {', '.join(self._flat)}" if self._flat else "",
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._flat)
+
+    def __len__(self) -> int:
+        return len(self._flat)
+
+    def __repr__(self) -> str:
+        return f"<Metrics: {len(self)} of {len({name.partition('.')[0] for name in self})} steps>"
+
+    def _repr_html_(self) -> str:
+        """The table that a notebook shows."""
+        return table([{"metric": name, "value": str(value)} for name, value in self.items()])
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """What a notebook completes in `metrics["`."""
+        return list(self)
+
+    def __dir__(self) -> list[str]:
+        return public_names(self)
+
+
+def _flattened(prefix: str, value: Any) -> Iterator[tuple[str, Metric]]:
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _flattened(f"{prefix}.{name}", each)
+    elif isinstance(value, list):
+        yield prefix, tuple(value)
+    else:
+        yield prefix, value

@@ -1,0 +1,84 @@
+"""Build recipes from Python: `run`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from onnxbuild.adapters.disk.atomic_files import store_error
+from onnxbuild.api import Request
+from onnxbuild.api import build as build_request
+from onnxbuild.outcome import end_line, run_result
+from onnxbuild.python.build import Build
+from onnxbuild.python.failure import FailedBuildError, FailureNotes
+from onnxbuild.python.progress import shown_progress
+from onnxbuild.wiring import RunOptions
+
+Recipe = str | os.PathLike[str]
+
+
+def run(
+    recipe: Recipe | Sequence[Recipe],
+    *,
+    only: str | Sequence[str] = (),
+    settings: Mapping[str, object] | None = None,
+    store: Recipe | None = None,
+    locked: bool = False,
+    jobs: int | None = None,
+    memory_bytes: int | None = None,
+    timeout_s: float = 3600.0,
+    keep_going: bool = False,
+    check: bool = True,
+    progress: bool | None = None,
+) -> Build:
+    """Build recipes as `onnxbuild run` does: what changed is rebuilt, the rest is reused.
+
+    The project is found from the recipe's path, so it does not matter which folder this runs in. Steps run in processes of
+    their own, which import nothing of this one: no `if __name__ == "__main__":` is needed, and it may be called from a
+    notebook, a thread or a coroutine (it returns when the build has ended).
+
+    Args:
+        recipe: The recipe's file; or several.
+        only: Variants (int8) or steps (int8/validate) to build; empty for all.
+        settings: Values in place of the recipe's, as `--set`: `{"opset": 17}`.
+        store: The store's folder; None for artifacts/ at the project's root, or ONNXBUILD_STORE.
+        locked: Refuse whatever is not as the recipe's lock says.
+        jobs: Steps at a time; None for one a core.
+        memory_bytes: For all steps; None for 90 % of the machine's.
+        timeout_s: Wall time that one step may take.
+        keep_going: After a failure, build what does not depend on it.
+        check: Raise where a step or a gate fails; else the build says so.
+        progress: Show it: in a notebook in the cell's output, elsewhere on standard error. None: in a notebook alone.
+
+    Raises:
+        RecipeErrors: All faults of the recipes; nothing was run.
+        FailedBuildError: A step or a gate failed; `.build` is what was built.
+        BuildError: All else that the command line would end with: str() of it is what that prints.
+        KeyboardInterrupt: It was interrupted; finished steps are kept.
+    """
+    recipes = (recipe,) if isinstance(recipe, str | os.PathLike) else tuple(recipe)
+    request = Request(
+        recipes=tuple(map(Path, recipes)),
+        only=(only,) if isinstance(only, str) else tuple(only),
+        settings={key: _as_text(value) for key, value in (settings or {}).items()},
+        store=None if store is None else os.fspath(store),
+        locked=locked,
+    )
+    options = RunOptions(jobs, memory_bytes, timeout_s, keep_going)
+    failures = FailureNotes()
+    try:
+        with shown_progress(progress) as sinks:
+            result = build_request(request, options, [failures, *sinks])
+        made = Build(run_result(result, failures.logs), end_line(result))
+    except OSError as error:  # what the machine refused, as the command line says it
+        raise store_error(error, error.filename or "a file") from error
+    if check and result.exit_code:
+        raise FailedBuildError(made, failures.lines, result.exit_code)
+    return made
+
+
+def _as_text(value: object) -> str:
+    """A setting as `--set` takes it: text as it is, else YAML that says the same."""
+    return value if isinstance(value, str) else json.dumps(value)

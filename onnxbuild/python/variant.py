@@ -1,0 +1,156 @@
+"""A variant of a build: its model, a session, its metrics, its verdicts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.errors import UsageError
+from onnxbuild.output.build import FindingRecord, ResultRecord, VariantRecord
+from onnxbuild.python.html import table
+from onnxbuild.python.load_bundle import loader_of
+from onnxbuild.python.metrics import Metrics
+from onnxbuild.python.names import public_names
+from onnxbuild.python.reports import write_report
+
+
+class BuiltVariant:
+    """A folder of out/: a variant, an artifact made ahead of time, a program or a package.
+
+    Args:
+        record: What the build gave of it.
+        build: All that the build gave.
+    """
+
+    __slots__ = ("_build", "_record")
+
+    def __init__(self, record: VariantRecord, build: ResultRecord) -> None:
+        self._record = record
+        self._build = build
+
+    @property
+    def name(self) -> str:
+        """Its name: `int8`."""
+        return self._record["variant"]
+
+    @property
+    def recipe(self) -> str:
+        """The recipe's name."""
+        return self._record["recipe"]
+
+    @property
+    def family(self) -> str:
+        """`variant`, `artifact`, `program` or `package`."""
+        return self._record["family"]
+
+    @property
+    def made(self) -> bool:
+        """Whether its folder is there."""
+        return self._record["made"]
+
+    @property
+    def passed(self) -> bool:
+        """Whether it was made and every gate passed."""
+        return self._record["passed"]
+
+    @property
+    def folder(self) -> Path:
+        """Its folder, absolute.
+
+        Raises:
+            UsageError: It was not made.
+        """
+        folder = self._record["folder"]
+        if folder is None:
+            raise UsageError(f"{self._label} was not made: {self._why_not()}", fix=self._fix())
+        return Path(folder)
+
+    @property
+    def model(self) -> Path:
+        """The file that a runtime opens, absolute: `.../int8/model.onnx`.
+
+        Raises:
+            UsageError: It was not made, or is a package that no runtime opens as one file.
+        """
+        folder, model = self.folder, self._record["model"]
+        if model is None:
+            raise UsageError(f"{self._label} is not one model file", fix=f"see {folder}")
+        return Path(model)
+
+    @property
+    def metrics(self) -> Metrics:
+        """What steps measured of it: `metrics["validate.max_abs"]`, `metrics["p50_ms"]`."""
+        return Metrics(self._record["metrics"])
+
+    @property
+    def findings(self) -> tuple[FindingRecord, ...]:
+        """What its gates found against it: `what`, `where`, `fix`."""
+        return tuple(each for verdict in self._record["verdicts"] for each in verdict["findings"])
+
+    def session(self, target: str = "", **settings: Any) -> Any:
+        """Open the model as its bundle says, in this process.
+
+        Args:
+            target: One of the recipe's targets; empty for the first that loads here.
+            settings: Session settings over the bundle's: `intra_op_threads=1`.
+
+        Returns:
+            An onnxruntime.InferenceSession; of a PyTorch program, a function from input name -> array to output name -> array.
+
+        Raises:
+            UsageError: It was not made, or its folder has no load.py.
+            RuntimeError: It can't be opened here, as the bundle's load.py says.
+        """
+        load = loader_of(self.folder)
+        if load is None:
+            of = self._record["of"]
+            fix = f"build['{of}'].session() opens its model" if of else f"see {self.folder}"
+            raise UsageError(
+                f"{self._label} can't be opened from Python: no load.py in it", fix=fix
+            )
+        if self.family == "program":
+            return load()
+        return load(target, settings or None)
+
+    def report(self) -> Path:
+        """Write its HTML report and return the path.
+
+        Raises:
+            UsageError: This version of onnxbuild writes none.
+        """
+        return write_report(self._build, self.name)
+
+    def __repr__(self) -> str:
+        return f"<Variant {self._label}, {self._state()}>"
+
+    def _repr_html_(self) -> str:
+        """The table that a notebook shows."""
+        return table([self._row()])
+
+    def __dir__(self) -> list[str]:
+        return public_names(self)
+
+    @property
+    def _label(self) -> str:
+        return f"{self.recipe}:{self.name}"
+
+    def _row(self) -> dict[str, str]:
+        """Its row of the table: heading -> text."""
+        cells = {"recipe": self.recipe, "variant": self.name, **self._record["cells"]}
+        return {**cells, "gates": self._state()}
+
+    def _state(self) -> str:
+        failed = [each["step"] for each in self._record["verdicts"] if each["state"] == "failed"]
+        if failed:
+            return f"failed: {', '.join(name.partition(':')[2] for name in failed)}"
+        return "passed" if self.passed else "not made"
+
+    def _why_not(self) -> str:
+        if self.findings:
+            return self.findings[0]["what"]
+        failures = self._build["failures"]
+        return failures[0]["what"] if failures else "the build ended before it"
+
+    def _fix(self) -> str:
+        found = [*self.findings, *self._build["failures"]]
+        return found[0]["fix"] if found else ""

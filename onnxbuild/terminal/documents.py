@@ -1,0 +1,284 @@
+"""Results of verbs as their JSON documents; see `onnxbuild.output` for what the fields mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.action import NOT_INSTALLED
+from onnxbuild.output.build import PlannedRecord, ReasonRecord, ReproducedRecord, WhyRecord
+from onnxbuild.output.checks import (
+    DoctorRecord,
+    LockedRecord,
+    LocksRecord,
+    MachineFact,
+    ReleasedRecord,
+)
+from onnxbuild.output.models import ExplainRecord, GraphRecord, InitRecord, PushedRecord
+from onnxbuild.output.store import GarbageRecord, StatsRecord
+
+if TYPE_CHECKING:
+    from onnxbuild.adapters.store.garbage import Collected
+    from onnxbuild.adapters.store.usage import HitRates, Stats
+    from onnxbuild.adapters.toolchain.virtual_environments import MadeEnvironment
+    from onnxbuild.api import BuildResult
+    from onnxbuild.core.decision import Reason
+    from onnxbuild.core.graph import Graph
+    from onnxbuild.engine.plan import Planned
+    from onnxbuild.first_recipe.init import Written
+    from onnxbuild.lock.model import Lock
+    from onnxbuild.release.release import Release
+    from onnxbuild.relock import Relocked
+    from onnxbuild.reproduction.reproduce import Reproduction
+
+_TOPIC_COLUMNS = 13
+
+
+def why_document(
+    each: Planned, roots: Sequence[Planned], story: Sequence[str] | None
+) -> WhyRecord:
+    """Return what `why` found.
+
+    Args:
+        each: The step that was asked for.
+        roots: Steps upstream that run for reasons of their own.
+        story: Why it last ran.
+    """
+    state = "blocked" if each.blocked else "left out" if each.left_out else ""
+    state = state or ("cached" if each.hit else "maybe" if each.after else "run")
+    return {
+        "type": "why",
+        "step": each.step,
+        "state": state,  # type: ignore[typeddict-item]
+        "reasons": reasons_of(each.reasons),
+        "upstream": [{"step": root.step, "reasons": reasons_of(root.reasons)} for root in roots],
+        "blocked_by": [*each.blocked],
+        "left_out": each.left_out,
+        "last": None if story is None else [*story],
+    }
+
+
+def planned_record(each: Planned) -> PlannedRecord:
+    """Return a line of `plan`."""
+    state = "cached" if each.hit else "maybe" if each.after else "run"
+    state = "blocked" if each.blocked else "left out" if each.left_out else state
+    return {
+        "step": each.step,
+        "state": "fails" if each.error is not None else state,  # type: ignore[typeddict-item]
+        "reasons": reasons_of(each.reasons),
+        "after": list(each.after),
+    }
+
+
+def reproduced_record(found: Reproduction) -> ReproducedRecord:
+    """Return the last line of `reproduce`."""
+    error, divergence = found.error, found.divergence
+    return {
+        "type": "reproduced",
+        "exit_code": found.exit_code,
+        "compared": list(found.compared),
+        "left_out": list(found.left_out),
+        "varied": [list(varied) for varied in found.rounds],
+        "wall_s": round(found.wall_s, 3),
+        "step": divergence.step if divergence else "",
+        "output": divergence.output if divergence else "",
+        "what": error.what if error else "",
+        "fix": error.fix if error else "",
+    }
+
+
+def reasons_of(reasons: Iterable[Reason]) -> list[ReasonRecord]:
+    """Return reasons as JSON."""
+    return [{"subject": each.subject, "old": each.old, "new": each.new} for each in reasons]
+
+
+def graph_document(graph: Graph) -> GraphRecord:
+    """Return a graph's steps with what they take."""
+    return {
+        "type": "graph",
+        "steps": [
+            {
+                "step": name,
+                "kind": step.kind,
+                "inputs": {key: ref.step for key, ref in step.inputs.items()},
+                "file": step.location.path,
+                "line": step.location.line or None,
+            }
+            for name, step in graph.steps.items()
+        ],
+    }
+
+
+def explain_document(texts: Sequence[str]) -> ExplainRecord:
+    """Return recipes in full, as text and as values."""
+    import yaml
+
+    recipes = [{"yaml": text, "recipe": yaml.safe_load(text)} for text in texts]
+    return {"type": "explain", "recipes": recipes}  # type: ignore[typeddict-item]
+
+
+def init_document(written: Written) -> InitRecord:
+    """Return what `init` wrote."""
+    return {
+        "type": "init",
+        "files": [str(file) for file in written.files],
+        "recipe": str(written.recipe),
+        "about": [*written.about],
+        "fill_in": [*written.holes],
+        "next": written.next_command,
+    }
+
+
+def installed_of(lock: Lock) -> int:
+    """Return how many installed packages a lock names."""
+    return sum(
+        digest != NOT_INSTALLED and not name.startswith("<")
+        for name, digest in lock.packages.items()
+    )
+
+
+def locks_document(result: BuildResult, relocked: Sequence[Relocked], code: int) -> LocksRecord:
+    """Return what `lock` did.
+
+    Args:
+        result: The build.
+        relocked: The locks; of a failed build, none counts.
+        code: The exit code.
+    """
+    from onnxbuild.outcome import failure_records
+
+    is_built = result.exit_code == 0
+    return {
+        "type": "lock",
+        "exit_code": code,
+        "locks": [_locked(each) for each in relocked] if is_built else [],
+        "failures": [] if is_built else failure_records(result.graph, result.report),
+    }
+
+
+def _locked(each: Relocked) -> LockedRecord:
+    from onnxbuild.lock.text import lock_command
+
+    is_different = bool(each.new or each.differences)
+    state = "up to date" if not is_different else "different"
+    if each.written:
+        state = "written" if each.new else "renewed"
+    return {
+        "recipe": str(each.recipe),
+        "path": str(each.path),
+        "state": state,  # type: ignore[typeddict-item]
+        "differences": [str(difference) for difference in each.differences],
+        "steps": len(each.lock.steps),
+        "sources": len(each.lock.sources),
+        "files": len(each.lock.files),
+        "packages": installed_of(each.lock),
+        "fix": lock_command(each.recipe) if state == "different" else "",
+    }
+
+
+def release_document(
+    result: BuildResult, release: Release | None, pushed: PushedRecord | None
+) -> ReleasedRecord:
+    """Return a release that was written, or why none was.
+
+    Args:
+        result: The build.
+        release: The release; None where the build failed.
+        pushed: What was pushed.
+    """
+    from onnxbuild.outcome import failure_records
+
+    published = None if release is None else release.published
+    return {
+        "type": "release",
+        "exit_code": 0 if release is not None else result.exit_code,
+        "name": "" if release is None else release.name,
+        "folder": "" if published is None else str(published.folder),
+        "archive": "" if published is None else str(published.archive),
+        "sha256": "" if published is None else published.sha256,
+        "bytes": 0 if published is None else published.size_bytes,
+        "files": 0 if published is None else published.files,
+        "variants": [] if release is None else [*release.variants],
+        "others": [] if release is None else [*release.others],
+        "signed": release is not None and release.signed,
+        "written": published is not None and published.written,
+        "notices": [] if release is None else [*release.notices],
+        "pushed": pushed,
+        "failures": [] if release is not None else failure_records(result.graph, result.report),
+    }
+
+
+def doctor_document(said: str, problems: Sequence[str]) -> DoctorRecord:
+    """Return what `doctor` found.
+
+    Args:
+        said: What it prints for people: a topic in the first columns, or none where one goes on.
+        problems: What keeps this machine from building.
+    """
+    facts: list[MachineFact] = []
+    for line in said.splitlines():
+        topic, text = line[:_TOPIC_COLUMNS].strip(), line[_TOPIC_COLUMNS:].strip()
+        if topic or not facts:
+            facts.append({"topic": topic, "lines": []})
+        facts[-1]["lines"].append(text)
+    return {"type": "doctor", "ok": not problems, "problems": [*problems], "facts": facts}
+
+
+def stats_document(
+    root: str, found: Stats, rates: HitRates, environments: Sequence[MadeEnvironment]
+) -> StatsRecord:
+    """Return what a store holds.
+
+    Args:
+        root: The store's folder.
+        found: What it holds.
+        rates: How the last runs went.
+        environments: Those of all projects.
+    """
+    return {
+        "type": "cache stats",
+        "store": root,
+        "results": found.records,
+        "blobs": found.blobs,
+        "blob_bytes": found.blob_bytes,
+        "bytes_by_kind": dict(found.bytes_by_kind),
+        "bytes_by_recipe": dict(found.bytes_by_recipe),
+        "unreferenced_bytes": found.unreferenced_bytes,
+        "pinned_bytes": dict(found.pinned_bytes),
+        "views_bytes": found.views_bytes,
+        "environments": len(environments),
+        "environment_bytes": sum(each.size_bytes for each in environments),
+        "runs": found.runs,
+        "runs_bytes": found.runs_bytes,
+        "index_bytes": found.index_bytes,
+        "index_rows": dict(found.index_rows),
+        "quarantine_bytes": found.quarantine_bytes,
+        "hit_rate": rates.rate,
+        "hit_rate_runs": rates.runs,
+        "reused": rates.reused,
+        "built": rates.built,
+        "failed": rates.failed,
+    }
+
+
+def garbage_document(removed: Collected, gone: Iterable[MadeEnvironment]) -> GarbageRecord:
+    """Return what `cache gc` removed.
+
+    Args:
+        removed: Of the store.
+        gone: Environments.
+    """
+    environments: list[Any] = [
+        {"requirements": each.requirements, "runtime": each.runtime, "bytes": each.size_bytes}
+        for each in gone
+    ]
+    return {
+        "type": "cache gc",
+        "results": removed.records,
+        "blobs": removed.blobs,
+        "runs": removed.runs,
+        "bytes": removed.bytes,
+        "left_bytes": removed.left_bytes,
+        "held_bytes": removed.held_bytes,
+        "environments": environments,
+    }
