@@ -223,8 +223,9 @@ def _build(
         sink = FanOut([log, *events])
         executor = None if make_executor is None else make_executor(workspace)
         started = start_run(
-            workspace, run, options, sink, catalog=catalog, executor=executor, guard=guard
-        )
+            workspace, run, options, sink, catalog=catalog, executor=executor, guard=guard,
+            progress=FanOut([*events]) if events else None,
+        )  # fmt: skip
         cleanup.callback(started.close)
         for text in build_remarks(request, loaded, graph, workspace):
             sink.emit(Notice(text))

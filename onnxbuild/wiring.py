@@ -222,6 +222,7 @@ def start_run(
     catalog: Mapping[str, StepKind] = CATALOG,
     executor: Executor | None = None,
     guard: Guard | None = None,
+    progress: EventSink | None = None,
 ) -> Run:
     """A run's builder; builds share the store, garbage collection excludes them.
 
@@ -233,6 +234,7 @@ def start_run(
         catalog: Step kinds by name.
         executor: Runs the steps; None for child processes.
         guard: May refuse steps.
+        progress: Receives how far steps are; None if nobody looks on.
     """
     store_lock = locks.wait_lock(workspace.root / "locks" / "store", shared=True)
     own_path = workspace.root / "locks" / f"run-{run}"
@@ -240,7 +242,7 @@ def start_run(
     sweep(workspace.root)
     if executor is None:
         temp = workspace.root / "tmp" / run
-        executor = ExecutorOnDemand(lambda: make_executor(workspace, temp, options))
+        executor = ExecutorOnDemand(lambda: make_executor(workspace, temp, options, progress))
     ports = Ports(
         store=workspace.store,
         fingerprints=workspace.fingerprints,
@@ -262,13 +264,16 @@ def start_run(
     return Run(run, builder, executor, own_lock, store_lock)
 
 
-def make_executor(workspace: Workspace, temp: Path, options: RunOptions) -> Executor:
+def make_executor(
+    workspace: Workspace, temp: Path, options: RunOptions, progress: EventSink | None = None
+) -> Executor:
     """Return the executor that runs steps as child processes.
 
     Args:
         workspace: Project and store.
         temp: A folder of its own, on the store's filesystem.
         options: How it uses the machine.
+        progress: Receives how far steps are; None if nobody looks on.
     """
     from onnxbuild.adapters.kernel import landlock
     from onnxbuild.adapters.processes.executor import ProcessExecutor
@@ -286,6 +291,7 @@ def make_executor(workspace: Workspace, temp: Path, options: RunOptions) -> Exec
         owners_of=workspace.distributions.owners_of,
         kernel_watch=options.kernel_watch,
         surroundings=options.surroundings,
+        progress=progress,
     )
 
 

@@ -57,6 +57,18 @@ class StepWaiting(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class StepProgress(Event):
+    """A step says how far it is: `done` of `total` (0: unknown) of a unit; "s" and "bytes" are such, too."""
+
+    type: ClassVar[str] = "step_progress"
+    step: str
+    done: float
+    total: float
+    unit: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class StepFinished(Event):
     """A step made its outputs."""
 

@@ -22,6 +22,7 @@ from onnxbuild.adapters.observe.observer import Observer
 from onnxbuild.adapters.observe.supervisor import ADOPTION, WATCH_FILE
 from onnxbuild.adapters.processes.brought import check_outputs, kind_of
 from onnxbuild.adapters.processes.child_context import ChildContext
+from onnxbuild.adapters.processes.progress_file import ProgressWriter
 from onnxbuild.adapters.sandbox.fence import Fence, fence_of
 from onnxbuild.adapters.sandbox.home_folder import OWN_HOME, lay_home
 from onnxbuild.adapters.sandbox.own_project import OwnProject
@@ -42,6 +43,7 @@ from onnxbuild.core.places import HOME, for_people, real_path
 from onnxbuild.core.step import Finding, Outcome, StepKind
 from onnxbuild.core.target import run_by
 from onnxbuild.onnxkit.host.fork_call import WATCHERS
+from onnxbuild.onnxkit.host.progress import listen
 from onnxbuild.onnxkit.sessions.custom_operators import OPERATORS_INPUT, operators_of
 
 FULL_BYTES = 1 << 16
@@ -68,6 +70,7 @@ def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket | None
     kind = kind_of(job)
     store = Path(job["store"])
     context = ChildContext(job, folder, _params(job, kind))
+    listen(ProgressWriter(folder) if job["progress"] else None)
     fence = _fence(job, folder, kind, context.params) if kind.user_code else None
     ignored = (folder, store / "cas", store / "tmp")
     mirror = OwnProject(folder, Path(job["project"]))

@@ -7,13 +7,17 @@ from pathlib import Path
 
 from onnxbuild.adapters.processes.job_results import too_much_memory
 from onnxbuild.adapters.processes.process_group import held_bytes, kill_group
+from onnxbuild.adapters.processes.progress_file import read_progress
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.event import StepProgress
 from onnxbuild.core.ports import Job
 
 LOADING_S = 60.0
 """Time to load the frameworks, whatever a step may take."""
 ENDING_S = 3.0
 """Time until the end of a killed step is reported."""
+PROGRESS_S = 0.25
+"""Time between two looks at how far a step is."""
 
 
 @dataclass(slots=True)
@@ -27,6 +31,8 @@ class Running:
         pid: Its process; 0 until it is started.
         killed_for: Why it was killed; None if it was not.
         peak_bytes: The most memory that it was seen to hold.
+        said: Its last report of how far it is.
+        looked_s: When that was last looked for.
     """
 
     job: Job
@@ -35,6 +41,18 @@ class Running:
     pid: int = 0
     killed_for: StepError | None = None
     peak_bytes: int = 0
+    said: StepProgress | None = None
+    looked_s: float = 0.0
+
+    def progress(self, now_s: float) -> StepProgress | None:
+        """Return how far the step is, if it has said so since this was last asked; looks a few times a second."""
+        if now_s - self.looked_s < PROGRESS_S:
+            return None
+        self.looked_s = now_s
+        said = read_progress(self.folder, self.job.step.name)
+        is_new = said is not None and said != self.said
+        self.said = said
+        return said if is_new else None
 
     def hold_to(self, timeout_s: float, memory_bytes: int, now_s: float) -> None:
         """Kill the job if it takes too much time or memory."""
