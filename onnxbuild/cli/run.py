@@ -92,8 +92,10 @@ def command(
         for line in summary_lines(rows, skipped, result.store):
             click.echo(line)
         print_end(result)
-        for line in diagnosis_commands(result, settings, store):
-            click.echo(f"to see where it goes wrong: {line}", err=True)
+        for number, line in enumerate(diagnosis_commands(result, settings, store)):
+            click.echo(
+                f"{'likewise' if number else 'to see where it goes wrong'}: {line}", err=True
+            )
     ctx.exit(result.exit_code)
 
 

@@ -1,18 +1,19 @@
-"""The live display on a terminal: what ran above, what runs now below, with its time."""
+"""The live display on a terminal: what ended above, what runs now below, with its bar and its time."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
-from onnxbuild.adapters.console.sinks import sentences
+from onnxbuild.adapters.console.meter import Meter, bar
+from onnxbuild.adapters.console.words import Words
 from onnxbuild.core.event import (
     Event,
     RunStarted,
@@ -21,6 +22,7 @@ from onnxbuild.core.event import (
     StepFailed,
     StepFinished,
     StepLeftOut,
+    StepProgress,
     StepStarted,
 )
 
@@ -28,10 +30,29 @@ if TYPE_CHECKING:
     from typing import Self
 
 _STYLES = {"done": "green", "FAILED": "bold red", "blocked": "yellow", "note": "cyan"}
+_MOST_NAME = 32
+_INDENT = 2
+
+
+@dataclass(slots=True)
+class _Running:
+    """A step that runs.
+
+    Attributes:
+        since_s: When it started, by the monotonic clock.
+        reason: The first one why.
+        spinner: Shows that it goes on.
+        meter: How far it is.
+    """
+
+    since_s: float
+    reason: str
+    spinner: Spinner = field(default_factory=lambda: Spinner("dots"))
+    meter: Meter = field(default_factory=Meter)
 
 
 class LiveDisplay:
-    """Shows running steps with their time, finished ones as lines above.
+    """Shows running steps with their time and how far they are, finished ones as lines above.
 
     Args:
         verbose: Say cached steps and every reason, too.
@@ -39,9 +60,9 @@ class LiveDisplay:
     """
 
     def __init__(self, *, verbose: bool, console: Console | None = None) -> None:
-        self._verbose = verbose
         self._console = console or Console(highlight=False)
-        self._running: dict[str, tuple[float, Spinner, str]] = {}
+        self._words = Words(verbose=verbose, reasons=False, width=self._console.width)
+        self._running: dict[str, _Running] = {}
         self._total = 0
         self._cached = 0
         self._ended = 0
@@ -66,11 +87,21 @@ class LiveDisplay:
 
     def emit(self, event: Event) -> None:
         """Take one event."""
+        self.note(event)
+        for line in self._words.lines(event):
+            style = _STYLES.get(line.split(" ", 1)[0], "")
+            self._console.print(Text(line, style=style), soft_wrap=True)
+
+    def note(self, event: Event) -> None:
+        """Take one event without a line for it: what runs, and how much has ended."""
         if isinstance(event, RunStarted):
             self._total, self._cached, self._ended = event.steps, 0, 0
         elif isinstance(event, StepStarted):
             reason = event.reasons[0] if event.reasons else ""
-            self._running[event.step] = (time.monotonic(), Spinner("dots"), reason)
+            self._running[event.step] = _Running(time.monotonic(), reason)
+        elif isinstance(event, StepProgress):
+            if event.step in self._running and not event.is_sign_of_life:
+                self._running[event.step].meter.take(event, time.monotonic())
         elif isinstance(event, StepCached):
             self._cached += 1
         elif isinstance(event, StepFinished | StepFailed):
@@ -80,19 +111,46 @@ class LiveDisplay:
             self._ended += len(event.followers)
         elif isinstance(event, StepBlocked):
             self._ended += 1
-        if not isinstance(event, StepStarted) or self._verbose:
-            for line in sentences(event, verbose=self._verbose):
-                style = _STYLES.get(line.split(" ", 1)[0], "")
-                self._console.print(Text(line, style=style), soft_wrap=True)
 
     def _render(self) -> RenderableType:
-        table = Table.grid(padding=(0, 1))
-        for step, (since_s, spinner, reason) in self._running.items():
-            elapsed = Text(f"{time.monotonic() - since_s:5.1f} s", style="bold")
-            table.add_row(spinner, Text(step), elapsed, Text(reason, style="dim", no_wrap=True))
         left = max(self._total - self._cached - self._ended - len(self._running), 0)
         state = Text(
             f"{self._cached} cached, {self._ended} ended, {len(self._running)} running, {left} to go",
             style="dim",
         )
-        return Group(table, state)
+        width = self._console.width
+        steps = [
+            line for step, each in self._running.items() for line in _lines(step, each, width)
+        ]
+        return Group(*steps, state)
+
+
+def _lines(step: str, running: _Running, width: int) -> list[RenderableType]:
+    """A running step: its name and time with the bar, or with the reason; and what it says, below."""
+    now_s = time.monotonic()
+    dots = running.spinner.render(time.monotonic())
+    head = dots if isinstance(dots, Text) else Text("-")
+    name = step if len(step) <= _MOST_NAME else f"{step[: _MOST_NAME - 3]}..."
+    head = Text.assemble(head, f" {name} ", (f"{now_s - running.since_s:5.1f} s ", "bold"))
+    room = width - head.cell_len
+    if not running.meter:
+        head.append(running.reason, "dim")
+        head.truncate(width, overflow="ellipsis")
+        return [head]
+    last = running.meter.last
+    drawn = bar(last.done, last.total)
+    words = running.meter.words(now_s)
+    below = last.note
+    if drawn and room > len(drawn):
+        head.append(f"{drawn} ", "cyan")
+        room = width - head.cell_len
+    if len(words) <= room:
+        head.append(words)
+    else:
+        below = "; ".join(filter(None, (words, below)))
+    head.truncate(width)
+    if not below:
+        return [head]
+    more = Text(" " * _INDENT + below, style="dim")
+    more.truncate(width, overflow="ellipsis")
+    return [head, more]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 
 from onnxbuild.core.event import StepProgress
@@ -40,6 +41,10 @@ class Meter:
         while len(self._seen) > 2 and now_s - self._seen[0][0] > _WINDOW_S:  # noqa: PLR2004 - of a rate
             self._seen.popleft()
 
+    def __bool__(self) -> bool:
+        """Whether there was a report."""
+        return bool(self._seen)
+
     @property
     def last(self) -> StepProgress:
         """The last report."""
@@ -76,6 +81,14 @@ class Meter:
         count = "" if last.unit == SECONDS and last.total else _count(last)
         return ", ".join(filter(None, (count, rate, left)))
 
+    def line(self, now_s: float) -> str:
+        """Return `words`, and what is being done or the best so far.
+
+        Args:
+            now_s: By the monotonic clock.
+        """
+        return "; ".join(filter(None, (self.words(now_s), self.last.note)))
+
 
 def bar(done: float, total: float, cells: int = BAR_CELLS) -> str:
     """Return a bar; empty where the total is not known.
@@ -93,8 +106,8 @@ def bar(done: float, total: float, cells: int = BAR_CELLS) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return `8 s`, `2 min 5 s` or `1 h 3 min`."""
-    whole = round(seconds)
+    """Return `8 s`, `2 min 5 s` or `1 h 3 min`; of less than a second, `1 s`."""
+    whole = max(math.ceil(seconds), 1) if seconds < _MINUTE_S else round(seconds)
     if whole < _MINUTE_S:
         return f"{whole} s"
     if whole < _HOUR_S:
@@ -111,7 +124,9 @@ def _count(event: StepProgress) -> str:
         total = f" of {size(event.total)}" if event.total else ""
         return f"{size(event.done)}{total}"
     total = f" of {event.total:,.0f}" if event.total else ""
-    return f"{event.done:,.0f}{total} {event.unit}".rstrip()
+    is_one = (event.total or event.done) == 1
+    unit = event.unit.removesuffix("s") if is_one else event.unit
+    return f"{event.done:,.0f}{total} {unit}".rstrip()
 
 
 def _rate(rate: float, unit: str) -> str:

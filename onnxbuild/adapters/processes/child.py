@@ -32,7 +32,7 @@ from onnxbuild.adapters.sandbox.refusal import (
     explain,
     undeclared_file,
 )
-from onnxbuild.adapters.sandbox.uncaught import log_traceback, sentence_of
+from onnxbuild.adapters.sandbox.uncaught import log_error, log_traceback, sentence_of
 from onnxbuild.adapters.toolchain.distributions import site_folders
 from onnxbuild.adapters.toolchain.import_variables import declared_path
 from onnxbuild.adapters.toolchain.preloaded import Preloaded
@@ -116,8 +116,7 @@ def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket | None
         text = json.dumps(result, allow_nan=False)
     except BuildError as error:
         refusal = None if fence is None else explain(error, fence, reader)
-        if error.__cause__ is not None:
-            log_traceback(error.__cause__)  # the message is short
+        log_error(error)
         text = mirror.written(_failure(error, refusal, observer, job["places"]))
     except BaseException as error:  # noqa: BLE001 - the child's edge: all else is reported
         log_traceback(error)

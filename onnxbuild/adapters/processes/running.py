@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from onnxbuild.adapters.processes.job_results import too_much_memory
@@ -18,6 +19,8 @@ ENDING_S = 3.0
 """Time until the end of a killed step is reported."""
 PROGRESS_S = 0.25
 """Time between two looks at how far a step is."""
+SIGN_OF_LIFE_S = 10.0
+"""Time after which a step that says nothing is reported to run."""
 
 
 @dataclass(slots=True)
@@ -33,6 +36,7 @@ class Running:
         peak_bytes: The most memory that it was seen to hold.
         said: Its last report of how far it is.
         looked_s: When that was last looked for.
+        heard_s: When something was last passed on.
     """
 
     job: Job
@@ -43,16 +47,23 @@ class Running:
     peak_bytes: int = 0
     said: StepProgress | None = None
     looked_s: float = 0.0
+    heard_s: float = field(default_factory=time.monotonic)
 
     def progress(self, now_s: float) -> StepProgress | None:
-        """Return how far the step is, if it has said so since this was last asked; looks a few times a second."""
+        """Return how far the step is, if it has said so since this was last asked; now and then, that it runs.
+
+        Args:
+            now_s: By the monotonic clock.
+        """
         if now_s - self.looked_s < PROGRESS_S:
             return None
         self.looked_s = now_s
         said = read_progress(self.folder, self.job.step.name)
         is_new = said is not None and said != self.said
-        self.said = said
-        return said if is_new else None
+        if is_new or now_s - self.heard_s > SIGN_OF_LIFE_S:
+            self.said, self.heard_s = said, now_s
+            return said if is_new else StepProgress(self.job.step.name, 0, 0, "")
+        return None
 
     def hold_to(self, timeout_s: float, memory_bytes: int, now_s: float) -> None:
         """Kill the job if it takes too much time or memory."""

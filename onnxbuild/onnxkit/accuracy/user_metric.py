@@ -30,7 +30,7 @@ def labelled_batches(
         StepError: The callable raises, or an item is no pair or not what the recipe declares.
     """
     for n, item in enumerate(
-        counted(islice(iterate_user(context, data), samples or None), "batches", samples)
+        counted(islice(iterate_user(context, data), samples or None), "items", samples)
     ):
         place = f"{context.where} ({data.target}, item {n})"
         if not isinstance(item, (tuple, list)) or len(item) != 2:  # noqa: PLR2004 - a pair
