@@ -24,6 +24,7 @@ from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.build import lay_views
 from onnxbuild.engine.report import Report
+from onnxbuild.environments import environments_made
 from onnxbuild.remarks import build_remarks, new_store_remark
 from onnxbuild.request import (
     Loaded,
@@ -37,7 +38,6 @@ from onnxbuild.up_to_date import memo_key, recall, remember
 from onnxbuild.wiring import (
     RunOptions,
     Workspace,
-    environments_made,
     open_workspace,
     start_run,
 )

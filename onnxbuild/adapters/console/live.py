@@ -43,12 +43,14 @@ class _Running:
         reason: The first one why.
         spinner: Shows that it goes on.
         meter: How far it is.
+        is_step: Whether it is one of the graph's.
     """
 
     since_s: float
     reason: str
     spinner: Spinner = field(default_factory=lambda: Spinner("dots"))
     meter: Meter = field(default_factory=Meter)
+    is_step: bool = True
 
 
 class LiveDisplay:
@@ -100,8 +102,7 @@ class LiveDisplay:
             reason = event.reasons[0] if event.reasons else ""
             self._running[event.step] = _Running(time.monotonic(), reason)
         elif isinstance(event, StepProgress):
-            if event.step in self._running and not event.is_sign_of_life:
-                self._running[event.step].meter.take(event, time.monotonic())
+            self._go_on(event)
         elif isinstance(event, StepCached):
             self._cached += 1
         elif isinstance(event, StepFinished | StepFailed):
@@ -111,6 +112,15 @@ class LiveDisplay:
             self._ended += len(event.followers)
         elif isinstance(event, StepBlocked):
             self._ended += 1
+
+    def _go_on(self, event: StepProgress) -> None:
+        """A step, or what is made before any step runs: that begins with its first report, and ends with its last."""
+        now_s = time.monotonic()
+        running = self._running.setdefault(event.step, _Running(now_s, "", is_step=False))
+        if not running.is_step and event.done >= event.total:
+            del self._running[event.step]
+        elif not event.is_sign_of_life:
+            running.meter.take(event, now_s)
 
     def _render(self) -> RenderableType:
         left = max(self._total - self._cached - self._ended - len(self._running), 0)

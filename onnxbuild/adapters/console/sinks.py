@@ -128,13 +128,19 @@ class PlainLines:
             self._running[event.step] = _Running(now_s, now_s + LONG_S, Meter())
         elif isinstance(event, StepFinished | StepFailed):
             self._running.pop(event.step, None)
-        elif isinstance(event, StepProgress) and event.step in self._running:
-            self._go_on(event, self._running[event.step])
+        elif isinstance(event, StepProgress):
+            self._go_on(event)
         for line in self._words.lines(event):
             self._write(line)
 
-    def _go_on(self, event: StepProgress, running: _Running) -> None:
+    def _go_on(self, event: StepProgress) -> None:
+        """A step, or what is made before any step runs: that begins with its first report, and ends with its last."""
         now_s = self._now_s()
+        began = _Running(now_s, now_s + LONG_S, Meter(), is_step=False)
+        running = self._running.setdefault(event.step, began)
+        if not running.is_step and event.done >= event.total:
+            del self._running[event.step]
+            return
         if not event.is_sign_of_life:
             running.meter.take(event, now_s)
         if now_s < running.next_s:
@@ -146,8 +152,9 @@ class PlainLines:
 
 @dataclass(slots=True)
 class _Running:
-    """A step that runs: since when, when it is next due a line, how far it is."""
+    """A step that runs: since when, when it is next due a line, how far it is; or what is no step of the graph."""
 
     since_s: float
     next_s: float
     meter: Meter
+    is_step: bool = True
