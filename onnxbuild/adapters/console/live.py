@@ -53,6 +53,62 @@ class _Running:
     is_step: bool = True
 
 
+class RunningSteps:
+    """The steps that run now, and how many there are of each state."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, _Running] = {}
+        self._total = 0
+        self._cached = 0
+        self._ended = 0
+
+    def note(self, event: Event) -> None:
+        """Take one event."""
+        if isinstance(event, RunStarted):
+            self._total, self._cached, self._ended = event.steps, 0, 0
+        elif isinstance(event, StepStarted):
+            reason = event.reasons[0] if event.reasons else ""
+            self._running[event.step] = _Running(time.monotonic(), reason)
+        elif isinstance(event, StepProgress):
+            self._go_on(event)
+        elif isinstance(event, StepCached):
+            self._cached += 1
+        elif isinstance(event, StepFinished | StepFailed):
+            self._running.pop(event.step, None)
+            self._ended += not (isinstance(event, StepFinished) and event.fails)
+        elif isinstance(event, StepLeftOut):
+            self._ended += len(event.followers)
+        elif isinstance(event, StepBlocked):
+            self._ended += 1
+
+    def _go_on(self, event: StepProgress) -> None:
+        """A step, or what is made before any step runs: that begins with its first report, and ends with its last."""
+        now_s = time.monotonic()
+        running = self._running.setdefault(event.step, _Running(now_s, "", is_step=False))
+        if not running.is_step and event.done >= event.total:
+            del self._running[event.step]
+        elif not event.is_sign_of_life:
+            running.meter.take(event, now_s)
+
+    def lines(self, width: int) -> list[RenderableType]:
+        """Return a line or two for each running step, and one for the numbers.
+
+        Args:
+            width: Characters a line.
+        """
+        left = max(self._total - self._cached - self._ended - len(self._running), 0)
+        state = Text(
+            f"{self._cached} cached, {self._ended} ended, {len(self._running)} running, {left} to go",
+            style="dim",
+        )
+        steps = [
+            line
+            for step, each in list(self._running.items())
+            for line in _lines(step, each, width)
+        ]
+        return [*steps, state]
+
+
 class LiveDisplay:
     """Shows running steps with their time and how far they are, finished ones as lines above.
 
@@ -64,13 +120,10 @@ class LiveDisplay:
     def __init__(self, *, verbose: bool, console: Console | None = None) -> None:
         self._console = console or Console(highlight=False)
         self._words = Words(verbose=verbose, reasons=False, width=self._console.width)
-        self._running: dict[str, _Running] = {}
-        self._total = 0
-        self._cached = 0
-        self._ended = 0
+        self._steps = RunningSteps()
         self._live = Live(
             console=self._console,
-            get_renderable=self._render,
+            get_renderable=lambda: Group(*self._steps.lines(self._console.width)),
             refresh_per_second=8,
             transient=True,
         )
@@ -89,50 +142,14 @@ class LiveDisplay:
 
     def emit(self, event: Event) -> None:
         """Take one event."""
-        self.note(event)
+        self._steps.note(event)
         for line in self._words.lines(event):
-            style = _STYLES.get(line.split(" ", 1)[0], "")
-            self._console.print(Text(line, style=style), soft_wrap=True)
+            self._console.print(Text(line, style=style_of(line)), soft_wrap=True)
 
-    def note(self, event: Event) -> None:
-        """Take one event without a line for it: what runs, and how much has ended."""
-        if isinstance(event, RunStarted):
-            self._total, self._cached, self._ended = event.steps, 0, 0
-        elif isinstance(event, StepStarted):
-            reason = event.reasons[0] if event.reasons else ""
-            self._running[event.step] = _Running(time.monotonic(), reason)
-        elif isinstance(event, StepProgress):
-            self._go_on(event)
-        elif isinstance(event, StepCached):
-            self._cached += 1
-        elif isinstance(event, StepFinished | StepFailed):
-            self._running.pop(event.step, None)
-            self._ended += 1
-        elif isinstance(event, StepLeftOut):
-            self._ended += len(event.followers)
-        elif isinstance(event, StepBlocked):
-            self._ended += 1
 
-    def _go_on(self, event: StepProgress) -> None:
-        """A step, or what is made before any step runs: that begins with its first report, and ends with its last."""
-        now_s = time.monotonic()
-        running = self._running.setdefault(event.step, _Running(now_s, "", is_step=False))
-        if not running.is_step and event.done >= event.total:
-            del self._running[event.step]
-        elif not event.is_sign_of_life:
-            running.meter.take(event, now_s)
-
-    def _render(self) -> RenderableType:
-        left = max(self._total - self._cached - self._ended - len(self._running), 0)
-        state = Text(
-            f"{self._cached} cached, {self._ended} ended, {len(self._running)} running, {left} to go",
-            style="dim",
-        )
-        width = self._console.width
-        steps = [
-            line for step, each in self._running.items() for line in _lines(step, each, width)
-        ]
-        return Group(*steps, state)
+def style_of(line: str) -> str:
+    """Return the colour of a line by its first word; empty for none."""
+    return _STYLES.get(line.split(" ", 1)[0], "")
 
 
 def _lines(step: str, running: _Running, width: int) -> list[RenderableType]:
