@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -167,7 +168,9 @@ class Screen:
         lines += [Text(line, style="dim") for line in good.skipped]
         if is_now and good.moved:
             lines += [Text(), Text("since the last good build:", style="dim")]
-            lines += [Text(f"  {line}", style="yellow") for line in good.moved]
+            lines += [
+                Text(each, style="yellow") for line in good.moved for each in _hung(line, width)
+            ]
         return lines
 
 
@@ -175,6 +178,12 @@ def names_of(saved: Sequence[str]) -> str:
     """Return the names of saved files: the first three, and how many more."""
     more = len(saved) - _NAMES
     return ", ".join(saved[:_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _hung(text: str, width: int) -> list[str]:
+    return textwrap.wrap(
+        text, width, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False
+    )
 
 
 def _line(text: str, width: int, style: str = "") -> Text:

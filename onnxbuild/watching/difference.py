@@ -47,5 +47,7 @@ def _is_same(old: str, new: str) -> bool:
     times = [_TIME.match(cell) for cell in (old, new)]
     if not (times[0] and times[1]) or times[0][2] != times[1][2]:
         return False
-    first, second = (float(each[1].replace(",", "")) for each in times if each)
-    return abs(first - second) <= _SAME_TIME * max(first, second)
+    first, second = (each[1].replace(",", "") for each in times if each)
+    step = 10.0 ** -len(first.partition(".")[2])  # of the last digit that is shown
+    apart = abs(float(first) - float(second))
+    return apart <= max(_SAME_TIME * max(float(first), float(second)), 1.01 * step)

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.console.words import near
+from onnxbuild.adapters.locate import store_root
 from onnxbuild.adapters.watch.build_process import BuildProcess, pause
 from onnxbuild.adapters.watch.changes import Changes, now_ns
 from onnxbuild.adapters.watch.keyboard import Keyboard
 from onnxbuild.core.errors import EXIT_BUG
 from onnxbuild.core.event import RunFinished
+from onnxbuild.recipe.project import find_project
 from onnxbuild.watching.child import RESULT
 from onnxbuild.watching.difference import Row, difference
 from onnxbuild.watching.result import Build, Display, event_of
@@ -39,7 +41,8 @@ class Watch:
     def __init__(self, asked: Mapping[str, Any], display: Display) -> None:
         self._asked = asked
         self._display = display
-        self._changes = Changes()
+        project = find_project(Path(asked["recipes"][0]))
+        self._changes = Changes(str(store_root(project, asked["store"])))
         self._good: Sequence[Row] | None = None
 
     def run(self) -> None:

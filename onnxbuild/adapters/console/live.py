@@ -96,6 +96,8 @@ class RunningSteps:
         Args:
             width: Characters a line.
         """
+        if not (self._total or self._running):
+            return [Text("starting", style="dim")]
         left = max(self._total - self._cached - self._ended - len(self._running), 0)
         state = Text(
             f"{self._cached} cached, {self._ended} ended, {len(self._running)} running, {left} to go",

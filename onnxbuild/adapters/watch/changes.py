@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterable
 
-from onnxbuild.adapters.disk.statcache import ABSENT, identity
+from onnxbuild.adapters.disk.statcache import identity
 
 LOOK_S = 0.2
 """Between two looks; longer where a look takes longer than a tenth of it."""
@@ -18,9 +18,14 @@ _FOLDERS_NOT_MEANT = {"__pycache__"}
 
 
 class Changes:
-    """Files and folders that are looked at; a folder changes when a name in it comes or goes."""
+    """Files and folders that are looked at; a folder changes when a name in it comes or goes.
 
-    def __init__(self) -> None:
+    Args:
+        own: What this program makes itself: the store.
+    """
+
+    def __init__(self, own: str) -> None:
+        self._own = own
         self._known: dict[str, str | frozenset[str]] = {}
         self._next_s = 0.0
 
@@ -75,6 +80,7 @@ class Changes:
                 changed |= {os.path.join(path, name): None for name in sorted(now ^ before)}
             else:
                 changed[path] = None
+        changed.pop(self._own, None)
         return list(changed)
 
 
@@ -129,8 +135,3 @@ def _saved_ns(path: str) -> int:
         return 0 if os.path.isdir(path) else os.stat(path).st_mtime_ns
     except OSError:
         return 0
-
-
-def is_gone(path: str) -> bool:
-    """Return whether there is nothing at a path."""
-    return identity(path) == ABSENT
