@@ -10,12 +10,11 @@ import re
 import select
 import struct
 import subprocess
+import sys
 import termios
 import time
 from collections.abc import Sequence
 from pathlib import Path
-
-from tests.fork_servers import command
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _HOME = b"\x1b[H"  # rich draws a whole screen from here
@@ -36,7 +35,7 @@ class Terminal:
         unset = {"COLUMNS", "LINES", "NO_COLOR"}
         around = {name: value for name, value in os.environ.items() if name not in unset}
         self.process = subprocess.Popen(
-            command(*arguments),
+            [sys.executable, "-m", "onnxbuild", *arguments],
             cwd=folder,
             stdin=theirs,
             stdout=theirs,
@@ -61,7 +60,7 @@ class Terminal:
         """All that was ever printed."""
         return _plain(self._seen)
 
-    def until(self, *texts: str, timeout_s: float = 90) -> str:
+    def until(self, *texts: str, timeout_s: float = 40) -> str:
         """The first screen on which all of these are."""
         end_s = time.monotonic() + timeout_s
         while time.monotonic() < end_s:

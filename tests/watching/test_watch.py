@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
 
 from tests.cli.conftest import heed_signals, make_project
-from tests.fork_servers import command
 from tests.terminal import Terminal
 
 pytestmark = pytest.mark.slow
@@ -106,7 +106,7 @@ def test_a_signal_while_it_builds_leaves_nothing_half_written(project, number):
 
 def test_without_a_terminal_it_is_a_line_a_build(project):
     process = subprocess.Popen(
-        command(*ONLY), cwd=project.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        [sys.executable, "-m", "onnxbuild", *ONLY], cwd=project.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         preexec_fn=heed_signals,  # noqa: PLW1509 - this process has no threads
     )  # fmt: skip
     assert process.stdout is not None
@@ -127,7 +127,7 @@ def test_without_a_terminal_it_is_a_line_a_build(project):
         assert process.stdout.read() == "interrupted; finished steps are kept\n"
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
     assert_nothing_is_left(project)
 
 

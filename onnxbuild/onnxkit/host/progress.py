@@ -67,11 +67,12 @@ def counted(items: Iterable[T], unit: str, total: int = 0) -> Iterator[T]:
     Args:
         items: What is gone through.
         unit: What they are: "samples".
-        total: How many there will be at most; 0 for as many as `items` says, or as there were of the
-            unit in the loop before: data that passes through two loops is known to the first alone.
+        total: How many there will be at most; 0 for as many as `items` says, or as another loop
+            knows of the unit: data that passes through two loops is often known to one alone.
     """
-    total = total or operator.length_hint(items) or _State.totals.get(unit, 0)
-    _State.totals[unit] = total
+    total = total or operator.length_hint(items)
+    if total:
+        _State.totals[unit] = total
     for number, item in enumerate(items, 1):
         yield item
-        report(number, total, unit)
+        report(number, total or _State.totals.get(unit, 0), unit)
