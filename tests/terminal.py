@@ -101,5 +101,6 @@ class Terminal:
 
 
 def _plain(content: bytes) -> str:
-    text = _ESCAPES.sub("", content.decode("utf-8", "replace")).replace("\r", "")
+    text = content.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    text = _ESCAPES.sub("", text)  # a line that is drawn again is a line of its own here
     return "\n".join(line.rstrip() for line in text.splitlines())

@@ -145,8 +145,9 @@ class LiveDisplay:
     def emit(self, event: Event) -> None:
         """Take one event."""
         self._steps.note(event)
-        for line in self._words.lines(event):
-            self._console.print(Text(line, style=style_of(line)), soft_wrap=True)
+        lines = [Text(line, style=style_of(line)) for line in self._words.lines(event)]
+        if lines:  # at once: what runs is drawn again after each call
+            self._console.print(Text("\n").join(lines), soft_wrap=True)
 
 
 def style_of(line: str) -> str:

@@ -57,9 +57,9 @@ class Words:
         if isinstance(event, StepFinished):
             return self._done(event)
         if isinstance(event, StepLeftOut):
-            return [f"left out {event.step}: {event.what}"]
+            return self._wrapped(f"left out {event.step}: {event.what}")
         if isinstance(event, Notice):
-            return [f"note    {event.text}"]
+            return self._wrapped(f"note    {event.text}")
         if isinstance(event, StepWaiting) and not event.equal:
             return [f"wait    {event.step}  (another run is building it)"]
         return detail(event) if self._verbose else []
@@ -72,7 +72,7 @@ class Words:
         cost = f"{event.wall_s:.1f} s, {event.peak_bytes / MIB:.0f} MiB{same}"
         reasons = self._reasons.pop(event.step, ()) if self._says_reasons else ()
         why = "" if not reasons or reasons == (str(FIRST_BUILD),) else f"; {_first(reasons)}"
-        notes = [f"{_INDENT}{note}" for note in event.notes]
+        notes = [line for note in event.notes for line in self._wrapped(f"{_INDENT}{note}")]
         return [f"done    {event.step}  ({cost}{why})", *notes]
 
     def _failure(self, event: StepFailed) -> list[str]:
