@@ -124,7 +124,7 @@ def test_without_a_terminal_it_is_a_line_a_build(project):
         assert process.stdout.readline().startswith("ok      nothing to build; saved ")
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
-        assert process.stdout.read() == "interrupted; finished steps are kept\n"
+        assert process.stdout.read().strip() == "interrupted; finished steps are kept"
     finally:
         process.kill()
         process.communicate()
