@@ -16,7 +16,7 @@ from pathlib import Path
 
 _PLACE = r"(?P<file>[^\s:][^:\n]*\.\w+):(?P<line>\d+)(?::(?P<column>\d+))?"
 _FAULT = re.compile(rf"(?:error: |(?P<note>note: ))?{_PLACE}: (?P<text>.+)")
-_FAILED = re.compile(r"FAILED  (?P<step>[^\s:]+:[^\s:]+): (?P<text>.+)")
+_FAILED = re.compile(r"FAILED  (?P<step>[^\s:]+:[^\s:]+): (?P<text>(?!for the same reason).+)")
 _AT = re.compile(rf" +at {_PLACE}$")
 _ERROR = re.compile(r"error: (?P<text>.+)")
 _MORE = re.compile(r" +(?:fix:|at) .+")

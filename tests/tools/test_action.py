@@ -276,6 +276,9 @@ FAILED  tiny:int8/validate: 16 of 16: elements, 5 % off
         log: artifacts/runs/x
 FAILED  tiny:export: SyntaxError: invalid syntax (tiny.py, line 6)
         at recipes/tiny.py:6
+        9 steps depend on it
+        its log: onnxbuild log tiny:export
+FAILED  tiny:reference: for the same reason (2 steps depend on it)
 error: recipes/tiny.yaml:5:3: key 'dtype' is missing
   fix: add `dtype: int64`
 recipes/tiny.yaml:10:34: another

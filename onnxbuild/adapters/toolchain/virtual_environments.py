@@ -206,22 +206,9 @@ def _compile(folder: str, final: str) -> None:
     """Compile its modules, under the paths that they will have; those that do not compile stay as they are."""
     python = os.path.join(folder, "bin", "python")
     library = os.path.join(folder, "lib")
+    compiler = [python, "-I", "-m", "compileall", "-q", "-q", "-j", "0"]
     subprocess.run(
-        [
-            python,
-            "-I",
-            "-m",
-            "compileall",
-            "-q",
-            "-q",
-            "-j",
-            "0",
-            "-s",
-            folder,
-            "-p",
-            final,
-            library,
-        ],
+        [*compiler, "-s", folder, "-p", final, library],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         stdin=subprocess.DEVNULL,
