@@ -69,7 +69,9 @@ def activation():
 def with_starts(arguments: tuple[str, ...]) -> tuple[str, ...]:
     """Have `run` print which steps start, for `Result.ran`."""
     plain = {"-v", "--verbose", "--json", "--quiet", "--help"}.isdisjoint(arguments)
-    return (*arguments, "--verbose") if arguments[:1] == ("run",) and plain else arguments
+    return (
+        ("run", "--verbose", *arguments[1:]) if arguments[:1] == ("run",) and plain else arguments
+    )
 
 
 def heed_signals() -> None:
@@ -89,8 +91,9 @@ class Result:
     @property
     def ran(self) -> list[str]:
         """Steps that ran, without the recipe's name."""
-        lines = [line.split() for line in self.out.splitlines()]
-        return sorted(w[1].partition(":")[2] for w in lines if w[:1] == ["run"])
+        starts = ("run     ", "done    ")  # the latter of verbs that have no --verbose
+        lines = [line.split() for line in self.out.splitlines() if line.startswith(starts)]
+        return sorted({words[1].partition(":")[2] for words in lines})
 
 
 @dataclass

@@ -25,7 +25,7 @@ from onnxbuild.core.event import (
 
 MIB = 1 << 20
 _INDENT = " " * 8
-_LONGEST_WHAT = 360
+_LONGEST_WHAT = 600
 """Characters of a message; the rest of an exporter's wall of text is in the step's log."""
 
 
