@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 Row = Mapping[str, str]
 
-_TIME = re.compile(r"([\d.,]+) (ms|s)\b")
+_TIME = re.compile(r"([\d.,]+) (ms|s|x)\b")
 _SAME_TIME = 0.05
-"""Latencies that are measured anew differ by as much without a reason."""
+"""Latencies, and ratios of them, that are measured anew differ by as much without a reason."""
 
 
 def difference(before: Sequence[Row], now: Sequence[Row]) -> list[str]:

@@ -22,6 +22,7 @@ def row(variant="int8", **cells):
             ["tiny:int8: size 1.0 KiB -> 9 B, score 0.9 -> 0.8"],
         ),
         ([row()], [row(p50="2.09 ms")], []),
+        ([row(p50="8.75 x")], [row(p50="8.45 x")], []),
         ([row()], [row(p50="2.20 ms")], ["tiny:int8: p50 2.00 ms -> 2.20 ms"]),
         ([row(p50="0.01 ms")], [row(p50="0.02 ms")], []),
         ([row(p50="0.01 ms")], [row(p50="0.03 ms")], ["tiny:int8: p50 0.01 ms -> 0.03 ms"]),
