@@ -13,6 +13,8 @@ LOOK_S = 0.2
 _SHARE = 10
 _QUIET_S, _MOST_S = 0.15, 2.0
 """A save is over when nothing has changed for so long; what goes on and on is waited for so long at most."""
+_TICK_NS = 20_000_000
+"""Kernels date files by a clock that is up to so far behind."""
 _NOT_MEANT = ("~", ".swp", ".swx", ".tmp", ".part", ".pyc")
 _FOLDERS_NOT_MEANT = {"__pycache__"}
 
@@ -39,7 +41,9 @@ class Changes:
         for path in paths:
             if path not in self._known:
                 saved = _saved_ns(path)
-                self._known[path] = "changed meanwhile" if saved > since_ns else _state(path)
+                self._known[path] = (
+                    "changed meanwhile" if saved > since_ns - _TICK_NS else _state(path)
+                )
 
     def found(self) -> list[str]:
         """Return what has changed since this was last asked; looks a few times a second."""
