@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ def watched(tmp_path):
     (tmp_path / "models").mkdir()
     (tmp_path / "models/tiny.py").write_text("a")
     (tmp_path / "tiny.yaml").write_text("a")
+    time.sleep(0.05)  # they were saved before
     changes = Changes(str(tmp_path / "artifacts"))
     paths = [tmp_path, tmp_path / "tiny.yaml", tmp_path / "models", tmp_path / "models/tiny.py"]
     changes.watch(map(str, paths), now_ns())
