@@ -24,6 +24,7 @@ from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.build import lay_views
 from onnxbuild.engine.report import Report
+from onnxbuild.environments import environments_made
 from onnxbuild.remarks import build_remarks, new_store_remark
 from onnxbuild.request import (
     Loaded,
@@ -37,7 +38,6 @@ from onnxbuild.up_to_date import memo_key, recall, remember
 from onnxbuild.wiring import (
     RunOptions,
     Workspace,
-    environments_made,
     open_workspace,
     start_run,
 )
@@ -223,8 +223,9 @@ def _build(
         sink = FanOut([log, *events])
         executor = None if make_executor is None else make_executor(workspace)
         started = start_run(
-            workspace, run, options, sink, catalog=catalog, executor=executor, guard=guard
-        )
+            workspace, run, options, sink, catalog=catalog, executor=executor, guard=guard,
+            progress=FanOut([*events]) if events else None,
+        )  # fmt: skip
         cleanup.callback(started.close)
         for text in build_remarks(request, loaded, graph, workspace):
             sink.emit(Notice(text))

@@ -12,10 +12,11 @@ from onnxbuild.catalog import CATALOG
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.report import Report
+from onnxbuild.environments import environments_of
 from onnxbuild.outcome import variant_records
 from onnxbuild.request import Loaded, Request, fits, ok_line, remarks_of, request_of
 from onnxbuild.summary import skipped_targets, summarize
-from onnxbuild.wiring import Workspace, environments_of
+from onnxbuild.wiring import Workspace
 
 
 def memo_key(request: Request, catalog: Mapping[str, StepKind]) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,13 +23,9 @@ from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
 from onnxbuild.catalog import CATALOG
-from onnxbuild.core.environment import Environment
-from onnxbuild.core.errors import BuildError, StoreError
-from onnxbuild.core.event import Notice
-from onnxbuild.core.graph import Graph
+from onnxbuild.core.errors import StoreError
 from onnxbuild.core.ports import EventSink, Executor, Guard
 from onnxbuild.core.step import StepKind
-from onnxbuild.core.target import environment_of
 from onnxbuild.engine.build import Builder, Ports
 from onnxbuild.engine.schedule import Limits
 
@@ -152,67 +147,6 @@ class Run:
         self.store_lock.release()
 
 
-@contextmanager
-def environments_made(workspace: Workspace, graph: Graph, events: EventSink) -> Iterator[None]:
-    """Make the environments that a graph's steps need, and keep them from being removed.
-
-    One that steps can do without is left out where it can't be made; a notice says why.
-
-    Args:
-        workspace: Project and store.
-        graph: What is to be built.
-        events: Told how it goes on.
-
-    Raises:
-        StepError: One can't be made.
-    """
-    with ExitStack() as held:
-        for environment in environments_of(graph):
-            held.callback(_made_and_held(workspace, environment, events).release)
-        yield
-
-
-def _made_and_held(
-    workspace: Workspace, environment: Environment, events: EventSink
-) -> locks.FileLock:
-    """Make an environment where it is missing; return the lock that keeps it."""
-    from onnxbuild.adapters.toolchain.environment_gc import hold
-
-    known = workspace.fingerprints.environments
-    folder = known.folder(environment)
-    lock = hold(folder)
-    while known.is_missing(environment):
-        lock.release()
-        try:
-            _make(workspace, environment, lambda text: events.emit(Notice(text)))
-        except BuildError as error:
-            if not environment.is_optional:
-                raise
-            events.emit(Notice(f"{error.what}; {error.fix}"))
-            return hold(folder)
-        known.forget()
-        lock = hold(folder)
-    return lock
-
-
-def _make(workspace: Workspace, environment: Environment, say: Callable[[str], None]) -> None:
-    from onnxbuild.adapters.toolchain.npm_environments import make_npm_environment
-    from onnxbuild.adapters.toolchain.virtual_environments import make_environment
-
-    known = workspace.fingerprints.environments
-    listed, place = known.requirements(environment), known.interpreter(environment)
-    if environment.npm:
-        make_npm_environment(listed, place, say)
-    else:
-        make_environment(listed, place, say, compiled=bool(environment.needs))
-
-
-def environments_of(graph: Graph) -> tuple[Environment, ...]:
-    """Return the environments that a graph's steps need, made from lists."""
-    found = (environment_of(step.params) for step in graph.steps.values())
-    return tuple(dict.fromkeys(each for each in found if each is not None and not each.python))
-
-
 def start_run(
     workspace: Workspace,
     run: str,
@@ -222,6 +156,7 @@ def start_run(
     catalog: Mapping[str, StepKind] = CATALOG,
     executor: Executor | None = None,
     guard: Guard | None = None,
+    progress: EventSink | None = None,
 ) -> Run:
     """A run's builder; builds share the store, garbage collection excludes them.
 
@@ -233,6 +168,7 @@ def start_run(
         catalog: Step kinds by name.
         executor: Runs the steps; None for child processes.
         guard: May refuse steps.
+        progress: Receives how far steps are; None if nobody looks on.
     """
     store_lock = locks.wait_lock(workspace.root / "locks" / "store", shared=True)
     own_path = workspace.root / "locks" / f"run-{run}"
@@ -240,7 +176,7 @@ def start_run(
     sweep(workspace.root)
     if executor is None:
         temp = workspace.root / "tmp" / run
-        executor = ExecutorOnDemand(lambda: make_executor(workspace, temp, options))
+        executor = ExecutorOnDemand(lambda: make_executor(workspace, temp, options, progress))
     ports = Ports(
         store=workspace.store,
         fingerprints=workspace.fingerprints,
@@ -262,13 +198,16 @@ def start_run(
     return Run(run, builder, executor, own_lock, store_lock)
 
 
-def make_executor(workspace: Workspace, temp: Path, options: RunOptions) -> Executor:
+def make_executor(
+    workspace: Workspace, temp: Path, options: RunOptions, progress: EventSink | None = None
+) -> Executor:
     """Return the executor that runs steps as child processes.
 
     Args:
         workspace: Project and store.
         temp: A folder of its own, on the store's filesystem.
         options: How it uses the machine.
+        progress: Receives how far steps are; None if nobody looks on.
     """
     from onnxbuild.adapters.kernel import landlock
     from onnxbuild.adapters.processes.executor import ProcessExecutor
@@ -286,6 +225,7 @@ def make_executor(workspace: Workspace, temp: Path, options: RunOptions) -> Exec
         owners_of=workspace.distributions.owners_of,
         kernel_watch=options.kernel_watch,
         surroundings=options.surroundings,
+        progress=progress,
     )
 
 

@@ -4,7 +4,8 @@ The code is `run` and all definitions of this package that it refers to, directl
 digest is that of its syntax tree without what cannot change output: doc strings, comments, layout,
 annotations of functions, `help=` of options, what an exception says (a step that raises leaves no
 result), names of local variables, and where it is defined and how it is called; a reference to
-another definition stands for its digest. Notes, findings and what NotApplicableError says are kept with
+another definition stands for its digest. How far a step says that it is (onnxkit/host/progress.py,
+`context.progress`) is for the display alone and does not count, either. Notes, findings and what NotApplicableError says are kept with
 a result and shown again: they count.
 """
 
@@ -36,6 +37,11 @@ _NAMES: Mapping[type, tuple[str, ...]] = {
 """Fields that hold names: those of local variables are replaced."""
 
 _SPEAKING = "NotApplicableError"
+
+_PROGRESS = "onnxbuild.onnxkit.host.progress"
+_REPORTS, _PASSES_ON = ("report", "stage"), "counted"
+"""Of it: what is called for the display alone, and what passes its first argument on as it is."""
+
 _BLANK, _CODE = "<text>", {".py", ".pyc"}
 
 
@@ -180,6 +186,12 @@ class _Form:
     def _node(self, node: ast.AST) -> str:
         if isinstance(node, ast.Import | ast.ImportFrom):
             return ""  # what is used of it is named where it is used
+        if isinstance(node, ast.Expr) and self._is_report(node.value):
+            return ""
+        if isinstance(node, ast.FunctionDef) and node.name == "progress":  # a context's method
+            return ""
+        if isinstance(node, ast.Call) and self._progress_of(node) == _PASSES_ON:
+            return self._node(node.args[0])
         if isinstance(node, ast.Name):
             return self._name(node.id)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -196,6 +208,19 @@ class _Form:
             if not (key == "annotation" and self._is_function)
         ]
         return f"{type(node).__name__}({','.join(parts)})"
+
+    def _is_report(self, node: ast.expr) -> bool:
+        """Whether it reports how far the step is, and does nothing else."""
+        if not isinstance(node, ast.Call):
+            return False
+        by_context = ast.unparse(node.func) == "context.progress"
+        return by_context or self._progress_of(node) in _REPORTS
+
+    def _progress_of(self, call: ast.Call) -> str:
+        """The name of what is called, if that is of the module of progress."""
+        name = call.func.id if isinstance(call.func, ast.Name) else ""
+        module, attribute = self._imported.get(name, ("", ""))
+        return attribute if module == _PROGRESS and name not in self._locals else ""
 
     def _value(self, value: object, *, is_name: bool = False) -> str:
         if isinstance(value, ast.AST):

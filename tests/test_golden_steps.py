@@ -99,7 +99,17 @@ def code(tmp_path, monkeypatch):
     step_code.forget()
 
 
+PROGRESS = "from onnxbuild.onnxkit.host.progress import counted, report, stage\n"
 SAME = {
+    "how far the step says that it is": lambda step: (
+        PROGRESS + step.replace("    if found < 0", "    context.progress(1, 2)\n    if found < 0")
+    ),
+    "what it passes on to say so": lambda step: (
+        PROGRESS
+        + step.replace("range(found)]", 'counted(range(found), "samples", 9)]').replace(
+            "    found = ", "    stage('1 of 2')\n    report(1, second(2))\n    found = "
+        )
+    ),
     "comments and doc strings": lambda step: step.replace("Run it", "Go") + "# done\n",
     "layout": lambda step: step.replace("COUNT, first, second", "(\n    COUNT, first, second,\n)"),
     "the name of a local variable": lambda step: step.replace("found", "made"),
@@ -119,6 +129,12 @@ OTHER = {
         "first, second", "first as second, second as first"
     ),
     "what a step that is not applicable is said to be": lambda step: step.replace("many", "much"),
+    "what is counted": lambda step: (
+        PROGRESS + step.replace("range(found)]", 'counted(range(found + 1), "samples")]')
+    ),
+    "what else is called so": lambda step: step.replace(
+        "    found = ", "    report(1)\n    found = "
+    ),
     "which variable is meant": lambda step: step.replace("range(found)", "range(context)"),
     "what is raised": lambda step: step.replace("raise StepError", "raise ValueError"),
     "a parameter's name, which keywords may give": lambda step: step.replace("context", "given"),

@@ -126,8 +126,9 @@ def _show(result: BuildResult, settings: Mapping[str, str], store: str | None) -
     for line in summary_lines(rows, skipped, result.store):
         click.echo(line)
     print_end(result)
-    for line in diagnosis_commands(result, settings, store):
-        click.echo(f"to see where it goes wrong: {line}", err=True)
+    for number, line in enumerate(diagnosis_commands(result, settings, store)):
+        said = "likewise" if number else "to see where it goes wrong"
+        click.echo(f"{said}: {line}", err=True)
 
 
 def print_end(result: BuildResult) -> None:

@@ -57,8 +57,25 @@ class StepWaiting(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class StepProgress(Event):
+    """A step says how far it is: `done` of `total` (0: unknown) of a unit; or, with no unit, that it runs."""
+
+    type: ClassVar[str] = "step_progress"
+    step: str
+    done: float
+    total: float
+    unit: str
+    note: str = ""
+
+    @property
+    def is_sign_of_life(self) -> bool:
+        """Whether it says that the step runs, and no more."""
+        return not (self.done or self.total or self.unit or self.note)
+
+
+@dataclass(frozen=True, slots=True)
 class StepFinished(Event):
-    """A step made its outputs."""
+    """A step made its outputs; of a gate (`fails`), a failed verdict, which is reported next."""
 
     type: ClassVar[str] = "step_finished"
     step: str
@@ -66,11 +83,12 @@ class StepFinished(Event):
     peak_bytes: int
     notes: tuple[str, ...] = ()
     unchanged: bool = False
+    fails: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class StepFailed(Event):
-    """A step could not make its outputs, or its verdict is a failure."""
+    """A step could not make its outputs, or its verdict is a failure; `blocked` steps more need it."""
 
     type: ClassVar[str] = "step_failed"
     step: str
@@ -80,6 +98,7 @@ class StepFailed(Event):
     exit_code: int
     log: str = ""
     log_tail: tuple[str, ...] = ()
+    blocked: int = 0
 
 
 @dataclass(frozen=True, slots=True)

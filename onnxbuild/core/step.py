@@ -137,6 +137,10 @@ class StepContext(Protocol):
         """(name as the recipe's project knows it, where it is) of the files that it declares."""
         ...
 
+    def progress(self, done: float, total: float = 0, unit: str = "", note: str = "") -> None:
+        """Report `done` of `total` (0: unknown), for the display alone; may be called very often."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class StepKind:

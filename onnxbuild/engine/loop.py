@@ -235,6 +235,7 @@ class Loop:
                 peak,
                 result.notes,
                 unchanged=bool(after) and before == after,
+                fails=bool(result.findings),
             )
         )
         self._settle(name, result, log=str(done.job.log))
@@ -287,14 +288,11 @@ class Loop:
         blocked: Sequence[str],
     ) -> None:
         self.report.failures.append(Failure(name, error, error.exit_code))
-        self._ports.events.emit(
-            StepFailed(
-                name, error.what, error.where, error.fix, error.exit_code, log=log, log_tail=tail
-            )
-        )
-        for each in blocked:
-            if each not in self.report.blocked:
-                self.report.blocked[each] = name
-                self._ports.events.emit(StepBlocked(each, name))
+        newly = [each for each in blocked if each not in self.report.blocked]
+        said = (error.what, error.where, error.fix, error.exit_code)
+        self._ports.events.emit(StepFailed(name, *said, log, tail, len(newly)))
+        for each in newly:
+            self.report.blocked[each] = name
+            self._ports.events.emit(StepBlocked(each, name))
         if not self._setup.keep_going:
             self._stopping = True

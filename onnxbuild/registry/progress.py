@@ -1,13 +1,17 @@
-"""How a transfer goes on, on standard error: a line for each large blob, and while it takes long."""
+"""How a transfer goes on, on standard error: a bar on a terminal; elsewhere a line now and then."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TextIO
 
+from onnxbuild.adapters.console.meter import BYTES, Meter, bar, size
+from onnxbuild.core.event import StepProgress
+
 _LARGE_BYTES = 1 << 20
-_EVERY_S, _EVERY_S_ON_A_TERMINAL = 5.0, 0.2
+_EVERY_S, _EVERY_S_ON_A_TERMINAL = 30.0, 0.2
 _CLEAR = "\r\x1b[K"
+_LONGEST_NAME = 24
 
 
 class Progress:
@@ -32,29 +36,38 @@ class Progress:
         """
         last_s = self._now()
         every_s = _EVERY_S_ON_A_TERMINAL if self._is_terminal else _EVERY_S
+        meter = Meter()
+        meter.take(StepProgress(name, 0, size_bytes, BYTES), last_s)
 
         def report(done_bytes: int) -> None:
             nonlocal last_s
+            now_s = self._now()
             is_end = done_bytes >= size_bytes >= _LARGE_BYTES
-            if self._stream is None or not (is_end or self._now() - last_s >= every_s):
+            if self._stream is None or not (is_end or now_s - last_s >= every_s):
                 return
-            last_s = self._now()
-            share = f"{done_bytes / max(size_bytes, 1):.0%}"
-            text = f"{verb:9}{name}  {share} of {as_size(size_bytes)}"
-            if self._is_terminal:
-                self._stream.write(f"{_CLEAR}{text}" + ("\n" if is_end else ""))
+            last_s = now_s
+            if is_end:
+                text = f"{verb:9}{name}  {size(size_bytes)}"
+                self._stream.write(f"{_CLEAR if self._is_terminal else ''}{text}\n")
             else:
-                self._stream.write(f"{text}\n")
+                meter.take(StepProgress(name, done_bytes, size_bytes, BYTES), now_s)
+                self._say(verb, name, meter, now_s)
             self._stream.flush()
 
         return report
 
+    def _say(self, verb: str, name: str, meter: Meter, now_s: float) -> None:
+        assert self._stream is not None
+        if not self._is_terminal:
+            self._stream.write(f"{verb:9}{name}  {meter.words(now_s)}\n")
+            return
+        short = name if len(name) <= _LONGEST_NAME else f"...{name[3 - _LONGEST_NAME :]}"
+        drawn = bar(meter.last.done, meter.last.total, cells=8)
+        self._stream.write(
+            f"{_CLEAR}{verb:9}{short} {drawn} {meter.words(now_s)}"[: 80 + len(_CLEAR)]
+        )
+
 
 def as_size(size_bytes: int) -> str:
     """Return a size for people: `12 bytes`, `32.6 KiB`, `90.4 MiB`."""
-    if size_bytes < 1 << 10:
-        return f"{size_bytes} bytes"
-    for unit, size in (("KiB", 1 << 10), ("MiB", 1 << 20)):
-        if size_bytes < size << 10:
-            return f"{size_bytes / size:.1f} {unit}"
-    return f"{size_bytes / (1 << 30):.1f} GiB"
+    return size(size_bytes)

@@ -14,10 +14,11 @@ from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Job
 from onnxbuild.core.target import environment_of
 from onnxbuild.engine.report import Report
+from onnxbuild.environments import environments_made
 from onnxbuild.recipe.templates.extend import absolute
 from onnxbuild.reproduction.fresh_copy import FreshCopy
 from onnxbuild.reproduction.recorded_inputs import Recorded, unlike_record
-from onnxbuild.wiring import RunOptions, environments_made, open_workspace, start_run
+from onnxbuild.wiring import RunOptions, open_workspace, start_run
 
 
 @dataclass(frozen=True, slots=True)

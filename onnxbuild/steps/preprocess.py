@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,8 +36,12 @@ def run(context: StepContext) -> Outcome:
     before = sum(1 for _ in all_nodes(given))
     try:
         given = call_tool(lambda: _infer_symbols(given))
-    except ToolError as error:
-        notes.append(f"shapes are inferred without symbols: {error}")
+    except ToolError:
+        traceback.print_exc()
+        notes.append(
+            "shapes with symbols stay unknown: ONNX Runtime's symbolic shape inference does not take "
+            "this model (its error is in the step's log)"
+        )
     try:
         model = _infer_and_fold(given, context)
     except StepError as error:

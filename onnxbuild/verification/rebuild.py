@@ -16,6 +16,7 @@ from onnxbuild.core.ports import EventSink, Fingerprints
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import GPU
 from onnxbuild.engine.report import Report
+from onnxbuild.environments import environments_made
 from onnxbuild.lock.bind import names_in_lock
 from onnxbuild.lock.compare import differences
 from onnxbuild.lock.guard import known_now
@@ -26,7 +27,7 @@ from onnxbuild.request import Request, load
 from onnxbuild.resolver import resolve
 from onnxbuild.verification.own_recipe import own_recipe
 from onnxbuild.verification.verify import Checked
-from onnxbuild.wiring import RunOptions, environments_made, open_workspace, start_run
+from onnxbuild.wiring import RunOptions, open_workspace, start_run
 
 _SHOWN = 3
 

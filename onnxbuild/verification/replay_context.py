@@ -114,3 +114,6 @@ class ReplayContext:
     def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
         """Nor are files."""
         raise StepError(f"the data of '{entrypoint.target}' is not in a release", where=self.where)
+
+    def progress(self, done: float, total: float = 0, unit: str = "", note: str = "") -> None:
+        """Nobody looks on."""

@@ -96,9 +96,9 @@ class Machine:
     def run(self, devices: str) -> tuple[list[str], str]:
         """Return the recipes whose `reference` ran, and what was printed."""
         recipes = sorted(path.name for path in self._project.glob("*.yaml"))
-        command = (sys.executable, "-m", "onnxbuild", "run", *recipes, "--only", "reference")
+        command = (sys.executable, "-m", "onnxbuild", "run", *recipes, "--only", "reference", "-v")
         printed = self(devices, *command)
-        lines = [line.split() for line in printed.splitlines()]
+        lines = [line.split() for line in printed.splitlines() if line.startswith("run     ")]
         return sorted(line[1] for line in lines if line[:1] == ["run"]), printed
 
 

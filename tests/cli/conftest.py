@@ -66,6 +66,14 @@ def activation():
 """
 
 
+def with_starts(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """Have `run` print which steps start, for `Result.ran`."""
+    plain = {"-v", "--verbose", "--json", "--quiet", "--help"}.isdisjoint(arguments)
+    return (
+        ("run", "--verbose", *arguments[1:]) if arguments[:1] == ("run",) and plain else arguments
+    )
+
+
 def heed_signals() -> None:
     """For a child: what nohup, or a shell's `&`, has the suite ignore is not ignored there."""
     for number in (signal.SIGINT, signal.SIGHUP):
@@ -83,8 +91,9 @@ class Result:
     @property
     def ran(self) -> list[str]:
         """Steps that ran, without the recipe's name."""
-        lines = [line.split() for line in self.out.splitlines()]
-        return sorted(w[1].partition(":")[2] for w in lines if w[:1] == ["run"])
+        starts = ("run     ", "done    ")  # the latter of verbs that have no --verbose
+        lines = [line.split() for line in self.out.splitlines() if line.startswith(starts)]
+        return sorted({words[1].partition(":")[2] for words in lines})
 
 
 @dataclass
@@ -119,6 +128,7 @@ class Project:
         path.write_text(text.replace(old, new))
 
     def __call__(self, *arguments: str, env: dict[str, str] | None = None) -> Result:
+        arguments = with_starts(arguments)
         surroundings = {**os.environ, **self.cache, **(env or {})}
         done = run_command_of(arguments, self.folder, surroundings, self.patience_s)
         assert "Traceback" not in done.out + done.err, done.out + done.err
@@ -151,6 +161,7 @@ class CheapProject(Project):
     """A project that the command is run on in this process, with kinds that cost next to nothing."""
 
     def __call__(self, *arguments: str, env: dict[str, str] | None = None) -> Result:
+        arguments = with_starts(arguments)
         out, err = io.StringIO(), io.StringIO()
         with (
             _working_in(self.folder),

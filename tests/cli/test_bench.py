@@ -48,7 +48,7 @@ def test_models_from_elsewhere_are_measured_next_to_the_variants(project, tmp_pa
     assert set(results) == {"pytorch", "fp32", "old/fp32", "other", "small"}
     assert set(results["fp32"]["against"]) == {"old/fp32", "other", "small"}
     assert set(results["other"]["against"]) == {"old/fp32", "small"}
-    assert "run     tiny:benchmark" in done.err
+    assert "done    tiny:benchmark" in done.err
     assert "tiny:fp32/validate" not in done.err
 
     again = project("bench", "tiny.yaml", "--against", file)

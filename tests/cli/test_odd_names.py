@@ -55,7 +55,7 @@ def test_what_run_prints_is_what_other_verbs_take(once_built):
         json.loads(each.read_bytes()) for each in project.folder.glob("artifacts/runs/*/run.json")
     ]
     assert note["recipes"] == {"session-demo": FILE}
-    printed = [line.split()[1] for line in done.out.splitlines() if line.startswith("run ")]
+    printed = [line.split()[1] for line in done.out.splitlines() if line.startswith("done ")]
     assert {"session-demo:export", "session-demo:session/quantize"} <= set(printed)
     for name in ("session-demo:export", "session-demo:session/quantize"):
         why = project("why", name)

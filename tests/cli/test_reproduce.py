@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import time
 import venv
 from pathlib import Path
 
@@ -272,10 +273,10 @@ def test_a_terminal_that_is_closed_leaves_no_folder_behind(project, tmp_path, mo
         cwd=project.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=heed_signals,  # noqa: PLW1509 - this process has no threads
     )  # fmt: skip
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith("run ") and leftovers(tmp_path):
-            break
+    deadline_s = time.monotonic() + 60
+    while not list(tmp_path.glob("onnxbuild-reproduce-*/**/*.log")):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.1)
     process.send_signal(signal.SIGHUP)
     process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGHUP

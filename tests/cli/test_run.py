@@ -126,7 +126,17 @@ def test_two_runs_at_once_share_the_work(project):
 
 def _started(project, *arguments: str) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "onnxbuild", "run", "tiny.yaml", "--only", "export", *arguments],
+        [
+            sys.executable,
+            "-m",
+            "onnxbuild",
+            "run",
+            "tiny.yaml",
+            "--only",
+            "export",
+            "-v",
+            *arguments,
+        ],
         cwd=project.folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

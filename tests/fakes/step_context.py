@@ -9,6 +9,7 @@ from typing import Any
 
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import Outcome, StepKind
+from onnxbuild.onnxkit.host.progress import report
 
 
 class FolderContext:
@@ -64,6 +65,9 @@ class FolderContext:
     def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
         """The declared files, absolute or relative to the working folder."""
         return tuple((path, Path(path)) for path in entrypoint.files)
+
+    def progress(self, done: float, total: float = 0, unit: str = "", note: str = "") -> None:
+        report(done, total, unit, note)
 
 
 def run_step(

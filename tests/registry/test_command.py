@@ -166,13 +166,14 @@ def test_large_blobs_are_shown_as_they_go(built, to):
 
     from onnxbuild.registry.progress import Progress
 
-    clock = iter(range(0, 100, 2))
+    clock = iter(range(0, 1000, 20))
     stream = StringIO()
     report = Progress(stream, lambda: next(clock)).blob("sending", "model.onnx", 8 << 20)
     for done in range(1, 9):
         report(done << 20)
     assert stream.getvalue().splitlines() == [
-        "sending  model.onnx  38% of 8.0 MiB",
-        "sending  model.onnx  75% of 8.0 MiB",
-        "sending  model.onnx  100% of 8.0 MiB",
+        "sending  model.onnx  2.0 MiB of 8.0 MiB, 51.2 KiB/s, 2 min 0 s left",
+        "sending  model.onnx  4.0 MiB of 8.0 MiB, 51.2 KiB/s, 1 min 20 s left",
+        "sending  model.onnx  6.0 MiB of 8.0 MiB, 51.2 KiB/s, 40 s left",
+        "sending  model.onnx  8.0 MiB",
     ]

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from onnxbuild.adapters.console.meter import Meter, duration
+from onnxbuild.adapters.console.words import Words
 from onnxbuild.adapters.disk.atomic_files import make_folder, share, store_error
 from onnxbuild.core.event import (
     Event,
-    Notice,
-    RunStarted,
-    StepBlocked,
-    StepCached,
     StepFailed,
     StepFinished,
-    StepLeftOut,
+    StepProgress,
     StepStarted,
-    StepWaiting,
 )
 from onnxbuild.core.ports import EventSink
 
-MIB = 1 << 20
+LONG_S = 30.0
+"""Between two lines of a step that runs long."""
+_JSON_S = 1.0
+"""Between two lines of JSON on how far a step is."""
 
 
 class JsonLines:
@@ -35,9 +36,15 @@ class JsonLines:
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
+        self._next_s: dict[str, float] = {}
 
     def emit(self, event: Event) -> None:
-        """Write one event."""
+        """Write one event; of how far a step is, one a second."""
+        if isinstance(event, StepProgress):
+            now_s = time.monotonic()
+            if now_s < self._next_s.get(event.step, 0.0):
+                return
+            self._next_s[event.step] = now_s + _JSON_S
         self._file.write(_line(event).decode())
         self._file.flush()
 
@@ -94,76 +101,60 @@ class FanOut:
 
 
 class PlainLines:
-    """Text for a log file or a pipe: a line when a step starts and one when it ends.
+    """Text for a log file or a pipe: a line when a step ends, and one now and then while it runs long.
 
     Args:
         write: Takes one line, without its end.
-        verbose: Say cached steps and all reasons, too.
+        verbose: Say when steps start, cached steps and all reasons, too.
+        monotonic_s: Gives seconds since some moment.
     """
 
-    def __init__(self, write: Callable[[str], None], *, verbose: bool = False) -> None:
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        *,
+        verbose: bool = False,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._write = write
-        self._verbose = verbose
+        self._words = Words(verbose=verbose)
+        self._now_s = monotonic_s
+        self._running: dict[str, _Running] = {}
 
     def emit(self, event: Event) -> None:
         """Write what a person would want to read of the event."""
-        for line in sentences(event, verbose=self._verbose):
+        if isinstance(event, StepStarted):
+            now_s = self._now_s()
+            self._running[event.step] = _Running(now_s, now_s + LONG_S, Meter())
+        elif isinstance(event, StepFinished | StepFailed):
+            self._running.pop(event.step, None)
+        elif isinstance(event, StepProgress):
+            self._go_on(event)
+        for line in self._words.lines(event):
             self._write(line)
 
-
-def sentences(event: Event, *, verbose: bool) -> list[str]:
-    """An event as lines of text; none for events that say nothing new."""
-    if isinstance(event, StepStarted):
-        shown = event.reasons if verbose else event.reasons[:1]
-        more = len(event.reasons) - len(shown)
-        why = "; ".join(shown) + (f" (and {more} more)" if more else "")
-        return [f"run     {event.step}  ({why})"]
-    if isinstance(event, StepFinished):
-        cost = f"{event.wall_s:.1f} s, {event.peak_bytes / MIB:.0f} MiB"
-        same = ", output unchanged" if event.unchanged else ""
-        return [f"done    {event.step}  ({cost}{same})", *_notes(event.notes)]
-    if isinstance(event, StepCached):
-        return [f"cached  {event.step}"] if verbose else []
-    if isinstance(event, StepWaiting):
-        who = (
-            f"{event.equal}, its equal, is running"
-            if event.equal
-            else "another run is building it"
-        )
-        return [f"wait    {event.step}  ({who})"]
-    if isinstance(event, StepFailed):
-        return failure_lines(event)
-    if isinstance(event, StepBlocked):
-        return [f"blocked {event.step}  (needs {event.needs})"]
-    if isinstance(event, StepLeftOut):
-        return [f"left out {event.step}: {event.what}"]
-    if isinstance(event, Notice):
-        return [f"note    {event.text}"]
-    if isinstance(event, RunStarted) and verbose:
-        return [f"run {event.run}: {event.steps} steps"]
-    return []
+    def _go_on(self, event: StepProgress) -> None:
+        """A step, or what is made before any step runs: that begins with its first report, and ends with its last."""
+        now_s = self._now_s()
+        began = _Running(now_s, now_s + LONG_S, Meter(), is_step=False)
+        running = self._running.setdefault(event.step, began)
+        if not running.is_step and event.done >= event.total:
+            del self._running[event.step]
+            return
+        if not event.is_sign_of_life:
+            running.meter.take(event, now_s)
+        if now_s < running.next_s:
+            return
+        running.next_s = now_s + LONG_S
+        said = f": {running.meter.line(now_s)}" if running.meter else ""
+        self._write(f"running {event.step}  ({duration(now_s - running.since_s)}{said})")
 
 
-def failure_lines(event: StepFailed) -> list[str]:
-    """A failure: what, where, what to type, and the end of the log."""
-    lines = [f"FAILED  {event.step}: {event.what}"]
-    if event.where and event.where != event.step:
-        lines.append(f"        at {event.where}")
-    if event.fix:
-        lines.append(f"        fix: {event.fix}")
-    if event.log_tail:
-        lines.append(f"        the last lines of {_near(event.log)}:")
-        lines += [f"        | {line}" for line in event.log_tail]
-    elif event.log:
-        lines.append(f"        log: {_near(event.log)}")
-    return lines
+@dataclass(slots=True)
+class _Running:
+    """A step that runs: since when, when it is next due a line, how far it is; or what is no step of the graph."""
 
-
-def _near(path: str) -> str:
-    """A path as a person here would type it."""
-    relative = os.path.relpath(path)
-    return relative if len(relative) < len(path) else path
-
-
-def _notes(notes: Sequence[str]) -> list[str]:
-    return [f"        {note}" for note in notes]
+    since_s: float
+    next_s: float
+    meter: Meter
+    is_step: bool = True

@@ -22,6 +22,7 @@ from onnxbuild.adapters.observe.observer import Observer
 from onnxbuild.adapters.observe.supervisor import ADOPTION, WATCH_FILE
 from onnxbuild.adapters.processes.brought import check_outputs, kind_of
 from onnxbuild.adapters.processes.child_context import ChildContext
+from onnxbuild.adapters.processes.progress_file import ProgressWriter
 from onnxbuild.adapters.sandbox.fence import Fence, fence_of
 from onnxbuild.adapters.sandbox.home_folder import OWN_HOME, lay_home
 from onnxbuild.adapters.sandbox.own_project import OwnProject
@@ -31,7 +32,7 @@ from onnxbuild.adapters.sandbox.refusal import (
     explain,
     undeclared_file,
 )
-from onnxbuild.adapters.sandbox.uncaught import log_traceback, sentence_of
+from onnxbuild.adapters.sandbox.uncaught import log_error, log_traceback, sentence_of
 from onnxbuild.adapters.toolchain.distributions import site_folders
 from onnxbuild.adapters.toolchain.import_variables import declared_path
 from onnxbuild.adapters.toolchain.preloaded import Preloaded
@@ -42,6 +43,7 @@ from onnxbuild.core.places import HOME, for_people, real_path
 from onnxbuild.core.step import Finding, Outcome, StepKind
 from onnxbuild.core.target import run_by
 from onnxbuild.onnxkit.host.fork_call import WATCHERS
+from onnxbuild.onnxkit.host.progress import listen
 from onnxbuild.onnxkit.sessions.custom_operators import OPERATORS_INPUT, operators_of
 
 FULL_BYTES = 1 << 16
@@ -68,6 +70,7 @@ def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket | None
     kind = kind_of(job)
     store = Path(job["store"])
     context = ChildContext(job, folder, _params(job, kind))
+    listen(ProgressWriter(folder) if job["progress"] else None)
     fence = _fence(job, folder, kind, context.params) if kind.user_code else None
     ignored = (folder, store / "cas", store / "tmp")
     mirror = OwnProject(folder, Path(job["project"]))
@@ -113,8 +116,7 @@ def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket | None
         text = json.dumps(result, allow_nan=False)
     except BuildError as error:
         refusal = None if fence is None else explain(error, fence, reader)
-        if error.__cause__ is not None:
-            log_traceback(error.__cause__)  # the message is short
+        log_error(error)
         text = mirror.written(_failure(error, refusal, observer, job["places"]))
     except BaseException as error:  # noqa: BLE001 - the child's edge: all else is reported
         log_traceback(error)

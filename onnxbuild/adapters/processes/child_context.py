@@ -14,6 +14,7 @@ from onnxbuild.adapters.toolchain.import_variables import PYTHON_PATH, declared_
 from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.core.places import real_path
 from onnxbuild.core.recipe import Entrypoint
+from onnxbuild.onnxkit.host.progress import report
 
 
 class ChildContext:
@@ -115,6 +116,10 @@ class ChildContext:
         return tuple(
             (path, self._project / real_path(path, self._places)) for path in entrypoint.files
         )
+
+    def progress(self, done: float, total: float = 0, unit: str = "", note: str = "") -> None:
+        """Report how far the step is."""
+        report(done, total, unit, note)
 
     def _import(self, target: str) -> Any:
         if not target.endswith(".py"):

@@ -23,7 +23,7 @@ from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironm
 from onnxbuild.core.action import Expense
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
-from onnxbuild.core.ports import Done, Fingerprints, Job, Store
+from onnxbuild.core.ports import Done, EventSink, Fingerprints, Job, Store
 
 _WATCH_S = 0.2
 _STRAYS_S = 1.0
@@ -45,6 +45,7 @@ class ProcessExecutor:
         owners_of: Gives the distributions that an installed file is of.
         kernel_watch: Let the kernel observe what steps open, where it can.
         surroundings: Those of the steps.
+        progress: Receives how far steps are; None if nobody looks on.
     """
 
     def __init__(
@@ -62,7 +63,9 @@ class ProcessExecutor:
         owners_of: Callable[[str], Collection[str]],
         kernel_watch: bool = True,
         surroundings: StepEnvironment = ORDINARY,
+        progress: EventSink | None = None,
     ) -> None:
+        self._progress = progress
         self._project = project
         self._store_root = store_root
         self._temp = temp
@@ -110,6 +113,7 @@ class ProcessExecutor:
             "landlock_abi": self._landlock_abi,
             "kernel_watch": self._kernel_watch,
             "memory_bytes": self._memory_bytes,
+            "progress": self._progress is not None,
             "umask": self._surroundings.umask,
             "hidden": [self._surroundings.original] if self._surroundings.original else [],
             "interpreter": to_json(job.action.interpreter),
@@ -232,6 +236,8 @@ class ProcessExecutor:
             if running.is_overdue(self._timeout_s, now_s, is_loaded=is_loaded):
                 return self._fork_server_died(silence(self._fork_server.pid, is_loaded=is_loaded))
             running.hold_to(self._timeout_s, self._memory_bytes, now_s)
+            if self._progress is not None and (said := running.progress(now_s)) is not None:
+                self._progress.emit(said)
         return []
 
     def _places_of(self, job: Job) -> dict[str, str]:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from onnxbuild.adapters.processes.job_results import too_much_memory
 from onnxbuild.adapters.processes.process_group import held_bytes, kill_group
+from onnxbuild.adapters.processes.progress_file import read_progress
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.event import StepProgress
 from onnxbuild.core.ports import Job
 
 LOADING_S = 60.0
 """Time to load the frameworks, whatever a step may take."""
 ENDING_S = 3.0
 """Time until the end of a killed step is reported."""
+PROGRESS_S = 0.25
+"""Time between two looks at how far a step is."""
+SIGN_OF_LIFE_S = 10.0
+"""Time after which a step that says nothing is reported to run."""
 
 
 @dataclass(slots=True)
@@ -27,6 +34,9 @@ class Running:
         pid: Its process; 0 until it is started.
         killed_for: Why it was killed; None if it was not.
         peak_bytes: The most memory that it was seen to hold.
+        said: Its last report of how far it is.
+        looked_s: When that was last looked for.
+        heard_s: When something was last passed on.
     """
 
     job: Job
@@ -35,6 +45,25 @@ class Running:
     pid: int = 0
     killed_for: StepError | None = None
     peak_bytes: int = 0
+    said: StepProgress | None = None
+    looked_s: float = 0.0
+    heard_s: float = field(default_factory=time.monotonic)
+
+    def progress(self, now_s: float) -> StepProgress | None:
+        """Return how far the step is, if it has said so since this was last asked; now and then, that it runs.
+
+        Args:
+            now_s: By the monotonic clock.
+        """
+        if now_s - self.looked_s < PROGRESS_S:
+            return None
+        self.looked_s = now_s
+        said = read_progress(self.folder, self.job.step.name)
+        is_new = said is not None and said != self.said
+        if is_new or now_s - self.heard_s > SIGN_OF_LIFE_S:
+            self.said, self.heard_s = said, now_s
+            return said if is_new else StepProgress(self.job.step.name, 0, 0, "")
+        return None
 
     def hold_to(self, timeout_s: float, memory_bytes: int, now_s: float) -> None:
         """Kill the job if it takes too much time or memory."""

@@ -30,6 +30,18 @@ def log_traceback(error: BaseException) -> None:
         os.write(_LOG, text.encode("utf-8", "backslashreplace"))
 
 
+def log_error(error: BuildError) -> None:
+    """Write an error to the step's log, whole: what is shown of it may be cut; and what it was raised from.
+
+    Args:
+        error: As it was caught.
+    """
+    if error.__cause__ is not None:
+        log_traceback(error.__cause__)
+    with contextlib.suppress(OSError):
+        os.write(_LOG, f"{error}\n".encode("utf-8", "backslashreplace"))
+
+
 def sentence_of(
     error: BaseException, step: str, project: str, meant: Callable[[str], str]
 ) -> BuildError:

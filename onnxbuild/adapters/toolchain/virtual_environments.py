@@ -32,7 +32,8 @@ _RUNTIMES = ("onnxruntime", "tensorflow")
 """What `doctor` says of an environment."""
 
 _NOT_OURS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
-_TOLD = re.compile(r"\s*(Downloading|Installing collected packages)\b")
+_COLLECTING = re.compile(r"Collecting ([\w.-]+)")
+_INSTALLING = re.compile(r"\s*Installing collected packages\b")
 _UNREACHABLE = re.compile(
     r"Retrying \(|ConnectionError|ConnectTimeout|ReadTimeout|Name or service"
 )
@@ -40,9 +41,17 @@ _NOT_FOUND = re.compile(
     r"(?:No matching distribution found for|satisfies the requirement) ([\w.-]+)"
 )
 
+Progress = Callable[[int, int, str], None]
+"""Takes how many packages are there, of how many, and what is being done; the last call has all of them."""
+
 
 def make_environment(
-    requirements: str, interpreter: str, say: Callable[[str], None], *, compiled: bool = False
+    requirements: str,
+    interpreter: str,
+    say: Callable[[str], None],
+    *,
+    compiled: bool = False,
+    progress: Progress = lambda *_: None,
 ) -> None:
     """Make the virtual environment of a list, unless another process has just done so.
 
@@ -53,6 +62,7 @@ def make_environment(
         interpreter: Where its interpreter will be, absolute.
         say: Told how it goes on.
         compiled: Its modules are compiled to bytecode: of large frameworks this saves most of each start.
+        progress: Takes how many packages are there, of how many, and what is being done.
 
     Raises:
         StepError: It can't be made; nothing is left of it.
@@ -63,10 +73,12 @@ def make_environment(
         pins, _ = read_pins(Path(requirements).read_text(encoding="utf-8"))
         say(f"making the environment of {requirements}: {len(pins)} packages, with pip")
         _create(folder, requirements)
-        _install(folder, requirements, say)
+        _install(folder, requirements, progress, len(pins))
         if compiled:
+            progress(len(pins), len(pins) + 1, "compiling")
             _compile(folder, final)
         _check_whole(folder, requirements)
+        progress(len(pins) + 1, len(pins) + 1, "")
 
     make_once(requirements, interpreter, fill, say, final=final)
 
@@ -157,7 +169,7 @@ def _create(folder: str, requirements: str) -> None:
         )
 
 
-def _install(folder: str, requirements: str, say: Callable[[str], None]) -> None:
+def _install(folder: str, requirements: str, progress: Progress, count: int) -> None:
     process = subprocess.Popen(
         [
             os.path.join(folder, "bin", "python"), "-m", "pip", "install", "--no-input", "--no-color",
@@ -172,12 +184,16 @@ def _install(folder: str, requirements: str, say: Callable[[str], None]) -> None
         env=_environment(),
     )  # fmt: skip
     lines: list[str] = []
+    collected = set[str]()
     try:
         assert process.stdout is not None
         for line in process.stdout:
             lines.append(line.rstrip())
-            if _TOLD.match(line):
-                say(f"pip: {line.strip()}")
+            if found := _COLLECTING.match(line):
+                collected.add(found[1])
+                progress(min(len(collected), count), count + 1, f"fetching {found[1]}")
+            elif _INSTALLING.match(line):
+                progress(count, count + 1, "installing")
         code = process.wait()
     finally:
         process.kill()
@@ -190,22 +206,9 @@ def _compile(folder: str, final: str) -> None:
     """Compile its modules, under the paths that they will have; those that do not compile stay as they are."""
     python = os.path.join(folder, "bin", "python")
     library = os.path.join(folder, "lib")
+    compiler = [python, "-I", "-m", "compileall", "-q", "-q", "-j", "0"]
     subprocess.run(
-        [
-            python,
-            "-I",
-            "-m",
-            "compileall",
-            "-q",
-            "-q",
-            "-j",
-            "0",
-            "-s",
-            folder,
-            "-p",
-            final,
-            library,
-        ],
+        [*compiler, "-s", folder, "-p", final, library],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         stdin=subprocess.DEVNULL,

@@ -10,6 +10,7 @@ from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.accuracy.sample_outputs import Projection
 from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds
 from onnxbuild.onnxkit.data.user_feeds import iterate_user
+from onnxbuild.onnxkit.host.progress import counted
 
 
 def data_of(
@@ -21,7 +22,7 @@ def data_of(
         StepError: The callable raises, or an item is not what the recipe declares.
     """
     items = iterate_user(context, data)
-    for number, item in enumerate(islice(items, samples or None)):
+    for number, item in enumerate(counted(islice(items, samples or None), "samples", samples)):
         place = f"{context.where} ({data.target}, item {number})"
         yield check_feeds(item, inputs, place)
 

@@ -14,6 +14,7 @@ from onnxbuild.onnxkit.accuracy.comparison import is_exact
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.non_finite import not_finite
 from onnxbuild.onnxkit.data.user_code import an, call_user
+from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.sessions.run import run_session
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def sample_vectors(
             no array.
         NotFiniteError: A value is not finite.
     """
-    for number, item in enumerate(feeds):
+    for number, item in enumerate(counted(feeds, "samples")):
         outputs = run_session(session, item, where)
         yield from output_vectors(
             outputs, item, number, project=project, target=target, where=where

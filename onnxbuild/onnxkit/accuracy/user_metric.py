@@ -15,6 +15,7 @@ from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds
 from onnxbuild.onnxkit.data.non_finite import odd_values
 from onnxbuild.onnxkit.data.user_code import an, call_user
 from onnxbuild.onnxkit.data.user_feeds import iterate_user
+from onnxbuild.onnxkit.host.progress import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +29,9 @@ def labelled_batches(
     Raises:
         StepError: The callable raises, or an item is no pair or not what the recipe declares.
     """
-    for n, item in enumerate(islice(iterate_user(context, data), samples or None)):
+    for n, item in enumerate(
+        counted(islice(iterate_user(context, data), samples or None), "items", samples)
+    ):
         place = f"{context.where} ({data.target}, item {n})"
         if not isinstance(item, (tuple, list)) or len(item) != 2:  # noqa: PLR2004 - a pair
             raise StepError(

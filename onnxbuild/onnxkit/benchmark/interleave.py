@@ -11,6 +11,7 @@ from onnxbuild.onnxkit.benchmark.memory_packing import Need, memory_groups
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.host.energy import measured_joules
 from onnxbuild.onnxkit.host.load import Conditions, Times, conditions, read_times
+from onnxbuild.onnxkit.host.progress import stage
 from onnxbuild.onnxkit.timing.rounds import Turns, runs_in
 
 _ENERGY_S = 0.5
@@ -96,6 +97,7 @@ def measure_groups(
         runners = _runners([each for each in contenders if each.name in group], feeds, taken)
         times.append(read_times())
         for point, found in runners.items():
+            stage(_standing(point, list(feeds), groups.index(group), len(groups)))
             rounds[point].append(measure(found))
         times.append(read_times())
         joules |= _joules(next(iter(runners.values())))
@@ -128,3 +130,10 @@ def _joules(runners: Runners) -> dict[str, float]:
         counted, joules = measured
         found[name] = joules / counted
     return found
+
+
+def _standing(point: str, points: Sequence[str], group: int, groups: int) -> str:
+    """Say which point of which group is measured: "batch=64, 2 of 2"."""
+    of_points = f", {points.index(point) + 1} of {len(points)}" if len(points) > 1 else ""
+    of_groups = f", group {group + 1} of {groups}" if groups > 1 else ""
+    return f"{point}{of_points}{of_groups}"

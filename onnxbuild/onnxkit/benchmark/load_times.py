@@ -9,6 +9,7 @@ from typing import Any
 
 from onnxbuild.onnxkit.benchmark.candidate import Contender, LoadCost, cost_alone
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.timing.ratios import ratio_of
 
 ROUNDS = 7
@@ -35,7 +36,7 @@ def measure_loads(
     """
     order = random.Random(0)  # noqa: S311 - a shuffle that is the same each time
     found: dict[str, list[LoadCost]] = {each.name: [] for each in contenders}
-    for _ in range(rounds):
+    for _ in counted(range(rounds), "rounds"):
         for each in order.sample(list(contenders), len(contenders)):
             found[each.name].append(cost_alone(each, {"example": feeds}, where))
     return found

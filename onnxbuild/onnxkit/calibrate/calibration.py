@@ -18,6 +18,7 @@ from onnxbuild.onnxkit.calibrate.thresholds import (
 )
 from onnxbuild.onnxkit.data.feed_cache import FeedCache
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.host.progress import stage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,6 +93,7 @@ def calibrate(
     """
     from onnxbuild.onnxkit.calibrate.channel_means import measure_channel_means
 
+    stage("pass 1 of 2" if rule.method != "minmax" else "")
     kept_feeds = FeedCache(scratch / "feeds")
     found = measure_ranges(
         load(),
@@ -107,6 +109,7 @@ def calibrate(
         means = measure_channel_means(load(), kept_feeds, scratch=scratch, where=where)
     if rule.method == "minmax":
         return Calibration(found.samples, seen, dict(seen), {}, unbounded, means)
+    stage("pass 2 of 2")
     histograms = measure_histograms(
         load(),
         kept_feeds,

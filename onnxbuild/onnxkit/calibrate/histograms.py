@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.model.model_files import save_graph
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_sample
@@ -101,7 +102,7 @@ def measure_histograms(
     found = {name: empty_histogram(*bounds[name]) for name in names}
     fed = {each.name for each in session.get_inputs()}
     wanted = [name for name in names if name not in fed]
-    for number, sample in enumerate(feeds):
+    for number, sample in enumerate(counted(feeds, "samples")):
         values = run_sample(session, sample, number, wanted, where)
         given = [(name, sample[name]) for name in names if name in fed]
         for name, value in (*given, *zip(wanted, values, strict=True)):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.non_finite import LEAST_INSTEAD, odd_feeds
+from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.model.model_files import save_graph
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_sample
@@ -76,7 +77,7 @@ def measure_ranges(
     session = open_session(scratch / "augmented", optimize=False, lean=True, where=where)
     outputs = [_probe_name(kind, n) for n in range(len(names)) for kind in _PROBES]
     ranges = Ranges()
-    for sample in feeds:
+    for sample in counted(feeds, "samples"):
         found = run_sample(session, sample, ranges.samples, outputs, where)
         _merge(ranges, names, found, averaging, where=where, sample=sample)
         ranges.samples += 1

@@ -12,6 +12,7 @@ from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.data_files import file_feeds
 from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds, make_feeds
 from onnxbuild.onnxkit.data.user_feeds import iterate_user
+from onnxbuild.onnxkit.host.progress import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class FeedSource:
         Raises:
             StepError: The data can't be had, or a sample is not what the recipe declares.
         """
-        return islice(self._all(context), count)
+        return counted(islice(self._all(context), count), "samples", count)
 
     def _all(self, context: StepContext) -> Iterator[Feeds]:
         where = context.where

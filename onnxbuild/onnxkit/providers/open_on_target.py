@@ -89,6 +89,10 @@ class ContextSubset:
         """As the step's."""
         return self._whole.files(entrypoint)
 
+    def progress(self, done: float, total: float = 0, unit: str = "", note: str = "") -> None:
+        """As the step's."""
+        self._whole.progress(done, total, unit, note)
+
 
 def absence(context: StepContext) -> str:
     """Return why the step's target is not there; empty if it is."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from onnxbuild.onnxkit.host.progress import report
 from onnxbuild.onnxkit.sessions.options import Question, TuneOptions
-from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.onnxkit.sessions.settings import SessionSettings, shown
 from onnxbuild.onnxkit.timing.ratios import Ratio
 
 _PROOF_SHARE = 0.25
@@ -93,6 +94,13 @@ def search_settings(
             tried = alternatives(question, best, cores)
             if not tried or (turn and (len(tried) + 1) * each_s > left_s):
                 continue
+            report(
+                options.max_time_s * (1 - _PROOF_SHARE) - left_s,
+                options.max_time_s,
+                "s",
+                _standing(question, best, default),
+                whole=True,
+            )
             compared = compare(best, tried, each_s)
             left_s -= compared.spent_s
             pairs = tuple(zip(tried, compared.ratios, strict=True))
@@ -105,6 +113,11 @@ def search_settings(
     (proof,) = compare(default, [best], options.max_time_s * _PROOF_SHARE / 2).ratios
     assert isinstance(proof, Ratio)
     return Found(tuple(asked), best, proof, best if proof.high < 1 else default)
+
+
+def _standing(question: Question, best: SessionSettings, default: SessionSettings) -> str:
+    found = "the recipe's settings" if best == default else shown(best, default)
+    return f"trying {question}; best so far: {found}"
 
 
 def alternatives(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.model.blocks import Block, merged_blocks
 from onnxbuild.onnxkit.sensitivity.losses import Loss
 
@@ -47,12 +48,12 @@ def rank(
     while not whole and len(blocks) > max(1, settings // 2):
         size *= 2
         blocks = merged_blocks(blocks, names, size)
-    measured = [(block, measure(block.nodes)) for block in blocks]
+    measured = [(block, measure(block.nodes)) for block in counted(blocks, "blocks", len(blocks))]
     measured.sort(key=lambda pair: (pair[1].rank, pair[0].nodes))
     room = count if whole else settings - len(blocks)
     alone: list[tuple[int, Block, Loss | None]] = []
     rest: list[tuple[int, Block, Loss | None]] = []
-    for number, block in _taken(measured, room):
+    for number, block in counted(_taken(measured, room), "nodes", min(room, count)):
         alone.append((number, block, measure((number,))))
     taken = {number for number, _, _ in alone}
     alone.sort(key=lambda each: (each[2].rank if each[2] else (), names[each[0]]))

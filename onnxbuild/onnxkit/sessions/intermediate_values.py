@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.model.model_files import save_graph
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_sample
@@ -82,6 +83,6 @@ def probed(
     del model, graph
     session = open_session(scratch, optimize=False, lean=True, where=where)
     names = [each for probe in probes.values() for each in probe.outputs]
-    for number, sample in enumerate(feeds):
+    for number, sample in enumerate(counted(feeds, "samples")):
         arrays = iter(run_sample(session, sample, number, names, where))
         yield {name: tuple(next(arrays) for _ in probe.outputs) for name, probe in probes.items()}

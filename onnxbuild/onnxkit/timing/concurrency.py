@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from onnxbuild.onnxkit.host.progress import counted, stage
 from onnxbuild.onnxkit.timing.rounds import SPIN_SETTLE_S, Elsewhere, median_bounds
 
 
@@ -59,7 +60,8 @@ def measure_throughput(
     taken: dict[tuple[str, int], list[list[float]]] = {turn: [] for turn in turns}
     rates: dict[tuple[str, int], list[float]] = {turn: [] for turn in turns}
     shuffle = random.Random(seed).shuffle  # noqa: S311 - an order of turns, nothing secret
-    for _ in range(windows):
+    stage("throughput")
+    for _ in counted(range(windows), "rounds"):
         shuffle(turns)
         for name, count in turns:
             calls = [runners[name][n % len(runners[name])] for n in range(count)]

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeVar
 
+from onnxbuild.onnxkit.host.progress import report
+
 T = TypeVar("T")
 
 Turns = Sequence[Sequence[int]]
@@ -149,6 +151,7 @@ def measure_turns(
         fewest = min(runner.samples for runner in state.values())
         spent_s = sum(runner.spent_s for runner in state.values()) / len(state)
         rounds = len(turns[order[0]])
+        report(spent_s * len(state), max_time_s * len(state), "s", _fastest(state))
         if fewest < min_samples or rounds < min_rounds or spent_s < ask_at_s:
             continue
         if spent_s >= max_time_s or settled(turns):
@@ -243,6 +246,14 @@ def median_bounds(medians: Sequence[float]) -> tuple[float, float, bool]:
         outside += 1
     rank = max(outside - 1, 0)
     return batches[rank], batches[-1 - rank], outside > 0
+
+
+def _fastest(state: Mapping[str, _Runner]) -> str:
+    """Say which of several runners is the fastest so far: by its last turn, which is enough for a display."""
+    if len(state) == 1:
+        return ""
+    name = min(state, key=lambda each: min(state[each].turns_ns[-1]))
+    return f"fastest so far: {name}"
 
 
 def _take_turn(runner: _Runner, settle_s: float) -> None:

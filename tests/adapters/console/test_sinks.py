@@ -7,100 +7,11 @@ import json
 
 import pytest
 
-from onnxbuild.adapters.console.sinks import FanOut, JsonLines, PlainLines, RunLog, sentences
+from onnxbuild.adapters.console.sinks import FanOut, JsonLines, PlainLines, RunLog
 from onnxbuild.core.errors import StoreError
-from onnxbuild.core.event import (
-    Notice,
-    RunFinished,
-    RunStarted,
-    StepBlocked,
-    StepCached,
-    StepFailed,
-    StepFinished,
-    StepLeftOut,
-    StepStarted,
-    StepWaiting,
-)
+from onnxbuild.core.event import Notice, RunFinished, StepFinished, StepProgress, StepStarted
 
 STARTED = StepStarted("bert:export", ("param opset: 17 -> 18", "source m.py: a -> b"), "l.log")
-FAILED = StepFailed(
-    "bert:export",
-    "no such operator",
-    "models/bert.py:3",
-    "raise `opset`",
-    1,
-    log="runs/x/l.log",
-)
-
-
-@pytest.mark.parametrize(
-    ("event", "verbose", "lines"),
-    [
-        (STARTED, False, ["run     bert:export  (param opset: 17 -> 18 (and 1 more))"]),
-        (STARTED, True, ["run     bert:export  (param opset: 17 -> 18; source m.py: a -> b)"]),
-        (
-            StepFinished("bert:export", 2.34, 300 << 20, ("dynamo was used",)),
-            False,
-            ["done    bert:export  (2.3 s, 300 MiB)", "        dynamo was used"],
-        ),
-        (
-            StepFinished("bert:export", 0.04, 1 << 20, unchanged=True),
-            False,
-            ["done    bert:export  (0.0 s, 1 MiB, output unchanged)"],
-        ),
-        (StepCached("bert:export"), False, []),
-        (StepCached("bert:export"), True, ["cached  bert:export"]),
-        (
-            StepWaiting("bert:export"),
-            False,
-            ["wait    bert:export  (another run is building it)"],
-        ),
-        (
-            StepWaiting("bert:b/check", "bert:a/check"),
-            False,
-            ["wait    bert:b/check  (bert:a/check, its equal, is running)"],
-        ),
-        (
-            StepLeftOut("bert:w4/quantize", "nothing was quantized", ("bert:w4/fidelity",)),
-            False,
-            ["left out bert:w4/quantize: nothing was quantized"],
-        ),
-        (
-            FAILED,
-            False,
-            [
-                "FAILED  bert:export: no such operator",
-                "        at models/bert.py:3",
-                "        fix: raise `opset`",
-                "        log: runs/x/l.log",
-            ],
-        ),
-        (
-            StepFailed("b:e", "killed", "b:e", "", 1, log="l.log", log_tail=("one", "two")),
-            False,
-            [
-                "FAILED  b:e: killed",
-                "        the last lines of l.log:",
-                "        | one",
-                "        | two",
-            ],
-        ),
-        (
-            StepBlocked("bert:check", "bert:export"),
-            False,
-            ["blocked bert:check  (needs bert:export)"],
-        ),
-        (
-            Notice("model.onnx was deleted; put back"),
-            False,
-            ["note    model.onnx was deleted; put back"],
-        ),
-        (RunStarted("r1", 8), False, []),
-        (RunStarted("r1", 8), True, ["run r1: 8 steps"]),
-    ],
-)
-def test_each_event_has_its_sentences(event, verbose, lines):
-    assert sentences(event, verbose=verbose) == lines
 
 
 def test_json_lines_are_flat_objects_with_their_type():
@@ -140,3 +51,42 @@ def test_a_run_log_on_a_full_disk_is_one_clear_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="a file is in its way"):
         RunLog(tmp_path / "file" / "events.jsonl")
+
+
+def test_how_far_a_step_is_is_one_line_of_json_a_second():
+    file = io.StringIO()
+    sink = JsonLines(file)
+    for done in range(5):
+        sink.emit(StepProgress("bert:calibrate", done, 9, "samples"))
+    sink.emit(StepProgress("bert:tune", 1, 9, "s"))
+    steps = [json.loads(line)["step"] for line in file.getvalue().splitlines()]
+    assert steps == ["bert:calibrate", "bert:tune"]
+
+
+def test_a_step_that_runs_long_has_a_line_every_half_minute_in_a_log():
+    lines: list[str] = []
+    now = [0.0]
+    sink = PlainLines(lines.append, monotonic_s=lambda: now[0])
+    sink.emit(StepStarted("bert:calibrate", ("never built here",), ""))
+    sink.emit(StepStarted("bert:export", ("never built here",), ""))
+    for second in range(70):
+        now[0] = second
+        sink.emit(StepProgress("bert:calibrate", 2 * second, 300, "samples"))
+        sink.emit(StepProgress("bert:export", 0, 0, ""))
+    sink.emit(StepFinished("bert:calibrate", 69.0, 1 << 20))
+    assert lines == [
+        "running bert:calibrate  (30 s: 60 of 300 samples, 2.0/s, 2 min 0 s left)",
+        "running bert:export  (30 s)",
+        "running bert:calibrate  (1 min 0 s: 120 of 300 samples, 2.0/s, 1 min 30 s left)",
+        "running bert:export  (1 min 0 s)",
+        "done    bert:calibrate  (69.0 s, 1 MiB)",
+    ]
+
+
+def test_what_is_made_before_any_step_runs_ends_with_its_last_report():
+    lines: list[str] = []
+    now = [0.0]
+    sink = PlainLines(lines.append, monotonic_s=lambda: now[0])
+    for done, now[0] in ((1, 0.0), (4, 31.0), (9, 40.0), (1, 50.0)):
+        sink.emit(StepProgress("old.txt", done, 9, "packages", "fetching x" if done < 9 else ""))
+    assert lines == ["running old.txt  (31 s: 4 of 9 packages, 0.1/s, 52 s left; fetching x)"]

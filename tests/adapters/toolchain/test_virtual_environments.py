@@ -40,17 +40,20 @@ def left(tmp_path):
 
 def test_it_is_made_once_reported_and_listed(tmp_path, listed):
     said: list[str] = []
-    make_environment(str(listed), interpreter(tmp_path), said.append)
+    steps: list[tuple[int, int, str]] = []
+    make_environment(
+        str(listed), interpreter(tmp_path), said.append, progress=lambda *step: steps.append(step)
+    )
+    assert steps == [(1, 2, "installing"), (2, 2, "")]
     assert said[0] == f"making the environment of {listed}: 1 packages, with pip"
-    assert said[1] == "pip: Installing collected packages: shared"
-    assert said[2].startswith(f"made the environment of {listed} in ")
+    assert said[1].startswith(f"made the environment of {listed} in ")
     code = "import onnxruntime; print(onnxruntime.__file__)"
     done = subprocess.run(
         [interpreter(tmp_path), "-I", "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith(INSTALLED)
     make_environment(str(listed), interpreter(tmp_path), said.append)
-    assert len(said) == 3
+    assert len(said) == 2
     (made,) = made_environments()
     assert made.requirements == str(listed)
     assert made.size_bytes > 1 << 20

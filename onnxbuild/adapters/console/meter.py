@@ -1,0 +1,146 @@
+"""How far a step is, as text: a bar, the count, the rate, the time left."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+from onnxbuild.core.event import StepProgress
+
+SECONDS, BYTES = "s", "bytes"
+"""Units that are no count of things: time up to a bound, and a size."""
+
+BAR_CELLS = 16
+_WINDOW_S = 15.0
+_SMALL_RATE = 10
+_MINUTE_S, _HOUR_S = 60, 3600
+_FULL, _HALF, _EMPTY = "━", "╸", "─"
+_KIB = 1 << 10
+
+
+class Meter:
+    """Measures the rate of one step from its reports.
+
+    The rate is that of the last 15 s, so that a slow start does not count for ever. A count that falls, or
+    a new total, is the next loop of the step: it begins anew.
+    """
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, StepProgress]] = deque()
+
+    def take(self, event: StepProgress, now_s: float) -> None:
+        """Take a report.
+
+        Args:
+            event: The report.
+            now_s: By the monotonic clock.
+        """
+        if self._seen and not _goes_on(self._seen[-1][1], event):
+            self._seen.clear()
+        self._seen.append((now_s, event))
+        while len(self._seen) > 2 and now_s - self._seen[0][0] > _WINDOW_S:  # noqa: PLR2004 - of a rate
+            self._seen.popleft()
+
+    def __bool__(self) -> bool:
+        """Whether there was a report."""
+        return bool(self._seen)
+
+    @property
+    def last(self) -> StepProgress:
+        """The last report."""
+        return self._seen[-1][1]
+
+    @property
+    def rate(self) -> float:
+        """Units a second; 0 while there is one report alone."""
+        (first_s, first), (last_s, last) = self._seen[0], self._seen[-1]
+        return (last.done - first.done) / (last_s - first_s) if last_s > first_s else 0.0
+
+    def left_s(self, now_s: float) -> float | None:
+        """Return the seconds left, as far as can be said now; None if nothing can be.
+
+        Args:
+            now_s: By the monotonic clock.
+        """
+        last_s, last = self._seen[-1]
+        if not last.total or (last.unit != SECONDS and self.rate <= 0):
+            return None
+        rate = 1.0 if last.unit == SECONDS else self.rate
+        return max((last.total - last.done) / rate - (now_s - last_s), 0.0)
+
+    def words(self, now_s: float) -> str:
+        """Return `120 of 300 samples, 12.3/s, 14 s left`, as much of it as is known.
+
+        Args:
+            now_s: By the monotonic clock.
+        """
+        last, left_s = self.last, self.left_s(now_s)
+        rate = "" if last.unit == SECONDS or self.rate <= 0 else f"{_rate(self.rate, last.unit)}/s"
+        most = "at most " if last.unit == SECONDS else ""
+        left = "" if left_s is None else f"{most}{duration(left_s)} left"
+        count = "" if last.unit == SECONDS and last.total else _count(last)
+        return ", ".join(filter(None, (count, rate, left)))
+
+    def line(self, now_s: float) -> str:
+        """Return `words`, and what is being done or the best so far.
+
+        Args:
+            now_s: By the monotonic clock.
+        """
+        return "; ".join(filter(None, (self.words(now_s), self.last.note)))
+
+
+def bar(done: float, total: float, cells: int = BAR_CELLS) -> str:
+    """Return a bar; empty where the total is not known.
+
+    Args:
+        done: How much is done.
+        total: Of how much; 0 if that is not known.
+        cells: Characters.
+    """
+    if total <= 0:
+        return ""
+    halves = int(2 * cells * min(max(done / total, 0.0), 1.0))
+    filled = _FULL * (halves // 2) + _HALF * (halves % 2)
+    return filled + _EMPTY * (cells - len(filled))
+
+
+def duration(seconds: float) -> str:
+    """Return `8 s`, `2 min 5 s` or `1 h 3 min`; of less than a second, `1 s`."""
+    whole = max(math.ceil(seconds), 1) if seconds < _MINUTE_S else round(seconds)
+    if whole < _MINUTE_S:
+        return f"{whole} s"
+    if whole < _HOUR_S:
+        return f"{whole // _MINUTE_S} min {whole % _MINUTE_S} s"
+    return f"{whole // _HOUR_S} h {whole % _HOUR_S // _MINUTE_S} min"
+
+
+def _goes_on(before: StepProgress, now: StepProgress) -> bool:
+    return before.done <= now.done and (before.total, before.unit) == (now.total, now.unit)
+
+
+def _count(event: StepProgress) -> str:
+    if event.unit == BYTES:
+        total = f" of {size(event.total)}" if event.total else ""
+        return f"{size(event.done)}{total}"
+    total = f" of {event.total:,.0f}" if event.total else ""
+    is_one = (event.total or event.done) == 1
+    unit = event.unit.removesuffix("s") if is_one else event.unit
+    return f"{event.done:,.0f}{total} {unit}".rstrip()
+
+
+def _rate(rate: float, unit: str) -> str:
+    if unit == BYTES:
+        return size(rate)
+    return f"{rate:.1f}" if rate < _SMALL_RATE else f"{rate:,.0f}"
+
+
+def size(size_bytes: float) -> str:
+    """Return `12 bytes`, `32.6 KiB`, `90.4 MiB` or `1.2 GiB`."""
+    if size_bytes < _KIB:
+        return f"{size_bytes:.0f} bytes"
+    for unit in ("KiB", "MiB"):
+        size_bytes /= _KIB
+        if size_bytes < _KIB:
+            return f"{size_bytes:.1f} {unit}"
+    return f"{size_bytes / _KIB:.1f} GiB"

@@ -1,0 +1,192 @@
+"""A watch on a terminal, as one screen; elsewhere as one line a build."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from onnxbuild.adapters.clock import SystemClock
+from onnxbuild.adapters.console.live import RunningSteps, style_of
+from onnxbuild.adapters.console.words import Words
+from onnxbuild.core.event import Event, StepFailed
+from onnxbuild.terminal.table import format_table
+from onnxbuild.watching.result import Build
+
+if TYPE_CHECKING:
+    from typing import Self
+
+_CLOCK = SystemClock()
+_REFRESH_S = 0.12
+_NAMES = 3
+
+
+class Lines:
+    """One line a build.
+
+    Args:
+        write: Takes one line, without its end.
+    """
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._words = Words(verbose=False)
+        self._failures: list[str] = []
+
+    def begin(self, build: Build) -> None:
+        """Forget the build before."""
+        del build
+        self._words, self._failures = Words(verbose=False), []
+
+    def emit(self, event: Event) -> None:
+        """Keep failures."""
+        if isinstance(event, StepFailed):
+            self._failures.append(self._words.lines(event)[0])
+
+    def tick(self) -> None:
+        """Nothing is shown while a build runs."""
+
+    def end(self, build: Build) -> None:
+        """Write the line."""
+        if build.exit_code is None:
+            return
+        parts = [build.counts()]
+        head = "ok      "
+        if not build.is_good:
+            head = "" if self._failures else "error   "
+            more = len(self._failures) - 1
+            first = [*self._failures[:1], *([f"{more} more failed"] if more > 0 else [])]
+            parts = first or [build.error.splitlines()[0]]
+        saved = [f"saved {names_of(build.saved)}"] if build.saved else []
+        self._write(f"{head}{'; '.join([*parts, *build.moved, *saved])}")
+
+
+class Screen:
+    """One screen: what was saved, what runs, what came out, what moved since the last good build.
+
+    Args:
+        title: What is watched.
+        console: Where to; standard output if None.
+    """
+
+    def __init__(self, title: str, console: Console | None = None) -> None:
+        self._console = console or Console(highlight=False)
+        self._title = title
+        self._build = Build()
+        self._good: Build | None = None
+        self._steps: RunningSteps | None = None
+        self._words = Words(verbose=False)
+        self._failures: list[str] = []
+        self._live = Live(
+            console=self._console, screen=True, auto_refresh=False, vertical_overflow="crop"
+        )
+        self._drawn_s = 0.0
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
+        for line in self._result():  # what was seen last stays
+            self._console.print(line)
+
+    def begin(self, build: Build) -> None:
+        """Show what was saved."""
+        self._build, self._steps, self._failures = build, RunningSteps(), []
+        self._words = Words(verbose=False, reasons=False, width=self._console.width)
+        self._draw()
+
+    def emit(self, event: Event) -> None:
+        """Show what runs; keep failures."""
+        if self._steps is not None:
+            self._steps.note(event)
+        if isinstance(event, StepFailed):
+            self._failures += self._words.lines(event)
+
+    def tick(self) -> None:
+        """Draw again, a few times a second."""
+        if _CLOCK.monotonic_s() - self._drawn_s > _REFRESH_S:
+            self._draw()
+
+    def end(self, build: Build) -> None:
+        """Show what came out."""
+        self._build, self._steps = build, None
+        if build.is_good:
+            self._good = build
+        self._draw()
+
+    def _draw(self) -> None:
+        self._drawn_s = _CLOCK.monotonic_s()
+        width = self._console.width
+        head = Text.assemble(("watching ", "dim"), (self._title, "bold"))
+        head.truncate(width, overflow="ellipsis")
+        shown: list[RenderableType] = [head, Text()]
+        if self._build.saved:
+            shown.append(_line(f"saved    {names_of(self._build.saved)}", width, "cyan"))
+        if self._steps is not None:
+            shown += self._steps.lines(width)
+            shown += self._failed()
+        else:
+            shown += self._result()
+        shown += [Text(), _line("save a file to build again; q or Ctrl-C to stop", width, "dim")]
+        self._live.update(Group(*shown), refresh=True)
+
+    def _failed(self) -> list[Text]:
+        return [Text(line, style=style_of(line)) for line in self._failures]
+
+    def _result(self) -> list[Text]:
+        """How the last build ended, with the table of the last good one."""
+        build, width = self._build, self._console.width
+        if build.exit_code is None:
+            return []
+        style = "green" if build.is_good else "bold red"
+        state = "ok       " if build.is_good else "FAILED   "
+        lines = [_line(f"{state}{build.counts()}", width, style), *self._failed()]
+        lines += [Text(line) for line in build.error.splitlines()]
+        if self._good is not None:
+            lines += self._table(self._good, is_now=build.is_good)
+        return lines
+
+    def _table(self, good: Build, *, is_now: bool) -> list[Text]:
+        width = self._console.width
+        lines = [Text()]
+        if not is_now:
+            lines.append(Text("the last good build:", style="dim"))
+        style = "" if is_now else "dim"
+        lines += [_line(line, width, style) for line in format_table(good.rows)]
+        lines += [Text(line, style="dim") for line in good.skipped]
+        if is_now and good.moved:
+            lines += [Text(), Text("since the last good build:", style="dim")]
+            lines += [
+                Text(each, style="yellow") for line in good.moved for each in _hung(line, width)
+            ]
+        return lines
+
+
+def names_of(saved: Sequence[str]) -> str:
+    """Return the names of saved files: the first three, and how many more."""
+    more = len(saved) - _NAMES
+    return ", ".join(saved[:_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _hung(text: str, width: int) -> list[str]:
+    return textwrap.wrap(
+        text, width, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False
+    )
+
+
+def _line(text: str, width: int, style: str = "") -> Text:
+    line = Text(text, style=style, no_wrap=True)
+    line.truncate(width, overflow="ellipsis")
+    return line

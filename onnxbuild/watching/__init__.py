@@ -1,0 +1,1 @@
+"""Build again whenever a file is saved that the build has read: `watch`."""

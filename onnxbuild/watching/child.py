@@ -1,0 +1,118 @@
+"""One build of `onnxbuild watch`, in its own process: events as JSON lines, and a last line with the result."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.adapters.console.sinks import JsonLines
+from onnxbuild.adapters.watch.build_process import end_with
+from onnxbuild.adapters.watch.changes import sources_below
+from onnxbuild.core.errors import EXIT_INTERRUPTED, BuildError
+from onnxbuild.own_folder import OWN_FOLDER
+
+RESULT = "watch_result"
+"""The `type` of the last line."""
+
+
+def main() -> None:
+    """Build what the first argument asks for (JSON: `Asked`)."""
+    asked = json.loads(sys.argv[1])
+    end_with(asked["parent"])
+    try:
+        result = build_once(asked)
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
+    sys.stdout.write(f"{json.dumps({'type': RESULT, **result})}\n")
+    sys.stdout.flush()
+
+
+def build_once(asked: dict[str, Any]) -> dict[str, Any]:
+    """Build, and return the result as JSON.
+
+    Args:
+        asked: `recipes`, `only`, `settings`, `store`, `jobs`, `memory`, `timeout`, `keep_going`.
+
+    Returns: `exit_code`; `rows` of the table, and lines of what was `skipped`; `error`, of a recipe that
+        can't be read; `inputs`: files and folders whose change asks for another build.
+    """
+    from onnxbuild.api import Request, build
+    from onnxbuild.summary import skipped_targets, summarize
+    from onnxbuild.wiring import RunOptions
+
+    recipes = tuple(map(Path, asked["recipes"]))
+    request = Request(recipes, tuple(asked["only"]), asked["settings"], asked["store"])
+    options = RunOptions(asked["jobs"], asked["memory"], asked["timeout"], asked["keep_going"])
+    found: dict[str, Any] = {"exit_code": 0, "rows": [], "skipped": [], "error": "", "steps": 0}
+    try:
+        result = build(request, options, [JsonLines(sys.stdout)])
+    except BuildError as error:
+        return {
+            **found,
+            "exit_code": error.exit_code,
+            "error": str(error),
+            "inputs": _inputs(request, whole=False),
+        }
+    found["exit_code"] = result.exit_code
+    if result.recalled is not None:
+        found |= {"rows": result.recalled["summary"], "skipped": result.recalled["skipped"]}
+    else:
+        found |= {
+            "rows": summarize(result.graph, result.report),
+            "skipped": skipped_targets(result.graph, result.report),
+        }
+    return {**found, "inputs": _inputs(request, whole=result.exit_code == 0)}
+
+
+def _inputs(request: Any, *, whole: bool) -> list[str]:
+    """What the last good build looked at; where this one was none, the project's code and recipes as well.
+
+    A failed step does not say what it has read, and what mends it may be any file.
+    """
+    from onnxbuild.adapters.disk.index import Index
+    from onnxbuild.catalog import CATALOG
+    from onnxbuild.up_to_date import memo_key
+
+    recipes = [path.absolute() for path in request.recipes]
+    paths = [str(each) for path in recipes for each in (path, path.parent)]
+    try:
+        project, root = request.project, request.store_root
+    except BuildError:
+        return sorted(set(paths))
+    seen: list[str] = []
+    if (root / "index.db").is_file():
+        index = Index(root / "index.db")
+        key = memo_key(request, CATALOG)
+        seen = [path for part, _ in index.witnesses(key) for path in part.split("\n")]
+        index.close()
+    own = _of_the_project(seen, str(root))
+    if not whole or not own:
+        own += sources_below(str(project))
+    return sorted({*paths, *own})
+
+
+def _of_the_project(paths: Iterable[str], store: str) -> list[str]:
+    """Those that a person edits: no installed software, nothing of this program, nothing of the store."""
+    software = (
+        OWN_FOLDER,
+        store,
+        sys.prefix,
+        sys.base_prefix,
+        "/usr",
+        "/lib",
+        "/etc",
+        "/proc",
+        "/sys",
+        "/dev",
+    )
+    parts = ("/site-packages/", "/dist-packages/")
+    return [
+        path
+        for path in paths
+        if not any(path == each or path.startswith(f"{each}{os.sep}") for each in software)
+        and not any(part in path for part in parts)
+    ]

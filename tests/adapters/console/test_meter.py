@@ -1,0 +1,65 @@
+"""Bars, rates and the time left."""
+
+from __future__ import annotations
+
+import pytest
+
+from onnxbuild.adapters.console.meter import Meter, bar, duration, size
+from onnxbuild.core.event import StepProgress
+
+
+def metered(*reports, unit="samples", total=300):
+    meter = Meter()
+    for now_s, done in reports:
+        meter.take(StepProgress("b:c", done, total, unit), now_s)
+    return meter
+
+
+@pytest.mark.parametrize(
+    ("meter", "now_s", "words"),
+    [
+        (metered((0, 10)), 0, "10 of 300 samples"),
+        (metered((0, 0), (10, 120)), 10, "120 of 300 samples, 12/s, 15 s left"),
+        (metered((0, 0), (10, 120)), 15, "120 of 300 samples, 12/s, 10 s left"),
+        (metered((0, 0), (10, 5)), 10, "5 of 300 samples, 0.5/s, 9 min 50 s left"),
+        (metered((0, 0), (10, 120), total=0), 10, "120 samples, 12/s"),
+        (metered((0, 1), total=1), 0, "1 of 1 sample"),
+        (metered((0, 0), (2, 4), unit="s", total=10), 3, "at most 5 s left"),
+        (
+            metered((0, 0), (2, 4 << 20), unit="bytes", total=8 << 20),
+            2,
+            "4.0 MiB of 8.0 MiB, 2.0 MiB/s, 2 s left",
+        ),
+        # the first 100 were slow; that was over 15 s ago
+        (metered((0, 0), (100, 100), (110, 200)), 110, "200 of 300 samples, 10/s, 10 s left"),
+        # the next loop of the step begins anew
+        (metered((0, 0), (10, 300), (11, 0), (12, 10)), 12, "10 of 300 samples, 10/s, 29 s left"),
+    ],
+)
+def test_count_rate_and_time_left(meter, now_s, words):
+    assert meter.words(now_s) == words
+
+
+def test_what_is_done_and_the_best_so_far_follow():
+    meter = Meter()
+    assert not meter
+    meter.take(StepProgress("b:tune", 6, 20, "s", "best so far: {spinning: stop}"), 0)
+    assert meter
+    assert meter.line(0) == "at most 14 s left; best so far: {spinning: stop}"
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "drawn"),
+    [(0, 8, "────"), (1, 8, "╸───"), (4, 8, "━━──"), (8, 8, "━━━━"), (9, 8, "━━━━"), (3, 0, "")],
+)
+def test_a_bar_is_filled_by_halves(done, total, drawn):
+    assert bar(done, total, cells=4) == drawn
+
+
+def test_durations_and_sizes_are_for_people():
+    assert [duration(each) for each in (0, 0.2, 7.6, 61, 3700)] == [
+        "1 s", "1 s", "8 s", "1 min 1 s", "1 h 1 min",
+    ]  # fmt: skip
+    assert [size(each) for each in (12, 2048, 3 << 20, 5 << 30)] == [
+        "12 bytes", "2.0 KiB", "3.0 MiB", "5.0 GiB",
+    ]  # fmt: skip

@@ -1,0 +1,51 @@
+"""How far a step is, on its way to the parent."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from onnxbuild.adapters.processes import progress_file
+from onnxbuild.adapters.processes.progress_file import PROGRESS_FILE, ProgressWriter, read_progress
+from onnxbuild.core.event import StepProgress
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(progress_file.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_it_is_written_a_few_times_a_second_and_not_in_the_first(tmp_path, clock):
+    write = ProgressWriter(tmp_path)
+    write(1, 9, "samples", "")
+    assert read_progress(tmp_path, "b:c") is None
+    clock[0] += 1.1
+    write(2, 9, "samples", "best so far: ü")
+    assert read_progress(tmp_path, "b:c") == StepProgress("b:c", 2, 9, "samples", "best so far: ü")
+    clock[0] += 0.1
+    write(3, 9, "samples", "")
+    assert read_progress(tmp_path, "b:c").done == 2
+    clock[0] += 0.2
+    write(4, 9, "samples", "\U0001f600" * 500)
+    assert read_progress(tmp_path, "b:c").done == 4
+
+
+@pytest.mark.parametrize("content", ["", "[1, 2]", "[1, NaN, 's', '']", '[1, NaN, "s", ""]', "{}"])
+def test_what_no_writer_writes_is_nothing(tmp_path, content):
+    (tmp_path / PROGRESS_FILE).write_text(content)
+    assert read_progress(tmp_path, "b:c") is None
+
+
+def test_a_note_can_move_no_cursor(tmp_path):
+    (tmp_path / PROGRESS_FILE).write_text('[1, 2, "s", "\\u001b[2Jgone\\n"]')
+    assert read_progress(tmp_path, "b:c").note == " [2Jgone "
+
+
+def test_a_step_that_closed_the_file_goes_on(tmp_path, clock):
+    write = ProgressWriter(tmp_path)
+    clock[0] += 2
+    os.close(write._file)
+    write(1, 2, "s", "")

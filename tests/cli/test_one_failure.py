@@ -1,0 +1,122 @@
+"""One failure is one message: the words that a person reads, on a terminal of 80 columns and without one."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.cli.conftest import Project, make_project
+from tests.terminal import Terminal
+from tests.warm_commands import run as run_command_of
+
+pytestmark = pytest.mark.slow
+
+FAILS = "raise ValueError('no weights')"
+PLAIN = """\
+FAILED  tiny:STEP: models/tiny.py:load raised ValueError: no weights
+        at models/tiny.py:6
+        fix: run it by itself: the error is raised by the model's own code
+        N steps depend on it
+        its log: onnxbuild log tiny:STEP
+FAILED  tiny:STEP: for the same reason (N steps depend on it)
+FAILED (exit code 1): 0 built, 0 cached, 2 failed, 6 not run
+"""
+NARROW = """\
+FAILED  tiny:STEP: models/tiny.py:load raised ValueError: no weights
+        at models/tiny.py:6
+        fix: run it by itself: the error is raised by the model's own code
+        N steps depend on it
+        its log: onnxbuild log tiny:STEP
+"""
+BRANCH = '''
+
+class Branching(torch.nn.Module):
+    """What no exporter can follow."""
+
+    def forward(self, input):
+        if input.sum() > 0:
+            return input
+        return input * 2
+
+
+def branching():
+    return Branching()
+'''
+
+
+@pytest.fixture
+def project(tmp_path) -> Project:
+    return make_project(tmp_path / "project")
+
+
+def quiet(project: Project, *arguments: str) -> str:
+    """What `run` prints without --verbose, and without a terminal."""
+    import os
+
+    done = run_command_of(
+        ("run", *arguments), project.folder, {**os.environ, **project.cache}, 120
+    )
+    return done.out + done.err
+
+
+def steady(text: str) -> str:
+    """Without what differs from run to run: which of two steps was first, and numbers that follow from it."""
+    text = re.sub(r"tiny:(export|reference)", "tiny:STEP", text)
+    text = re.sub(r"\d+ steps? depends? on it", "N steps depend on it", text)
+    text = text.replace("for the same reason\n", "for the same reason (N steps depend on it)\n")
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("note"))
+
+
+def test_two_steps_that_load_the_same_broken_module_are_one_message(project):
+    project.edit("models/tiny.py", "    torch.manual_seed(0)", f"    {FAILS}")
+    assert steady(quiet(project, "tiny.yaml", "--keep-going")) == PLAIN
+    terminal = Terminal(("run", "tiny.yaml", "--keep-going"), project.folder)
+    try:
+        assert terminal.end() == 1
+    finally:
+        terminal.close()
+    assert NARROW in steady(terminal.all)
+    assert terminal.all.count("ValueError") == 1
+    assert "blocked" not in terminal.all
+
+
+def test_the_exporters_wall_of_text_is_in_the_log_that_is_named(project):
+    project.edit("models/tiny.py", "\n\ndef load", f"{BRANCH}\n\ndef load")
+    project.edit("tiny.yaml", "models/tiny.py:load", "models/tiny.py:branching")
+    project.edit("tiny.yaml", "export: {exporter: torchscript}\n", "")
+    said = quiet(project, "tiny.yaml", "--only", "export")
+    lines = said.splitlines()
+    (failed,) = [line for line in lines if line.startswith("FAILED  ")]
+    assert failed.startswith("FAILED  tiny:export: no exporter gives a graph that checks")
+    assert len(failed) < 400
+    assert "Traceback" not in said
+    assert "        at models/tiny.py:8" in lines
+    (command,) = [line for line in lines if "onnxbuild log" in line]
+    log = project(*command.partition("onnxbuild ")[2].split())
+    assert log.code == 0
+    assert "no exporter gives a graph that checks and matches PyTorch: dynamo: " in log.out
+    assert "; torchscript: " in log.out
+
+
+def test_without_a_terminal_a_step_is_one_line(project):
+    said = quiet(project, "tiny.yaml")
+    steps = [
+        line.split()[1] for line in said.splitlines() if line.startswith(("done", "run", "FAILED"))
+    ]
+    assert len(steps) == len(set(steps)) == 8
+    project.edit("models/tiny.py", "width=8", "width=9")
+    again = quiet(project, "tiny.yaml", "--only", "export")
+    assert re.search(
+        r"done    tiny:export  \([\d.]+ s, \d+ MiB; source models/tiny.py: \w+ -> \w+\)", again
+    )
+
+
+def test_a_gate_that_fails_is_one_message_with_one_hint_at_the_end(project):
+    project.edit("tiny.yaml", "quantization", "validate: {fp32: {atol: 0, rtol: 0}}\nquantization")
+    lines = quiet(project, "tiny.yaml").splitlines()
+    about = [line for line in lines if "tiny:fp32/validate" in line]
+    assert len(about) == 1
+    assert about[0].startswith("FAILED  tiny:fp32/validate: ")
+    assert lines[-1] == "to see where it goes wrong: onnxbuild diagnose tiny.yaml:fp32"
+    assert sum("diagnose" in line for line in lines) == 1

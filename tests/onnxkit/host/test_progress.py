@@ -1,0 +1,48 @@
+"""Reports of how far a step is: to one listener, or to nobody."""
+
+from __future__ import annotations
+
+import pytest
+
+from onnxbuild.onnxkit.host.progress import counted, listen, report, stage
+
+
+@pytest.fixture
+def heard():
+    found: list[tuple[float, float, str, str]] = []
+    listen(lambda *said: found.append(said))
+    yield found
+    listen(None)
+
+
+def test_nobody_looks_on():
+    report(1, 2, "samples")
+    assert list(counted([1, 2], "samples")) == [1, 2]
+
+
+def test_what_is_counted_is_reported_after_each(heard):
+    passed = [(each, len(heard)) for each in counted(["a", "b"], "samples")]
+    assert passed == [("a", 0), ("b", 1)]
+    assert heard == [(1, 2, "samples", ""), (2, 2, "samples", "")]
+
+
+def test_a_loop_over_a_generator_knows_the_total_of_the_one_that_feeds_it(heard):
+    inner = counted(iter("ab"), "samples", total=9)
+    list(counted((each for each in inner), "samples"))
+    assert {said[1] for said in heard} == {9}
+    heard.clear()
+    list(counted((each for each in "abc"), "nodes"))
+    assert heard[-1] == (3, 0, "nodes", "")
+
+
+def test_a_stage_begins_the_note(heard):
+    stage("batch=64, 2 of 2")
+    report(1, 2, "s", "fastest so far: int8")
+    assert heard == [(1, 2, "s", "batch=64, 2 of 2; fastest so far: int8")]
+
+
+def test_a_step_that_reports_as_a_whole_silences_its_parts(heard):
+    report(0, 10, "s", whole=True)
+    report(1, 2, "samples")
+    report(5, 10, "s", whole=True)
+    assert [said[0] for said in heard] == [0, 5]

@@ -1,0 +1,72 @@
+"""Saves as editors make them, new files, and what is no change."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from onnxbuild.adapters.watch.changes import Changes, now_ns, sources_below
+
+
+@pytest.fixture
+def watched(tmp_path):
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/tiny.py").write_text("a")
+    (tmp_path / "tiny.yaml").write_text("a")
+    time.sleep(0.05)  # they were saved before
+    changes = Changes(str(tmp_path / "artifacts"))
+    paths = [tmp_path, tmp_path / "tiny.yaml", tmp_path / "models", tmp_path / "models/tiny.py"]
+    changes.watch(map(str, paths), now_ns())
+    assert changes.found() == []
+    return tmp_path, changes
+
+
+def names(folder: Path, changes: Changes) -> list[str]:
+    return sorted(os.path.relpath(path, folder) for path in changes.settled([]))
+
+
+def test_a_file_that_is_written_removed_or_replaced_has_changed(watched):
+    folder, changes = watched
+    (folder / "tiny.yaml").write_text("b")
+    assert names(folder, changes) == ["tiny.yaml"]
+    assert names(folder, changes) == []
+    (folder / ".tiny.yaml.new").write_text("c")
+    (folder / ".tiny.yaml.new").replace(folder / "tiny.yaml")  # as most editors save
+    assert names(folder, changes) == ["tiny.yaml"]
+    (folder / "tiny.yaml").unlink()
+    assert names(folder, changes) == ["tiny.yaml"]
+
+
+def test_a_new_file_is_named_and_what_editors_and_builds_leave_is_not(watched):
+    folder, changes = watched
+    for name in ("models/.tiny.py.swp", "models/tiny.py~", "models/#tiny.py#", ".hidden"):
+        (folder / name).write_text("")
+    (folder / "models/__pycache__").mkdir()
+    (folder / "artifacts").mkdir()
+    assert names(folder, changes) == []
+    (folder / "models/helper.py").write_text("")
+    assert names(folder, changes) == ["models/helper.py"]
+
+
+def test_a_file_that_was_saved_while_the_build_read_it_has_changed(tmp_path):
+    began = now_ns()
+    (tmp_path / "late.py").write_text("saved while it was built")
+    (tmp_path / "early.py").write_text("")
+    os.utime(tmp_path / "early.py", ns=(began - 10**9, began - 10**9))
+    changes = Changes("")
+    changes.watch([str(tmp_path / "late.py"), str(tmp_path / "early.py")], began)
+    assert names(tmp_path, changes) == ["late.py"]
+
+
+def test_sources_are_those_of_the_project_alone(tmp_path):
+    for name in ("a.py", "r/b.yaml", "r/c.npz", ".git/x.py", "venv/lib/y.py", "store/z.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_text("")
+    (tmp_path / "venv/pyvenv.cfg").write_text("")
+    (tmp_path / "store/index.db").write_text("")
+    found = [os.path.relpath(path, tmp_path) for path in sources_below(str(tmp_path))]
+    assert found == [".", "a.py", "r", "r/b.yaml"]
+    assert len(sources_below(str(tmp_path), most=2)) == 2
