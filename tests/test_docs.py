@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from onnxbuild.catalog import FEATURES
 from onnxbuild.cli.help import VERBS
+from onnxbuild.expansion.feature import ArtifactFormat, PackageFormat
 from tests import test_first_model, test_readme
 from tests.registry import test_page
 
@@ -36,6 +39,22 @@ def test_every_console_block_is_run_by_a_test():
     assert blocks - run == {
         "docs/gpu.md"
     }  # needs a GPU; its command is tried without one in tests/benchmarks
+
+
+@pytest.mark.parametrize(
+    ("page", "family"), [("deploy.md", ArtifactFormat), ("packages.md", PackageFormat)]
+)
+def test_every_option_is_in_the_table_of_its_format(page, family):
+    text = (ROOT / "docs" / page).read_text()
+    formats = [each for each in FEATURES if isinstance(each, family)]
+    assert formats
+    for each in formats:
+        _, found, section = text.partition(f"\n## `{each.name}`")
+        assert found, f"{page} has no section `{each.name}`"
+        rows = [row for row in section.split("\n## ")[0].splitlines() if row.startswith("| `")]
+        named = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+        missing = {option.name for option in fields(each.options)} - named
+        assert not missing, f"{page} lacks options of `{each.name}`"
 
 
 def test_every_decision_has_a_number_of_its_own():

@@ -25,7 +25,7 @@ class AskedOfVariants:
         added: These keys.
     """
 
-    variants: tuple[str, ...] = option((), help="variants that it is done for; none named: all")
+    variants: tuple[str, ...] = option((), help="variants to do this for; empty: all")
 
     added: ClassVar[tuple[str, ...]] = ()
     are_bundles: ClassVar[bool] = False
@@ -64,7 +64,7 @@ class PackagesOptions(AskedOfVariants):
     """Other forms of the checked bundles, each in a folder of its own."""
 
     variants: tuple[str, ...] = option(
-        (), help="bundles that it is done for: VARIANT, `VARIANT-pipeline`; none named: all"
+        (), help="bundles to package: VARIANT, `VARIANT-pipeline`; empty: all"
     )
 
 

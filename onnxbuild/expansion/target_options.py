@@ -14,6 +14,6 @@ class TargetOptions:
 
     cpu: TargetCpu = option(
         "this",
-        help="the CPU's instructions for 8-bit sums; `this` machine's, or the weakest to serve: "
-        "avx2 and avx512 saturate unless weights keep to it (`reduce_range`); the others don't",
+        help="the CPU's instructions for 8-bit sums: those of `this` machine, or of the weakest CPU that the models must "
+        "run on. Sums saturate on avx2 and avx512 unless `reduce_range` prevents it; not on the others",
     )

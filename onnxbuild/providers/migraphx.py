@@ -13,7 +13,7 @@ _OPTIONS = {
     "migraphx_fp8_enable": flag("compute in fp8"),
     "migraphx_int8_enable": flag("compute in int8"),
     "migraphx_int8_calibration_table_name": path("file of ranges"),
-    "migraphx_use_native_calibration_table": flag("that file is MIGraphX's own form"),
+    "migraphx_use_native_calibration_table": flag("that file is in MIGraphX's own format"),
     "migraphx_exhaustive_tune": flag("measure all kernels"),
     "migraphx_model_cache_dir": path("folder of compiled models"),
     "migraphx_mem_limit": MEMORY_LIMIT,

@@ -23,7 +23,7 @@ _OPTIONS = {
     "rpc_control_latency": number("microseconds that a call may wait"),
     "vtcm_mb": number("MB of on-chip memory", 1),
     "profiling_level": word("what is measured", "off", "basic", "detailed", "optrace"),
-    "profiling_file_path": path("where that is written"),
+    "profiling_file_path": path("file for those measurements"),
 }  # fmt: skip
 
 PROVIDER = Provider(

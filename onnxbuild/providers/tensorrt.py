@@ -21,7 +21,7 @@ _OPTIONS = {
     "trt_bf16_enable": flag("let engines compute in bf16 (Ampere or newer)"),
     "trt_int8_enable": flag("let engines compute in int8"),
     "trt_int8_calibration_table_name": path("file of ranges, for models without QDQ nodes"),
-    "trt_int8_use_native_calibration_table": flag("that file is TensorRT's own form"),
+    "trt_int8_use_native_calibration_table": flag("that file is in TensorRT's own format"),
     "trt_dla_enable": flag("run on the Deep Learning Accelerator"),
     "trt_dla_core": number("which of its cores"),
     "trt_engine_cache_enable": flag("keep built engines on disk"),
@@ -30,8 +30,8 @@ _OPTIONS = {
     "trt_engine_hw_compatible": flag("engines that run on other GPUs, too (Ampere or newer)"),
     "trt_weight_stripped_engine_enable": flag("engines without weights, refitted when loaded"),
     "trt_timing_cache_enable": flag("keep what was measured of kernels on disk"),
-    "trt_timing_cache_path": path("folder of that"),
-    "trt_force_timing_cache": flag("take it even if another GPU model measured it"),
+    "trt_timing_cache_path": path("folder of that cache"),
+    "trt_force_timing_cache": flag("use that cache even if another model of GPU measured it"),
     "trt_force_sequential_engine_build": flag("build the engines of several GPUs in turn"),
     "trt_builder_optimization_level": number("how long to search for fast kernels", 0, 5),
     "trt_build_heuristics_enable": flag("guess kernels instead of measuring all"),
@@ -53,7 +53,7 @@ _OPTIONS = {
     "trt_dump_ep_context_model": flag(
         "write the model with its engines inside (EPContext)", names_file=True
     ),
-    "trt_ep_context_file_path": path("where to"),
+    "trt_ep_context_file_path": path("where to write that model"),
     "trt_ep_context_embed_mode": number(
         "1: engines inside the model; 0: in files next to it", 0, 1
     ),

@@ -43,11 +43,11 @@ class AutoOptions:
     goal: Goal = field(
         default_factory=Goal, metadata={"help": "what may be lost; all that is named must hold"}
     )
-    trials: int = option(8, help="how many ways are tried at most", minimum=1, maximum=64)
+    trials: int = option(8, help="most trials", minimum=1, maximum=64)
     margin: float = option(
         0.1,
-        help="share of the loss that the goal allows which a trial must leave unused on the half "
-        "of the data that it is chosen by; the other half then judges without it",
+        help="share of the loss allowed by the goal that a trial must leave unused on the half of the "
+        "data that chooses; the other half judges without this margin",
         minimum=0,
         maximum=0.9,
     )

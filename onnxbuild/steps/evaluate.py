@@ -36,8 +36,8 @@ class EvaluateOptions:
 
     of: Literal["model", "pipeline"] = option(
         "model",
-        help="what the data feed: the model's inputs, or raw ones: `pipeline` scores the pipelines of "
-        "`processing` in place of the variants",
+        help="`model`: the data are the model's inputs; `pipeline`: they are raw inputs, and the pipelines of "
+        "`processing` are scored instead of the variants",
     )
     min: float | None = option(None, help="least score of every variant")
     max_drop: float | None = option(

@@ -69,8 +69,8 @@ class DynamicOptions:
     )
     rounding: Literal["nearest", "gptq"] = option(
         "nearest",
-        help="of the weights; gptq: each rounding makes up for those before it, by "
-        "`calibration: {data: ...}`, at no cost as the model runs",
+        help="how weights are rounded; gptq: each so that it makes up for the errors of those before it, on "
+        "`calibration: {data: ...}`; no cost at run time",
     )
 
 

@@ -58,7 +58,7 @@ def _faults(parts: Parts) -> Iterator[Fault]:
 FEATURE = ArtifactFormat(
     name=NAME,
     options=CompiledOptions,
-    help="what a provider has compiled, in VARIANT-compiled/",
+    help="`{provider: NAME}`: nodes compiled by a provider (EPContext), in VARIANT-compiled/",
     kinds=(compile_model.KIND, compile_model.KIND_FOR_GPU),
     faults=_faults,
     artifact=_artifact,

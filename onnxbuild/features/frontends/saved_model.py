@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class SavedModelOptions:
     """Keys next to `saved_model` in `model`."""
 
-    signature: str = option("", help="which signature; left out: the only one that there is")
+    signature: str = option("", help="which signature; left out: the only one")
     environment: FrameworkEnvironment | None = option(None, help=ENVIRONMENT_HELP)
     rename: Mapping[str, str] = field(
         default_factory=dict,

@@ -27,7 +27,7 @@ FEATURE = Feature(
                 ),
                 "model": (
                     "original",
-                    "callable: what an .onnx file was made of, a torch.nn.Module or a function of arrays",
+                    "callable that returns the original of an .onnx file, to compare with: a torch.nn.Module or a function of arrays",
                 ),
             },
             has_points=True,

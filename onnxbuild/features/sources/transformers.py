@@ -35,8 +35,8 @@ class TransformersOptions:
     )
     zero_padding: bool = option(
         False,
-        help="feature-extraction of text: 0 where attention_mask is, in place of what the model leaves "
-        "there, which nobody reads and 8 bits change freely",
+        help="feature-extraction of text: 0 at padded positions (attention_mask 0), instead of the "
+        "model's values there, which mean nothing and which 8 bits change much",
     )
     allow_pickle: bool = option(
         False, help="load weights that are a pickle, where there are no others: a program may run"

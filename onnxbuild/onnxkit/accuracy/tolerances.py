@@ -30,7 +30,7 @@ class Tolerance:
     )
     sqnr_db_min: float | None = option(
         None,
-        help="least signal-to-noise ratio, in dB; a cosine_min of your own takes the default away",
+        help="least signal-to-noise ratio, in dB; the default does not apply if you write cosine_min",
     )
     equal_min: float | None = option(
         None,

@@ -29,7 +29,7 @@ PARTS: Mapping[str, str] = {
     "matrix": "name -> list of values; one build for each combination, named NAME@name=value",
     "model": "callable that returns the torch.nn.Module (or what `frontend` takes), or a mapping with its arguments and files, "
     "or a file: `{onnx: model.onnx}`",
-    "frontend": "what makes ONNX of the model, and what the variants are compared with; a file names it",
+    "frontend": "how the model becomes ONNX, and what the variants are compared with; `model: {onnx: FILE}` and other files imply it",
     "dummy_inputs": "inputs of the model's forward, in its order: name -> dtype, shape, values",
     "outputs": "keys of what forward returns, dotted where they are nested: any of them, in any order; "
     "where it returns a tensor or a tuple, a name for each by position. Left out: all keys, or output_0, "
@@ -37,7 +37,7 @@ PARTS: Mapping[str, str] = {
     "dynamic_axes": "each symbol used in a shape -> the range of its sizes",
     "opset": "version of ONNX's operator set",
     "quantization": "variant name -> mode, or a mapping of mode and options; or a single mode",
-    "formats": "what is made of the model: a list, or format -> its options; variants are of `onnx`",
+    "formats": "formats to build: a list, or format -> its options; variants belong to `onnx`",
     "format.tolerances": "tolerances of this format; before those of fp32",
     "providers": "where models are validated and measured, in order of preference: providers of ONNX "
     "Runtime with their options, chains of them, plug-ins",
@@ -62,8 +62,8 @@ PARTS: Mapping[str, str] = {
     "(`past + sequence`)",
     "low": "least random value",
     "high": "upper bound of the random values; for integers one past the greatest",
-    "fill": "a constant instead of random values, or a list of them, one for each row of the first axis, "
-    "again and again",
+    "fill": "a constant instead of random values, or a list of constants, one for each row of the first axis, "
+    "repeated",
     "mask": "ones and zeros for rows of different lengths along the last axis, padded right or left; the "
     "first row is full, and inputs of one shape have the same lengths",
     "missing": "for models that take missing values: the share of random values that are NaN; your own data may "

@@ -35,7 +35,7 @@ _NAMES_A_FILE = {"labels": "file", "model": "callable"}
 
 @dataclass(frozen=True)
 class ProcessingOptions(AskedOfVariants):
-    """Operations before and behind the model, as ONNX operators; in VARIANT-pipeline/."""
+    """Operations before and after the model, as ONNX operators; in VARIANT-pipeline/."""
 
     preprocess: tuple[PreprocessOperation, ...] = option(
         (), help="from raw inputs to the model's, in order"
