@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from onnxbuild.adapters.console.sinks import failure_lines
+from onnxbuild.adapters.console.words import Words
 from onnxbuild.core.errors import BuildError
 from onnxbuild.core.event import Event, StepFailed
 
@@ -45,11 +45,12 @@ class FailureNotes:
     """
 
     def __init__(self) -> None:
+        self._words = Words(verbose=False)
         self.lines: list[str] = []
         self.logs: dict[str, str] = {}
 
     def emit(self, event: Event) -> None:
         """Take one event."""
         if isinstance(event, StepFailed):
-            self.lines += failure_lines(event)
+            self.lines += self._words.lines(event)
             self.logs[event.step] = event.log

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 
 import click
 
-from onnxbuild.adapters.console.sinks import JsonLines, PlainLines, failure_lines
-from onnxbuild.core.event import Event, StepFailed
+from onnxbuild.adapters.console.sinks import JsonLines, PlainLines
+from onnxbuild.adapters.console.words import Words
+from onnxbuild.core.event import Event, RunStarted, StepFailed
 from onnxbuild.core.ports import EventSink
 
 
@@ -22,11 +23,12 @@ class FailureLines:
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
+        self._words = Words(verbose=False)
 
     def emit(self, event: Event) -> None:
         """Write a failure."""
-        if isinstance(event, StepFailed):
-            for line in failure_lines(event):
+        if isinstance(event, RunStarted | StepFailed):
+            for line in self._words.lines(event):
                 self._write(line)
 
 
