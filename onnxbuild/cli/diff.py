@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +10,7 @@ import click
 
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import BuildError, UsageError
+from onnxbuild.terminal.json_output import json_option, print_document
 
 EXIT_DIFFER = 1
 """What failed has another exit code here than elsewhere: 2."""
@@ -24,7 +24,7 @@ EXIT_DIFFER = 1
     "--bench", is_flag=True, help="Measure both side by side, now, on the recipe's inputs."
 )
 @click.option("--all", "everything", is_flag=True, help="Cut no list.")
-@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON; see docs/diff.md.")
+@json_option()
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -87,7 +87,7 @@ def command(
             raise
         raise UsageError(error.what, where=error.where, fix=error.fix) from error
     if as_json:
-        click.echo(json.dumps(to_json(found), indent=2, allow_nan=False, default=str))
+        print_document(to_json(found))
     else:
         from onnxbuild.adapters.console.standard_streams import columns
 

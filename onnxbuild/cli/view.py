@@ -5,12 +5,17 @@ from __future__ import annotations
 import os.path
 import webbrowser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import UsageError
 from onnxbuild.named_models import find_model
+from onnxbuild.terminal.json_output import json_option, print_document
+
+if TYPE_CHECKING:
+    from onnxbuild.output.pages import ViewRecord
 
 _SUFFIXES = (".html", ".svg")
 
@@ -25,6 +30,7 @@ _SUFFIXES = (".html", ".svg")
     metavar="FILE",
     help="Write here: .html for the page, .svg for the picture alone [default: NAME.view.html].",
 )
+@json_option()
 @click.option("--open", "opened", is_flag=True, help="Open it in the browser.")
 @click.option(
     "--netron",
@@ -32,7 +38,13 @@ _SUFFIXES = (".html", ".svg")
     help="Serve the model to Netron instead, if it is installed. Its page contacts servers outside.",
 )
 def command(
-    *, model: str, store: str | None, output: Path | None, opened: bool, netron: bool
+    *,
+    model: str,
+    store: str | None,
+    output: Path | None,
+    as_json: bool,
+    opened: bool,
+    netron: bool,
 ) -> None:
     """Draw a model's graph: blocks folded, equal layers once, shapes and precision.
 
@@ -43,6 +55,8 @@ def command(
     onnxbuild view bert:int8 --open
     onnxbuild view model.onnx -o model.svg
     """  # noqa: D301 - click's own mark for text that keeps its lines
+    if netron and as_json:
+        raise UsageError("--netron serves until Ctrl-C and has no result", fix="leave out --json")
     path = find_model(model, store, "view")
     if netron:
         from onnxbuild.onnxkit.pictures.netron import WARNING, check_installed, serve
@@ -61,7 +75,11 @@ def command(
     from onnxbuild.onnxkit.pictures.files import write_view
 
     said = write_view(path, target, title=path.name if path == Path(model) else model)
-    click.echo(f"{target}: {said}")
+    if as_json:
+        done: ViewRecord = {"type": "view", "model": str(path), "path": str(target), "about": said}
+        print_document(done)
+    else:
+        click.echo(f"{target}: {said}")
     if opened and not webbrowser.open(target.absolute().as_uri()):
         raise UsageError("no browser could be started", fix=f"open {target} in one")
 

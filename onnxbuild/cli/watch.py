@@ -18,6 +18,7 @@ from onnxbuild.cli.options import (
     timeout_option,
 )
 from onnxbuild.core.errors import UsageError
+from onnxbuild.terminal.json_output import print_line
 
 
 @click.command("watch")
@@ -28,6 +29,7 @@ from onnxbuild.core.errors import UsageError
 @jobs_option()
 @memory_option()
 @timeout_option()
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON a build.")
 @click.option(
     "-k", "--keep-going", is_flag=True, help="After a failure, build what does not depend on it."
 )
@@ -40,6 +42,7 @@ def command(
     jobs: int | None,
     memory: int | None,
     timeout: float,
+    as_json: bool,
     keep_going: bool,
 ) -> None:
     """Build recipes, and build again whenever a file is saved that they read.
@@ -53,7 +56,7 @@ def command(
     it anew; finished steps are kept. A recipe with an error is an error on the screen until the
     next save. q ends it with exit code 0, Ctrl-C with 130.
     """  # noqa: D301 - click's own mark for text that keeps its lines
-    from onnxbuild.terminal.watch_displays import Lines, Screen
+    from onnxbuild.terminal.watch_displays import JsonBuilds, Lines, Screen
     from onnxbuild.watching.loop import Watch
 
     missing = next((each for each in recipes if not Path(each).is_file()), None)
@@ -69,7 +72,9 @@ def command(
         "timeout": timeout,
         "keep_going": keep_going,
     }
-    if sys.stdout.isatty():
+    if as_json:
+        Watch(asked, JsonBuilds(print_line)).run()
+    elif sys.stdout.isatty():
         with Screen(" ".join(recipes)) as screen:
             Watch(asked, screen).run()
     else:

@@ -1,72 +1,16 @@
-"""A comparison as JSON, and the schema of it."""
+"""A comparison as JSON."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from onnxbuild.comparison.compare import GROUPS, ComparedSides
+from onnxbuild.comparison.compare import ComparedSides
 from onnxbuild.comparison.sides import Side
-
-FORMAT = 1  # increment when a key changes its meaning
-
-_TEXT, _NUMBER = {"type": "string"}, {"type": ["number", "null"]}
-_TIME = {"type": "array", "items": {"type": "number"}, "minItems": 3, "maxItems": 3}
+from onnxbuild.output.pages import DiffRecord, SideRecord
 
 
-def _object(**properties: Any) -> dict[str, Any]:
+def as_json(found: ComparedSides) -> DiffRecord:
+    """Return a comparison as `diff --json` prints it."""
     return {
-        "type": "object",
-        "additionalProperties": False,
-        "required": sorted(properties),
-        "properties": properties,
-    }
-
-
-_SIDE = _object(
-    given=_TEXT,
-    kind={"enum": ["model", "build", "folder", "release", "commit"]},
-    title=_TEXT,
-    bundles={"type": "array", "items": _TEXT},
-)
-SCHEMA: dict[str, Any] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "title": "onnxbuild diff --json",
-    **_object(
-        format={"const": FORMAT},
-        equal={"type": "boolean"},
-        before=_SIDE,
-        after=_SIDE,
-        differences={
-            "type": "array",
-            "items": _object(
-                group={"enum": list(GROUPS)},
-                sentence=_TEXT,
-                variants={"type": "array", "items": _TEXT},
-                data={"type": "object", "required": ["kind"], "properties": {"kind": _TEXT}},
-            ),
-        },
-        latencies={
-            "type": "array",
-            "items": _object(
-                variant=_TEXT,
-                provider=_TEXT,
-                point=_TEXT,
-                sentence=_TEXT,
-                differs={"type": "boolean"},
-                before_ms=_TIME,
-                after_ms=_TIME,
-                speedup={"type": ["array", "null"], "items": _NUMBER},
-            ),
-        },
-        notes={"type": "array", "items": _TEXT},
-    ),
-}
-
-
-def as_json(found: ComparedSides) -> dict[str, Any]:
-    """Return a comparison as SCHEMA has it."""
-    return {
-        "format": FORMAT,
+        "type": "diff",
         "equal": found.equal,
         "before": _side(found.before),
         "after": _side(found.after),
@@ -96,7 +40,7 @@ def as_json(found: ComparedSides) -> dict[str, Any]:
     }
 
 
-def _side(side: Side) -> dict[str, Any]:
+def _side(side: Side) -> SideRecord:
     return {
         "given": side.given,
         "kind": side.kind,

@@ -9,7 +9,7 @@ from typing import Any
 
 from onnxbuild.core import event
 from onnxbuild.core.errors import UsageError, did_you_mean
-from onnxbuild.output import build, checks, diagnosis, models, store
+from onnxbuild.output import build, checks, diagnosis, models, pages, store
 from onnxbuild.output.errors import ErrorRecord
 from onnxbuild.output.schema import DIALECT, schema_of
 
@@ -32,6 +32,7 @@ class Output:
 OUTPUTS: Mapping[str, Output] = {
     "init": Output((models.InitRecord,)),
     "run": Output((build.ResultRecord,), lines=True, events=True),
+    "watch": Output((pages.WatchRecord,), lines=True),
     "plan": Output((build.PlannedRecord,), lines=True),
     "why": Output((build.WhyRecord,)),
     "diagnose": Output((diagnosis.DiagnosisRecord,)),
@@ -44,6 +45,8 @@ OUTPUTS: Mapping[str, Output] = {
     "pull": Output((models.PulledRecord,)),
     "graph": Output((models.GraphRecord,)),
     "inspect": Output((models.InspectRecord,)),
+    "view": Output((pages.ViewRecord,)),
+    "diff": Output((pages.DiffRecord,)),
     "log": Output((models.LogRecord,)),
     "lint": Output((checks.LintRecord,)),
     "explain": Output((models.ExplainRecord,)),

@@ -16,10 +16,12 @@ from onnxbuild.adapters.console.live import RunningSteps, style_of
 from onnxbuild.adapters.console.words import Words
 from onnxbuild.core.event import Event, StepFailed
 from onnxbuild.terminal.table import format_table
-from onnxbuild.watching.result import Build
+from onnxbuild.watching.result import WatchedBuild
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from onnxbuild.output.pages import WatchRecord
 
 _CLOCK = SystemClock()
 _REFRESH_S = 0.12
@@ -38,7 +40,7 @@ class Lines:
         self._words = Words(verbose=False)
         self._failures: list[str] = []
 
-    def begin(self, build: Build) -> None:
+    def begin(self, build: WatchedBuild) -> None:
         """Forget the build before."""
         del build
         self._words, self._failures = Words(verbose=False), []
@@ -51,7 +53,7 @@ class Lines:
     def tick(self) -> None:
         """Nothing is shown while a build runs."""
 
-    def end(self, build: Build) -> None:
+    def end(self, build: WatchedBuild) -> None:
         """Write the line."""
         if build.exit_code is None:
             return
@@ -66,6 +68,49 @@ class Lines:
         self._write(f"{head}{'; '.join([*parts, *build.moved, *saved])}")
 
 
+class JsonBuilds:
+    """One line of JSON a build.
+
+    Args:
+        write: Takes a record.
+    """
+
+    def __init__(self, write: Callable[[WatchRecord], None]) -> None:
+        self._write = write
+        self._words = Words(verbose=False)
+        self._failures: list[str] = []
+
+    def begin(self, build: WatchedBuild) -> None:
+        """Forget the build before."""
+        del build
+        self._words, self._failures = Words(verbose=False), []
+
+    def emit(self, event: Event) -> None:
+        """Keep failures."""
+        if isinstance(event, StepFailed):
+            self._failures.append("\n".join(self._words.lines(event)))
+
+    def tick(self) -> None:
+        """Nothing is shown while a build runs."""
+
+    def end(self, build: WatchedBuild) -> None:
+        """Write the record."""
+        if build.exit_code is None:
+            return
+        self._write(
+            {
+                "type": "watched",
+                "saved": [*build.saved],
+                "exit_code": build.exit_code,
+                "counts": build.counts(),
+                "rows": [dict(row) for row in build.rows],
+                "moved": [*build.moved],
+                "failures": self._failures,
+                "error": build.error,
+            }
+        )
+
+
 class Screen:
     """One screen: what was saved, what runs, what came out, what moved since the last good build.
 
@@ -77,8 +122,8 @@ class Screen:
     def __init__(self, title: str, console: Console | None = None) -> None:
         self._console = console or Console(highlight=False)
         self._title = title
-        self._build = Build()
-        self._good: Build | None = None
+        self._build = WatchedBuild()
+        self._good: WatchedBuild | None = None
         self._steps: RunningSteps | None = None
         self._words = Words(verbose=False)
         self._failures: list[str] = []
@@ -101,7 +146,7 @@ class Screen:
         for line in self._result():  # what was seen last stays
             self._console.print(line)
 
-    def begin(self, build: Build) -> None:
+    def begin(self, build: WatchedBuild) -> None:
         """Show what was saved."""
         self._build, self._steps, self._failures = build, RunningSteps(), []
         self._words = Words(verbose=False, reasons=False, width=self._console.width)
@@ -119,7 +164,7 @@ class Screen:
         if _CLOCK.monotonic_s() - self._drawn_s > _REFRESH_S:
             self._draw()
 
-    def end(self, build: Build) -> None:
+    def end(self, build: WatchedBuild) -> None:
         """Show what came out."""
         self._build, self._steps = build, None
         if build.is_good:
@@ -158,7 +203,7 @@ class Screen:
             lines += self._table(self._good, is_now=build.is_good)
         return lines
 
-    def _table(self, good: Build, *, is_now: bool) -> list[Text]:
+    def _table(self, good: WatchedBuild, *, is_now: bool) -> list[Text]:
         width = self._console.width
         lines = [Text()]
         if not is_now:

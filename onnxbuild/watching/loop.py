@@ -20,7 +20,7 @@ from onnxbuild.core.event import RunFinished
 from onnxbuild.recipe.project import find_project
 from onnxbuild.watching.child import RESULT
 from onnxbuild.watching.difference import Row, difference
-from onnxbuild.watching.result import Build, Display, event_of
+from onnxbuild.watching.result import Display, WatchedBuild, event_of
 
 _POLL_S = 0.1
 _QUIT = "q"
@@ -64,7 +64,7 @@ class Watch:
 
     def _build(self, saved: list[str], keyboard: Keyboard) -> list[str]:
         """Build once; return what was saved meanwhile, if that stopped it."""
-        build = Build(tuple(map(near, saved)))
+        build = WatchedBuild(tuple(map(near, saved)))
         self._display.begin(build)
         began_ns = now_ns()
         process = BuildProcess(self._asked)
@@ -87,14 +87,14 @@ class Watch:
             self._changes.watch(result["inputs"], began_ns)
         return []
 
-    def _take(self, message: Mapping[str, Any], build: Build) -> None:
+    def _take(self, message: Mapping[str, Any], build: WatchedBuild) -> None:
         event = event_of(message)
         if isinstance(event, RunFinished):
             build.finished = event
         if event is not None:
             self._display.emit(event)
 
-    def _end(self, build: Build, result: Mapping[str, Any] | None, said: str) -> None:
+    def _end(self, build: WatchedBuild, result: Mapping[str, Any] | None, said: str) -> None:
         if result is None:
             build.exit_code, build.error = EXIT_BUG, said or "the build ended without a result"
         else:

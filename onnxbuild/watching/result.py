@@ -17,7 +17,7 @@ _TYPES = {
 
 
 @dataclass(slots=True)
-class Build:
+class WatchedBuild:
     """A build from the save that asked for it to its result.
 
     Attributes:
@@ -59,7 +59,7 @@ class Build:
 class Display(Protocol):
     """Whoever shows a watch."""
 
-    def begin(self, build: Build) -> None:
+    def begin(self, build: WatchedBuild) -> None:
         """A build begins."""
         ...
 
@@ -71,7 +71,7 @@ class Display(Protocol):
         """Time has passed while a build runs."""
         ...
 
-    def end(self, build: Build) -> None:
+    def end(self, build: WatchedBuild) -> None:
         """It has ended, or was stopped for a new save (its `exit_code` is None then)."""
         ...
 

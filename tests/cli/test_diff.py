@@ -14,7 +14,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from onnxbuild.comparison.as_json import SCHEMA
+from onnxbuild.output.verbs import output_schema
 from tests.browser import assert_good, look_at
 from tests.cli.conftest import CheapProject, Project
 
@@ -120,7 +120,7 @@ weights
 def test_json_is_of_its_schema(files):
     seen = files("diff", "one.onnx", "other.onnx", "--json")
     found = json.loads(seen.out)
-    jsonschema.validate(found, SCHEMA)
+    jsonschema.validate(found, output_schema("diff"))
     assert seen.code == 1
     assert not found["equal"]
     graph, weight = found["differences"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,7 +10,9 @@ import sys
 import time
 
 import pytest
+from jsonschema import Draft202012Validator
 
+from onnxbuild.output.verbs import output_schema
 from tests.cli.conftest import heed_signals, make_project
 from tests.terminal import Terminal
 
@@ -129,6 +132,30 @@ def test_without_a_terminal_it_is_a_line_a_build(project):
         process.kill()
         process.communicate()
     assert_nothing_is_left(project)
+
+
+def test_with_json_each_build_is_a_record(project):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "onnxbuild", *ONLY, "--json"], cwd=project.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=heed_signals,  # noqa: PLW1509 - this process has no threads
+    )  # fmt: skip
+    assert process.stdout is not None
+    validator = Draft202012Validator(output_schema("watch"))
+    try:
+        first = json.loads(process.stdout.readline())
+        project.edit("models/helper.py", "torch.nn.ReLU()", "torch.nn.Nothing()")
+        second = json.loads(process.stdout.readline())
+        for each in (first, second):
+            validator.validate(each)
+        assert (first["exit_code"], first["saved"], first["failures"]) == (0, [], [])
+        assert first["rows"][0]["variant"] == "fp32"
+        assert (second["exit_code"], second["saved"]) == (1, ["models/helper.py"])
+        assert second["failures"][0].startswith("FAILED  tiny:")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_a_recipe_that_is_not_there_is_an_error_at_once(project):

@@ -1,0 +1,123 @@
+"""What `diff`, `view` and `watch` print with `--json`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+
+class SideRecord(TypedDict):
+    """One of the two that `diff` compares.
+
+    Attributes:
+        given: As it was typed.
+        kind: What it was taken for.
+        title: What a page calls it.
+        bundles: Names of what it holds, RECIPE:VARIANT where it has a recipe.
+    """
+
+    given: str
+    kind: Literal["model", "build", "folder", "release", "commit"]
+    title: str
+    bundles: list[str]
+
+
+class DifferenceRecord(TypedDict):
+    """One difference.
+
+    Attributes:
+        group: Of what: `verdicts`, `graph`, ...
+        sentence: As the terminal says it.
+        variants: Where it was found.
+        data: The same in parts; `kind` says which parts.
+    """
+
+    group: str
+    sentence: str
+    variants: list[str]
+    data: dict[str, Any]
+
+
+class LatencyRecord(TypedDict):
+    """How long a variant took on both sides.
+
+    Attributes:
+        variant: Its name.
+        provider: Where it ran.
+        point: At which sizes.
+        sentence: As the terminal says it.
+        differs: Whether the two were measured side by side and their intervals lie apart.
+        before_ms: Median, and the 95 % interval around it.
+        after_ms: The same of the other side.
+        speedup: Ratio with its interval, of a measurement side by side; else null.
+    """
+
+    variant: str
+    provider: str
+    point: str
+    sentence: str
+    differs: bool
+    before_ms: list[float]
+    after_ms: list[float]
+    speedup: list[float | None] | None
+
+
+class DiffRecord(TypedDict):
+    """What `diff` prints.
+
+    Attributes:
+        type: `diff`.
+        equal: Whether nothing differs; latencies never count.
+        before: The first.
+        after: The second.
+        differences: The most important first.
+        latencies: Recorded, or measured side by side with `--bench`.
+        notes: What could not be compared, and what to type.
+    """
+
+    type: Literal["diff"]
+    equal: bool
+    before: SideRecord
+    after: SideRecord
+    differences: list[DifferenceRecord]
+    latencies: list[LatencyRecord]
+    notes: list[str]
+
+
+class ViewRecord(TypedDict):
+    """What `view` prints.
+
+    Attributes:
+        type: `view`.
+        model: The model's file.
+        path: The page or picture that was written.
+        about: What is in it, in a few words.
+    """
+
+    type: Literal["view"]
+    model: str
+    path: str
+    about: str
+
+
+class WatchRecord(TypedDict):
+    """What `watch` prints of a build, a line each.
+
+    Attributes:
+        type: `watched`.
+        saved: The files that were saved; none at first.
+        exit_code: As `run` would end.
+        counts: How many steps were built, reused and failed, in words.
+        rows: The table, a mapping of title to cell a row.
+        moved: What differs from the last good build's table, a sentence each.
+        failures: What failed, as the terminal says it.
+        error: Why nothing ran; empty where something did.
+    """
+
+    type: Literal["watched"]
+    saved: list[str]
+    exit_code: int
+    counts: str
+    rows: list[dict[str, str]]
+    moved: list[str]
+    failures: list[str]
+    error: str
