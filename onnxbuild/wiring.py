@@ -47,6 +47,7 @@ class RunOptions:
         timeout_s: Wall time of one step.
         keep_going: After a failure, still build what does not depend on it.
         surroundings: Those of the steps.
+        force: Variants or steps to run although they are up to date, named as for `Request.only`.
         kernel_watch: Let the kernel observe what steps open; else Python does as well as it can.
     """
 
@@ -56,6 +57,7 @@ class RunOptions:
     keep_going: bool = False
     surroundings: StepEnvironment = ORDINARY
     kernel_watch: bool = True
+    force: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +224,7 @@ def start_run(
     catalog: Mapping[str, StepKind] = CATALOG,
     executor: Executor | None = None,
     guard: Guard | None = None,
+    forced: frozenset[str] = frozenset(),
 ) -> Run:
     """A run's builder; builds share the store, garbage collection excludes them.
 
@@ -233,6 +236,7 @@ def start_run(
         catalog: Step kinds by name.
         executor: Runs the steps; None for child processes.
         guard: May refuse steps.
+        forced: Names of steps that run although they are up to date.
     """
     store_lock = locks.wait_lock(workspace.root / "locks" / "store", shared=True)
     own_path = workspace.root / "locks" / f"run-{run}"
@@ -258,6 +262,7 @@ def start_run(
         keep_going=options.keep_going,
         log_of=lambda at: logs / log_name(at.recipe, at.local),
         guard=guard,
+        forced=forced,
     )
     return Run(run, builder, executor, own_lock, store_lock)
 

@@ -10,12 +10,12 @@ import click
 
 from onnxbuild.cli.options import Bytes, store_option
 from onnxbuild.core.errors import EXIT_STEP, UsageError
+from onnxbuild.terminal.sizes import size_text
 
 if TYPE_CHECKING:
     from onnxbuild.wiring import Workspace
 
 _DAY_S = 24 * 3600.0
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 @click.group("cache")
@@ -37,15 +37,9 @@ def _open(store: str | None) -> Workspace:
     return open_workspace(project, root)
 
 
-def _size(value: int) -> str:
-    """Bytes in the unit that says most."""
-    step = min((max(value, 1).bit_length() - 1) // 10, len(_UNITS) - 1)
-    return f"{value / (1 << 10 * step):.{1 if step else 0}f} {_UNITS[step]}"
-
-
 def _list(heading: str, sizes: Mapping[str, int]) -> None:
     for name, size in sizes.items():
-        click.echo(f"  {heading:<11}{_size(size):>10} {name}")
+        click.echo(f"  {heading:<11}{size_text(size):>10} {name}")
         heading = ""
 
 
@@ -73,23 +67,23 @@ def stats(*, store: str | None, runs: int) -> None:
     by_recipe = {name or "earlier builds": size for name, size in found.bytes_by_recipe.items()}
     click.echo(f"store        {workspace.root}")
     click.echo(f"results      {found.records}")
-    click.echo(f"blobs        {found.blobs}, {_size(found.blob_bytes)}")
+    click.echo(f"blobs        {found.blobs}, {size_text(found.blob_bytes)}")
     _list("by kind", by_kind)
     _list("by recipe", by_recipe)
     for name, size in found.pinned_bytes.items():
-        click.echo(f"pinned       {name}, {_size(size)}")
-    click.echo(f"views        {_size(found.views_bytes)} (out/)")
+        click.echo(f"pinned       {name}, {size_text(size)}")
+    click.echo(f"views        {size_text(found.views_bytes)} (out/)")
     environments = list(made_environments())
     if environments:
         size = sum(each.size_bytes for each in environments)
-        click.echo(f"environments {len(environments)}, {_size(size)} (of all projects)")
-    click.echo(f"runs         {found.runs}, {_size(found.runs_bytes)} of logs")
+        click.echo(f"environments {len(environments)}, {size_text(size)} (of all projects)")
+    click.echo(f"runs         {found.runs}, {size_text(found.runs_bytes)} of logs")
     rows = found.index_rows
     click.echo(
-        f"index.db     {_size(found.index_bytes)}: {rows['memo']} finished requests, "
+        f"index.db     {size_text(found.index_bytes)}: {rows['memo']} finished requests, "
         f"{rows['recipe']} recipes, {rows['step']} steps, {rows['stat']} files"
     )
-    click.echo(f"quarantine   {_size(found.quarantine_bytes)}")
+    click.echo(f"quarantine   {size_text(found.quarantine_bytes)}")
     if rates.rate is not None:
         click.echo(
             f"hit rate     {rates.rate:.0%} of the steps of the last {rates.runs} runs: "
@@ -207,17 +201,17 @@ def gc(
         workspace.close()
     click.echo(
         f"removed {removed.records} results, {removed.blobs} blobs and {removed.runs} runs: "
-        f"{_size(removed.bytes)}"
+        f"{size_text(removed.bytes)}"
     )
     gone = collect_environments(keep_s=keep_days * _DAY_S, grace_s=grace_hours * 3600.0)
     for each in gone:
         click.echo(
             f"removed the environment of {each.requirements} ({each.runtime or 'no ONNX Runtime'}): "
-            f"{_size(each.size_bytes)}"
+            f"{size_text(each.size_bytes)}"
         )
     if max_size is not None and removed.left_bytes > max_size:
         click.echo(
-            f"{_size(removed.left_bytes)} are left, over the {_size(max_size)} asked for: "
-            f"{_size(removed.held_bytes)} are pinned or younger than {grace_hours:g} h"
+            f"{size_text(removed.left_bytes)} are left, over the {size_text(max_size)} asked for: "
+            f"{size_text(removed.held_bytes)} are pinned or younger than {grace_hours:g} h"
         )
         ctx.exit(EXIT_STEP)

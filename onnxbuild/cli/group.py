@@ -82,6 +82,10 @@ class Verbs(click.Group):
             hint = f" Did you mean '{near[0]}'?" if near else ""
             if args[0].endswith((".yaml", ".yml")):
                 hint = f" To build it: onnxbuild run {args[0]}"
+            elif Path(args[0]).is_file():
+                hint = f" To write its first recipe: onnxbuild init {args[0]}"
+            elif Path(args[0]).is_dir():
+                hint = f" To build its recipes: onnxbuild run {args[0]}"
             raise click.UsageError(f"No such command '{args[0]}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
 

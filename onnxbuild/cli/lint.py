@@ -11,7 +11,7 @@ from onnxbuild.cli.options import recipes_argument, set_option
 
 
 @click.command("lint")
-@recipes_argument()
+@recipes_argument(needed=False)
 @set_option()
 def command(*, recipes: tuple[str, ...], settings: Mapping[str, str]) -> None:
     """Check recipes without building anything: all faults of all files at once."""

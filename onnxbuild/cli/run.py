@@ -25,8 +25,15 @@ if TYPE_CHECKING:
 
 
 @click.command("run")
-@recipes_argument()
+@recipes_argument(needed=False)
 @only_option()
+@click.option(
+    "--force",
+    multiple=True,
+    metavar="NAME",
+    help="Run this step (export, int8/quantize) or variant again, though it is up to date, and say "
+    "whether its bytes differ from before. May be given several times.",
+)
 @set_option()
 @store_option()
 @jobs_option()
@@ -48,6 +55,7 @@ def command(
     *,
     recipes: tuple[str, ...],
     only: tuple[str, ...],
+    force: tuple[str, ...],
     settings: Mapping[str, str],
     store: str | None,
     jobs: int | None,
@@ -63,18 +71,23 @@ def command(
     \b
     onnxbuild run recipes/bert.yaml
     onnxbuild run recipes/bert.yaml --only int8 --set quantization.int8.per_channel=false
-    onnxbuild run recipes/*.yaml --keep-going --json
+    onnxbuild run recipes --keep-going --json
+    onnxbuild run recipes/bert.yaml --force int8/quantize
+
+    RECIPE is a file, or a folder that stands for all recipes in it. Without one, all recipes in the
+    project's recipes/ are built, or those that `default` of `[tool.onnxbuild]` in pyproject.toml lists.
 
     The variants are in artifacts/out/RECIPE/VARIANT/ afterwards. Running a recipe runs its
     author's Python code: only run recipes that you trust.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.api import Request, build
+    from onnxbuild.out_folders.owners import leftover_lines
     from onnxbuild.terminal.diagnosis_commands import diagnosis_commands
     from onnxbuild.terminal.display import make_display
     from onnxbuild.wiring import RunOptions
 
     request = Request(tuple(map(Path, recipes)), only, settings, store, locked)
-    options = RunOptions(jobs, memory, timeout, keep_going)
+    options = RunOptions(jobs, memory, timeout, keep_going, force=force)
     kinds = kinds_of(ctx)
     with make_display(as_json=as_json, verbose=verbose) as display:
         sinks: list[EventSink] = [display]
@@ -94,6 +107,9 @@ def command(
         print_end(result)
         for line in diagnosis_commands(result, settings, store):
             click.echo(f"to see where it goes wrong: {line}", err=True)
+    if not as_json:
+        for line in leftover_lines(result.store, request.project, store):
+            click.echo(line, err=True)
     ctx.exit(result.exit_code)
 
 

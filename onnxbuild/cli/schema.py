@@ -43,6 +43,7 @@ def command(*, write: str | None, reference: str | None, built_in: bool) -> None
     elif write is None:
         click.echo(schema_text(), nl=False)
     else:
+        Path(write).parent.mkdir(parents=True, exist_ok=True)
         Path(write).write_text(schema_text(), encoding="utf-8")
         click.echo(f"wrote {write}")
 

@@ -72,7 +72,7 @@ class DiskViews:
             remarks = []
             if tidy(folder, places.staging, self._store.root / "quarantine"):
                 remarks.append(f"a run was stopped while it replaced {folder}; that is finished")
-            laid = _laid(places.state)
+            laid = laid_files(places.state)
             missing = [name for name in wanted if not self._holds(folder / name, wanted[name])]
             for name in missing:
                 if laid.get(name) == now[name]:
@@ -124,13 +124,6 @@ class DiskViews:
         """The view's folder if a model is there; else empty."""
         folder = self._store.root / "out" / view.recipe / view.name
         return os.path.relpath(folder) if folder.is_dir() else ""
-
-    def forgotten(self, recipe: str, variants: Collection[str]) -> tuple[str, ...]:
-        """Folders below the recipe's that hold a bundle of none of its variants."""
-        folders = sorted((self._store.root / "out" / recipe).glob("*/manifest.json"))
-        return tuple(
-            os.path.relpath(path.parent) for path in folders if path.parent.name not in variants
-        )
 
     def _holds(self, path: Path, digest: Digest) -> bool:
         now = self._stats.look(str(path))
@@ -250,8 +243,8 @@ def _files(view: Deliverable, artifacts: Mapping[tuple[str, str], Artifact]) -> 
     return wanted
 
 
-def _laid(state: Path) -> dict[str, str]:
-    """What the last build laid; empty if that is not known."""
+def laid_files(state: Path) -> dict[str, str]:
+    """Return file -> sha256 of what the last build laid; empty if that is not known."""
     try:
         found = parse_json(read_regular(state))
         check_file_names(found)
