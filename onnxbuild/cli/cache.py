@@ -170,6 +170,9 @@ def verify(ctx: click.Context, *, store: str | None, repair: bool) -> None:
     type=Bytes(),
     help="Then remove the least recently used results until all blobs fit in this size.",
 )
+@click.option(
+    "--dry-run", is_flag=True, help="Show what would go and how much that is; remove nothing."
+)
 @click.pass_context
 def gc(
     ctx: click.Context,
@@ -178,6 +181,7 @@ def gc(
     keep_days: float,
     grace_hours: float,
     max_size: int | None,
+    dry_run: bool,
 ) -> None:
     """Remove results that no recent run used; refuses while a build is running.
 
@@ -196,22 +200,27 @@ def gc(
             keep_days=keep_days,
             grace_s=grace_hours * 3600.0,
             max_bytes=max_size,
+            dry_run=dry_run,
         )
     finally:
         workspace.close()
+    verb = "would remove" if dry_run else "removed"
     click.echo(
-        f"removed {removed.records} results, {removed.blobs} blobs and {removed.runs} runs: "
+        f"{verb} {removed.records} results, {removed.blobs} blobs and {removed.runs} runs: "
         f"{size_text(removed.bytes)}"
     )
-    gone = collect_environments(keep_s=keep_days * _DAY_S, grace_s=grace_hours * 3600.0)
+    gone = collect_environments(
+        keep_s=keep_days * _DAY_S, grace_s=grace_hours * 3600.0, dry_run=dry_run
+    )
     for each in gone:
         click.echo(
-            f"removed the environment of {each.requirements} ({each.runtime or 'no ONNX Runtime'}): "
+            f"{verb} the environment of {each.requirements} ({each.runtime or 'no ONNX Runtime'}): "
             f"{size_text(each.size_bytes)}"
         )
     if max_size is not None and removed.left_bytes > max_size:
+        left = f"{size_text(removed.left_bytes)} {'would be' if dry_run else 'are'} left"
         click.echo(
-            f"{size_text(removed.left_bytes)} are left, over the {size_text(max_size)} asked for: "
+            f"{left}, over the {size_text(max_size)} asked for: "
             f"{size_text(removed.held_bytes)} are pinned or younger than {grace_hours:g} h"
         )
         ctx.exit(EXIT_STEP)

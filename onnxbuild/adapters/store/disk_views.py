@@ -179,7 +179,7 @@ def drop_replaced(root: Path) -> int:
         StoreError: One can't be removed.
     """
     before = tree_bytes(root / "out")
-    for staging in sorted((root / "out" / _STATES).glob(f"*/*{_STAGING}")):
+    for staging in _staging_folders(root):
         recipe, variant = staging.parent.name, staging.name.removesuffix(_STAGING)
         check_no_links(root, staging)
         folder = root / "out" / recipe / variant
@@ -192,6 +192,15 @@ def drop_replaced(root: Path) -> int:
         finally:
             lock.release()
     return before - tree_bytes(root / "out")
+
+
+def replaced_bytes(root: Path) -> int:
+    """Return what `drop_replaced` would free, at most."""
+    return sum(map(tree_bytes, _staging_folders(root)))
+
+
+def _staging_folders(root: Path) -> list[Path]:
+    return sorted((root / "out" / _STATES).glob(f"*/*{_STAGING}"))
 
 
 def _check_free(folder: Path, name: str) -> None:
