@@ -10,7 +10,7 @@ from onnxbuild.core.artifact import Artifact
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedWithBefore:
     """The outputs of one step, now and before; empty before where there was no result.
 
     Attributes:
@@ -53,14 +53,16 @@ class Compared:
         return {output: artifact.sha256 for output, artifact in artifacts.items()}
 
 
-def compare_with_before(result: ActionResult, before: Sequence[ActionResult]) -> Compared:
+def compare_with_before(
+    result: ActionResult, before: Sequence[ActionResult]
+) -> ComparedWithBefore:
     """Return what a step made, next to the newest that it made before.
 
     Args:
         result: Of the step.
         before: The newest result under the same key, if there is one.
     """
-    return Compared(dict(before[0].outputs) if before else {}, dict(result.outputs))
+    return ComparedWithBefore(dict(before[0].outputs) if before else {}, dict(result.outputs))
 
 
 def _differing(before: Artifact | None, after: Artifact) -> Iterator[str]:
