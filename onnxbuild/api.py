@@ -25,11 +25,13 @@ from onnxbuild.core.step import StepKind
 from onnxbuild.engine.build import lay_views
 from onnxbuild.engine.report import Report
 from onnxbuild.environments import environments_made
+from onnxbuild.out_folders.claim import note_owners, refuse_clash
 from onnxbuild.remarks import build_remarks, new_store_remark
 from onnxbuild.request import (
     Loaded,
     Request,
     check_points,
+    forced_steps,
     graph_of,
     load,
     request_of,
@@ -177,7 +179,8 @@ def build(
             catalog=catalog, make_executor=make_executor, lay=lay,
         )  # fmt: skip
 
-    recalled = recall(request, catalog) if lay else None  # else the caller needs the whole report
+    is_asked_whole = not lay or bool(options and options.force)
+    recalled = None if is_asked_whole else recall(request, catalog)  # else the report is needed
     if recalled is None:
         return decide(events)
     FanOut([*events]).emit(RunFinished("", 0, recalled["steps"], 0, 0, 0.0, 0))
@@ -214,6 +217,8 @@ def _build(
         loaded = load(request, cache)
         graph = graph_of(request, loaded)
         check_points(loaded, memory_bytes)
+        if lay:
+            refuse_clash(workspace.root, request.project, loaded)
         for path in loaded.paths:
             workspace.stats.look(str(path))
         cleanup.enter_context(environments_made(workspace, graph, FanOut([*events])))
@@ -225,13 +230,16 @@ def _build(
         started = start_run(
             workspace, run, options, sink, catalog=catalog, executor=executor, guard=guard,
             progress=FanOut([*events]) if events else None,
+            forced=forced_steps(loaded, graph, options.force),
         )  # fmt: skip
         cleanup.callback(started.close)
-        for text in build_remarks(request, loaded, graph, workspace):
+        for text in build_remarks(request, loaded):
             sink.emit(Notice(text))
         report = started.builder.build(graph if lay else replace(graph, deliverables=()), run)
+        if lay:
+            note_owners(workspace.root, request, loaded, graph)
         keys = [each.key for each in report.results.values()]
-        files = _files_by_name(loaded, request.project)
+        files = loaded.files_by_name(request.project)
         key = memo_key(request, catalog)
         write_run(workspace.root, run, key, keys, report.exit_code, recipes=files)
         workspace.drop_old()
@@ -259,17 +267,9 @@ def deliver(request: Request, result: BuildResult, events: Sequence[EventSink] =
         )  # as a run holds it
         try:
             lay_views(result.graph, result.report, workspace.views, FanOut(events))
+            note_owners(workspace.root, request, result.loaded, result.graph)
         finally:
             store_lock.release()
-
-
-def _files_by_name(loaded: Loaded, project: Path) -> dict[str, str]:
-    """Name of a recipe, of a matrix without `@KEY=VALUE` -> its file, below the project."""
-    return {
-        recipe.name.partition("@")[0]: os.path.relpath(path, project)
-        for path, recipes in loaded.by_file.items()
-        for recipe in recipes
-    }
 
 
 def _guard(request: Request, loaded: Loaded, graph: Graph, workspace: Workspace) -> Guard:

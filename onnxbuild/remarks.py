@@ -1,13 +1,11 @@
-"""Notes of a build for the user: what the machine lacks, what recipes doubt, what out/ still holds."""
+"""Notes of a build for the user: what the machine lacks, what recipes doubt."""
 
 from __future__ import annotations
 
 from onnxbuild.adapters.kernel import kernel_watch, landlock
-from onnxbuild.core.graph import Graph
 from onnxbuild.recipe.checks.advisories import doubts_of
 from onnxbuild.recipe.project import root_reason
-from onnxbuild.request import Loaded, Request, feature_remarks
-from onnxbuild.wiring import Workspace
+from onnxbuild.request import Loaded, Request, feature_remarks, is_whole
 
 
 def new_store_remark(request: Request) -> str:
@@ -20,16 +18,12 @@ def new_store_remark(request: Request) -> str:
     return f"new store: {root}" + (f" ({root_reason(project)})" if root.parent == project else "")
 
 
-def build_remarks(
-    request: Request, loaded: Loaded, graph: Graph, workspace: Workspace
-) -> list[str]:
-    """Return notes for the user about the machine and the content of out/.
+def build_remarks(request: Request, loaded: Loaded) -> list[str]:
+    """Return notes for the user about the machine and the recipes.
 
     Args:
         request: What is built.
         loaded: Its recipes.
-        graph: Theirs.
-        workspace: Project and store.
     """
     found = []
     unseen = kernel_watch.reason_not()
@@ -39,12 +33,6 @@ def build_remarks(
         found.append(f"no seccomp notifications ({unseen}): {kernel_watch.NOT_SEEN}")
     for recipe in loaded.recipes:
         found += feature_remarks(recipe)
-    is_whole = not request.only and request.comparison is None
-    for recipe in loaded.recipes if is_whole else ():
+    for recipe in loaded.recipes if is_whole(request) else ():
         found += doubts_of(recipe)
-        names = {each.name for each in graph.deliverables if each.recipe == recipe.name}
-        found += [
-            f"{folder} is of a variant that '{recipe.name}' no longer has"
-            for folder in workspace.views.forgotten(recipe.name, names)
-        ]
     return found

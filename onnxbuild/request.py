@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from onnxbuild.recipe.load import LoadedRecipes, load_recipes
 from onnxbuild.recipe.point_bytes import point_faults, point_remarks
 from onnxbuild.recipe.project import find_project
 from onnxbuild.resolver import resolve
+from onnxbuild.resolver.select import targets_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,14 @@ class Loaded:
             for name in entrypoint.env
         )
 
+    def files_by_name(self, project: Path) -> dict[str, str]:
+        """Return the name of each recipe, of a matrix without `@KEY=VALUE` -> its file, below the project."""
+        return {
+            recipe.name.partition("@")[0]: os.path.relpath(path, project)
+            for path, recipes in self.by_file.items()
+            for recipe in recipes
+        }
+
 
 def load(request: Request, cache: RecipeCache | None = None) -> Loaded:
     """Load all recipes of a request.
@@ -154,6 +164,26 @@ def graph_of(request: Request, loaded: Loaded | None = None) -> Graph:
         for path in loaded.by_file:
             choices |= read_lock(path).choices
     return resolve(loaded.recipes, machine.host_facts(), request.only, choices, request.comparison)
+
+
+def forced_steps(loaded: Loaded, graph: Graph, names: Sequence[str]) -> frozenset[str]:
+    """Return the names of the steps that `--force` names.
+
+    Args:
+        loaded: The recipes.
+        graph: Theirs, as far as it was asked for.
+        names: Variants and steps, as for `Request.only`.
+
+    Raises:
+        UsageError: One is no variant and no step of what was asked for.
+    """
+    found = targets_of(graph, loaded.recipes, names, option="--force")
+    return frozenset(map(graph.resolve, found))
+
+
+def is_whole(request: Request) -> bool:
+    """Return whether all of its recipes is asked for."""
+    return not request.only and request.comparison is None
 
 
 def check_points(loaded: Loaded, memory_bytes: int) -> None:

@@ -42,6 +42,7 @@ class RunOptions:
         timeout_s: Wall time of one step.
         keep_going: After a failure, still build what does not depend on it.
         surroundings: Those of the steps.
+        force: Variants or steps to run although they are up to date, named as for `Request.only`.
         kernel_watch: Let the kernel observe what steps open; else Python does as well as it can.
     """
 
@@ -51,6 +52,7 @@ class RunOptions:
     keep_going: bool = False
     surroundings: StepEnvironment = ORDINARY
     kernel_watch: bool = True
+    force: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,7 @@ def start_run(
     executor: Executor | None = None,
     guard: Guard | None = None,
     progress: EventSink | None = None,
+    forced: frozenset[str] = frozenset(),
 ) -> Run:
     """A run's builder; builds share the store, garbage collection excludes them.
 
@@ -169,6 +172,7 @@ def start_run(
         executor: Runs the steps; None for child processes.
         guard: May refuse steps.
         progress: Receives how far steps are; None if nobody looks on.
+        forced: Names of steps that run although they are up to date.
     """
     store_lock = locks.wait_lock(workspace.root / "locks" / "store", shared=True)
     own_path = workspace.root / "locks" / f"run-{run}"
@@ -194,6 +198,7 @@ def start_run(
         keep_going=options.keep_going,
         log_of=lambda at: logs / log_name(at.recipe, at.local),
         guard=guard,
+        forced=forced,
     )
     return Run(run, builder, executor, own_lock, store_lock)
 

@@ -62,13 +62,21 @@ def answer(arguments: Sequence[str]) -> Answer | None:
     if found is None:
         return None
     if verb == "run":
-        is_quiet = bool(flags & {"-q", "--quiet"})
-        return up_to_date_lines(found, as_json="--json" in flags, is_quiet=is_quiet), []
+        as_json, is_quiet = "--json" in flags, bool(flags & {"-q", "--quiet"})
+        left = [] if as_json or is_quiet else _left_over(Path(found["store"]), recipes[0], store)
+        return up_to_date_lines(found, as_json=as_json, is_quiet=is_quiet), left
     if verb == "plan":
         names = found["names"].splitlines()
         return (_plan_lines(names, as_json="--json" in flags), []) if names else None
     lint = recalled_lint(found)
     return None if lint is None else ([lint[1]], [f"note: {note}" for note in lint[0]])
+
+
+def _left_over(root: Path, recipe: str, store: str | None) -> list[str]:
+    from onnxbuild.out_folders.owners import leftover_lines
+    from onnxbuild.recipe.project import find_project
+
+    return leftover_lines(root, find_project(Path(recipe)), store)
 
 
 def _program() -> str | None:
@@ -96,9 +104,22 @@ def _parsed(
             return None
         else:
             recipes.append(word)
-    if not recipes or any(text.find("=") < 1 for text in given["settings"]):
+    if any(text.find("=") < 1 for text in given["settings"]):
         return None
-    return verb, flags, recipes, given
+    if not recipes or not all(name.endswith((".yaml", ".yml")) for name in recipes):
+        recipes = _meant(recipes)
+    return (verb, flags, recipes, given) if recipes else None
+
+
+def _meant(recipes: list[str]) -> list[str]:
+    """The files of the folders, or of the project; empty where the command has to say what is wrong."""
+    from onnxbuild.core.errors import UsageError
+    from onnxbuild.recipe.asked import recipes_meant
+
+    try:
+        return recipes_meant(recipes)
+    except (UsageError, *_NOT_FOR_US):
+        return []
 
 
 def up_to_date_lines(

@@ -17,7 +17,8 @@ from onnxbuild.cli.options import (
 )
 from onnxbuild.core.errors import EXIT_STEP, UsageError
 from onnxbuild.terminal.json_output import json_option, print_document
-from onnxbuild.terminal.store_tables import show_stats, size_text
+from onnxbuild.terminal.sizes import size_text
+from onnxbuild.terminal.store_tables import show_stats
 
 if TYPE_CHECKING:
     from onnxbuild.wiring import Workspace
@@ -67,7 +68,7 @@ def stats(*, store: str | None, runs: int, as_json: bool) -> None:
         workspace.close()
     environments = list(made_environments())
     if as_json:
-        from onnxbuild.terminal.documents import stats_document
+        from onnxbuild.terminal.store_documents import stats_document
 
         print_document(stats_document(str(workspace.root), found, rates, environments))
         return
@@ -171,6 +172,9 @@ def verify(ctx: click.Context, *, store: str | None, repair: bool, as_json: bool
     help="Then remove the least recently used results until all blobs fit in this size.",
 )
 @json_option()
+@click.option(
+    "--dry-run", is_flag=True, help="Show what would go and how much that is; remove nothing."
+)
 @click.pass_context
 def gc(
     ctx: click.Context,
@@ -180,6 +184,7 @@ def gc(
     grace_hours: float,
     max_size: int | None,
     as_json: bool,
+    dry_run: bool,
 ) -> None:
     """Remove results that no recent run used; refuses while a build is running.
 
@@ -198,28 +203,33 @@ def gc(
             keep_days=keep_days,
             grace_s=grace_hours * 3600.0,
             max_bytes=max_size,
+            dry_run=dry_run,
         )
     finally:
         workspace.close()
-    gone = collect_environments(keep_s=keep_days * _DAY_S, grace_s=grace_hours * 3600.0)
+    gone = collect_environments(
+        keep_s=keep_days * _DAY_S, grace_s=grace_hours * 3600.0, dry_run=dry_run
+    )
     is_over = max_size is not None and removed.left_bytes > max_size
     if as_json:
-        from onnxbuild.terminal.documents import garbage_document
+        from onnxbuild.terminal.store_documents import garbage_document
 
-        print_document(garbage_document(removed, gone))
+        print_document(garbage_document(removed, gone, dry_run=dry_run))
         ctx.exit(EXIT_STEP if is_over else 0)
+    verb = "would remove" if dry_run else "removed"
     click.echo(
-        f"removed {removed.records} results, {removed.blobs} blobs and {removed.runs} runs: "
+        f"{verb} {removed.records} results, {removed.blobs} blobs and {removed.runs} runs: "
         f"{size_text(removed.bytes)}"
     )
     for each in gone:
         click.echo(
-            f"removed the environment of {each.requirements} ({each.runtime or 'no ONNX Runtime'}): "
+            f"{verb} the environment of {each.requirements} ({each.runtime or 'no ONNX Runtime'}): "
             f"{size_text(each.size_bytes)}"
         )
     if max_size is not None and removed.left_bytes > max_size:
+        left = f"{size_text(removed.left_bytes)} {'would be' if dry_run else 'are'} left"
         click.echo(
-            f"{size_text(removed.left_bytes)} are left, over the {size_text(max_size)} asked for: "
+            f"{left}, over the {size_text(max_size)} asked for: "
             f"{size_text(removed.held_bytes)} are pinned or younger than {grace_hours:g} h"
         )
         ctx.exit(EXIT_STEP)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import io
 import shutil
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from onnxbuild import __version__
 from onnxbuild.cli.options import store_option
-from onnxbuild.core.errors import EXIT_STEP
+from onnxbuild.core.errors import EXIT_STEP, BuildError
 from onnxbuild.terminal.json_output import json_option, print_document
 
 if TYPE_CHECKING:
@@ -23,6 +24,13 @@ _NEEDED = _PACKAGES[:-1]
 _MIB, _GIB = 1 << 20, 1 << 30
 _DAY_S = 24 * 3600.0
 _SCARCE_BYTES = 2 * _GIB
+
+
+class Problem(NamedTuple):
+    """Something that every build needs and that is missing, and what to type."""
+
+    what: str
+    fix: str
 
 
 @click.command("doctor")
@@ -44,13 +52,14 @@ def command(ctx: click.Context, *, store: str | None, as_json: bool) -> None:
         print_document(doctor_document(said.getvalue(), problems))
         ctx.exit(EXIT_STEP if problems else 0)
     for problem in problems:
-        click.echo(f"problem: {problem}")
+        click.echo(f"problem: {problem.what}")
+        click.echo(f"  fix: {problem.fix}")
     if problems:
         ctx.exit(EXIT_STEP)
     click.echo("ok: this machine can build")
 
 
-def _packages() -> list[str]:
+def _packages() -> list[Problem]:
     from onnxbuild.adapters import machine
     from onnxbuild.adapters.disk.index import Index
     from onnxbuild.adapters.disk.statcache import StatCache
@@ -62,18 +71,22 @@ def _packages() -> list[str]:
     for name in _PACKAGES:
         version = found.version(name)
         click.echo(f"{name:<12} {version or 'not installed'}")
+        if version is None and name not in _NEEDED:
+            click.echo(f"               fix, if a recipe uses it: {_install(name)}")
         if version is None and name in _NEEDED:
-            problems.append(f"the package '{name}' is not installed: pip install {name}")
+            problems.append(Problem(f"the package '{name}' is not installed", _install(name)))
     return problems
 
 
-def _providers() -> list[str]:
+def _providers() -> list[Problem]:
     from onnxbuild.onnxkit.providers.probe import probe_all
 
     try:
         probes = probe_all()
     except ImportError as error:
-        return [f"onnxruntime can't be imported: {error}"]
+        return [
+            Problem(f"onnxruntime can't be imported: {error}", _install("onnxruntime", again=True))
+        ]
     for probe in probes:
         if probe.loads:
             click.echo(f"provider     {probe.provider}: loads")
@@ -87,10 +100,11 @@ def _providers() -> list[str]:
     for fix in dict.fromkeys(probe.fix for probe in lost):
         click.echo(f"             - {', '.join(p.provider for p in lost if p.fix == fix)}: {fix}")
     cpu = next(probe for probe in probes if probe.provider == "cpu")
-    return [] if cpu.loads else [f"the CPU provider does not load: {cpu.reason}"]
+    again = _install("onnxruntime", again=True)
+    return [] if cpu.loads else [Problem(f"the CPU provider does not load: {cpu.reason}", again)]
 
 
-def _environments() -> list[str]:
+def _environments() -> list[Problem]:
     """List the environments of targets; `cache gc` removes unused ones, and a run makes them again."""
     from onnxbuild.adapters.toolchain.virtual_environments import made_environments
 
@@ -103,7 +117,7 @@ def _environments() -> list[str]:
     return []
 
 
-def _programs() -> list[str]:
+def _programs() -> list[Problem]:
     """Show the C++ compiler of `formats: [aotinductor]`, and Node and npm of packages; both are optional."""
     from onnxbuild.adapters.toolchain.node_program import program
     from onnxbuild.adapters.toolchain.step_environment import program_folders
@@ -112,14 +126,20 @@ def _programs() -> list[str]:
     where = ":".join(program_folders())
     found = next(filter(None, (shutil.which(name, path=where) for name in COMPILERS)), None)
     lacking = f"no {' and no '.join(COMPILERS)}; formats: [aotinductor] needs one"
-    click.echo(f"c++          {found or f'{lacking}: apt-get install g++'}")
+    _say_program("c++", found, lacking, "g++")
     for name in ("node", "npm"):
-        needed = f"none; packages: {{node, web}} need it: apt-get install {name.replace('node', 'nodejs')}"
-        click.echo(f"{name:<12} {program(name) or needed}")
+        needed = "none; packages: {node, web} need it"
+        _say_program(name, program(name), needed, name.replace("node", "nodejs"))
     return []
 
 
-def _machine() -> list[str]:
+def _say_program(name: str, found: str | None, lacking: str, package: str) -> None:
+    click.echo(f"{name:<12} {found or lacking}")
+    if not found:
+        click.echo(f"               fix: apt-get install {package}")
+
+
+def _machine() -> list[Problem]:
     from onnxbuild.adapters import machine
     from onnxbuild.adapters.kernel import kernel_watch, landlock
     from onnxbuild.onnxkit.host.host import kernel_flags
@@ -151,7 +171,7 @@ def _machine() -> list[str]:
     return []
 
 
-def _plugins() -> list[str]:
+def _plugins() -> list[Problem]:
     """List what each plug-in brings; one that is faulty keeps recipes from being read."""
     from onnxbuild.adapters.plugins.bring import bring_plugins
     from onnxbuild.recipe.project import find_project
@@ -161,8 +181,20 @@ def _plugins() -> list[str]:
         click.echo(f"plug-in      {each.label}: {_brought_by(each)}")
         click.echo(f"             {each.file}")
         if each.fault is not None:
-            problems.append(f"a plug-in is faulty: {each.fault}")
+            problems.append(_faulty(each.fault))
     return problems
+
+
+def _faulty(fault: BuildError) -> Problem:
+    return Problem(
+        f"a plug-in is faulty: {f'{fault.where}: ' if fault.where else ''}{fault.what}",
+        fault.fix or "mend it, or take it out: pip uninstall, or `plugins` in pyproject.toml",
+    )
+
+
+def _install(package: str, *, again: bool = False) -> str:
+    """Return the command that installs a package for the Python that runs this."""
+    return f"{sys.executable} -m pip install {'--force-reinstall ' if again else ''}{package}"
 
 
 def _brought_by(plugin: Plugin) -> str:
@@ -175,7 +207,7 @@ def _brought_by(plugin: Plugin) -> str:
     return ", ".join([*named, *(f"provider {each.name}" for each in plugin.providers)])
 
 
-def _store(store: str | None) -> list[str]:
+def _store(store: str | None) -> list[Problem]:
     from onnxbuild.adapters.locate import store_root
     from onnxbuild.recipe.project import find_project
 
@@ -186,5 +218,11 @@ def _store(store: str | None) -> list[str]:
     free = shutil.disk_usage(there).free
     click.echo(f"store        {root}, {free / _GIB:.1f} GiB free")
     if free < _SCARCE_BYTES:
-        return [f"only {free / _GIB:.1f} GiB free for the store: free some, or use --store FOLDER"]
+        chosen = f" --store {store}" if store else ""
+        return [
+            Problem(
+                f"only {free / _GIB:.1f} GiB free for the store",
+                f"onnxbuild cache gc{chosen} --keep-days 7, or run with --store FOLDER on another disk",
+            )
+        ]
     return []

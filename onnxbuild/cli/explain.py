@@ -7,33 +7,46 @@ from pathlib import Path
 
 import click
 
-from onnxbuild.cli.options import recipes_argument, set_option
+from onnxbuild.cli.options import set_option
 from onnxbuild.terminal.json_output import json_option, print_document
 
 
 @click.command("explain")
-@recipes_argument()
+@click.argument("asked", nargs=-1, required=True, type=click.Path(), metavar="RECIPE|KEY...")
 @set_option()
 @json_option()
-def command(*, recipes: tuple[str, ...], settings: Mapping[str, str], as_json: bool) -> None:
-    """Print recipes in full, as they are understood: a recipe again, for each.
+def command(*, asked: tuple[str, ...], settings: Mapping[str, str], as_json: bool) -> None:
+    """Print recipes in full, as they are understood; or the reference of a key of recipes.
 
-    Bases are merged, templates rendered, a matrix has one recipe for each combination; what the
-    model's file says and all defaults are filled in. A comment says where a value comes from that
-    the recipe does not write: a line of a base, a template, the model's file, `--set`, a default.
+    Of a recipe, bases are merged, templates rendered, a matrix has one recipe for each combination;
+    what the model's file says and all defaults are filled in. A comment says where a value comes from
+    that the recipe does not write: a line of a base, a template, the model's file, `--set`, a default.
     A default that may not be written in this recipe is a comment.
 
+    Of a key, it prints what it is for, which values it takes, where it may stand, and an example.
+
     \b
-    onnxbuild explain recipes/bert.yaml
     onnxbuild explain recipes/bert.yaml --set opset=17
     onnxbuild explain recipes/sweep.yaml --set width=64 > recipes/sweep64.yaml
+    onnxbuild explain quantization.int8.balance
     """  # noqa: D301 - click's own mark for text that keeps its lines
-    from onnxbuild.explanation.command import explain
+    from onnxbuild.explanation.key_page import is_key, key_lines
 
-    texts = list(explain(tuple(map(Path, recipes)), settings))
+    keys, texts = list[str](), list[str]()
+    if all(map(is_key, asked)):
+        from onnxbuild.adapters.console.standard_streams import columns
+
+        keys = ["\n".join(key_lines(text, columns())) for text in asked]
+    else:
+        from onnxbuild.explanation.command import explain
+        from onnxbuild.recipe.asked import recipes_meant
+
+        texts = list(explain(tuple(map(Path, recipes_meant(asked))), settings))
     if as_json:
         from onnxbuild.terminal.documents import explain_document
 
-        print_document(explain_document(texts))
+        print_document(explain_document(texts, keys))
+    elif keys:
+        click.echo("\n\n".join(keys))
     else:
         click.echo("---\n".join(texts), nl=False)

@@ -33,6 +33,18 @@ def _watch_for_closed_pipes() -> Iterator[None]:
         raise RuntimeError("a pipe or socket of this process's own was closed") from error
 
 
+class VerbContext(click.Context):
+    """Begins the help of a verb with an example that works here."""
+
+    def get_help(self) -> str:
+        """The example, and what click says."""
+        from onnxbuild.terminal.examples import example_of
+
+        above = self.find_root().command_path
+        example = example_of(self.command_path.removeprefix(f"{above} "))
+        return f"Example: {example}\n\n{super().get_help()}" if example else super().get_help()
+
+
 class Verbs(click.Group):
     """Imports a verb's module when it is asked for: `--help` and completion load none of them."""
 
@@ -69,6 +81,9 @@ class Verbs(click.Group):
             f"onnxbuild.{room}.command" if room else f"{__package__}.{cmd_name}"
         )
         command: click.Command = getattr(module, cmd_name if room else "command")
+        command.context_class = VerbContext
+        for below in getattr(command, "commands", {}).values():
+            below.context_class = VerbContext
         return command
 
     def resolve_command(
@@ -82,6 +97,10 @@ class Verbs(click.Group):
             hint = f" Did you mean '{near[0]}'?" if near else ""
             if args[0].endswith((".yaml", ".yml")):
                 hint = f" To build it: onnxbuild run {args[0]}"
+            elif Path(args[0]).is_file():
+                hint = f" To write its first recipe: onnxbuild init {args[0]}"
+            elif Path(args[0]).is_dir():
+                hint = f" To build its recipes: onnxbuild run {args[0]}"
             raise click.UsageError(f"No such command '{args[0]}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
 

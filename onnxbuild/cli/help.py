@@ -28,6 +28,7 @@ VERBS = {
     "explain": "Print recipes in full, as they are understood, with where each value comes from.",
     "schema": "Print the JSON Schema of recipes, for editors.",
     "doctor": "Check this machine: versions, providers, CPU, sandbox.",
+    "clean": "Remove folders of artifacts/out/ whose recipe or variant is gone.",
     "cache": "Inspect and clean the store: stats, verify, gc, pins; a key for CI.",
     "completion": "Print the script that completes names in bash, zsh or fish.",
 }

@@ -13,15 +13,16 @@ from onnxbuild.terminal.json_output import json_option, print_document
 
 
 @click.command("lint")
-@recipes_argument()
+@recipes_argument(needed=False)
 @set_option()
 @github_option()
 @json_option()
 def command(
     *, recipes: tuple[str, ...], settings: Mapping[str, str], github: bool, as_json: bool
 ) -> None:
-    """Check recipes without building anything: all faults of all files at once."""
+    """Check recipes without building anything: all faults of all files, and syntax errors in the Python they name."""
     from onnxbuild.adapters.machine import memory_bytes
+    from onnxbuild.recipe.python_syntax import check_python
     from onnxbuild.request import Request, check_points, graph_of, load, ok_line, remarks_of
 
     request = Request(tuple(map(Path, recipes)), settings=settings)
@@ -33,6 +34,7 @@ def command(
     with contextlib.nullcontext() if ci is None else ci.refusals():
         loaded = load(request)
         graph = graph_of(request, loaded)
+        check_python(loaded.recipes, request.project)
         check_points(loaded, memory_bytes())
     notes = remarks_of(loaded)
     for note in notes:

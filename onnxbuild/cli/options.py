@@ -10,11 +10,23 @@ import click
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def recipes_argument() -> Decorator:
-    """One or more recipe files."""
+def recipes_argument(*, needed: bool = True) -> Decorator:
+    """Recipe files, or folders of them.
+
+    Args:
+        needed: Whether one must be given; else all of the project stand for none.
+    """
+    metavar = "RECIPE..." if needed else "[RECIPE]..."
     return click.argument(
-        "recipes", nargs=-1, required=True, type=click.Path(dir_okay=False), metavar="RECIPE..."
+        "recipes", nargs=-1, required=needed, type=click.Path(), metavar=metavar, callback=_meant
     )
+
+
+def _meant(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    del param
+    from onnxbuild.recipe.asked import recipes_meant
+
+    return values if ctx.resilient_parsing else tuple(recipes_meant(values))
 
 
 def store_option() -> Decorator:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command("plan")
-@recipes_argument()
+@recipes_argument(needed=False)
 @only_option()
 @set_option()
 @store_option()

@@ -28,8 +28,15 @@ if TYPE_CHECKING:
 
 
 @click.command("run")
-@recipes_argument()
+@recipes_argument(needed=False)
 @only_option()
+@click.option(
+    "--force",
+    multiple=True,
+    metavar="NAME",
+    help="Run this step (export, int8/quantize) or variant again, though it is up to date, and say "
+    "whether its bytes differ from before. May be given several times.",
+)
 @set_option()
 @store_option()
 @jobs_option()
@@ -64,6 +71,7 @@ def command(
     *,
     recipes: tuple[str, ...],
     only: tuple[str, ...],
+    force: tuple[str, ...],
     settings: Mapping[str, str],
     store: str | None,
     jobs: int | None,
@@ -82,21 +90,26 @@ def command(
     \b
     onnxbuild run recipes/bert.yaml
     onnxbuild run recipes/bert.yaml --only int8 --set quantization.int8.per_channel=false
-    onnxbuild run recipes/*.yaml --keep-going --json
-    onnxbuild run recipes/*.yaml --github --junit build/onnxbuild.xml
+    onnxbuild run recipes --keep-going --json
+    onnxbuild run recipes/bert.yaml --force int8/quantize
+    onnxbuild run recipes --github --junit build/onnxbuild.xml
+
+    RECIPE is a file, or a folder that stands for all recipes in it. Without one, all recipes in the
+    project's recipes/ are built, or those that `default` of `[tool.onnxbuild]` in pyproject.toml lists.
 
     The variants are in artifacts/out/RECIPE/VARIANT/ afterwards. Running a recipe runs its
     author's Python code: only run recipes that you trust.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.api import Request, build
     from onnxbuild.ci.outputs import CiOutputs
+    from onnxbuild.out_folders.owners import leftover_lines
     from onnxbuild.outcome import end_line, run_result
     from onnxbuild.terminal.display import make_display
     from onnxbuild.terminal.json_output import print_line
     from onnxbuild.wiring import RunOptions
 
     request = Request(tuple(map(Path, recipes)), only, settings, store, locked)
-    options = RunOptions(jobs, memory, timeout, keep_going)
+    options = RunOptions(jobs, memory, timeout, keep_going, force=force)
     kinds = kinds_of(ctx)
     ci = CiOutputs(request.recipes, lambda line: click.echo(line, err=as_json), junit, github)
     with ci.refusals(), make_display(as_json=as_json, verbose=verbose, quiet=quiet) as display:
@@ -106,6 +119,8 @@ def command(
         )
     if not as_json:
         _show(result, settings, store)
+        for line in () if quiet else leftover_lines(result.store, request.project, store):
+            click.echo(line, err=True)
     ci.finish(result, end_line(result))
     if as_json:
         print_line(run_result(result, ci.recorder.logs))

@@ -56,6 +56,7 @@ def command(
     if write is None:
         click.echo(text, nl=False)
     else:
+        Path(write).parent.mkdir(parents=True, exist_ok=True)
         Path(write).write_text(text, encoding="utf-8")
         _say_written(write, as_json=as_json)
 

@@ -160,11 +160,11 @@ def _values(typed: _Typed, param: click.Parameter, word: str) -> Iterator[Candid
     if isinstance(param.type, click.Choice):
         for choice in param.type.choices:
             yield Candidate(str(choice))
-    elif param.name == "only":
+    elif param.name in ("only", "force"):
         yield from _parts(typed.words)
     elif _ADDRESS in metavar:
         yield from _addresses(metavar, word)
-    elif metavar.startswith(_RECIPE):
+    elif metavar.lstrip("[").startswith(_RECIPE):
         yield from map(Candidate, recipe_files(word))
     elif isinstance(param.type, click.Path) or "FOLDER" in metavar:
         is_folder = metavar.startswith("FOLDER") and "|" not in metavar

@@ -48,6 +48,7 @@ class Miss:
 Decision = Hit | Miss
 
 FIRST_BUILD = Reason("never built here")
+FORCED = Reason("--force")
 
 
 def changed_action(old: Mapping[str, Any], new: Action) -> tuple[Reason, ...]:

@@ -121,3 +121,26 @@ def did_you_mean(found: str, known: Iterable[str]) -> str:
 
     near = difflib.get_close_matches(found, list(known), n=1, cutoff=0.6)
     return f"did you mean '{near[0]}'?" if near else ""
+
+
+def nearest(found: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """Return the names most like what was typed, the most alike first.
+
+    Args:
+        found: What was typed.
+        known: The names there are.
+        most: How many are returned.
+    """
+    import difflib  # only where something is wrong
+
+    return difflib.get_close_matches(found, list(known), n=most, cutoff=0.0)
+
+
+def listed(names: Sequence[str], last: str) -> str:
+    """Return names as a sentence has them: `a, b and c`.
+
+    Args:
+        names: One or more.
+        last: The word before the last: `and`, `or`.
+    """
+    return f" {last} ".join(filter(None, (", ".join(names[:-1]), names[-1])))

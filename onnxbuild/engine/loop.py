@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from onnxbuild.core.action import Action, ActionResult
-from onnxbuild.core.decision import Hit, Miss
+from onnxbuild.core.decision import FORCED, Hit, Miss
 from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA
 from onnxbuild.core.errors import BuildError, NotApplicableError, StepError
 from onnxbuild.core.event import (
+    Notice,
     StepBlocked,
     StepCached,
     StepFailed,
@@ -20,6 +21,7 @@ from onnxbuild.core.event import (
 from onnxbuild.core.graph import Graph, Step
 from onnxbuild.core.ports import Done, Job
 from onnxbuild.core.step import Finding, StepKind
+from onnxbuild.engine.comparison import compare_with_before
 from onnxbuild.engine.decide import decide, input_fault, make_action
 from onnxbuild.engine.pending import Pending
 from onnxbuild.engine.report import Failure, Report
@@ -113,6 +115,8 @@ class Loop:
             self._waiting.add(pending)
 
     def _decide(self, step: Step, action: Action) -> Hit | Miss:
+        if step.name in self._setup.forced:
+            return Miss((FORCED,))
         return decide(
             step,
             action,
@@ -216,28 +220,26 @@ class Loop:
             not_applicable=done.outcome.not_applicable,
             expense=done.expense,
         )
-        before = {
-            output: artifact.sha256
-            for trace in self._ports.store.lookup(result.key)[:1]
-            for output, artifact in trace.outputs.items()
-        }
+        compared = compare_with_before(result, self._ports.store.lookup(result.key)[:1])
         self._ports.store.record(result)
         reasons = tuple(map(str, pending.reasons))
         peak = done.expense.peak_bytes
         self._ports.history.remember(name, pending.action, reasons, str(done.job.log), peak)
         self.report.results[name] = result
         self.report.built.append(name)
-        after = {output: artifact.sha256 for output, artifact in result.outputs.items()}
         self._ports.events.emit(
             StepFinished(
                 name,
                 done.expense.wall_s,
                 peak,
                 result.notes,
-                unchanged=bool(after) and before == after,
+                unchanged=compared.is_unchanged,
                 fails=bool(result.findings),
             )
         )
+        if pending.reasons == (FORCED,) and not kind.measures:
+            for text in compared.sentences(name):
+                self._ports.events.emit(Notice(text))
         self._settle(name, result, log=str(done.job.log))
 
     def _settle(self, name: str, result: ActionResult, log: str) -> None:

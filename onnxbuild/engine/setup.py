@@ -45,6 +45,7 @@ class Setup:
         keep_going: After a failure, still build what does not depend on it.
         log_of: Where a step stands -> the file its output goes to.
         guard: May refuse steps; None where nobody does.
+        forced: Names of steps that run although they are up to date.
     """
 
     catalog: Mapping[str, StepKind]
@@ -53,3 +54,4 @@ class Setup:
     keep_going: bool
     log_of: Callable[[StepAddress], Path]
     guard: Guard | None = None
+    forced: frozenset[str] = frozenset()

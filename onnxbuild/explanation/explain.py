@@ -96,13 +96,24 @@ class _Explanation:
                 return self._head() + _joined(lines)
             wider = at_fault - left_out or {keys[:1] for keys in at_fault} - left_out
             if not all(keys and keys[0] in full.members for keys in wider) or not wider:
-                raise UsageError(
-                    f"{self._shown} can't be written as one file: "
-                    "a base in another folder names a module",
-                    where=self._shown,
-                    fix="name the module's file instead: `FILE.py:CALLABLE`",
-                )
+                raise self._of_another_folder()
             left_out |= wider
+
+    def _of_another_folder(self) -> UsageError:
+        """Return why a recipe whose base is in another folder can't be written in its own."""
+        recipe = self._understood.recipe
+        homes = [
+            each.target.rpartition(":")[0] for each in (recipe.model, *recipe.entrypoints.values())
+        ]
+        base = self._understood.root.members["model"].at.path
+        what = f"it can't be written as one file: its base {base} is in another folder, "
+        if any(home and not home.endswith(".py") for home in homes):
+            what += "and names a module"
+            fix = "name the module's file instead: `FILE.py:CALLABLE`"
+        else:
+            what += "where the code that it names also finds what it imports; here it would not"
+            fix = f"put {self._shown} next to {base}, or read the base: onnxbuild explain {base}"
+        return UsageError(what, where=self._shown, fix=fix)
 
     def _with_source_apart(self, root: Node) -> Node:
         """The recipe whose key for the model's file is not at the place of what the file says."""

@@ -150,6 +150,18 @@ class MachineFact(TypedDict):
     lines: list[str]
 
 
+class MachineProblem(TypedDict):
+    """What keeps a machine from building.
+
+    Attributes:
+        what: In a sentence.
+        fix: What to type.
+    """
+
+    what: str
+    fix: str
+
+
 class DoctorRecord(TypedDict):
     """What `doctor` prints.
 
@@ -162,5 +174,5 @@ class DoctorRecord(TypedDict):
 
     type: Literal["doctor"]
     ok: bool
-    problems: list[str]
+    problems: list[MachineProblem]
     facts: list[MachineFact]

@@ -191,10 +191,12 @@ class ExplainRecord(TypedDict):
     Attributes:
         type: `explain`.
         recipes: One for each combination of a matrix.
+        keys: Of keys, the page of each, as the terminal shows it.
     """
 
     type: Literal["explain"]
     recipes: list[ExplainedRecord]
+    keys: list[str]
 
 
 class SchemaRecord(TypedDict):

@@ -132,6 +132,7 @@ class GarbageRecord(TypedDict):
 
     Attributes:
         type: `cache gc`.
+        dry_run: Whether nothing was removed, and all this would be.
         results: How many results were removed.
         blobs: How many files.
         runs: Logs of how many runs.
@@ -142,6 +143,7 @@ class GarbageRecord(TypedDict):
     """
 
     type: Literal["cache gc"]
+    dry_run: bool
     results: int
     blobs: int
     runs: int
@@ -149,6 +151,38 @@ class GarbageRecord(TypedDict):
     left_bytes: int
     held_bytes: int
     environments: list[RemovedEnvironment]
+
+
+class CleanedFolder(TypedDict):
+    """A folder of out/ that was left over.
+
+    Attributes:
+        folder: Its path.
+        why: Why it was left over.
+        bytes: Size of onnxbuild's own files in it.
+        kept: Files that stay: onnxbuild did not make them, or they were changed since.
+    """
+
+    folder: str
+    why: str
+    bytes: int
+    kept: list[str]
+
+
+class CleanRecord(TypedDict):
+    """What `clean` prints.
+
+    Attributes:
+        type: `clean`.
+        dry_run: Whether nothing was removed, and all this would be.
+        cleaned: The folders.
+        unread: A sentence for each recipe that can't be read, whose folders stay.
+    """
+
+    type: Literal["clean"]
+    dry_run: bool
+    cleaned: list[CleanedFolder]
+    unread: list[str]
 
 
 class CacheKeyRecord(TypedDict):

@@ -52,6 +52,7 @@ OUTPUTS: Mapping[str, Output] = {
     "explain": Output((models.ExplainRecord,)),
     "schema": Output((models.SchemaRecord, dict[str, Any])),
     "doctor": Output((checks.DoctorRecord,)),
+    "clean": Output((store.CleanRecord,)),
     "cache stats": Output((store.StatsRecord,)),
     "cache pins": Output((store.PinsRecord,)),
     "cache unpin": Output((store.UnpinnedRecord,)),

@@ -1,11 +1,16 @@
-"""Find a project's root."""
+"""Find a project's root, and read its settings."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-_MARKS = ("pyproject.toml", ".git")
+TYPE_CHECKING = False  # as in typing, which takes longer to import than this
+if TYPE_CHECKING:
+    from typing import Any
+
+PYPROJECT = "pyproject.toml"
+_MARKS = (PYPROJECT, ".git")
 
 
 def find_project(recipe: Path) -> Path:
@@ -32,6 +37,25 @@ def root_reason(project: Path) -> str:
         "no folder above has pyproject.toml or .git, so the recipe's own is the project's root; "
         "`git init` in the right one makes it the root"
     )
+
+
+def tool_settings(content: bytes, key: str) -> dict[str, Any]:
+    """Return the table `tool.onnxbuild` of a pyproject.toml; empty if a key is nowhere in it.
+
+    Args:
+        content: The file's.
+        key: What is looked for: a file without it is not parsed, which takes 5 ms.
+
+    Raises:
+        ValueError: It is no TOML.
+    """
+    if b"onnxbuild" not in content or key.encode() not in content:
+        return {}
+    import tomllib
+
+    tool = tomllib.loads(content.decode("utf-8")).get("tool", {})
+    table = tool.get("onnxbuild", {}) if isinstance(tool, dict) else {}
+    return table if isinstance(table, dict) else {}
 
 
 def _mark_of(folder: Path) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from onnxbuild.adapters.plugins.declared import PYPROJECT
 from onnxbuild.adapters.toolchain.fingerprints import IMPORT_PATH, SITE_FOLDERS
 from onnxbuild.api import BuildResult
 from onnxbuild.catalog import plugins
@@ -17,6 +16,7 @@ from onnxbuild.core.places import real_path
 from onnxbuild.core.ports import Fingerprints
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.engine.decide import current_state
+from onnxbuild.recipe.project import PYPROJECT
 
 
 @dataclass(slots=True)

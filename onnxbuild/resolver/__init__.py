@@ -45,10 +45,12 @@ def resolve(
     counts = Counter(recipe.name for recipe in recipes)
     for recipe in recipes:
         if counts[recipe.name] > 1:
+            same = [each.location for each in recipes if each.name == recipe.name]
+            files = " and ".join(dict.fromkeys(each.path for each in same))
             raise UsageError(
-                f"two recipes are named '{recipe.name}'",
-                where=str(recipe.location),
-                fix="give each `name:` once, or run them one at a time",
+                f"two recipes are named '{recipe.name}': {files}",
+                where=str(same[-1]),
+                fix="write another `name:` in one of them",
             )
     builder = GraphBuilder()
     for recipe in recipes:

@@ -7,7 +7,7 @@ from itertools import chain
 
 from onnxbuild.catalog import all_features
 from onnxbuild.core.address import StepAddress
-from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.core.errors import UsageError, listed, nearest
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Format, Recipe, Variant
 from onnxbuild.expansion.asked import AskedOfVariants, PackagesOptions, bundles_of
@@ -50,8 +50,16 @@ def _owners(recipe: Recipe) -> dict[str, str]:
     return owners | {each.name: each.name for each in recipe.formats}
 
 
-def targets_of(graph: Graph, recipes: Sequence[Recipe], only: Sequence[str]) -> list[str]:
+def targets_of(
+    graph: Graph, recipes: Sequence[Recipe], only: Sequence[str], *, option: str = "--only"
+) -> list[str]:
     """The steps that `only` asks for.
+
+    Args:
+        graph: Of the recipes.
+        recipes: What is built.
+        only: Names of variants and steps.
+        option: The option that they were given with, for messages.
 
     Raises:
         UsageError: A name is no variant and no step.
@@ -67,7 +75,7 @@ def targets_of(graph: Graph, recipes: Sequence[Recipe], only: Sequence[str]) -> 
             and _is_meant(name, recipe, address, measures.get(graph.resolve(step), ()))
         ]
         if not found:
-            raise _unknown(name, recipes, graph.addresses)
+            raise _unknown(name, recipes, graph.addresses, option)
         targets += found
     return targets
 
@@ -105,12 +113,13 @@ def _is_meant(
 
 
 def _unknown(
-    name: str, recipes: Sequence[Recipe], addresses: Mapping[str, StepAddress]
+    name: str, recipes: Sequence[Recipe], addresses: Mapping[str, StepAddress], option: str
 ) -> UsageError:
     made = {each.name for recipe in recipes for each in recipe.variants}
     made |= {each.name for recipe in recipes for each in recipe.formats}
     known = sorted(made.union(address.local for address in addresses.values()))
     return UsageError(
-        f"--only {name} is no variant or step of these recipes; there are {', '.join(known)}",
-        fix=did_you_mean(name, known) or "see `onnxbuild graph RECIPE`",
+        f"{option} {name} is no variant or step of these recipes; the nearest of {len(known)} are "
+        f"{listed(nearest(name, known), 'and')}",
+        fix=f"write one of them; to see all: onnxbuild graph {recipes[0].location.path}",
     )

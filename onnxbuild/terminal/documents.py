@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onnxbuild.core.action import NOT_INSTALLED
 from onnxbuild.output.build import PlannedRecord, ReasonRecord, ReproducedRecord, WhyRecord
@@ -12,15 +12,12 @@ from onnxbuild.output.checks import (
     LockedRecord,
     LocksRecord,
     MachineFact,
+    MachineProblem,
     ReleasedRecord,
 )
 from onnxbuild.output.models import ExplainRecord, GraphRecord, InitRecord, PushedRecord
-from onnxbuild.output.store import GarbageRecord, StatsRecord
 
 if TYPE_CHECKING:
-    from onnxbuild.adapters.store.garbage import Collected
-    from onnxbuild.adapters.store.usage import HitRates, Stats
-    from onnxbuild.adapters.toolchain.virtual_environments import MadeEnvironment
     from onnxbuild.api import BuildResult
     from onnxbuild.core.decision import Reason
     from onnxbuild.core.graph import Graph
@@ -109,12 +106,12 @@ def graph_document(graph: Graph) -> GraphRecord:
     }
 
 
-def explain_document(texts: Sequence[str]) -> ExplainRecord:
-    """Return recipes in full, as text and as values."""
+def explain_document(texts: Sequence[str], keys: Sequence[str] = ()) -> ExplainRecord:
+    """Return recipes in full, as text and as values; or the pages of keys."""
     import yaml
 
     recipes = [{"yaml": text, "recipe": yaml.safe_load(text)} for text in texts]
-    return {"type": "explain", "recipes": recipes}  # type: ignore[typeddict-item]
+    return {"type": "explain", "recipes": recipes, "keys": [*keys]}  # type: ignore[typeddict-item]
 
 
 def init_document(written: Written) -> InitRecord:
@@ -208,12 +205,12 @@ def release_document(
     }
 
 
-def doctor_document(said: str, problems: Sequence[str]) -> DoctorRecord:
+def doctor_document(said: str, problems: Sequence[tuple[str, str]]) -> DoctorRecord:
     """Return what `doctor` found.
 
     Args:
         said: What it prints for people: a topic in the first columns, or none where one goes on.
-        problems: What keeps this machine from building.
+        problems: What keeps this machine from building, and what to type.
     """
     facts: list[MachineFact] = []
     for line in said.splitlines():
@@ -221,64 +218,5 @@ def doctor_document(said: str, problems: Sequence[str]) -> DoctorRecord:
         if topic or not facts:
             facts.append({"topic": topic, "lines": []})
         facts[-1]["lines"].append(text)
-    return {"type": "doctor", "ok": not problems, "problems": [*problems], "facts": facts}
-
-
-def stats_document(
-    root: str, found: Stats, rates: HitRates, environments: Sequence[MadeEnvironment]
-) -> StatsRecord:
-    """Return what a store holds.
-
-    Args:
-        root: The store's folder.
-        found: What it holds.
-        rates: How the last runs went.
-        environments: Those of all projects.
-    """
-    return {
-        "type": "cache stats",
-        "store": root,
-        "results": found.records,
-        "blobs": found.blobs,
-        "blob_bytes": found.blob_bytes,
-        "bytes_by_kind": dict(found.bytes_by_kind),
-        "bytes_by_recipe": dict(found.bytes_by_recipe),
-        "unreferenced_bytes": found.unreferenced_bytes,
-        "pinned_bytes": dict(found.pinned_bytes),
-        "views_bytes": found.views_bytes,
-        "environments": len(environments),
-        "environment_bytes": sum(each.size_bytes for each in environments),
-        "runs": found.runs,
-        "runs_bytes": found.runs_bytes,
-        "index_bytes": found.index_bytes,
-        "index_rows": dict(found.index_rows),
-        "quarantine_bytes": found.quarantine_bytes,
-        "hit_rate": rates.rate,
-        "hit_rate_runs": rates.runs,
-        "reused": rates.reused,
-        "built": rates.built,
-        "failed": rates.failed,
-    }
-
-
-def garbage_document(removed: Collected, gone: Iterable[MadeEnvironment]) -> GarbageRecord:
-    """Return what `cache gc` removed.
-
-    Args:
-        removed: Of the store.
-        gone: Environments.
-    """
-    environments: list[Any] = [
-        {"requirements": each.requirements, "runtime": each.runtime, "bytes": each.size_bytes}
-        for each in gone
-    ]
-    return {
-        "type": "cache gc",
-        "results": removed.records,
-        "blobs": removed.blobs,
-        "runs": removed.runs,
-        "bytes": removed.bytes,
-        "left_bytes": removed.left_bytes,
-        "held_bytes": removed.held_bytes,
-        "environments": environments,
-    }
+    found: list[MachineProblem] = [{"what": what, "fix": fix} for what, fix in problems]
+    return {"type": "doctor", "ok": not problems, "problems": found, "facts": facts}

@@ -7,17 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from onnxbuild.terminal.sizes import size_text
+
 if TYPE_CHECKING:
     from onnxbuild.adapters.store.usage import HitRates, Stats
     from onnxbuild.adapters.toolchain.virtual_environments import MadeEnvironment
-
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-
-
-def size_text(value: int) -> str:
-    """Bytes in the unit that says most."""
-    step = min((max(value, 1).bit_length() - 1) // 10, len(_UNITS) - 1)
-    return f"{value / (1 << 10 * step):.{1 if step else 0}f} {_UNITS[step]}"
 
 
 def _list(heading: str, sizes: Mapping[str, int]) -> None:

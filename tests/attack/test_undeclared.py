@@ -67,3 +67,27 @@ def test_the_network_and_files_elsewhere_are_out_of_reach(project, tmp_path):
     seen = project.run("--only", "export")
     assert seen.code != 0
     assert elsewhere.read_text() == "x"
+
+
+@pytest.mark.slow
+def test_all_undeclared_files_are_named_by_one_run_and_the_line_is_right(project):
+    for name in ("a.bin", "b.bin", "c.bin"):
+        project.write(f"data/{name}", "x")
+    project.write("models/extra.txt", "x")
+    reading = (
+        "    import pathlib\n"
+        "    root = pathlib.Path(__file__).parent.parent\n"
+        "    for part in 'abc':\n"
+        "        (root / 'data' / f'{part}.bin').read_bytes()\n"
+        "    (root / 'models/extra.txt').read_text()\n"
+    )
+    project.edit("models/tiny.py", "    torch.manual_seed(0)\n", reading)
+    seen = project.run("--only", "export")
+    assert seen.code == 5
+    assert (
+        "'data/a.bin' is read but not declared (read at models/tiny.py:9); the same code names "
+        "'models/extra.txt', not declared either"
+    ) in seen.out
+    assert "or with whole folders: `files: [data/, models/extra.txt]`" in seen.out
+    project.edit("tiny.yaml", "tiny.py:load}", "tiny.py:load, files: [data/, models/extra.txt]}")
+    assert project.run("--only", "export").code == 0

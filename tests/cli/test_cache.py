@@ -42,13 +42,25 @@ def test_a_store_is_measured_pinned_and_cut_to_size(project):
     assert project("cache", "pins").out == "tiny-1.0  2 results, 1 of them gone\n"
     assert "pinned       tiny-1.0, " in project("cache", "stats").out
 
+    assert (
+        project("cache", "gc", "--dry-run").out
+        == "would remove 0 results, 0 blobs and 0 runs: 0 B\n"
+    )
     young = project("cache", "gc", "--max-size", "1")
     assert young.code == 1
     assert young.out.startswith("removed 0 results, ")
     assert "are pinned or younger than 24 h" in young.out
 
     age(store, 3)
+    before = sorted(store.rglob("*"))
+    tried = project("cache", "gc", "--max-size", "1", "--grace-hours", "0", "--dry-run")
+    assert sorted(store.rglob("*")) == before
     cut = project("cache", "gc", "--max-size", "1", "--grace-hours", "0")
+    assert (
+        tried.out.replace("would remove", "removed").replace("would be left", "are left")
+        == cut.out
+    )
+    assert tried.code == cut.code
     assert cut.out.startswith(f"removed {len(keys) - 1} results, ")
     assert "are left, over the 1 B asked for: " in cut.out
     assert [path.stem for path in (store / "ac").rglob("*.json")] == keys[:1]

@@ -30,6 +30,7 @@ ARGUMENTS = {
     "schema": ("schema",),
     "completion": ("completion", "bash"),
     "doctor": ("doctor",),
+    "clean": ("clean",),
     "cache": ("cache", "stats"),
 }
 """What makes each verb print; `VERB tiny.yaml` for those that are not here."""

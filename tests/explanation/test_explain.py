@@ -151,8 +151,23 @@ def test_a_module_of_a_base_elsewhere_is_refused(folder):
     )
     path = folder / "mine.yaml"
     path.write_text("extends: models/base.yaml\nname: mine\n")
-    with pytest.raises(UsageError, match="a base in another folder names a module"):
+    with pytest.raises(UsageError, match=r"its base .* is in another folder, and names a module"):
         in_full(path)
+
+
+def test_a_file_of_a_base_in_a_parent_folder_is_refused_with_the_true_reason(folder):
+    text = BASE.replace("m.py", "models/m.py").replace(", files: [d/*.txt]", "")
+    (folder / "base.yaml").write_text(text)
+    (folder / "sub").mkdir()
+    path = folder / "sub/mine.yaml"
+    path.write_text("extends: ../base.yaml\nname: mine\n")
+    with pytest.raises(UsageError) as caught:
+        in_full(path)
+    assert str(caught.value) == (
+        "sub/mine.yaml: it can't be written as one file: its base base.yaml is in another folder, "
+        "where the code that it names also finds what it imports; here it would not\n"
+        "  fix: put sub/mine.yaml next to base.yaml, or read the base: onnxbuild explain base.yaml"
+    )
 
 
 def test_libraries_of_a_base_elsewhere_are_written_relative_to_the_recipe(folder):

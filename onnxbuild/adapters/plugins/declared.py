@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.errors import PluginError
+from onnxbuild.recipe.project import PYPROJECT, tool_settings
 
-PYPROJECT = "pyproject.toml"
 _KEY = re.compile(rb"plugins[\"']?\s*=")
 _FIX = 'write `plugins = ["tools/my_steps.py"]` below `[tool.onnxbuild]`'
 
@@ -50,15 +50,10 @@ def declared_files(project: Path) -> tuple[str, ...]:
 
 
 def _table(content: bytes, path: str) -> dict[str, Any]:
-    import tomllib  # 5 ms
-
     try:
-        whole = tomllib.loads(content.decode("utf-8"))
+        return tool_settings(content, "plugins")
     except ValueError as error:  # UnicodeDecodeError and TOMLDecodeError are such
         raise PluginError(f"it is no TOML: {error}", where=path, fix="mend the line") from None
-    tool = whole.get("tool", {})
-    table = tool.get("onnxbuild", {}) if isinstance(tool, dict) else {}
-    return table if isinstance(table, dict) else {}
 
 
 def _fault_of(project: Path, name: str) -> str:

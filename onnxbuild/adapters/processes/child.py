@@ -26,13 +26,9 @@ from onnxbuild.adapters.processes.progress_file import ProgressWriter
 from onnxbuild.adapters.sandbox.fence import Fence, fence_of
 from onnxbuild.adapters.sandbox.home_folder import OWN_HOME, lay_home
 from onnxbuild.adapters.sandbox.own_project import OwnProject
-from onnxbuild.adapters.sandbox.refusal import (
-    GuessedInputError,
-    RefusedStep,
-    explain,
-    undeclared_file,
-)
+from onnxbuild.adapters.sandbox.refusal import GuessedInputError, explain
 from onnxbuild.adapters.sandbox.uncaught import log_error, log_traceback, sentence_of
+from onnxbuild.adapters.sandbox.undeclared import RefusedStep, is_below, undeclared_files
 from onnxbuild.adapters.toolchain.distributions import site_folders
 from onnxbuild.adapters.toolchain.import_variables import declared_path
 from onnxbuild.adapters.toolchain.preloaded import Preloaded
@@ -237,9 +233,11 @@ def _refuse_what_was_passed_over(observer: Observer, reader: RefusedStep) -> Non
     Raises:
         UndeclaredInputError: There is one.
     """
-    for path, who in observer.refused.items():
-        if path.startswith(f"{reader.project}/"):
-            raise undeclared_file(path, who, reader)
+    refused = {
+        path: who for path, who in observer.refused.items() if is_below(path, reader.project)
+    }
+    if refused:
+        raise undeclared_files(refused, reader)
 
 
 def _settle_in(folder: Path, temp: str) -> None:

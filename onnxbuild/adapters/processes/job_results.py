@@ -21,7 +21,7 @@ from onnxbuild.adapters.observe.supervisor import SEEN_FILE
 from onnxbuild.adapters.processes.child import FULL_BYTES, RESULT_FILE
 from onnxbuild.adapters.sandbox.call_site import own_line
 from onnxbuild.adapters.sandbox.certain_refusals import certain_refusal
-from onnxbuild.adapters.sandbox.refusal import RefusedStep
+from onnxbuild.adapters.sandbox.undeclared import RefusedStep
 from onnxbuild.adapters.toolchain.path_names import PathNames
 from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Expense, Listing, Observed
 from onnxbuild.core.errors import EXIT_BUG, BuildError, StepError
@@ -131,6 +131,7 @@ def _reader(job: Job, world: World) -> RefusedStep:
         store=os.path.realpath(world.store),
         home=world.places[HOME],
         own_home="",
+        declared=frozenset(job.action.files),
     )
 
 

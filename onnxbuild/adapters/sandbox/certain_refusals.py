@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from onnxbuild.adapters.sandbox.refusal import (
-    RefusedStep,
-    refused_write,
-    speaks_of_refusal,
-    undeclared_file,
-)
+from onnxbuild.adapters.sandbox.refusal import refused_write, speaks_of_refusal
+from onnxbuild.adapters.sandbox.undeclared import RefusedStep, undeclared_files
 from onnxbuild.core.errors import BuildError
 
 _SYSTEM_STATE = "/var/"  # name services, fonts, machine ids
@@ -41,11 +37,11 @@ def certain_refusal(
     found = [path for path in seen["refused"] if _is_data(path, reader)]
     speaks = error is not None and speaks_of_refusal(error.what)
     if not found and (speaks or guess is not None):
-        found = list(refused)
+        found = list(refused)[-1:]
     if found:
-        path = found[0 if error is None else -1]
-        who = asked_by.get(path) or (guess or {}).get("who", "")
-        return undeclared_file(path, who, reader, program=refused[path])
+        guessed = (guess or {}).get("who", "")
+        readers = {path: asked_by.get(path) or guessed for path in found}
+        return undeclared_files(readers, reader, programs=refused)
     written = list(seen["written"])
     if written and (speaks or guess is not None):
         path = written[-1]

@@ -6,44 +6,20 @@ import errno
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from types import TracebackType
 
 from onnxbuild.adapters.sandbox.call_site import own_line
 from onnxbuild.adapters.sandbox.error_paths import PATH_IN_TEXT, named_file
 from onnxbuild.adapters.sandbox.fence import Fence
 from onnxbuild.adapters.sandbox.home_folder import meant_below_home
+from onnxbuild.adapters.sandbox.undeclared import RefusedStep, near, undeclared_files
 from onnxbuild.core.errors import StepError, UndeclaredInputError
 from onnxbuild.core.external_code import message_of
 
 _REFUSED = (errno.EACCES, errno.EPERM)
 _WORDS = ("permission", "no such file", "open", "error number", "non-zero exit status")
-_HUB_MODEL = re.compile(r".*/models--[^/]+(?=/(snapshots|blobs|refs)/)")
 _DENIED = re.compile(r"permission denied|(os error|error number|errno) 13\b", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedStep:
-    """The step that a refusal is explained for.
-
-    Attributes:
-        step: `recipe:step`.
-        project: The project's root.
-        recipe: The recipe's file, absolute.
-        store: The store's folder; no file in it is an input.
-        home: The user's home folder.
-        own_home: The step's own home folder, which stands for the user's.
-        meant: Returns the path in the project for one in the step's mirror of the project.
-    """
-
-    step: str
-    project: str
-    recipe: str
-    store: str
-    home: str
-    own_home: str
-    meant: Callable[[str], str] = str
 
 
 class GuessedInputError(UndeclaredInputError):
@@ -58,31 +34,9 @@ class GuessedInputError(UndeclaredInputError):
         self.who = who
 
 
-def undeclared_file(
-    path: str, who: str, reader: RefusedStep, *, program: str = ""
-) -> UndeclaredInputError:
-    """Return the error for a file that was read and is not declared.
-
-    Args:
-        path: Absolute.
-        who: `file:line` of the user's code; empty where it is not known.
-        reader: The step.
-        program: The program that read it, if that is not the step itself.
-    """
-    by = f" (read at {who})" if who else f" (read by {program})" if program else ""
-    path = reader.meant(path)
-    real = os.path.realpath(path)
-    leads_out = _is_below(path, reader.project) and not _is_below(real, reader.project)
-    to = f"a link that leads out of the project, to {real}; it " if leads_out else ""
-    typed = _typed(path, reader)
-    fix = f"declare it next to the entrypoint that reads it: `files: [{typed}]`"
-    if typed.encode(errors="ignore").decode() != typed:
-        fix = "rename it, since no recipe can hold a name that is not UTF-8; then declare it"
-    return UndeclaredInputError(
-        f"'{_near(path, reader.project)}' is {to}{'is ' if to else ''}read but not declared{by}",
-        where=f"{_near(reader.recipe, reader.project)} ({reader.step})",
-        fix=fix,
-    )
+def undeclared_file(path: str, who: str, reader: RefusedStep) -> UndeclaredInputError:
+    """Return the error for one file that was read and is not declared; see `undeclared_files`."""
+    return undeclared_files({path: who}, reader)
 
 
 def refused_write(path: str, who: str, reader: RefusedStep) -> StepError:
@@ -95,9 +49,9 @@ def refused_write(path: str, who: str, reader: RefusedStep) -> StepError:
     """
     by = f" ({who})" if who else ""
     return StepError(
-        f"'{_near(reader.meant(path), reader.project)}' is written{by}; a step may write to its own "
+        f"'{near(reader.meant(path), reader.project)}' is written{by}; a step may write to its own "
         "folders alone",
-        where=f"{_near(reader.recipe, reader.project)} ({reader.step})",
+        where=f"{near(reader.recipe, reader.project)} ({reader.step})",
         fix="write to a temporary folder (`tempfile.mkdtemp()`): it is removed with the step",
     )
 
@@ -182,7 +136,7 @@ def _nameless(error: BaseException, who: str, reader: RefusedStep) -> Undeclared
     by = f" (read at {who})" if who else ""
     return UndeclaredInputError(
         f"a file is read but not declared{by}; all that is known: {str(error).splitlines()[0]}",
-        where=f"{_near(reader.recipe, reader.project)} ({reader.step})",
+        where=f"{near(reader.recipe, reader.project)} ({reader.step})",
         fix="declare all data that the entrypoint reads, next to it: `files: [...]`",
     )
 
@@ -191,7 +145,7 @@ def _network(who: str, reader: RefusedStep) -> UndeclaredInputError:
     by = f" (at {who})" if who else ""
     return UndeclaredInputError(
         f"the step tried to reach the network{by}; steps have none, so that builds can be repeated",
-        where=f"{_near(reader.recipe, reader.project)} ({reader.step})",
+        where=f"{near(reader.recipe, reader.project)} ({reader.step})",
         fix="fetch the file beforehand and declare it with `files: [...]`",
     )
 
@@ -240,20 +194,3 @@ def _passed(trace: TracebackType | None, file_name: str) -> bool:
             return True
         trace = trace.tb_next
     return False
-
-
-def _near(path: str, project: str) -> str:
-    return os.path.relpath(path, project) if _is_below(path, project) else path
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path.startswith(f"{folder}/")
-
-
-def _typed(path: str, reader: RefusedStep) -> str:
-    """Return the path as a recipe has it; for a file of a Hugging Face cache, its whole model."""
-    model = _HUB_MODEL.match(path)
-    path = f"{model[0]}/**" if model else path
-    if _is_below(path, reader.project):
-        return os.path.relpath(path, os.path.dirname(reader.recipe))
-    return f"~{path[len(reader.home) :]}" if _is_below(path, reader.home) else path

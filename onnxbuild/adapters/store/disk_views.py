@@ -72,7 +72,7 @@ class DiskViews:
             remarks = []
             if tidy(folder, places.staging, self._store.root / "quarantine"):
                 remarks.append(f"a run was stopped while it replaced {folder}; that is finished")
-            laid = _laid(places.state)
+            laid = laid_files(places.state)
             missing = [name for name in wanted if not self._holds(folder / name, wanted[name])]
             for name in missing:
                 if laid.get(name) == now[name]:
@@ -124,13 +124,6 @@ class DiskViews:
         """The view's folder if a model is there; else empty."""
         folder = self._store.root / "out" / view.recipe / view.name
         return os.path.relpath(folder) if folder.is_dir() else ""
-
-    def forgotten(self, recipe: str, variants: Collection[str]) -> tuple[str, ...]:
-        """Folders below the recipe's that hold a bundle of none of its variants."""
-        folders = sorted((self._store.root / "out" / recipe).glob("*/manifest.json"))
-        return tuple(
-            os.path.relpath(path.parent) for path in folders if path.parent.name not in variants
-        )
 
     def _holds(self, path: Path, digest: Digest) -> bool:
         now = self._stats.look(str(path))
@@ -186,7 +179,7 @@ def drop_replaced(root: Path) -> int:
         StoreError: One can't be removed.
     """
     before = tree_bytes(root / "out")
-    for staging in sorted((root / "out" / _STATES).glob(f"*/*{_STAGING}")):
+    for staging in _staging_folders(root):
         recipe, variant = staging.parent.name, staging.name.removesuffix(_STAGING)
         check_no_links(root, staging)
         folder = root / "out" / recipe / variant
@@ -199,6 +192,15 @@ def drop_replaced(root: Path) -> int:
         finally:
             lock.release()
     return before - tree_bytes(root / "out")
+
+
+def replaced_bytes(root: Path) -> int:
+    """Return what `drop_replaced` would free, at most."""
+    return sum(map(tree_bytes, _staging_folders(root)))
+
+
+def _staging_folders(root: Path) -> list[Path]:
+    return sorted((root / "out" / _STATES).glob(f"*/*{_STAGING}"))
 
 
 def _check_free(folder: Path, name: str) -> None:
@@ -250,8 +252,8 @@ def _files(view: Deliverable, artifacts: Mapping[tuple[str, str], Artifact]) -> 
     return wanted
 
 
-def _laid(state: Path) -> dict[str, str]:
-    """What the last build laid; empty if that is not known."""
+def laid_files(state: Path) -> dict[str, str]:
+    """Return file -> sha256 of what the last build laid; empty if that is not known."""
     try:
         found = parse_json(read_regular(state))
         check_file_names(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.locks import try_lock
 from onnxbuild.adapters.disk.plain_files import is_real_folder
 from onnxbuild.adapters.store.disk_store import DiskStore
-from onnxbuild.adapters.store.disk_views import drop_replaced
+from onnxbuild.adapters.store.disk_views import drop_replaced, replaced_bytes
 from onnxbuild.adapters.store.housekeeping import blobs_of, read_run, records_of, tree_bytes
 from onnxbuild.adapters.store.pins import pins
 from onnxbuild.adapters.store.run_notes import drop_old_runs
@@ -57,6 +57,7 @@ def collect_garbage(
     keep_days: float,
     grace_s: float = GRACE_S,
     max_bytes: int | None = None,
+    dry_run: bool = False,
 ) -> Collected:
     """Remove what no recent run used.
 
@@ -70,6 +71,7 @@ def collect_garbage(
         grace_s: Nothing younger is removed.
         max_bytes: Drop results, those used longest ago first, until the blobs take no more than
             this; what is pinned or younger than the grace stays all the same.
+        dry_run: Count what would be removed, and remove nothing.
 
     Raises:
         StoreError: A build is running, or a pin can't be read.
@@ -84,7 +86,7 @@ def collect_garbage(
         )
     try:
         now_s = time.time()
-        freed = drop_replaced(root)
+        freed = replaced_bytes(root) if dry_run else drop_replaced(root)
         pinned = frozenset().union(*pins(root).values())
         live_runs, used_s = _live_runs(root, index, now_s, keep_days * _DAY_S, grace_s)
         old_s = now_s - grace_s
@@ -109,18 +111,20 @@ def collect_garbage(
         live = young.union(*(record.blobs for record in kept)) & blobs.keys()
         held = young.union(*(record.blobs for record in kept if record.is_held)) & blobs.keys()
         unused = [path for name, path in blobs.items() if name not in live]
-        freed += sum(map(_remove, dropped)) + sum(map(_remove, unused))
-        index.forget(map(str, (*dropped, *unused)), now_s - max(keep_days * _DAY_S, grace_s))
-        freed += _sweep(root, old_s)
-        removed_runs, log_bytes = _drop_runs(root, live_runs, old_s)
-        stripped, more_bytes = drop_old_runs(root, slack=0)
-        index.drop_old()
-        index.shrink()
+        remove = _size if dry_run else _remove
+        freed += sum(map(remove, dropped)) + sum(map(remove, unused))
+        freed += _sweep(root, old_s, remove)
+        removed_runs, log_bytes = _drop_runs(root, live_runs, old_s, remove)
+        stripped, more_bytes = drop_old_runs(root, slack=0, without=removed_runs, dry_run=dry_run)
+        if not dry_run:
+            index.forget(map(str, (*dropped, *unused)), now_s - max(keep_days * _DAY_S, grace_s))
+            index.drop_old()
+            index.shrink()
         return Collected(
             records=len(dropped),
             blobs=len(unused),
             bytes=freed + log_bytes + more_bytes,
-            runs=removed_runs + stripped,
+            runs=len(removed_runs) + stripped,
             left_bytes=sum(sizes[name] for name in live),
             held_bytes=sum(sizes[name] for name in held),
         )
@@ -183,34 +187,37 @@ def _live_runs(
     return live, last
 
 
-def _drop_runs(root: Path, live: set[str], old_s: float) -> tuple[int, int]:
+def _drop_runs(
+    root: Path, live: set[str], old_s: float, remove: Callable[[Path], int]
+) -> tuple[set[str], int]:
     """(runs whose logs were removed, bytes freed)."""
-    count = freed = 0
-    for folder in (root / "runs").iterdir():
-        is_old = folder.name not in live and folder.lstat().st_mtime < old_s
-        if is_old and is_real_folder(folder):
-            freed += tree_bytes(folder)
-            shutil.rmtree(folder, ignore_errors=True)
-            count += 1
-    return count, freed
+    gone = {
+        folder
+        for folder in (root / "runs").iterdir()
+        if folder.name not in live and folder.lstat().st_mtime < old_s and is_real_folder(folder)
+    }
+    return {folder.name for folder in gone}, sum(map(remove, gone))
 
 
-def _sweep(root: Path, old_s: float) -> int:
+def _sweep(root: Path, old_s: float, remove: Callable[[Path], int]) -> int:
     """Bytes of what is old in quarantine and tmp, and was removed; locks of keys go, too."""
     left = [path for path in (root / "tmp").iterdir() if not is_real_folder(path)]
     left += (root / "quarantine").iterdir()
-    freed = sum(_remove(path) for path in left if path.lstat().st_mtime < old_s)
+    freed = sum(remove(path) for path in left if path.lstat().st_mtime < old_s)
     for path in (root / "locks").glob("key-*"):
-        _remove(path)
+        remove(path)
     return freed
 
 
 def _remove(path: Path) -> int:
     """Remove a file, link or folder of the store; what a link leads to stays."""
+    size = _size(path)
     if is_real_folder(path):
-        size = tree_bytes(path)
         shutil.rmtree(path, ignore_errors=True)
-        return size
-    size = path.lstat().st_size
-    path.unlink(missing_ok=True)
+    else:
+        path.unlink(missing_ok=True)
     return size
+
+
+def _size(path: Path) -> int:
+    return tree_bytes(path) if is_real_folder(path) else path.lstat().st_size

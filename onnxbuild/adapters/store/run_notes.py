@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from onnxbuild.adapters.disk.locks import try_lock
@@ -53,7 +53,13 @@ def _is_in_project(file: str) -> bool:
     return True
 
 
-def drop_old_runs(root: Path, *, slack: int = SLACK) -> tuple[int, int]:
+def drop_old_runs(
+    root: Path,
+    *,
+    slack: int = SLACK,
+    without: Collection[str] = (),
+    dry_run: bool = False,
+) -> tuple[int, int]:
     """Keep the logs of the last 50 runs, and of the last 30 days' up to 200.
 
     Of the others, the note stays while garbage collection counts by it: that of the last good and
@@ -62,10 +68,12 @@ def drop_old_runs(root: Path, *, slack: int = SLACK) -> tuple[int, int]:
     Args:
         root: The store's folder.
         slack: So many runs more are left as they are: this may be called after every run.
+        without: Names of runs that are not counted: they are gone, or would be.
+        dry_run: Count what would be removed, and remove nothing.
 
     Returns: (runs whose logs were removed, bytes freed).
     """
-    folders = _folders(root)
+    folders = [each for each in _folders(root) if each.name not in without]
     if len(folders) <= KEPT_RUNS + slack:
         return 0, 0
     now_s = time.time()
@@ -79,9 +87,10 @@ def drop_old_runs(root: Path, *, slack: int = SLACK) -> tuple[int, int]:
         return 0, 0
     counted = _counted(folders, now_s)
     dropped = [each for each in old if _age_s(each, now_s) > _YOUNG_S and _is_over(root, each)]
-    freed = sum(_drop(folder, keep_note=folder.name in counted) for folder in dropped)
+    drop = _droppable_bytes if dry_run else _drop
+    freed = sum(drop(folder, keep_note=folder.name in counted) for folder in dropped)
     stale = [each for each in folders if each not in whole and each.name not in counted]
-    freed += sum(_drop(folder, keep_note=False) for folder in stale if _is_over(root, folder))
+    freed += sum(drop(folder, keep_note=False) for folder in stale if _is_over(root, folder))
     return len(dropped), freed
 
 
@@ -128,6 +137,13 @@ def _age_s(folder: Path, now_s: float) -> float:
         return now_s - folder.stat().st_mtime
     except OSError:
         return 0.0
+
+
+def _droppable_bytes(folder: Path, *, keep_note: bool) -> int:
+    """What `_drop` would free."""
+    note = folder / RUN_FILE
+    kept = note.lstat().st_size if keep_note and os.path.lexists(note) else 0
+    return tree_bytes(folder) - kept
 
 
 def _drop(folder: Path, *, keep_note: bool) -> int:

@@ -43,16 +43,21 @@ def note_use(folders: Iterable[str]) -> None:
             os.utime(lock_path(folder))
 
 
-def collect_environments(*, keep_s: float, grace_s: float) -> list[MadeEnvironment]:
+def collect_environments(
+    *, keep_s: float, grace_s: float, dry_run: bool = False
+) -> list[MadeEnvironment]:
     """Remove the environments that no run of any project has used for long.
 
     Args:
         keep_s: How long one is kept after its last use.
         grace_s: Nothing younger is removed.
+        dry_run: Remove none, and return those that would be.
 
     Returns: Those that were removed; one that a build is using stays.
     """
     old_s = time.time() - max(keep_s, grace_s)
+    if dry_run:
+        return [each for each in made_environments() if used_s(each.folder) < old_s]
     return [each for each in made_environments() if _remove(each.folder, old_s)]
 
 

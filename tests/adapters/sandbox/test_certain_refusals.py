@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onnxbuild.adapters.sandbox.certain_refusals import certain_refusal
-from onnxbuild.adapters.sandbox.refusal import RefusedStep
+from onnxbuild.adapters.sandbox.undeclared import RefusedStep
 from onnxbuild.core.errors import StepError, UndeclaredInputError
 
 PROJECT = "/home/me/project"

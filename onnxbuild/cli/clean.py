@@ -1,0 +1,47 @@
+"""`onnxbuild clean`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from onnxbuild.cli.options import store_option
+from onnxbuild.terminal.json_output import json_option, print_document
+
+
+@click.command("clean")
+@store_option()
+@click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
+@json_option()
+def command(*, store: str | None, dry_run: bool, as_json: bool) -> None:
+    """Remove the folders below out/ whose recipe or variant is gone.
+
+    Files in them that onnxbuild did not make, or that were changed since, are kept and listed.
+    Cached results stay; `onnxbuild cache gc` removes those.
+    """
+    from onnxbuild.adapters.locate import store_root
+    from onnxbuild.out_folders.clean import clean
+    from onnxbuild.recipe.project import find_project
+    from onnxbuild.terminal.sizes import size_text
+
+    project = find_project(Path("recipe.yaml"))
+    root = store_root(project, store)
+    report = clean(root, project, dry_run=dry_run) if root.is_dir() else None
+    if as_json:
+        from onnxbuild.terminal.store_documents import clean_document
+
+        print_document(clean_document(report, dry_run=dry_run))
+        return
+    for sentence in report.unread if report else ():
+        click.echo(f"note: {sentence}", err=True)
+    verb = "would remove" if dry_run else "removed"
+    for each in report.cleaned if report else ():
+        click.echo(
+            f"{verb} {os.path.relpath(each.folder)}: {size_text(each.size_bytes)}; {each.why}"
+        )
+        for path in each.kept:
+            click.echo(f"  kept {os.path.relpath(path)}: not made by onnxbuild, or changed since")
+    if not report or not report.cleaned:
+        click.echo("nothing is left over")

@@ -1,0 +1,83 @@
+"""`run --force STEP`: a step runs again though it is up to date, and says whether it gave the same bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import CHEAP_MODEL, CheapProject
+
+RANDOM = CHEAP_MODEL.replace('return f"', 'import time\n\n    return f"{time.time_ns()} ')
+
+
+def notes(text: str) -> list[str]:
+    return [
+        line.partition("note")[2].strip() for line in text.splitlines() if line.startswith("note")
+    ]
+
+
+@pytest.fixture
+def built(cheap: CheapProject) -> CheapProject:
+    assert cheap.run().code == 0
+    assert "nothing to do" in cheap.run().out
+    return cheap
+
+
+@pytest.mark.parametrize("name", ["export", "tiny:export"])
+def test_a_step_that_is_up_to_date_runs_again_and_says_so(built, name):
+    seen = built.run("--force", name)
+    assert (seen.code, seen.ran) == (0, ["export"])
+    assert notes(seen.out) == ["tiny:export gave the same bytes again"]
+    assert "(--force)" in seen.out
+    assert "nothing to do" in built.run().out
+
+
+def test_several_are_forced_and_a_variant_stands_for_its_steps(built):
+    assert built.run("--force", "export", "--force", "reference").ran == ["export", "reference"]
+    fp32 = ["benchmark", "fp32/check", "fp32/package", "fp32/validate"]
+    assert built.run("--force", "fp32").ran == fp32  # and what measures it, as for --only
+
+
+def test_bytes_that_differ_are_a_finding_and_replace_the_old(cheap):
+    cheap.write("models/tiny.py", RANDOM)
+    assert cheap.run().code == 0
+    model = cheap.folder / "artifacts/out/tiny/fp32/model.onnx"
+    before = model.read_bytes()
+    seen = cheap.run("--force", "export")
+    assert seen.code == 0
+    assert notes(seen.out) == [
+        (
+            "tiny:export is not reproducible: model.onnx differs from before, from the same inputs; "
+            "the new result is kept"
+        )
+    ]
+    assert model.read_bytes() != before
+    assert "fp32/validate" in seen.ran  # what follows is built from the new one
+    after = model.read_bytes()
+    assert "nothing to do" in cheap.run().out
+    assert model.read_bytes() == after
+
+
+def test_a_measurement_is_made_anew_and_is_no_finding(built):
+    seen = built.run("--force", "benchmark")
+    assert (seen.code, seen.ran, notes(seen.out)) == (0, ["benchmark"], [])
+
+
+def test_a_forced_step_that_fails_leaves_the_result_it_had(built):
+    built.write("models/helper.py", "def activation():\n    raise ValueError('broken')\n")
+    assert built.run("--force", "export").code == 1
+    built.write("models/helper.py", "def activation():\n    return 'ReLU'\n")
+    seen = built.run()
+    assert (seen.code, seen.ran) == (0, [])
+
+
+@pytest.mark.parametrize("option", ["--only", "--force"])
+def test_a_typo_lists_the_three_nearest(built, option):
+    seen = built.run(option, "fp23")
+    assert (seen.code, seen.err) == (
+        2,
+        (
+            f"error: {option} fp23 is no variant or step of these recipes; the nearest of 9 are "
+            "fp32, fp32/check and fp32/package\n"
+            "  fix: write one of them; to see all: onnxbuild graph tiny.yaml\n"
+        ),
+    )
