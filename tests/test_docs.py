@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from onnxbuild.catalog import FEATURES
-from onnxbuild.cli.help import VERBS
 from onnxbuild.expansion.feature import ArtifactFormat, PackageFormat
+from onnxbuild.terminal.help import VERBS
 from tests import test_first_model, test_readme
 from tests.registry import test_page
 

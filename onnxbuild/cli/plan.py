@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onnxbuild.cli.at_a_glance import plan_line, plan_total
 from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import only_option, recipes_argument, set_option, store_option
+from onnxbuild.terminal.at_a_glance import plan_line, plan_total
 
 if TYPE_CHECKING:
     from onnxbuild.engine.plan import Planned

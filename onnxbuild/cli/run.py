@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onnxbuild.cli.at_a_glance import summary_lines, up_to_date_lines
 from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import (
     github_option,
@@ -21,6 +20,7 @@ from onnxbuild.cli.options import (
     store_option,
     timeout_option,
 )
+from onnxbuild.terminal.at_a_glance import summary_lines, up_to_date_lines
 
 if TYPE_CHECKING:
     from onnxbuild.api import BuildResult

@@ -13,6 +13,7 @@ from onnxbuild.recipe.project import find_project
 EXAMPLES: Mapping[str, str] = {
     "init": "{init}",
     "run": "onnxbuild run {recipe}",
+    "watch": "onnxbuild watch {recipe}",
     "plan": "onnxbuild plan {recipe}",
     "why": "onnxbuild why {name}:export",
     "diagnose": "onnxbuild diagnose {name}:{variant}",
@@ -25,6 +26,8 @@ EXAMPLES: Mapping[str, str] = {
     "pull": "onnxbuild pull oci:pushed:1.0.0",
     "graph": "onnxbuild graph {recipe}",
     "inspect": "onnxbuild inspect {name}:{variant}",
+    "view": "onnxbuild view {name}:{variant}",
+    "diff": "onnxbuild diff {name}:{variant} HEAD~1",
     "log": "onnxbuild log {name}:export",
     "lint": "onnxbuild lint {recipe}",
     "explain": "onnxbuild explain {recipe}",

@@ -6,9 +6,9 @@ import importlib
 
 import pytest
 
-from onnxbuild.cli.at_a_glance import _FLAGS, _TAKING_VALUES, answer
-from onnxbuild.cli.help import help_text
 from onnxbuild.glance import lint_lines, recalled_lint
+from onnxbuild.terminal.at_a_glance import _FLAGS, _TAKING_VALUES, answer
+from onnxbuild.terminal.help import help_text
 
 
 @pytest.mark.parametrize("verb", _FLAGS)

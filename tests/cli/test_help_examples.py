@@ -10,8 +10,8 @@ import click
 import pytest
 
 from onnxbuild.cli.group import Verbs, cli
-from onnxbuild.cli.help import VERBS
 from onnxbuild.terminal.examples import EXAMPLES, example_of
+from onnxbuild.terminal.help import VERBS
 
 QUICK = (
     "run",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.cli.help import VERBS
+from onnxbuild.terminal.help import VERBS
 from tests.cli.conftest import Project, make_project
 from tests.fork_servers import command
 

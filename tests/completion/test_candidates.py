@@ -10,8 +10,8 @@ import click
 import pytest
 
 from onnxbuild.cli.group import cli
-from onnxbuild.cli.help import VERBS
 from onnxbuild.completion.candidates import candidates_for
+from onnxbuild.terminal.help import VERBS
 
 RECIPE = """\
 version: 1

@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from onnxbuild.cli.bench import _ratio
 from onnxbuild.features.measures.benchmark import FEATURE
 from onnxbuild.onnxkit.plots.shown_ratio import shown_ratio
 from onnxbuild.release_format.figures import Latency
 from onnxbuild.release_format.readme import _speedup
+from onnxbuild.terminal.bench_tables import _ratio
 
 KNOWN, WIDE, UNMEASURED = (1.844, 1.7, 2.1), (1726.32, 3.5, 3227.4), (1726.32, None, None)
 

@@ -43,7 +43,7 @@ def answer(arguments: Sequence[str]) -> Answer | None:
         arguments: Those of the command line.
     """
     if len(arguments) == 1 and arguments[0] in ("-h", "--help"):
-        from onnxbuild.cli.help import help_text
+        from onnxbuild.terminal.help import help_text
 
         program = _program()
         return None if program is None else ([help_text(program, columns())], [])
