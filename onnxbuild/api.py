@@ -15,7 +15,6 @@ from onnxbuild.adapters.clock import run_id, settle, wall_ns
 from onnxbuild.adapters.console.sinks import FanOut, RunLog
 from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.store.disk_history import REUSED
-from onnxbuild.adapters.store.housekeeping import write_run
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.event import Notice, RunFinished
 from onnxbuild.core.graph import Graph
@@ -33,6 +32,7 @@ from onnxbuild.request import (
     load,
     request_of,
 )
+from onnxbuild.run_record import record_run
 from onnxbuild.up_to_date import memo_key, recall, remember
 from onnxbuild.wiring import (
     RunOptions,
@@ -229,10 +229,10 @@ def _build(
         for text in build_remarks(request, loaded, graph, workspace):
             sink.emit(Notice(text))
         report = started.builder.build(graph if lay else replace(graph, deliverables=()), run)
-        keys = [each.key for each in report.results.values()]
-        files = _files_by_name(loaded, request.project)
-        key = memo_key(request, catalog)
-        write_run(workspace.root, run, key, keys, report.exit_code, recipes=files)
+        record_run(
+            workspace.root, run, memo_key(request, catalog), project=request.project,
+            loaded=loaded, graph=graph, report=report, catalog=catalog,
+        )  # fmt: skip
         workspace.drop_old()
         if report.exit_code == 0 and lay:  # else a run still has folders to lay
             remember(
@@ -260,15 +260,6 @@ def deliver(request: Request, result: BuildResult, events: Sequence[EventSink] =
             lay_views(result.graph, result.report, workspace.views, FanOut(events))
         finally:
             store_lock.release()
-
-
-def _files_by_name(loaded: Loaded, project: Path) -> dict[str, str]:
-    """Name of a recipe, of a matrix without `@KEY=VALUE` -> its file, below the project."""
-    return {
-        recipe.name.partition("@")[0]: os.path.relpath(path, project)
-        for path, recipes in loaded.by_file.items()
-        for recipe in recipes
-    }
 
 
 def _guard(request: Request, loaded: Loaded, graph: Graph, workspace: Workspace) -> Guard:

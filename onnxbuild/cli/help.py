@@ -12,6 +12,7 @@ VERBS = {
     "why": "Show the inputs that made a step run, or would make it run.",
     "diagnose": "Find the step and the nodes that a variant's error comes from, and a remedy.",
     "bench": "Measure variants side by side, and compare them with other models.",
+    "report": "Write a page that shows what was built: verdicts, errors, speed, size.",
     "lock": "Record all inputs and outputs of a recipe's build in a lock file.",
     "reproduce": "Build again from nothing in another folder, and compare every byte.",
     "release": "Write a release of a locked build: a folder and an archive.",
