@@ -170,7 +170,9 @@ class Feature:
     released_if_shared: tuple[str, ...] = ()
     choices: tuple[Choice, ...] = ()
     shown: Mapping[str, str] = field(default_factory=dict)
-    concludes: Callable[[Scope, Callable[[], Sequence[Reported]]], Iterable[Deliverable]] = _nothing
+    concludes: Callable[[Scope, Callable[[], Sequence[Reported]]], Iterable[Deliverable]] = (
+        _nothing
+    )
     side_by_side: SideBySide | None = None
     diagnosis: DiagnosisHints = field(default_factory=DiagnosisHints)
 

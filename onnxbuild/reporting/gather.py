@@ -61,7 +61,9 @@ def _why(planned: Planned, graph: Graph) -> str:
     if planned.left_out:
         return planned.left_out
     if planned.blocked:
-        return f"not run: {_listed([graph.addresses[name].local for name in planned.blocked])} failed"
+        return (
+            f"not run: {_listed([graph.addresses[name].local for name in planned.blocked])} failed"
+        )
     if planned.error is not None:
         return planned.error.what
     return "not built as the recipe is now"

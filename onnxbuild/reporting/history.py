@@ -64,7 +64,11 @@ def _builds(store: DiskStore, recipe: str) -> list[Moment]:
         for row in rows:
             files = {name: store.blob(Digest(sha256, 0)) for name, sha256 in row["files"].items()}
             if all(path.is_file() for path in files.values()):
-                sources.append(Source(row["form"], row["bundle"], row["step"], row["target"], row["gate"], files))
+                sources.append(
+                    Source(
+                        row["form"], row["bundle"], row["step"], row["target"], row["gate"], files
+                    )
+                )
         try:
             bundles = dict.fromkeys(each.bundle for each in sources if each.bundle)
             figures = compose(recipe, "", tuple(bundles) or ("",), sources).figures

@@ -25,9 +25,7 @@ def how_built(built: Built, recipe: str) -> Part:
     names = [name for name in graph.steps if graph.addresses[name].recipe == recipe]
     run, states = last_run(built.store.root, set(names))
     nodes = tuple(_node(graph, name, built.planned[name], states) for name in names)
-    rows = tuple(
-        _row(graph, built.planned[node.name], node) for node in nodes
-    )
+    rows = tuple(_row(graph, built.planned[node.name], node) for node in nodes)
     results = [each.result for name in names if (each := built.planned[name]).result is not None]
     total_s = sum(each.expense.wall_s for each in results if each is not None)
     reused = sum(node.state == "cached" for node in nodes)
@@ -48,11 +46,11 @@ def last_run(root: Path, names: set[str]) -> tuple[str, dict[str, str]]:
     Returns: The run's time, `2026-11-24 00:11 UTC`; empty where no run's events are kept.
     """
     folder = root / "runs"
-    runs = sorted((each.name for each in folder.iterdir()), reverse=True) if folder.is_dir() else []
+    runs = (
+        sorted((each.name for each in folder.iterdir()), reverse=True) if folder.is_dir() else []
+    )
     for run in runs:
-        found = {
-            step: state for step, state in _events(folder / run / _EVENTS) if step in names
-        }
+        found = {step: state for step, state in _events(folder / run / _EVENTS) if step in names}
         if found:
             return shown_run(run), found
     return "", {}
@@ -87,7 +85,9 @@ def _node(graph: Graph, name: str, planned: Planned, states: Mapping[str, str]) 
         state = "absent"
     elif result.findings:
         state = "failed"
-    detail = "not built" if result is None else f"{_WORDS[state]}, {seconds(result.expense.wall_s)}"
+    detail = (
+        "not built" if result is None else f"{_WORDS[state]}, {seconds(result.expense.wall_s)}"
+    )
     needs = dict.fromkeys(ref.step for ref in graph.steps[name].inputs.values())
     label = graph.addresses[name].local
     return Node(name, label, detail, state, tuple(needs))  # type: ignore[arg-type]
@@ -96,7 +96,7 @@ def _node(graph: Graph, name: str, planned: Planned, states: Mapping[str, str]) 
 def _row(graph: Graph, planned: Planned, node: Node) -> Cells:
     spent = None if planned.result is None else planned.result.expense
     figures = (
-        ("–", "–", "–")
+        ("-", "-", "-")
         if spent is None
         else (seconds(spent.wall_s), seconds(spent.cpu_s), size(spent.peak_bytes))
     )

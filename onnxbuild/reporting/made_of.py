@@ -64,12 +64,23 @@ def _blocks(
         rows.insert(1, ("differs from it", changed))
     yield Table("Commit and this machine", ("what", "value"), tuple(rows))
     files = _observed(results, "sources") | _observed(results, "data")
-    files = {name: digest for name, digest in files.items() if not name.startswith("<") and digest != NO_FILE}
+    files = {
+        name: digest
+        for name, digest in files.items()
+        if not name.startswith("<") and digest != NO_FILE
+    }
     if files:
-        yield Table("Files of the project that steps read", ("file", "sha256"), _digests(files), folded=True)
+        yield Table(
+            "Files of the project that steps read",
+            ("file", "sha256"),
+            _digests(files),
+            folded=True,
+        )
     packages = _packages(_observed(results, "distributions"))
     if packages:
-        yield Table("Packages that steps loaded", ("package", "version", "content"), packages, folded=True)
+        yield Table(
+            "Packages that steps loaded", ("package", "version", "content"), packages, folded=True
+        )
     if explained:
         yield Text("The recipe as it was understood", explained)
     else:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from onnxbuild import __version__
 from onnxbuild.api import plan
+from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import StepKind
-from onnxbuild.catalog import CATALOG
 from onnxbuild.expansion.reported import judged_bundles
 from onnxbuild.explanation.command import explain
 from onnxbuild.onnxkit.report_page.compose import compose
@@ -64,7 +64,9 @@ def report(request: Request, *, catalog: Mapping[str, StepKind] = CATALOG) -> Re
     with closing(open_workspace(request.project, request.store_root, make=False)) as workspace:
         built = Built(graph, planned, workspace.store)
         texts = _explained(request, loaded)
-        reports = [_of_recipe(built, request, each, texts.get(each.name, "")) for each in loaded.recipes]
+        reports = [
+            _of_recipe(built, request, each, texts.get(each.name, "")) for each in loaded.recipes
+        ]
     title = "" if len(reports) == 1 else counted(len(reports), "recipe")
     return Reported(
         report_page(reports, title=title),
@@ -103,10 +105,9 @@ def _notices(built: Built, request: Request, recipe: Recipe) -> Sequence[str]:
     missing = missing_steps(built, recipe.name)
     if not missing:
         return ()
-    return (
-        f"{counted(len(missing), 'step')} would run to bring this up to date: "
-        f"`onnxbuild run {recipe.location.path}{_settings(request)}`",
-    )
+    count = counted(len(missing), "step")
+    command = f"onnxbuild run {recipe.location.path}{_settings(request)}"
+    return (f"{count} would run to bring this up to date: `{command}`",)
 
 
 def _settings(request: Request) -> str:

@@ -28,7 +28,9 @@ def _concludes(scope: Scope, reported: Callable[[], Sequence[Reported]]) -> Iter
     params = report.ReportParams(
         name=recipe.name,
         description=recipe.description,
-        bundles=tuple(dict.fromkeys(each.bundle for each in found if each.is_gate and each.bundle)),
+        bundles=tuple(
+            dict.fromkeys(each.bundle for each in found if each.is_gate and each.bundle)
+        ),
         reports=tuple(
             report.ShownReport(
                 name, each.form, each.bundle, each.step, each.target, is_gate=each.is_gate

@@ -6,6 +6,7 @@ Colours are the page's CSS variables; the same bytes for the same block.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.plots.svg_text import escape
@@ -91,7 +92,7 @@ def scatter(block: Scatter, colour: Colour) -> Markup:
     drawn = "".join(
         f'<line class="front" x1="{across.place(a.x):g}%" y1="{_y(upward, a.y):g}" '
         f'x2="{across.place(b.x):g}%" y2="{_y(upward, b.y):g}"/>'
-        for a, b in zip(front, front[1:], strict=False)
+        for a, b in pairwise(front)
     )
     taken: list[tuple[float, float]] = []
     for dot in sorted(block.dots, key=lambda d: -d.area):
@@ -114,7 +115,8 @@ def scatter(block: Scatter, colour: Colour) -> Markup:
         others = [
             (x, _y(upward, each.y))
             for each in block.dots
-            if each is not dot and 0 <= (across.place(each.x) - x) * (-1 if turned else 1) < _NEAR / 2
+            if each is not dot
+            and 0 <= (across.place(each.x) - x) * (-1 if turned else 1) < _NEAR / 2
         ]
         label_y = _free([*taken, *others], x, y)
         taken.append((x, label_y))
@@ -135,17 +137,19 @@ def lines(block: Lines, colour: Colour) -> Markup:
     drawn = ""
     for each in block.series:
         paint = colour(each.name)
-        found = [(across.place(n), _y(upward, v)) for n, v in enumerate(each.values) if v is not None]
+        found = [
+            (across.place(n), _y(upward, v)) for n, v in enumerate(each.values) if v is not None
+        ]
         drawn += "".join(
             f'<line class="series" x1="{a:g}%" y1="{b:g}" x2="{c:g}%" y2="{d:g}" style="stroke:{paint}"/>'
-            for (a, b), (c, d) in zip(found, found[1:], strict=False)
+            for (a, b), (c, d) in pairwise(found)
         )
         drawn += "".join(
             f'<circle cx="{x:g}%" cy="{y:g}" r="3.5" style="fill:{paint}"/>' for x, y in found
         )
     shown = {0, len(block.marks) - 1}
     ticks = [(across.place(n), mark) for n, mark in enumerate(block.marks) if n in shown]
-    return _framed(block.title, drawn, across, upward, ("", ""), ticks, height=180)
+    return _framed(block.title, drawn, across, upward, ("", ""), x_ticks=ticks, height=180)
 
 
 def _framed(
@@ -154,8 +158,8 @@ def _framed(
     across: Scale,
     upward: Scale,
     names: tuple[str, str],
-    x_ticks: Sequence[tuple[float, str]] | None = None,
     *,
+    x_ticks: Sequence[tuple[float, str]] | None = None,
     height: int = _HEIGHT,
 ) -> Markup:
     """A plot with its axes: what is drawn in percent across, in pixels of `_HEIGHT` down."""
@@ -163,11 +167,13 @@ def _framed(
 
     factor = height / _HEIGHT
     ticks = across.ticks(5) if x_ticks is None else list(x_ticks)
-    top = 30 if names[1] else 8
-    lower = 40 if names[0] else 22
-    grid = "".join(f'<line class="axis" x1="{x:g}%" x2="{x:g}%" y1="0" y2="{_HEIGHT}"/>' for x, _ in ticks)
+    grid = "".join(
+        f'<line class="axis" x1="{x:g}%" x2="{x:g}%" y1="0" y2="{_HEIGHT}"/>' for x, _ in ticks
+    )
     rises = [(_HEIGHT - place * _HEIGHT / 100, label) for place, label in upward.ticks(5)]
-    grid += "".join(f'<line class="axis" x1="0" x2="100%" y1="{y:g}" y2="{y:g}"/>' for y, _ in rises)
+    grid += "".join(
+        f'<line class="axis" x1="0" x2="100%" y1="{y:g}" y2="{y:g}"/>' for y, _ in rises
+    )
     labels = "".join(
         f'<text class="quiet" x="-8" y="{y:g}" dy="4" text-anchor="end">{escape(label)}</text>'
         for y, label in rises
@@ -176,20 +182,15 @@ def _framed(
         f'<text class="quiet" x="{x:g}%" y="{_HEIGHT}" dy="18" text-anchor="middle">{escape(label)}</text>'
         for x, label in ticks
     )
-    around = ""
-    if names[1]:
-        around += f'<text class="quiet" x="-48" y="-12">{escape(names[1])}</text>'
-    if names[0]:
-        around += (
-            f'<text class="quiet" x="100%" y="{height + 36}" text-anchor="end">'
-            f"{escape(names[0])}</text>"
-        )
+    above, below = (
+        f'<p class="axis-name">{escape(each)}</p>' if each else "" for each in names[::-1]
+    )
     inner = f"{grid}{drawn}{labels}"
     if factor != 1:
         inner = _lower(inner, factor)
     return Markup(  # noqa: S704 - numbers, and text that is escaped
-        f'<svg class="plot" role="img" aria-label="{escape(title)}" width="100%" height="{height}" '
-        f'style="margin:{top}px 0 {lower}px">{inner}{around}</svg>'
+        f'{above}<svg class="plot" role="img" aria-label="{escape(title)}" width="100%" height="{height}" '
+        f'style="margin:8px 0 24px">{inner}</svg>{below}'
     )
 
 

@@ -95,7 +95,9 @@ def compose(
         cards=cards,
         verdicts=verdicts,
         facts=tuple(facts),
-        sections=tuple(Section(k, SECTIONS[k], tuple(found)) for k, found in blocks.items() if found),
+        sections=tuple(
+            Section(k, SECTIONS[k], tuple(found)) for k, found in blocks.items() if found
+        ),
         notices=tuple(notices),
         figures=figures,
     )
@@ -156,11 +158,12 @@ def _compared(bundle: str, first: str, figures: Sequence[Figure]) -> str:
             own, other = _figure(bundle, axis, figures), _figure(first, axis, figures)
             if own is not None and other is not None and own.value > 0 and other.value > 0:
                 ratio = other.value / own.value
-                word = "equally " + ("large" if axis == "size" else "fast")
+                word = "as large" if axis == "size" else "as fast"
                 if abs(ratio - 1) >= _EQUAL:
                     word = f"{max(ratio, 1 / ratio):.2g} x {less if ratio > 1 else more}"
                 said.append(word)
-    return f"{' and '.join(said)}, compared with {first}" if said else ""
+    joined = " and ".join(said)
+    return f"{joined}{',' if ' x ' in joined else ''} compared with {first}" if said else ""
 
 
 def _figure(bundle: str, axis: str, figures: Sequence[Figure]) -> Figure | None:
@@ -168,14 +171,20 @@ def _figure(bundle: str, axis: str, figures: Sequence[Figure]) -> Figure | None:
     return min(found, key=lambda each: each.rank, default=None)
 
 
-def _headline(bundles: Sequence[str], states: Mapping[str, State], verdicts: Sequence[Verdict]) -> str:
+def _headline(
+    bundles: Sequence[str], states: Mapping[str, State], verdicts: Sequence[Verdict]
+) -> str:
     """The decision that the verdicts allow, in a sentence."""
     failed = [name for name, state in states.items() if state == "failed"]
     missing = [name for name in bundles if states[name] == "not run"]
     passed = [name for name in bundles if states[name] == "passed"]
-    gates = counted(sum(each.state == "passed" for each in verdicts if each.bundle in passed), "gate")
+    gates = counted(
+        sum(each.state == "passed" for each in verdicts if each.bundle in passed), "gate"
+    )
     whole = "all " if len(passed) > _NAMED and len(passed) == len(bundles) else ""
-    rest = f"{whole}{_names(passed)} {_pass(passed)} all {gates}" if passed else "no variant passes"
+    rest = (
+        f"{whole}{_names(passed)} {_pass(passed)} all {gates}" if passed else "no variant passes"
+    )
     gone = f"; {_names(missing)} {_have(missing)} no verdict" if missing else ""
     if failed:
         count = counted(sum(each.state == "failed" for each in verdicts), "gate")
@@ -208,7 +217,9 @@ def _verdict_blocks(verdicts: Sequence[Verdict]) -> Iterator[Block]:
     for each in verdicts:
         said = each.figures or each.why
         tag = Cell(each.state, _TONES[each.state])  # type: ignore[arg-type]
-        rows.append((each.bundle, each.gate, *((each.target or "first",) if on_targets else ()), tag, said))
+        rows.append(
+            (each.bundle, each.gate, *((each.target or "first",) if on_targets else ()), tag, said)
+        )
     heads = ("variant", "gate", *(("target",) if on_targets else ()), "verdict", "what decided it")
     yield Table("Gates", heads, tuple(rows))
     found: list[tuple[str, Finding]] = [
@@ -254,11 +265,13 @@ def _tradeoff(bundles: Sequence[str], figures: Sequence[Figure]) -> Iterator[Blo
             0.0 if z is None else z.value,
             b,
             order.index(b) in front,
-            (q.text, s.text, "–" if z is None else z.text),
+            (q.text, s.text, "-" if z is None else z.text),
         )
         for b, (q, s, z) in found.items()
     )
-    y_axis = f"1 - {quality.name} (lower is better)" if cosine else f"{quality.name} (higher is better)"
+    y_axis = (
+        f"1 - {quality.name} (lower is better)" if cosine else f"{quality.name} (higher is better)"
+    )
     yield Scatter(
         "Variants compared",
         f"{speed.name} (left is faster)",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,20 +25,16 @@ from onnxbuild.onnxkit.report_page.tables import table_of
 
 _PACKAGE = "onnxbuild.onnxkit.report_page"
 _COLOURS = 6
-_LONG = 15
-"""Rows of a table that is folded from there on."""
-
-_SHORTER: Mapping[str, str] = {
-    "passed": "passed",
-    "failed": "failed",
-    "skipped": "skipped",
-    "not run": "not run",
-}
-_LIMITS = (0, 60, 12, 0)
-"""Samples a row, and rows a table, that a page holds which would be too large with all."""
+_FIRST = ("verdicts", "tradeoff", "history")
+_LIMITS: tuple[tuple[int, tuple[str, ...] | None], ...] = (
+    (0, None), (60, None), (20, None), (5, None), (5, _FIRST), (5, _FIRST[:1]), (5, ()),
+)  # fmt: skip
+"""(samples a row and rows a table, 0 for all; the sections, None for all), tried in turn until the page is small enough."""
 
 
-def report_page(reports: Sequence[RecipeReport], *, title: str = "", remarks: Sequence[str] = ()) -> str:
+def report_page(
+    reports: Sequence[RecipeReport], *, title: str = "", remarks: Sequence[str] = ()
+) -> str:
     """Return the page of one recipe, or of several with an index; under PAGE_MAX_BYTES.
 
     Args:
@@ -47,15 +43,21 @@ def report_page(reports: Sequence[RecipeReport], *, title: str = "", remarks: Se
         remarks: Below the title.
     """
     text = ""
-    for limit in (None, 60, 20, 5):
-        shown = [_shortened(each, limit) for each in reports]
-        text = _page(shown, title, [*remarks, *(_LEFT_OUT if limit else ())])
+    for limit, kept in _LIMITS:
+        shown = [_shortened(each, limit, kept) for each in reports]
+        said = () if not limit else _LEFT_OUT if kept is None else _LEFT_OUT_MORE
+        text = _page(shown, title, [*remarks, *said])
         if len(text.encode()) < PAGE_MAX_BYTES:
             break
     return text
 
 
-_LEFT_OUT = ("The page would be too large: the longest tables and plots show their first rows alone.",)
+_LEFT_OUT = (
+    "The page would be too large: the longest tables and plots show their first rows alone.",
+)
+_LEFT_OUT_MORE = (
+    "The page would be too large with all: it leaves out sections. `onnxbuild report` of one recipe has them.",
+)
 
 
 def _page(reports: Sequence[RecipeReport], title: str, remarks: Sequence[str]) -> str:
@@ -67,7 +69,9 @@ def _page(reports: Sequence[RecipeReport], title: str, remarks: Sequence[str]) -
             "title": title or reports[0].name,
             "several": several,
             "remarks": remarks,
-            "reports": [_shown(each, f"r{n}-" if several else "") for n, each in enumerate(reports)],
+            "reports": [
+                _shown(each, f"r{n}-" if several else "") for n, each in enumerate(reports)
+            ],
             "index": _index(reports) if several else None,
             "tones": {"passed": "good", "failed": "bad", "skipped": "warn", "not run": "warn"},
         },
@@ -85,7 +89,11 @@ def _shown(report: RecipeReport, prefix: str) -> dict[str, Any]:
             {
                 "id": f"{prefix}{section.key}",
                 "title": section.title,
-                "blocks": [_drawn(block, colour) for block in section.blocks],
+                "label": f"{section.title}: {report.name}" if prefix else "",
+                "blocks": [
+                    {**_drawn(block, colour), "of": f"{report.name}: " if prefix else ""}
+                    for block in section.blocks
+                ],
             }
             for section in report.sections
         ],
@@ -116,7 +124,14 @@ def _drawn(block: Block, colour: Callable[[str], str]) -> dict[str, Any]:
     if isinstance(block, Bars | Strips):
         rows, axis = charts.rows_of(block, colour)
         tall = "strips" if isinstance(block, Strips) else "bars"
-        return {**found, "kind": "rows", "rows": rows, "axis": axis, "style": tall, "unit": block.heads[1].lstrip(">")}
+        return {
+            **found,
+            "kind": "rows",
+            "rows": rows,
+            "axis": axis,
+            "style": tall,
+            "unit": block.heads[1].lstrip(">"),
+        }
     if isinstance(block, Scatter):
         return {**found, "kind": "plot", "svg": charts.scatter(block, colour), "legend": ()}
     if isinstance(block, Lines):
@@ -131,7 +146,10 @@ def _table(table: Table) -> dict[str, Any]:
         "title": table.title,
         "heads": [(head.lstrip(">"), head.startswith(">")) for head in table.heads],
         "rows": [
-            [cell if not isinstance(cell, str) else {"text": cell, "tone": "", "code": False} for cell in row]
+            [
+                cell if not isinstance(cell, str) else {"text": cell, "tone": "", "code": False}
+                for cell in row
+            ]
             for row in table.rows
         ],
     }
@@ -151,12 +169,13 @@ def _index(reports: Sequence[RecipeReport]) -> list[dict[str, Any]]:
     ]
 
 
-def _shortened(report: RecipeReport, limit: int | None) -> RecipeReport:
-    if limit is None:
+def _shortened(report: RecipeReport, limit: int, kept: tuple[str, ...] | None) -> RecipeReport:
+    if not limit:
         return report
     sections = tuple(
         Section(each.key, each.title, tuple(_short(block, limit) for block in each.blocks))
         for each in report.sections
+        if kept is None or each.key in kept
     )
     return replace(report, sections=sections)
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 _TINY = 1e-30
 _MARGIN = 0.06
-_SMALL, _LARGE = 1e-5, 1e6
+_SMALL, _PLAIN, _LARGE = 1e-5, 1e-3, 1e5
 """Beyond these, powers of ten are shorter."""
 
 _NICE = (1, 2, 2.5, 5, 10)
@@ -39,11 +39,13 @@ class Scale:
         """(percent, label) of round numbers, from low to high."""
         if not self.log:
             values = self._even(most)
-            return [(self.place(v), label) for v, label in zip(values, _labels(values), strict=True)]
+            return [
+                (self.place(v), label) for v, label in zip(values, _labels(values), strict=True)
+            ]
         first, last = math.floor(self.low), math.ceil(self.high)
         if last - first > most:
             step = 1 + (last - first) // most
-            values = [10.0**decade for decade in range(first, last + 1, step)]
+            values = [10.0**each for each in range(first, last + 1) if each % step == 0]
         else:
             digits = (1, 2, 5) if self.high - self.low <= 2 else (1,)  # noqa: PLR2004 - decades
             values = [d * 10.0**decade for decade in range(first, last + 1) for d in digits]
@@ -60,7 +62,7 @@ class Scale:
         step = min(nice * 10.0**power for nice in _NICE if nice * 10.0**power >= width / most)
         first = math.ceil(self.low / step - 1e-9)
         count = math.floor((self.high - first * step) / step + 1e-9)
-        return [round(n * step, 12) for n in range(first, first + count + 1)]
+        return [float(f"{n * step:.12g}") for n in range(first, first + count + 1)]
 
 
 def _labels(values: Sequence[float]) -> list[str]:
@@ -73,7 +75,10 @@ def _labels(values: Sequence[float]) -> list[str]:
 
 
 def _label(value: float) -> str:
-    return f"{value:.5g}".replace("e-0", "e-").replace("e+0", "e")
+    if value and not _PLAIN <= abs(value) < _LARGE:
+        digits, _, power = f"{value:.4e}".partition("e")
+        return f"{digits.rstrip('0').rstrip('.')}e{int(power)}"
+    return f"{value:.5g}"
 
 
 def scale_of(values: Iterable[float], *, log: bool, from_zero: bool = False) -> Scale:

@@ -44,7 +44,9 @@ def _places(nodes: tuple[Node, ...]) -> dict[str, tuple[int, int]]:
     """Column: the longest way to it; row: near the rows of what it needs."""
     depth: dict[str, int] = {}
     for node in nodes:
-        depth[node.name] = max((depth[need] + 1 for need in node.needs if need in depth), default=0)
+        depth[node.name] = max(
+            (depth[need] + 1 for need in node.needs if need in depth), default=0
+        )
     places: dict[str, tuple[int, int]] = {}
     for column in range(max(depth.values()) + 1):
         members = [node for node in nodes if depth[node.name] == column]

@@ -14,7 +14,7 @@ from onnxbuild.onnxkit.report_page.blocks import (
 )
 from onnxbuild.onnxkit.report_page.words import number
 
-_NONE = "–"
+_NONE = "-"
 
 
 def table_of(block: Bars | Strips | Scatter | Lines | Steps) -> Table:

@@ -23,7 +23,7 @@ from onnxbuild.onnxkit.report_page.words import milliseconds, number, size
 
 _SAMPLES_FILE = "samples.npz"
 _DOTS = 150
-_NONE = "–"
+_NONE = "-"
 _BASELINE = "pytorch"
 _MIB = 1 << 20
 
@@ -53,13 +53,24 @@ def _figures(report: Mapping[str, Any]) -> Iterator[Figure]:
         if name == _BASELINE:
             continue
         p50 = found["p50_ms"]
-        yield Figure(name, f"median latency, ms, at {point['point']}", p50, milliseconds(p50), "speed", rank=0)
+        yield Figure(
+            name,
+            f"median latency, ms, at {point['point']}",
+            p50,
+            milliseconds(p50),
+            "speed",
+            rank=0,
+        )
         if found.get("speedup") is not None:
-            said = shown_ratio(found["speedup"], found.get("speedup_low"), found.get("speedup_high"))
+            said = shown_ratio(
+                found["speedup"], found.get("speedup_low"), found.get("speedup_high")
+            )
             yield Figure(name, "speed vs PyTorch", found["speedup"], said, is_better="more")
     for name, model in report["models"].items():
         if model.get("size_bytes") is not None and name != _BASELINE:
-            yield Figure(name, "size, bytes", model["size_bytes"], size(model["size_bytes"]), "size", rank=0)
+            yield Figure(
+                name, "size, bytes", model["size_bytes"], size(model["size_bytes"]), "size", rank=0
+            )
 
 
 def _latency(source: Source, report: Mapping[str, Any], where: str) -> Iterator[Block]:
@@ -137,9 +148,22 @@ def _costs(report: Mapping[str, Any], where: str) -> Iterator[Block]:
     yield Bars(
         f"Time to load{where}",
         ("model", "creating the session, ms"),
-        tuple(Bar(name, each["load_s"] * 1e3, name) for name, each in models.items() if "load_s" in each),
+        tuple(
+            Bar(name, each["load_s"] * 1e3, name)
+            for name, each in models.items()
+            if "load_s" in each
+        ),
     )
-    heads = ("model", ">size", ">load", ">first run", ">peak memory", ">steady memory", ">energy", "same as")
+    heads = (
+        "model",
+        ">size",
+        ">load",
+        ">first run",
+        ">peak memory",
+        ">steady memory",
+        ">energy",
+        "same as",
+    )
     yield Table(f"Each model alone, in a new process{where}", heads, tuple(_alone(models)))
     clients = report.get("concurrency")
     if clients:
@@ -147,7 +171,13 @@ def _costs(report: Mapping[str, Any], where: str) -> Iterator[Block]:
             f"Throughput by clients{where} at {clients['point']}",
             ("model and clients", "runs per second"),
             tuple(
-                Bar(f"{name}, {row['clients']} clients", row["runs_per_s"], name, row.get("low"), row.get("high"))
+                Bar(
+                    f"{name}, {row['clients']} clients",
+                    row["runs_per_s"],
+                    name,
+                    row.get("low"),
+                    row.get("high"),
+                )
                 for name, rows in clients["models"].items()
                 for row in rows
             ),
@@ -161,7 +191,9 @@ def _alone(models: Mapping[str, Any]) -> Iterator[Cells]:
             name,
             _NONE if each.get("size_bytes") is None else size(each["size_bytes"]),
             _NONE if "load_s" not in each else milliseconds(each["load_s"] * 1e3),
-            _NONE if "first_inference_ms" not in each else milliseconds(each["first_inference_ms"]),
+            _NONE
+            if "first_inference_ms" not in each
+            else milliseconds(each["first_inference_ms"]),
             *(
                 _NONE if each.get(key) is None else size(each[key])
                 for key in ("peak_rss_growth_bytes", "steady_rss_growth_bytes")

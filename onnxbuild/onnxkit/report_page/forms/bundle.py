@@ -11,7 +11,7 @@ from onnxbuild.onnxkit.report_page.model import Figure, Part, Source
 from onnxbuild.onnxkit.report_page.words import size
 
 _MANIFEST = "manifest.json"
-_NONE = "–"
+_NONE = "-"
 
 Manifests = Sequence[tuple[Source, Mapping[str, Any]]]
 
@@ -22,7 +22,14 @@ def bundle(sources: Sequence[Source]) -> Iterator[Part]:
     described = [each for each in found if each[1].get("inputs") is not None]
     if described:
         figures = tuple(
-            Figure(source.bundle, "size, bytes", manifest["size_bytes"], size(manifest["size_bytes"]), "size", rank=1)
+            Figure(
+                source.bundle,
+                "size, bytes",
+                manifest["size_bytes"],
+                size(manifest["size_bytes"]),
+                "size",
+                rank=1,
+            )
             for source, manifest in described
             if manifest.get("size_bytes")
         )
@@ -37,15 +44,30 @@ def _signature(described: Manifests) -> Iterator[Block]:
         seen.setdefault(key, (manifest, []))[1].append(source.bundle)
     for manifest, names in seen.values():
         rows: list[Cells] = [
-            (Cell(each["name"], code=True), kind, each.get("dtype") or _NONE, Cell(_shape(each), code=True))
+            (
+                Cell(each["name"], code=True),
+                kind,
+                each.get("dtype") or _NONE,
+                Cell(_shape(each), code=True),
+            )
             for kind, key in (("input", "inputs"), ("output", "outputs"))
             for each in manifest[key]
         ]
-        yield Table(f"Inputs and outputs: {', '.join(names)}", ("name", "kind", "dtype", "shape"), tuple(rows))
+        yield Table(
+            f"Inputs and outputs: {', '.join(names)}",
+            ("name", "kind", "dtype", "shape"),
+            tuple(rows),
+        )
         axes = manifest.get("dynamic_axes") or {}
         if axes:
             axis_rows: tuple[Cells, ...] = tuple(
-                (Cell(name, code=True), *(str(each.get(key, _NONE)) for key in ("min", "max", "example", "multiple_of")))
+                (
+                    Cell(name, code=True),
+                    *(
+                        str(each.get(key, _NONE))
+                        for key in ("min", "max", "example", "multiple_of")
+                    ),
+                )
                 for name, each in axes.items()
             )
             heads = ("axis", ">least", ">most", ">example", ">multiple of")
@@ -64,8 +86,14 @@ def _contents(found: Manifests, described: Manifests) -> Iterator[Block]:
             str(manifest.get("kind", _NONE)),
             str(manifest.get("precision", _NONE)),
             size(manifest["size_bytes"]) if manifest.get("size_bytes") else _NONE,
-            *(f"{manifest[key]:,}" if manifest.get(key) else _NONE for key in ("parameters", "nodes")),
-            ", ".join(f"{domain} {version}" for domain, version in (manifest.get("opsets") or {}).items()) or _NONE,
+            *(
+                f"{manifest[key]:,}" if manifest.get(key) else _NONE
+                for key in ("parameters", "nodes")
+            ),
+            ", ".join(
+                f"{domain} {version}" for domain, version in (manifest.get("opsets") or {}).items()
+            )
+            or _NONE,
         )
         for source, manifest in described
     )
@@ -75,7 +103,11 @@ def _contents(found: Manifests, described: Manifests) -> Iterator[Block]:
     others = [each for each in found if each not in described]
     if others:
         packed: tuple[Cells, ...] = tuple(
-            (source.bundle, f"{len(source.files):,}", size(sum(p.stat().st_size for p in source.files.values())))
+            (
+                source.bundle,
+                f"{len(source.files):,}",
+                size(sum(p.stat().st_size for p in source.files.values())),
+            )
             for source, _ in others
         )
         yield Table("Packages in other forms", ("folder", ">files", ">size"), packed)
@@ -88,7 +120,12 @@ def _contents(found: Manifests, described: Manifests) -> Iterator[Block]:
         "Files and their SHA-256",
         ("bundle", "file", ">size", "sha256"),
         tuple(
-            (source.bundle, Cell(name, code=True), size(each["size_bytes"]), Cell(each["sha256"], code=True))
+            (
+                source.bundle,
+                Cell(name, code=True),
+                size(each["size_bytes"]),
+                Cell(each["sha256"], code=True),
+            )
             for source, manifest in described
             for name, each in (manifest.get("files") or {}).items()
         ),

@@ -10,7 +10,7 @@ from onnxbuild.onnxkit.report_page.forms.reading import report_of, titled, verdi
 from onnxbuild.onnxkit.report_page.model import Figure, Part, Source
 from onnxbuild.onnxkit.report_page.words import number
 
-_NONE = "–"
+_NONE = "-"
 _DIGITS = 5
 
 
@@ -25,7 +25,15 @@ def evaluation(sources: Sequence[Source]) -> Iterator[Part]:
             if source.bundle
         ),
         figures=tuple(
-            Figure(source.bundle, "score", report["score"], _shown(report["score"]), "quality", "more", 0)
+            Figure(
+                source.bundle,
+                "score",
+                report["score"],
+                _shown(report["score"]),
+                "quality",
+                "more",
+                0,
+            )
             for source, report in reports
             if source.bundle and not source.target and report.get("score") is not None
         ),
@@ -67,7 +75,10 @@ def _strip(source: Source, report: Mapping[str, Any]) -> Strip:
         high,
         (
             _NONE if drop is None else number(drop),
-            *(_NONE if report.get(key) is None else f"{report[key]:g}" for key in ("min", "max_drop")),
+            *(
+                _NONE if report.get(key) is None else f"{report[key]:g}"
+                for key in ("min", "max_drop")
+            ),
             f"{report.get('samples', 0):,}",
         ),
     )

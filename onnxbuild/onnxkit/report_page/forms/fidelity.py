@@ -26,7 +26,15 @@ def fidelity(sources: Sequence[Source]) -> Iterator[Part]:
         "A dot is 1 - cosine of one sample of `fidelity.data`, compared with the fp32 model; further left is "
         "nearer. The line is the median."
     )
-    heads = ("variant", ">median loss", ">mean cosine", ">worst cosine", ">worst sample", ">SQNR", ">samples")
+    heads = (
+        "variant",
+        ">median loss",
+        ">mean cosine",
+        ">worst cosine",
+        ">worst sample",
+        ">SQNR",
+        ">samples",
+    )
     yield Part(
         "error",
         (Strips("Loss on your data", heads, tuple(_strip(*each) for each in found), note=note),),
@@ -56,7 +64,7 @@ def _strip(source: Source, report: Mapping[str, Any]) -> Strip:
             f"{report['cosine_mean']:.6f}",
             f"{report['cosine_min']:.6f}",
             str(report["worst"]),
-            "–" if noise is None else f"{number(noise)} dB",
+            "-" if noise is None else f"{number(noise)} dB",
             str(report["samples"]),
         ),
     )

@@ -25,9 +25,17 @@ def load_times(sources: Sequence[Source]) -> Iterator[Part]:
     """Yield how long models made ahead of time take to load."""
     for source in sources:
         models = report_of(source).get("models") or {}
-        keys = tuple(dict.fromkeys(k for each in models.values() for k, v in each.items() if isinstance(v, int | float)))
+        keys = tuple(
+            dict.fromkeys(
+                k
+                for each in models.values()
+                for k, v in each.items()
+                if isinstance(v, int | float)
+            )
+        )
         rows = tuple(
-            (name, *(f"{each[key]:,.6g}" if key in each else "" for key in keys)) for name, each in models.items()
+            (name, *(f"{each[key]:,.6g}" if key in each else "" for key in keys))
+            for name, each in models.items()
         )
         if rows:
             title = f"Loading what is made ahead of time: {titled(source)}"

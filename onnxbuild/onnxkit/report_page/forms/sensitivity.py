@@ -18,7 +18,7 @@ def sensitivity(sources: Sequence[Source]) -> Iterator[Part]:
     seen: dict[str, list[str]] = {}
     reports: dict[str, tuple[Source, Mapping[str, Any]]] = {}
     for source in sources:
-        report = report_of(source)
+        report: Mapping[str, Any] = report_of(source)
         if report.get("blocks"):
             key = repr(report)
             seen.setdefault(key, []).append(titled(source) or source.step)

@@ -23,7 +23,7 @@ Reports = Sequence[tuple[Source, Mapping[str, Any]]]
 
 _QUANTILES = ("50 %", "90 %", "99 %", "99.9 %", "largest")
 _WORST = 8
-_NONE = "–"
+_NONE = "-"
 
 
 def validation(sources: Sequence[Source]) -> Iterator[Part]:
@@ -48,11 +48,17 @@ def validation(sources: Sequence[Source]) -> Iterator[Part]:
 def _decisive(report: Mapping[str, Any]) -> str:
     metrics, bounds = report.get("metrics") or {}, report.get("tolerances") or {}
     said = []
-    for key, name in (("max_abs", "largest error"), ("cosine_min", "cosine"), ("equal_min", "equal")):
+    for key, name in (
+        ("max_abs", "largest error"),
+        ("cosine_min", "cosine"),
+        ("equal_min", "equal"),
+    ):
         if metrics.get(key) is not None:
             bound = bounds.get(key)
             needed = f" (at least {bound:g})" if isinstance(bound, int | float) else ""
-            said.append(f"{name} {_exact(metrics[key]) if key != 'max_abs' else number(metrics[key])}{needed}")
+            said.append(
+                f"{name} {_exact(metrics[key]) if key != 'max_abs' else number(metrics[key])}{needed}"
+            )
     if metrics.get("points"):
         said.append(f"{metrics.get('points_passed', 0)} of {metrics['points']} points")
     return ", ".join(said)
@@ -66,11 +72,19 @@ def _figures(reports: Reports) -> Iterator[Figure]:
         worst = metrics.get("cosine_min")
         if worst is not None:
             yield Figure(
-                source.bundle, "cosine to the reference", worst, _exact(worst), "quality", "more", 3
+                source.bundle,
+                "cosine to the reference",
+                worst,
+                _exact(worst),
+                "quality",
+                "more",
+                3,
             )
         equal = metrics.get("equal_min")
         if equal is not None:
-            yield Figure(source.bundle, "equal elements", equal, f"{equal:.4f}", "quality", "more", 4)
+            yield Figure(
+                source.bundle, "equal elements", equal, f"{equal:.4f}", "quality", "more", 4
+            )
         error = metrics.get("max_abs")
         if error is not None:
             yield Figure(source.bundle, "largest error", error, number(error))
@@ -90,7 +104,13 @@ def _blocks(reports: Reports) -> Iterator[Block]:
     )
     curves = tuple(_curves(reports))
     if curves:
-        yield Lines("Distribution of errors over elements", "share of elements below", _QUANTILES, curves, log=True)
+        yield Lines(
+            "Distribution of errors over elements",
+            "share of elements below",
+            _QUANTILES,
+            curves,
+            log=True,
+        )
     yield _by_point(reports)
     yield _worst(reports)
 
@@ -143,7 +163,11 @@ def _by_point(reports: Reports) -> Table:
                 keys.setdefault((point["point"], name), point["sizes"])
     rows: list[Cells] = []
     for (point_name, output), sizes in keys.items():
-        row: list[str | Cell] = [point_name, ", ".join(f"{k} {v}" for k, v in sizes.items()), output]
+        row: list[str | Cell] = [
+            point_name,
+            ", ".join(f"{k} {v}" for k, v in sizes.items()),
+            output,
+        ]
         for _, report in columns:
             row += _cells(report, point_name, output)
         rows.append(tuple(row))
@@ -161,7 +185,10 @@ def _cells(report: Mapping[str, Any], point: str, output: str) -> list[str | Cel
         error = found.get("max_abs")
         near = found.get("cosine") if found.get("cosine") is not None else found.get("equal")
         tone = "bad" if found.get("breaches") else ""
-        texts = (_NONE if error is None else number(error), _NONE if near is None else _exact(near))
+        texts = (
+            _NONE if error is None else number(error),
+            _NONE if near is None else _exact(near),
+        )
         return [Cell(text, "bad") if tone else text for text in texts]
     return [_NONE, _NONE]
 
@@ -179,7 +206,15 @@ def _worst(reports: Reports) -> Table:
             key=lambda each: -each[0],
         )
         found += [
-            (error, title, point, name, str(each["worst"]), _said(each["worst_expected"]), _said(each["worst_actual"]))
+            (
+                error,
+                title,
+                point,
+                name,
+                str(each["worst"]),
+                _said(each["worst_expected"]),
+                _said(each["worst_actual"]),
+            )
             for error, title, point, name, each in worst[:_WORST]
         ]
     heads = ("variant", "point", "output", "element", ">reference", ">model", ">off by")
