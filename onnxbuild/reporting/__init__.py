@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from onnxbuild.reporting.report import Reported, report
+from onnxbuild.reporting.report import ReportPage, report
 
-__all__ = ["Reported", "report"]
+__all__ = ["ReportPage", "report"]

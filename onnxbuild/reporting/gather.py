@@ -10,7 +10,7 @@ from onnxbuild.catalog import CATALOG, forms_of_kinds
 from onnxbuild.core.graph import Graph
 from onnxbuild.engine.plan import Planned
 from onnxbuild.expansion.reported import Reported, reported_in
-from onnxbuild.onnxkit.report_page.model import Finding, Source
+from onnxbuild.onnxkit.report_page.model import ReportSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Built:
     store: DiskStore
 
 
-def sources_of(built: Built, recipe: str) -> list[Source]:
+def sources_of(built: Built, recipe: str) -> list[ReportSource]:
     """Return the reports of a recipe's steps, those that are missing with the reason."""
     found = reported_in(built.graph, recipe, CATALOG, forms_of_kinds())
     return [_source(built, each) for each in found]
@@ -44,16 +44,16 @@ def missing_steps(built: Built, recipe: str) -> list[str]:
     return [name for name in names if (each := built.planned[name]).reasons or each.after]
 
 
-def _source(built: Built, each: Reported) -> Source:
+def _source(built: Built, each: Reported) -> ReportSource:
     about = (each.form, each.bundle, each.step, each.target, each.is_gate)
     planned = built.planned[each.report.step]
     result = planned.result
     if result is None or each.report.output not in result.outputs:
-        return Source(*about, why=_why(planned, built.graph))
-    return Source(
+        return ReportSource(*about, why=_why(planned, built.graph))
+    return ReportSource(
         *about,
         files=built.store.paths(result.outputs[each.report.output]),
-        findings=tuple(Finding(f.what, f.where, f.fix) for f in result.findings),
+        findings=result.findings,
     )
 
 

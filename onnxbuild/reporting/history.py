@@ -11,7 +11,7 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError
 from onnxbuild.onnxkit.report_page.blocks import Block, Lines, Paragraph, Series
 from onnxbuild.onnxkit.report_page.compose import compose
-from onnxbuild.onnxkit.report_page.model import Figure, Part, Source
+from onnxbuild.onnxkit.report_page.model import Figure, Part, ReportSource
 from onnxbuild.release.previous import Previous, read_previous
 from onnxbuild.release_format.layout import DIST_FOLDER, RELEASE_FILE
 from onnxbuild.reporting.how_built import shown_run
@@ -65,7 +65,7 @@ def _builds(store: DiskStore, recipe: str) -> list[Moment]:
             files = {name: store.blob(Digest(sha256, 0)) for name, sha256 in row["files"].items()}
             if all(path.is_file() for path in files.values()):
                 sources.append(
-                    Source(
+                    ReportSource(
                         row["form"], row["bundle"], row["step"], row["target"], row["gate"], files
                     )
                 )

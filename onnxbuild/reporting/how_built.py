@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onnxbuild.core.graph import Graph
 from onnxbuild.engine.plan import Planned
-from onnxbuild.onnxkit.report_page.blocks import Cell, Cells, Node, Paragraph, Steps
+from onnxbuild.onnxkit.report_page.blocks import Cell, Cells, Paragraph, StepNode, Steps
 from onnxbuild.onnxkit.report_page.model import Part
 from onnxbuild.onnxkit.report_page.words import counted, seconds, size
 from onnxbuild.reporting.gather import Built
@@ -78,7 +78,7 @@ def _events(path: Path) -> Iterator[tuple[str, str]]:
             yield str(event.get("step")), state
 
 
-def _node(graph: Graph, name: str, planned: Planned, states: Mapping[str, str]) -> Node:
+def _node(graph: Graph, name: str, planned: Planned, states: Mapping[str, str]) -> StepNode:
     result = planned.result
     state = states.get(name, "cached")
     if result is None:
@@ -90,10 +90,10 @@ def _node(graph: Graph, name: str, planned: Planned, states: Mapping[str, str]) 
     )
     needs = dict.fromkeys(ref.step for ref in graph.steps[name].inputs.values())
     label = graph.addresses[name].local
-    return Node(name, label, detail, state, tuple(needs))  # type: ignore[arg-type]
+    return StepNode(name, label, detail, state, tuple(needs))  # type: ignore[arg-type]
 
 
-def _row(graph: Graph, planned: Planned, node: Node) -> Cells:
+def _row(graph: Graph, planned: Planned, node: StepNode) -> Cells:
     spent = None if planned.result is None else planned.result.expense
     figures = (
         ("-", "-", "-")

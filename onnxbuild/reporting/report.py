@@ -30,7 +30,7 @@ _SHORT = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class ReportPage:
     """A page, and what it says in short.
 
     Attributes:
@@ -47,7 +47,7 @@ class Reported:
         return any(state == "failed" for state, _ in self.recipes.values())
 
 
-def report(request: Request, *, catalog: Mapping[str, StepKind] = CATALOG) -> Reported:
+def report(request: Request, *, catalog: Mapping[str, StepKind] = CATALOG) -> ReportPage:
     """Return the page of what is built of the recipes; builds nothing.
 
     Args:
@@ -68,7 +68,7 @@ def report(request: Request, *, catalog: Mapping[str, StepKind] = CATALOG) -> Re
             _of_recipe(built, request, each, texts.get(each.name, "")) for each in loaded.recipes
         ]
     title = "" if len(reports) == 1 else counted(len(reports), "recipe")
-    return Reported(
+    return ReportPage(
         report_page(reports, title=title),
         {each.name: (each.state, each.headline) for each in reports},
     )

@@ -193,7 +193,7 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class StepNode:
     """A step in a graph."""
 
     name: str
@@ -215,7 +215,7 @@ class Steps:
     """
 
     title: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[StepNode, ...]
     heads: tuple[str, ...]
     rows: tuple[Cells, ...]
 

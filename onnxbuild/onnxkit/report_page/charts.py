@@ -23,9 +23,15 @@ _LEAST_RADIUS, _MORE_RADIUS = 6.0, 16.0
 _TURN = 70.0
 """Percent of the width from which on a label is at the left of its point."""
 
+_LETTER, _FULL = 2.4, 96.0
+"""Percent of the width of a phone that a letter takes; where labels end at most."""
+
 _NEAR = 34.0
 _FEW = 30
 """Samples that are drawn as larger dots."""
+
+_FITTING = 32
+"""Letters of all marks below an axis."""
 
 _DEPTH = 1000
 """Units across a row of dots."""
@@ -111,7 +117,7 @@ def scatter(block: Scatter, colour: Colour) -> Markup:
     for dot in sorted(block.dots, key=lambda d: (not d.on_front, d.x, d.y)):
         x, y = across.place(dot.x), _y(upward, dot.y)
         radius = _LEAST_RADIUS + _MORE_RADIUS * (dot.area / most) ** 0.5
-        turned = x > _TURN
+        turned = x > _TURN or (x > 100 - _TURN and x + len(dot.label) * _LETTER > _FULL)
         others = [
             (x, _y(upward, each.y))
             for each in block.dots
@@ -147,7 +153,8 @@ def lines(block: Lines, colour: Colour) -> Markup:
         drawn += "".join(
             f'<circle cx="{x:g}%" cy="{y:g}" r="3.5" style="fill:{paint}"/>' for x, y in found
         )
-    shown = {0, len(block.marks) - 1}
+    all_fit = sum(map(len, block.marks)) <= _FITTING
+    shown = range(len(block.marks)) if all_fit else (0, len(block.marks) - 1)
     ticks = [(across.place(n), mark) for n, mark in enumerate(block.marks) if n in shown]
     return _framed(block.title, drawn, across, upward, ("", ""), x_ticks=ticks, height=180)
 

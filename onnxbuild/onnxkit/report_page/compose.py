@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from onnxbuild.core.step import Finding
 from onnxbuild.onnxkit.report_page.blocks import (
     Block,
     Cell,
@@ -16,14 +17,13 @@ from onnxbuild.onnxkit.report_page.blocks import (
 from onnxbuild.onnxkit.report_page.forms import FORMS
 from onnxbuild.onnxkit.report_page.model import (
     Figure,
-    Finding,
+    GateVerdict,
+    PageSection,
     Part,
     RecipeReport,
-    Section,
-    Source,
+    ReportSource,
     State,
     VariantCard,
-    Verdict,
 )
 from onnxbuild.onnxkit.report_page.words import counted
 from onnxbuild.onnxkit.search.pareto_front import pareto_front
@@ -59,7 +59,7 @@ def compose(
     name: str,
     description: str,
     bundles: Sequence[str],
-    sources: Sequence[Source],
+    sources: Sequence[ReportSource],
     *,
     facts: Sequence[str] = (),
     notices: Sequence[str] = (),
@@ -96,21 +96,21 @@ def compose(
         verdicts=verdicts,
         facts=tuple(facts),
         sections=tuple(
-            Section(k, SECTIONS[k], tuple(found)) for k, found in blocks.items() if found
+            PageSection(k, SECTIONS[k], tuple(found)) for k, found in blocks.items() if found
         ),
         notices=tuple(notices),
         figures=figures,
     )
 
 
-def _parts(sources: Sequence[Source]) -> Iterator[Part]:
+def _parts(sources: Sequence[ReportSource]) -> Iterator[Part]:
     for form, show in FORMS.items():
         found = [each for each in sources if each.form == form]
         if found:
             yield from show(found)
 
 
-def _in_order(verdicts: Sequence[Verdict], bundles: Sequence[str]) -> tuple[Verdict, ...]:
+def _in_order(verdicts: Sequence[GateVerdict], bundles: Sequence[str]) -> tuple[GateVerdict, ...]:
     """By variant, then as they judge; what is made of a variant follows the variants."""
     places = {name: n for n, name in enumerate(bundles)}
     return tuple(sorted(verdicts, key=lambda each: places.get(each.bundle, len(places))))
@@ -120,14 +120,18 @@ def _worst(states: Sequence[State]) -> State:
     return min(states, key=_RANKS.__getitem__, default="not run")
 
 
-def _state(bundle: str, verdicts: Sequence[Verdict]) -> State:
+def _state(bundle: str, verdicts: Sequence[GateVerdict]) -> State:
     """Of all its gates; those that were skipped count where there are no others."""
     states: list[State] = [each.state for each in verdicts if each.bundle == bundle]
     return _worst([each for each in states if each != "skipped"] or states)
 
 
 def _card(
-    bundle: str, state: State, verdicts: Sequence[Verdict], figures: Sequence[Figure], first: str
+    bundle: str,
+    state: State,
+    verdicts: Sequence[GateVerdict],
+    figures: Sequence[Figure],
+    first: str,
 ) -> VariantCard:
     own = [each for each in verdicts if each.bundle == bundle]
     facts: dict[str, str] = {}
@@ -172,23 +176,20 @@ def _figure(bundle: str, axis: str, figures: Sequence[Figure]) -> Figure | None:
 
 
 def _headline(
-    bundles: Sequence[str], states: Mapping[str, State], verdicts: Sequence[Verdict]
+    bundles: Sequence[str], states: Mapping[str, State], verdicts: Sequence[GateVerdict]
 ) -> str:
     """The decision that the verdicts allow, in a sentence."""
     failed = [name for name, state in states.items() if state == "failed"]
     missing = [name for name in bundles if states[name] == "not run"]
     passed = [name for name in bundles if states[name] == "passed"]
-    gates = counted(
-        sum(each.state == "passed" for each in verdicts if each.bundle in passed), "gate"
-    )
     whole = "all " if len(passed) > _NAMED and len(passed) == len(bundles) else ""
-    rest = (
-        f"{whole}{_names(passed)} {_pass(passed)} all {gates}" if passed else "no variant passes"
-    )
+    count = sum(each.state == "passed" for each in verdicts if each.bundle in passed)
+    gates = "the only gate" if count == 1 else f"all {count} gates"
+    rest = f"{whole}{_names(passed)} {_pass(passed)} {gates}" if passed else "no variant passes"
     gone = f"; {_names(missing)} {_have(missing)} no verdict" if missing else ""
     if failed:
-        count = counted(sum(each.state == "failed" for each in verdicts), "gate")
-        return f"Don't ship {_names(failed)}: {count} failed; {rest}{gone}."
+        broken = counted(sum(each.state == "failed" for each in verdicts), "gate")
+        return f"Don't ship {_names(failed)}: {broken} failed; {rest}{gone}."
     if missing:
         return f"Not decided: {_names(missing)} {_have(missing)} no verdict; {rest}."
     return f"Ready to ship: {rest}." if passed else "Not decided: no gate judged a variant."
@@ -208,7 +209,7 @@ def _names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _verdict_blocks(verdicts: Sequence[Verdict]) -> Iterator[Block]:
+def _verdict_blocks(verdicts: Sequence[GateVerdict]) -> Iterator[Block]:
     if not verdicts:
         yield Paragraph("No gate judged a variant.")
         return

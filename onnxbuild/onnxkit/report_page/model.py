@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from onnxbuild.core.step import Finding
 from onnxbuild.onnxkit.report_page.blocks import Block
 
 State = Literal["passed", "failed", "skipped", "not run"]
@@ -14,16 +15,7 @@ Axis = Literal["quality", "speed", "size", ""]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A breach of a gate, and what to try."""
-
-    what: str
-    where: str
-    fix: str
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
+class ReportSource:
     """A report that a step made.
 
     Attributes:
@@ -48,7 +40,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GateVerdict:
     """What one gate says of one bundle.
 
     Attributes:
@@ -106,12 +98,12 @@ class Part:
 
     section: str
     blocks: tuple[Block, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[GateVerdict, ...] = ()
     figures: tuple[Figure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PageSection:
     """Blocks below a heading."""
 
     key: str
@@ -158,8 +150,8 @@ class RecipeReport:
     headline: str
     state: State
     cards: tuple[VariantCard, ...]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[GateVerdict, ...]
     facts: tuple[str, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[PageSection, ...]
     notices: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()

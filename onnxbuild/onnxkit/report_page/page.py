@@ -11,6 +11,7 @@ from onnxbuild.onnxkit.report_page import charts
 from onnxbuild.onnxkit.report_page.blocks import (
     Bars,
     Block,
+    Cell,
     Lines,
     Paragraph,
     Scatter,
@@ -19,7 +20,7 @@ from onnxbuild.onnxkit.report_page.blocks import (
     Table,
     Text,
 )
-from onnxbuild.onnxkit.report_page.model import RecipeReport, Section
+from onnxbuild.onnxkit.report_page.model import PageSection, RecipeReport
 from onnxbuild.onnxkit.report_page.step_graph import step_graph
 from onnxbuild.onnxkit.report_page.tables import table_of
 
@@ -101,13 +102,15 @@ def _shown(report: RecipeReport, prefix: str) -> dict[str, Any]:
 
 
 def _colours(names: Sequence[str]) -> Callable[[str], str]:
-    """Variants in their order; what is no variant is grey."""
+    """Variants in their order, from the sixth on in other shades; what is no variant is grey."""
     places = {name: n for n, name in enumerate(names)}
 
     def colour(series: str) -> str:
         if series not in places:
             return "var(--c6)"
-        return f"var(--c{places[series] % (_COLOURS - 1) + 1})"
+        again, place = divmod(places[series], _COLOURS - 1)
+        plain = f"var(--c{place + 1})"
+        return f"color-mix(in srgb, {plain} {100 // (again + 1)}%, var(--ink))" if again else plain
 
     return colour
 
@@ -142,17 +145,26 @@ def _drawn(block: Block, colour: Callable[[str], str]) -> dict[str, Any]:
 
 
 def _table(table: Table) -> dict[str, Any]:
+    """Without columns that say nothing in any row."""
+    kept = [
+        n
+        for n in range(len(table.heads))
+        if not n or not table.rows or any(_says(row[n]) for row in table.rows)
+    ]
+    heads = [table.heads[n] for n in kept]
     return {
         "title": table.title,
-        "heads": [(head.lstrip(">"), head.startswith(">")) for head in table.heads],
-        "rows": [
-            [
-                cell if not isinstance(cell, str) else {"text": cell, "tone": "", "code": False}
-                for cell in row
-            ]
-            for row in table.rows
-        ],
+        "heads": [(head.lstrip(">"), head.startswith(">")) for head in heads],
+        "rows": [[_cell(row[n]) for n in kept] for row in table.rows],
     }
+
+
+def _says(cell: str | Cell) -> bool:
+    return (cell if isinstance(cell, str) else cell.text) not in {"", "-"}
+
+
+def _cell(cell: str | Cell) -> Cell:
+    return Cell(cell) if isinstance(cell, str) else cell
 
 
 def _index(reports: Sequence[RecipeReport]) -> list[dict[str, Any]]:
@@ -173,7 +185,7 @@ def _shortened(report: RecipeReport, limit: int, kept: tuple[str, ...] | None) -
     if not limit:
         return report
     sections = tuple(
-        Section(each.key, each.title, tuple(_short(block, limit) for block in each.blocks))
+        PageSection(each.key, each.title, tuple(_short(block, limit) for block in each.blocks))
         for each in report.sections
         if kept is None or each.key in kept
     )

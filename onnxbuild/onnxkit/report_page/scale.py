@@ -9,6 +9,12 @@ from itertools import pairwise
 
 _TINY = 1e-30
 _MARGIN = 0.06
+_SCALE = 3
+"""Labels that give a scale, at least."""
+
+_APART = 11.0
+"""Percent between two labels, so that they can be read on a phone."""
+
 _SMALL, _PLAIN, _LARGE = 1e-5, 1e-3, 1e5
 """Beyond these, powers of ten are shorter."""
 
@@ -36,21 +42,28 @@ class Scale:
         return round(100 * min(1.0, max(0.0, share)), 2)
 
     def ticks(self, most: int = 6) -> list[tuple[float, str]]:
-        """(percent, label) of round numbers, from low to high."""
+        """(percent, label) of round numbers, from low to high, none too near to the one before."""
+        kept: list[tuple[float, str]] = []
+        for place, label in self._round(most):
+            if not kept or place - kept[-1][0] >= _APART:
+                kept.append((place, label))
+        return kept
+
+    def _round(self, most: int) -> list[tuple[float, str]]:
         if not self.log:
             values = self._even(most)
             return [
                 (self.place(v), label) for v, label in zip(values, _labels(values), strict=True)
             ]
         first, last = math.floor(self.low), math.ceil(self.high)
-        if last - first > most:
-            step = 1 + (last - first) // most
-            values = [10.0**each for each in range(first, last + 1) if each % step == 0]
+        step = 1 + (last - first) // most if last - first > most else 1
+        decades = [each for each in range(first, last + 1) if each % step == 0]
+        for digits in ((1,), (1, 2, 5)):
+            values = [digit * 10.0**decade for decade in decades for digit in digits]
+            shown = [v for v in values if self.low - 1e-9 <= math.log10(v) <= self.high + 1e-9]
+            if len(shown) >= _SCALE:
+                break
         else:
-            digits = (1, 2, 5) if self.high - self.low <= 2 else (1,)  # noqa: PLR2004 - decades
-            values = [d * 10.0**decade for decade in range(first, last + 1) for d in digits]
-        shown = [v for v in values if self.low - 1e-9 <= math.log10(v) <= self.high + 1e-9]
-        if len(shown) < 3:  # noqa: PLR2004 - so few give no scale
             even = Scale(10.0**self.low, 10.0**self.high, log=False)
             shown = [value for value in even._even(most) if value > 0]
             return [(self.place(v), label) for v, label in zip(shown, _labels(shown), strict=True)]
@@ -71,7 +84,7 @@ def _labels(values: Sequence[float]) -> list[str]:
     if not step or max(map(abs, values)) >= _LARGE or step < _SMALL:
         return [_label(value) for value in values]
     digits = next(n for n in range(8) if abs(round(step, n) - step) < step / 100)
-    return [f"{value:,.{digits}f}" for value in values]
+    return [f"{value:,.{digits}f}" if value else "0" for value in values]
 
 
 def _label(value: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.plots.svg_text import escape
-from onnxbuild.onnxkit.report_page.blocks import Node, Steps
+from onnxbuild.onnxkit.report_page.blocks import StepNode, Steps
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -40,7 +40,7 @@ def step_graph(block: Steps) -> Markup | None:
     )
 
 
-def _places(nodes: tuple[Node, ...]) -> dict[str, tuple[int, int]]:
+def _places(nodes: tuple[StepNode, ...]) -> dict[str, tuple[int, int]]:
     """Column: the longest way to it; row: near the rows of what it needs."""
     depth: dict[str, int] = {}
     for node in nodes:
@@ -74,7 +74,7 @@ def _edge(start: tuple[int, int], end: tuple[int, int]) -> str:
     return f'<path class="edge" d="M{x1} {y1}C{x1 + bend} {y1} {x2 - bend} {y2} {x2} {y2}"/>'
 
 
-def _box(node: Node, place: tuple[int, int]) -> str:
+def _box(node: StepNode, place: tuple[int, int]) -> str:
     x, y = _corner(place)
     label = node.label if len(node.label) <= _LETTERS else f"{node.label[: _LETTERS - 1]}…"
     return (

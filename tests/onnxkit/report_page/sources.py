@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onnxbuild.onnxkit.report_page.model import Source
+from onnxbuild.onnxkit.report_page.model import ReportSource
 
 POINTS = {"example": 1e-6, "min": 2e-6, "max-batch": 5e-6}
 
@@ -88,14 +88,14 @@ def manifest(inputs: str = "image") -> dict[str, Any]:
 
 def a_build(
     folder: Path, *, names: tuple[str, ...] = ("fp32", "int8"), runs: int = 400
-) -> list[Source]:
+) -> list[ReportSource]:
     """Two variants, or more, that pass; the second is faster, smaller and less exact."""
     sources = []
     for n, name in enumerate(names):
         report = written(folder / f"v{n}", {"report.json": validation(1e3**n)})
-        sources.append(Source("validation", name, "validate", is_gate=True, files=report))
+        sources.append(ReportSource("validation", name, "validate", is_gate=True, files=report))
         described = written(folder / f"m{n}", {"manifest.json": manifest()})
-        sources.append(Source("bundle", name, "bundle", files=described))
+        sources.append(ReportSource("bundle", name, "bundle", files=described))
     times = {name: 2.0 / (n + 1) for n, name in enumerate(names)}
     measured = written(folder / "b", {"report.json": benchmark({**times, "pytorch": 3.0})})
     samples = {
@@ -104,4 +104,4 @@ def a_build(
     }
     np.savez(folder / "b/samples.npz", **samples)
     files = {**measured, "samples.npz": folder / "b/samples.npz"}
-    return [*sources, Source("benchmark", "", "benchmark", files=files)]
+    return [*sources, ReportSource("benchmark", "", "benchmark", files=files)]

@@ -3,11 +3,12 @@ import re
 
 import pytest
 
+from onnxbuild.core.step import Finding
 from onnxbuild.onnxkit.pages.page import PAGE_MAX_BYTES
-from onnxbuild.onnxkit.report_page.blocks import Lines, Node, Series, Steps, Table, Text
+from onnxbuild.onnxkit.report_page.blocks import Lines, Series, StepNode, Steps, Table, Text
 from onnxbuild.onnxkit.report_page.compose import compose
 from onnxbuild.onnxkit.report_page.forms import FORMS
-from onnxbuild.onnxkit.report_page.model import Finding, Part, Source
+from onnxbuild.onnxkit.report_page.model import Part, ReportSource
 from onnxbuild.onnxkit.report_page.page import report_page
 from tests.browser import assert_good, look_at
 from tests.onnxkit.report_page.sources import a_build, validation, written
@@ -16,8 +17,10 @@ HOSTILE = '<img src=x onerror="alert(1)">&\'"`</script>'
 STEPS = Steps(
     "Steps of tiny",
     (
-        Node("tiny:export", "export", "built, 1.0 s", "run", ()),
-        Node("tiny:fp32/check", "fp32/check", "from the store, 0.1 s", "cached", ("tiny:export",)),
+        StepNode("tiny:export", "export", "built, 1.0 s", "run", ()),
+        StepNode(
+            "tiny:fp32/check", "fp32/check", "from the store, 0.1 s", "cached", ("tiny:export",)
+        ),
     ),
     ("step", "last run"),
     (("export", "built"), ("fp32/check", "from the store")),
@@ -66,7 +69,7 @@ def test_names_from_recipes_and_models_are_text_and_no_markup(tmp_path):
     build = a_build(tmp_path, names=(HOSTILE, "int8"))
     breach = written(tmp_path / "x", {"report.json": validation(9.0, HOSTILE, breach=HOSTILE)})
     found = (Finding(HOSTILE, HOSTILE, HOSTILE),)
-    build.append(Source("validation", "int8", "validate", "gpu", True, breach, found))
+    build.append(ReportSource("validation", "int8", "validate", "gpu", True, breach, found))
     more = [
         Part("built", (Text(HOSTILE, HOSTILE), Table(HOSTILE, (HOSTILE,), ((HOSTILE,),)))),
         Part(
@@ -74,7 +77,7 @@ def test_names_from_recipes_and_models_are_text_and_no_markup(tmp_path):
         ),
         Part(
             "built",
-            (Steps(HOSTILE, (Node(HOSTILE, HOSTILE, HOSTILE, "run", ()),), (HOSTILE,), ()),),
+            (Steps(HOSTILE, (StepNode(HOSTILE, HOSTILE, HOSTILE, "run", ()),), (HOSTILE,), ()),),
         ),
     ]
     report = compose(
@@ -114,9 +117,9 @@ def test_a_failed_gate_decides_the_headline_and_shows_what_to_try(tmp_path):
     finding = Finding(
         "m:f is 0.9; expected at least 0.97", "variant 'int8'", "calibrate with more samples"
     )
-    build.append(Source("evaluation", "int8", "evaluate", "", True, failed, (finding,)))
+    build.append(ReportSource("evaluation", "int8", "evaluate", "", True, failed, (finding,)))
     report = compose("tiny", "", ("fp32", "int8"), build)
-    assert report.headline == "Don't ship int8: 1 gate failed; fp32 passes all 1 gate."
+    assert report.headline == "Don't ship int8: 1 gate failed; fp32 passes the only gate."
     assert report.state == "failed"
     said = texts_of(report_page([report]))
     assert "m:f is 0.9; expected at least 0.97" in said
@@ -126,7 +129,9 @@ def test_a_failed_gate_decides_the_headline_and_shows_what_to_try(tmp_path):
 def test_a_variant_that_was_not_built_is_no_pass(tmp_path):
     build = [each for each in a_build(tmp_path) if each.bundle != "int8"]
     build.append(
-        Source("validation", "int8", "validate", is_gate=True, why="not run: int8/quantize failed")
+        ReportSource(
+            "validation", "int8", "validate", is_gate=True, why="not run: int8/quantize failed"
+        )
     )
     report = compose("tiny", "", ("fp32", "int8"), build)
     assert report.headline.startswith("Not decided: int8 has no verdict")
@@ -136,7 +141,7 @@ def test_a_variant_that_was_not_built_is_no_pass(tmp_path):
 def test_a_skipped_target_fails_no_variant(tmp_path):
     build = a_build(tmp_path)
     skipped = written(tmp_path / "x", {"report.json": {"skipped": "no CUDA device"}})
-    build.append(Source("validation", "int8", "validate", "cuda", True, skipped))
+    build.append(ReportSource("validation", "int8", "validate", "cuda", True, skipped))
     report = compose("tiny", "", ("fp32", "int8"), build)
     assert report.state == "passed"
     assert ("skipped", "no CUDA device") in [(each.state, each.why) for each in report.verdicts]
@@ -157,7 +162,7 @@ def test_nothing_judged_is_said(tmp_path):
 def test_forms_stand_reports_without_what_they_show(tmp_path):
     empty = written(tmp_path / "e", {"report.json": {}, "manifest.json": {}})
     for form in FORMS:
-        source = Source(form, "int8", "step", is_gate=True, files=empty)
+        source = ReportSource(form, "int8", "step", is_gate=True, files=empty)
         report_page([compose("tiny", "", ("int8",), [source])])
 
 

@@ -13,9 +13,9 @@ from onnxbuild.onnxkit.report_page.forms.profile import profile
 from onnxbuild.onnxkit.report_page.forms.search import search
 from onnxbuild.onnxkit.report_page.forms.sensitivity import sensitivity
 from onnxbuild.onnxkit.report_page.forms.validation import validation
-from onnxbuild.onnxkit.report_page.model import Part, Source
+from onnxbuild.onnxkit.report_page.model import Part, ReportSource
 
-Form = Callable[[Sequence[Source]], Iterator[Part]]
+Form = Callable[[Sequence[ReportSource]], Iterator[Part]]
 
 FORMS: Mapping[str, Form] = {
     "validation": validation,

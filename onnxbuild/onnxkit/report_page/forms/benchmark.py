@@ -18,7 +18,7 @@ from onnxbuild.onnxkit.report_page.blocks import (
     Table,
 )
 from onnxbuild.onnxkit.report_page.forms.reading import report_of
-from onnxbuild.onnxkit.report_page.model import Figure, Part, Source
+from onnxbuild.onnxkit.report_page.model import Figure, Part, ReportSource
 from onnxbuild.onnxkit.report_page.words import milliseconds, number, size
 
 _SAMPLES_FILE = "samples.npz"
@@ -28,7 +28,7 @@ _BASELINE = "pytorch"
 _MIB = 1 << 20
 
 
-def benchmark(sources: Sequence[Source]) -> Iterator[Part]:
+def benchmark(sources: Sequence[ReportSource]) -> Iterator[Part]:
     """Yield latencies with their samples, then what each model costs alone."""
     first = True
     for source in sources:
@@ -73,7 +73,7 @@ def _figures(report: Mapping[str, Any]) -> Iterator[Figure]:
             )
 
 
-def _latency(source: Source, report: Mapping[str, Any], where: str) -> Iterator[Block]:
+def _latency(source: ReportSource, report: Mapping[str, Any], where: str) -> Iterator[Block]:
     host = report.get("host") or {}
     noisy = host.get("noisy") or ()
     if noisy:

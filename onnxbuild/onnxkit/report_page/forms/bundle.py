@@ -7,16 +7,16 @@ from typing import Any
 
 from onnxbuild.onnxkit.report_page.blocks import Block, Cell, Cells, Table
 from onnxbuild.onnxkit.report_page.forms.reading import report_of
-from onnxbuild.onnxkit.report_page.model import Figure, Part, Source
+from onnxbuild.onnxkit.report_page.model import Figure, Part, ReportSource
 from onnxbuild.onnxkit.report_page.words import size
 
 _MANIFEST = "manifest.json"
 _NONE = "-"
 
-Manifests = Sequence[tuple[Source, Mapping[str, Any]]]
+Manifests = Sequence[tuple[ReportSource, Mapping[str, Any]]]
 
 
-def bundle(sources: Sequence[Source]) -> Iterator[Part]:
+def bundle(sources: Sequence[ReportSource]) -> Iterator[Part]:
     """Yield what the bundles say of themselves."""
     found = [(source, report_of(source, _MANIFEST)) for source in sources if source.files]
     described = [each for each in found if each[1].get("inputs") is not None]

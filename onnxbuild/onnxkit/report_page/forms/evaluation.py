@@ -7,14 +7,14 @@ from typing import Any
 
 from onnxbuild.onnxkit.report_page.blocks import Strip, Strips
 from onnxbuild.onnxkit.report_page.forms.reading import report_of, titled, verdict_of
-from onnxbuild.onnxkit.report_page.model import Figure, Part, Source
+from onnxbuild.onnxkit.report_page.model import Figure, Part, ReportSource
 from onnxbuild.onnxkit.report_page.words import number
 
 _NONE = "-"
 _DIGITS = 5
 
 
-def evaluation(sources: Sequence[Source]) -> Iterator[Part]:
+def evaluation(sources: Sequence[ReportSource]) -> Iterator[Part]:
     """Yield verdicts and scores; the reference's own score is a row, and no variant's."""
     reports = [(source, report_of(source)) for source in sources]
     yield Part(
@@ -62,7 +62,7 @@ def _decisive(report: Mapping[str, Any]) -> str:
     return said
 
 
-def _strip(source: Source, report: Mapping[str, Any]) -> Strip:
+def _strip(source: ReportSource, report: Mapping[str, Any]) -> Strip:
     low, high = report.get("score_interval") or (None, None)
     drop = report.get("drop")
     scores = (report.get("resampled") or {}).get("scores") or ()

@@ -8,7 +8,7 @@ from typing import Any
 
 from onnxbuild.onnxkit.report_page.blocks import Strip, Strips
 from onnxbuild.onnxkit.report_page.forms.reading import report_of, titled
-from onnxbuild.onnxkit.report_page.model import Figure, Part, Source
+from onnxbuild.onnxkit.report_page.model import Figure, Part, ReportSource
 from onnxbuild.onnxkit.report_page.words import number
 
 _ERRORS_FILE = "errors.npz"
@@ -16,7 +16,7 @@ _DOTS = 150
 _LEAST = 1e-12
 
 
-def fidelity(sources: Sequence[Source]) -> Iterator[Part]:
+def fidelity(sources: Sequence[ReportSource]) -> Iterator[Part]:
     """Yield the loss of each sample."""
     reports = [(source, report_of(source)) for source in sources]
     found = [each for each in reports if each[1].get("cosine_mean") is not None]
@@ -49,7 +49,7 @@ def fidelity(sources: Sequence[Source]) -> Iterator[Part]:
     )  # fmt: skip
 
 
-def _strip(source: Source, report: Mapping[str, Any]) -> Strip:
+def _strip(source: ReportSource, report: Mapping[str, Any]) -> Strip:
     losses = sorted(_losses(source.files[_ERRORS_FILE])) if _ERRORS_FILE in source.files else []
     loss = max(1 - report["cosine_mean"], _LEAST)
     noise = report.get("sqnr_db")

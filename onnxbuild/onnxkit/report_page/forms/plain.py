@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from onnxbuild.onnxkit.report_page.blocks import Table
 from onnxbuild.onnxkit.report_page.forms.reading import listed, report_of, titled, verdict_of
-from onnxbuild.onnxkit.report_page.model import Part, Source
+from onnxbuild.onnxkit.report_page.model import Part, ReportSource
 
 
-def plain(sources: Sequence[Source]) -> Iterator[Part]:
+def plain(sources: Sequence[ReportSource]) -> Iterator[Part]:
     """Yield verdicts."""
     found = []
     for source in sources:
@@ -21,7 +21,7 @@ def plain(sources: Sequence[Source]) -> Iterator[Part]:
     yield Part("verdicts", verdicts=tuple(found))
 
 
-def load_times(sources: Sequence[Source]) -> Iterator[Part]:
+def load_times(sources: Sequence[ReportSource]) -> Iterator[Part]:
     """Yield how long models made ahead of time take to load."""
     for source in sources:
         models = report_of(source).get("models") or {}

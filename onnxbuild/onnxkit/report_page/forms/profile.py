@@ -7,20 +7,20 @@ from typing import Any
 
 from onnxbuild.onnxkit.report_page.blocks import Bar, Bars, Block, Cell, Table
 from onnxbuild.onnxkit.report_page.forms.reading import report_of, titled
-from onnxbuild.onnxkit.report_page.model import Part, Source
+from onnxbuild.onnxkit.report_page.model import Part, ReportSource
 from onnxbuild.onnxkit.report_page.words import milliseconds
 
 _SHOWN = 12
 
 
-def profile(sources: Sequence[Source]) -> Iterator[Part]:
+def profile(sources: Sequence[ReportSource]) -> Iterator[Part]:
     """Yield the slowest operators and nodes at each point."""
     for source in sources:
         for point, found in report_of(source).get("points", {}).items():
             yield Part("placement", tuple(_blocks(f"{titled(source)} at {point}", source, found)))
 
 
-def _blocks(title: str, source: Source, found: Mapping[str, Any]) -> Iterator[Block]:
+def _blocks(title: str, source: ReportSource, found: Mapping[str, Any]) -> Iterator[Block]:
     yield Bars(
         f"Time by operator: {title}",
         ("operator", "ms per run"),

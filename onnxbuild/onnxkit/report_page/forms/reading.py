@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from onnxbuild.core.step import REPORT_FILE
-from onnxbuild.onnxkit.report_page.model import Source, Verdict
+from onnxbuild.onnxkit.report_page.model import GateVerdict, ReportSource
 from onnxbuild.onnxkit.report_page.words import number
 
 
-def report_of(source: Source, name: str = REPORT_FILE) -> dict[str, Any]:
+def report_of(source: ReportSource, name: str = REPORT_FILE) -> dict[str, Any]:
     """Return a source's JSON; empty if it has no such file."""
     path = source.files.get(name)
     if path is None:
@@ -20,7 +20,7 @@ def report_of(source: Source, name: str = REPORT_FILE) -> dict[str, Any]:
     return found
 
 
-def verdict_of(source: Source, report: Mapping[str, Any], figures: str = "") -> Verdict:
+def verdict_of(source: ReportSource, report: Mapping[str, Any], figures: str = "") -> GateVerdict:
     """Return what a gate says of its bundle.
 
     Args:
@@ -31,15 +31,15 @@ def verdict_of(source: Source, report: Mapping[str, Any], figures: str = "") -> 
     about = (source.bundle, source.step, source.target)
     skipped = report.get("skipped")
     if source.findings or report.get("passed") is False:
-        return Verdict(*about, "failed", figures, source.findings)
+        return GateVerdict(*about, "failed", figures, source.findings)
     if isinstance(skipped, str):
-        return Verdict(*about, "skipped", why=skipped)
+        return GateVerdict(*about, "skipped", why=skipped)
     if not report:
-        return Verdict(*about, "not run", why=source.why)
-    return Verdict(*about, "passed", figures)
+        return GateVerdict(*about, "not run", why=source.why)
+    return GateVerdict(*about, "passed", figures)
 
 
-def titled(source: Source) -> str:
+def titled(source: ReportSource) -> str:
     """Return the bundle, and the target where it is not the first."""
     return f"{source.bundle} on {source.target}" if source.target else source.bundle
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from onnxbuild.onnxkit.report_page.blocks import Cell, Cells, Dot, Scatter, Table
 from onnxbuild.onnxkit.report_page.forms.reading import report_of
-from onnxbuild.onnxkit.report_page.model import Part, Source
+from onnxbuild.onnxkit.report_page.model import Part, ReportSource
 from onnxbuild.onnxkit.report_page.words import milliseconds, number, size
 
 _NONE = "-"
 _LEAST = 1e-9
 
 
-def search(sources: Sequence[Source]) -> Iterator[Part]:
+def search(sources: Sequence[ReportSource]) -> Iterator[Part]:
     """Yield the trials of each search."""
     for source in sources:
         report = report_of(source)
@@ -63,7 +63,7 @@ def _goal(goal: Mapping[str, Any]) -> str:
 
 
 def _dot(
-    source: Source, report: Mapping[str, Any], each: Mapping[str, Any], *, by_loss: bool
+    source: ReportSource, report: Mapping[str, Any], each: Mapping[str, Any], *, by_loss: bool
 ) -> Dot:
     found = each["choosing"]
     loss = 1 - found["cosine_mean"] if by_loss else found.get("drop") or 0.0

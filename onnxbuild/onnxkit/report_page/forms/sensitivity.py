@@ -7,16 +7,16 @@ from typing import Any
 
 from onnxbuild.onnxkit.report_page.blocks import Bar, Bars, Block, Cell, Cells, Paragraph, Table
 from onnxbuild.onnxkit.report_page.forms.reading import report_of, titled
-from onnxbuild.onnxkit.report_page.model import Part, Source
+from onnxbuild.onnxkit.report_page.model import Part, ReportSource
 from onnxbuild.onnxkit.report_page.words import number
 
 _BLOCKS, _NODES, _ROWS = 14, 10, 60
 
 
-def sensitivity(sources: Sequence[Source]) -> Iterator[Part]:
+def sensitivity(sources: Sequence[ReportSource]) -> Iterator[Part]:
     """Yield the losses of blocks, then of nodes; equal reports once."""
     seen: dict[str, list[str]] = {}
-    reports: dict[str, tuple[Source, Mapping[str, Any]]] = {}
+    reports: dict[str, tuple[ReportSource, Mapping[str, Any]]] = {}
     for source in sources:
         report: Mapping[str, Any] = report_of(source)
         if report.get("blocks"):
@@ -28,7 +28,7 @@ def sensitivity(sources: Sequence[Source]) -> Iterator[Part]:
         yield Part("sensitivity", tuple(_blocks(source, report, names)))
 
 
-def _blocks(source: Source, report: Mapping[str, Any], names: str) -> Iterator[Block]:
+def _blocks(source: ReportSource, report: Mapping[str, Any], names: str) -> Iterator[Block]:
     by_metric = report.get("ranked_by") not in {None, "cosine_mean"}
     unit = "drop of the score" if by_metric else "1 - mean cosine"
     together = _loss(report["all"])

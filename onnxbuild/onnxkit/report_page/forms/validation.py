@@ -16,17 +16,17 @@ from onnxbuild.onnxkit.report_page.blocks import (
     Table,
 )
 from onnxbuild.onnxkit.report_page.forms.reading import report_of, titled, verdict_of
-from onnxbuild.onnxkit.report_page.model import Figure, Part, Source
+from onnxbuild.onnxkit.report_page.model import Figure, Part, ReportSource
 from onnxbuild.onnxkit.report_page.words import number
 
-Reports = Sequence[tuple[Source, Mapping[str, Any]]]
+Reports = Sequence[tuple[ReportSource, Mapping[str, Any]]]
 
 _QUANTILES = ("50 %", "90 %", "99 %", "99.9 %", "largest")
 _WORST = 8
 _NONE = "-"
 
 
-def validation(sources: Sequence[Source]) -> Iterator[Part]:
+def validation(sources: Sequence[ReportSource]) -> Iterator[Part]:
     """Yield verdicts, errors and placements."""
     reports = [(source, report_of(source)) for source in sources]
     yield Part(
