@@ -15,7 +15,6 @@ from onnxbuild.adapters.clock import run_id, settle, wall_ns
 from onnxbuild.adapters.console.sinks import FanOut, RunLog
 from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.store.disk_history import REUSED
-from onnxbuild.adapters.store.housekeeping import write_run
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.event import Notice, RunFinished
 from onnxbuild.core.graph import Graph
@@ -36,6 +35,7 @@ from onnxbuild.request import (
     load,
     request_of,
 )
+from onnxbuild.run_record import record_run
 from onnxbuild.up_to_date import memo_key, recall, remember
 from onnxbuild.wiring import (
     RunOptions,
@@ -238,10 +238,10 @@ def _build(
         report = started.builder.build(graph if lay else replace(graph, deliverables=()), run)
         if lay:
             note_owners(workspace.root, request, loaded, graph)
-        keys = [each.key for each in report.results.values()]
-        files = loaded.files_by_name(request.project)
-        key = memo_key(request, catalog)
-        write_run(workspace.root, run, key, keys, report.exit_code, recipes=files)
+        record_run(
+            workspace.root, run, memo_key(request, catalog), project=request.project,
+            loaded=loaded, graph=graph, report=report, catalog=catalog,
+        )  # fmt: skip
         workspace.drop_old()
         if report.exit_code == 0 and lay:  # else a run still has folders to lay
             remember(

@@ -37,7 +37,7 @@ from onnxbuild.features.frontends import (
     xgboost,
 )
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
-from onnxbuild.features.measures import benchmark, load_times, profile, sensitivity
+from onnxbuild.features.measures import benchmark, load_times, profile, report, sensitivity
 from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
 from onnxbuild.features.packages import (
     bundle,
@@ -121,6 +121,7 @@ FEATURES: tuple[Feature, ...] = (
     processing.FEATURE,
     target.FEATURE,
     release.FEATURE,
+    report.FEATURE,
 )
 """In the order in which gates judge, reports are laid, and the reference page lists them."""
 
@@ -236,6 +237,11 @@ def plugins() -> tuple[Plugin, ...]:
 def all_features() -> tuple[Feature, ...]:
     """Return every feature, those of plug-ins last."""
     return _Open.composition.features
+
+
+def forms_of_kinds() -> dict[str, str]:
+    """Return step kind -> the form that shows its reports, of all features."""
+    return {kind: form for each in all_features() for kind, form in each.shown.items()}
 
 
 class _Now(Mapping[str, Value]):

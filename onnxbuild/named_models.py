@@ -36,7 +36,7 @@ def _variant_model(name: str, store: str | None, verb: str) -> Path:
             fix=f"see manifest.json in its folder: onnxbuild run {recipe} --only {variant}",
         )
     request = Request((recipe,), store=store)
-    made = graph_of(request).deliverables
+    made = [each for each in graph_of(request).deliverables if each.family != "report"]
     found = [each for each in made if f"{each.recipe}:{each.name}" == name]
     found = found or [each for each in made if each.name == variant]
     if not found:

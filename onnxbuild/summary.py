@@ -19,7 +19,11 @@ def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
     columns = sorted(asked, key=lambda column: column.place)
     rows = []
     for each in graph.deliverables:
-        if each.bundle.step not in report.results or each.bundle.step in failed:
+        if (
+            each.family == "report"
+            or each.bundle.step not in report.results
+            or each.bundle.step in failed
+        ):
             continue
         own = report.results[each.bundle.step].metrics
         cells = {}

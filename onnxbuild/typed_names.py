@@ -109,11 +109,12 @@ def find_deliverable(graph: Graph, text: str) -> Deliverable:
     Raises:
         UsageError: There is none, or several recipes of a matrix have it.
     """
-    exact = [each for each in graph.deliverables if f"{each.recipe}:{each.name}" == text]
+    made = [each for each in graph.deliverables if each.family != "report"]
+    exact = [each for each in made if f"{each.recipe}:{each.name}" == text]
     recipe, _, name = text.rpartition(":")
-    found = exact or [each for each in graph.deliverables if each.name == name]
+    found = exact or [each for each in made if each.name == name]
     if not found:
-        known = list(dict.fromkeys(each.name for each in graph.deliverables))
+        known = list(dict.fromkeys(each.name for each in made))
         raise UsageError(
             f"'{recipe}' has no variant '{name}'; it has {', '.join(known)}",
             fix=did_you_mean(name, known),

@@ -30,7 +30,7 @@ OF_FEATURES = (
 ASKED = frozenset(
     {
         "addresses", "cells", "choice", "comparison", "diagnosis_hints", "feature", "graph_builder",
-        "model_source", "packaged", "plugin", "scope", "section", "side_by_side", "source_format",
+        "model_source", "packaged", "plugin", "reported", "scope", "section", "side_by_side", "source_format",
         "variants",
     }
 )  # fmt: skip

@@ -17,6 +17,7 @@ from tests.pages import ROOT, assert_shown, commands, environment, said
 
 PAGES = {
     "README.md": 2,
+    "docs/report.md": 1,
     "docs/tour.md": 12,
     "docs/release.md": 4,
     "docs/diff.md": 5,

@@ -13,7 +13,8 @@ from onnxbuild.core.file_names import check_part
 from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Location
 
-Family = Literal["variant", "artifact", "program", "package"]
+Family = Literal["variant", "artifact", "program", "package", "report"]
+"""What a deliverable is; a `report` is for people, and no bundle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Deliverable:
             its artifact holds is laid as `benchmark-FILE`. An empty name spreads all of the
             artifact's files in the folder. The bundle comes first.
         family: What it is: a portable `variant`, an `artifact` made ahead of time of one, a
-            `program` of the user's framework, or a `package` of another.
+            `program` of the user's framework, a `package` of another, or a `report` on all of them.
         variant: The variant that it is, or that it is made of; empty for programs.
         of: Of a package, the name of the deliverable whose bundle it holds; else empty.
         judged_by: Names of the steps that judge it.

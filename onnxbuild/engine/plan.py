@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from onnxbuild.core.action import ActionResult
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.decision import Hit, Reason
 from onnxbuild.core.errors import BuildError, NotApplicableError
@@ -28,6 +29,7 @@ class Planned:
         blocked: Steps that it needs and that fail.
         left_out: Why it is left out: it, or a step that it needs, is not applicable.
         outputs: Of a result that is there.
+        result: That result, a failed gate's too; None where there is none.
     """
 
     step: str
@@ -38,6 +40,7 @@ class Planned:
     blocked: tuple[str, ...] = ()
     left_out: str = ""
     outputs: Mapping[str, Artifact] = field(default_factory=dict)
+    result: ActionResult | None = None
 
 
 def plan(
@@ -101,10 +104,12 @@ def plan(
                     planned.append(Planned(name, left_out=not_applicable.what))
             elif error is None:
                 outputs[name] = decision.result.outputs
-                planned.append(Planned(name, hit=True, outputs=outputs[name]))
+                planned.append(
+                    Planned(name, hit=True, outputs=outputs[name], result=decision.result)
+                )
             else:
                 failing.add(name)
-                planned.append(Planned(name, error=error))
+                planned.append(Planned(name, error=error, result=decision.result))
         else:
             planned.append(Planned(name, reasons=decision.reasons))
     return tuple(planned)

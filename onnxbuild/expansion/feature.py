@@ -9,7 +9,7 @@ from typing import Any
 
 from onnxbuild.core.draft import Draft, no_draft
 from onnxbuild.core.environment import Environment
-from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.graph import Deliverable, OutputRef
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Format, Location, Recipe, Variant
 from onnxbuild.core.step import StepKind
@@ -24,6 +24,7 @@ from onnxbuild.expansion.further_bundle import FurtherBundle
 from onnxbuild.expansion.graph_builder import GraphBuilder
 from onnxbuild.expansion.laid import Laid
 from onnxbuild.expansion.model_source import ModelSource
+from onnxbuild.expansion.reported import Reported
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.section import Below, Section
 from onnxbuild.expansion.sessions import VariantSession
@@ -142,6 +143,9 @@ class Feature:
         released: Its step kinds whose reports a release shows; their only output is `report`.
         released_if_shared: The same, of steps that belong to no bundle: a bundle has the others' reports.
         choices: What its steps choose by measuring.
+        shown: Its step kinds whose reports a build's page shows -> the form that shows them, one of
+            onnxkit/report_page/forms; the output is `report`, or has the form's name.
+        concludes: More deliverables, made of the reports of all that a recipe delivers.
         side_by_side: The step that measures all variants, if it brings one.
         diagnosis: What `diagnose` must know of its steps.
     """
@@ -165,6 +169,10 @@ class Feature:
     released: tuple[str, ...] = ()
     released_if_shared: tuple[str, ...] = ()
     choices: tuple[Choice, ...] = ()
+    shown: Mapping[str, str] = field(default_factory=dict)
+    concludes: Callable[[Scope, Callable[[], Sequence[Reported]]], Iterable[Deliverable]] = (
+        _nothing
+    )
     side_by_side: SideBySide | None = None
     diagnosis: DiagnosisHints = field(default_factory=DiagnosisHints)
 

@@ -99,6 +99,34 @@ class ViewRecord(TypedDict):
     about: str
 
 
+class RecipeVerdict(TypedDict):
+    """What a report says of a recipe.
+
+    Attributes:
+        state: Whether its gates passed.
+        headline: In a sentence.
+    """
+
+    state: str
+    headline: str
+
+
+class ReportRecord(TypedDict):
+    """What `report` prints.
+
+    Attributes:
+        type: `report`.
+        path: The page that was written.
+        bytes: Its size.
+        recipes: Recipe -> what the page says of it.
+    """
+
+    type: Literal["report"]
+    path: str
+    bytes: int
+    recipes: dict[str, RecipeVerdict]
+
+
 class WatchRecord(TypedDict):
     """What `watch` prints of a build, a line each.
 

@@ -47,6 +47,7 @@ OUTPUTS: Mapping[str, Output] = {
     "inspect": Output((models.InspectRecord,)),
     "view": Output((pages.ViewRecord,)),
     "diff": Output((pages.DiffRecord,)),
+    "report": Output((pages.ReportRecord,)),
     "log": Output((models.LogRecord,)),
     "lint": Output((checks.LintRecord,)),
     "explain": Output((models.ExplainRecord,)),

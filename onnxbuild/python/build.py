@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from onnxbuild.python.metrics import UnknownNameError
 from onnxbuild.python.names import public_names
 from onnxbuild.python.reports import write_report
 from onnxbuild.python.variant import BuiltVariant
+from onnxbuild.request import Request
 
 
 class Build(Mapping[str, BuiltVariant]):
@@ -20,21 +22,22 @@ class Build(Mapping[str, BuiltVariant]):
     Args:
         record: What the run gave.
         summary: Its last line on a terminal.
+        request: What was asked for.
 
     Attributes:
         summary: How many steps were built, reused and failed.
     """
 
-    __slots__ = ("_record", "_variants", "summary")
+    __slots__ = ("_record", "_request", "_variants", "summary")
 
-    def __init__(self, record: ResultRecord, summary: str) -> None:
-        self._record = record
+    def __init__(self, record: ResultRecord, summary: str, request: Request) -> None:
+        self._record, self._request = record, request
         self.summary = summary
         names = [each["variant"] for each in record["variants"]]
         self._variants = {
             each["variant"]
             if names.count(each["variant"]) == 1
-            else f"{each['recipe']}:{each['variant']}": BuiltVariant(each, record)
+            else f"{each['recipe']}:{each['variant']}": BuiltVariant(each, record, request)
             for each in record["variants"]
         }
 
@@ -63,13 +66,17 @@ class Build(Mapping[str, BuiltVariant]):
         """The steps and gates that failed: `step`, `what`, `file`, `line`, `fix`, ..."""
         return tuple(self._record["failures"])
 
-    def report(self) -> Path:
-        """Write the HTML report of all variants and return its path.
+    def report(self, path: str | os.PathLike[str] = "report.html") -> Path:
+        """Write the HTML report of all that was asked for; return its path, absolute.
+
+        Args:
+            path: The file.
 
         Raises:
-            UsageError: This version of onnxbuild writes none.
+            UsageError: Nothing of it is built as the recipes are now.
+            StoreError: The file can't be written.
         """
-        return write_report(self._record)
+        return write_report(self._request, path)
 
     def __getitem__(self, name: str) -> BuiltVariant:
         if name in self._variants:

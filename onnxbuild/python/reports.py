@@ -1,25 +1,32 @@
-"""HTML reports of builds and variants; the one place where they are connected."""
+"""HTML reports of builds and variants, as `onnxbuild report` writes them."""
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
-from onnxbuild.core.errors import UsageError
-from onnxbuild.output.build import ResultRecord
+from onnxbuild.request import Request
 
 
-def write_report(build: ResultRecord, variant: str = "") -> Path:
-    """Write the HTML report of a build, or of one of its variants, and return its path.
+def write_report(
+    request: Request, path: str | os.PathLike[str], only: tuple[str, ...] = ()
+) -> Path:
+    """Write the page of what is built of a request; return its path, absolute.
 
     Args:
-        build: What the build gave.
-        variant: The variant's name; empty for all.
+        request: What was built.
+        path: The file.
+        only: What of it to show; empty for all.
 
     Raises:
-        UsageError: This version writes none.
+        UsageError: Nothing of it is built as the recipes are now.
+        StoreError: The file can't be written.
     """
-    what = f"'{variant}'" if variant else "this build"
-    raise UsageError(
-        f"this version of onnxbuild writes no HTML report of {what}",
-        fix=f"the reports in JSON are in {build['out']}",
-    )
+    from onnxbuild.adapters.disk.atomic_files import write_atomically
+    from onnxbuild.reporting import report
+
+    target = Path(path).absolute()
+    asked = replace(request, only=only) if only else request
+    write_atomically(target, report(asked).page.encode(), target.parent)
+    return target

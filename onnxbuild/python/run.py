@@ -71,7 +71,7 @@ def run(
     try:
         with shown_progress(progress) as sinks:
             result = build_request(request, options, [failures, *sinks])
-        made = Build(run_result(result, failures.logs), end_line(result))
+        made = Build(run_result(result, failures.logs), end_line(result), request)
     except OSError as error:  # what the machine refused, as the command line says it
         raise store_error(error, error.filename or "a file") from error
     if check and result.exit_code:

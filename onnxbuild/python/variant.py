@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from onnxbuild.python.load_bundle import loader_of
 from onnxbuild.python.metrics import Metrics
 from onnxbuild.python.names import public_names
 from onnxbuild.python.reports import write_report
+from onnxbuild.request import Request
 
 
 class BuiltVariant:
@@ -20,13 +22,13 @@ class BuiltVariant:
     Args:
         record: What the build gave of it.
         build: All that the build gave.
+        request: What was asked for.
     """
 
-    __slots__ = ("_build", "_record")
+    __slots__ = ("_build", "_record", "_request")
 
-    def __init__(self, record: VariantRecord, build: ResultRecord) -> None:
-        self._record = record
-        self._build = build
+    def __init__(self, record: VariantRecord, build: ResultRecord, request: Request) -> None:
+        self._record, self._build, self._request = record, build, request
 
     @property
     def name(self) -> str:
@@ -112,13 +114,18 @@ class BuiltVariant:
             return load()
         return load(target, settings or None)
 
-    def report(self) -> Path:
-        """Write its HTML report and return the path.
+    def report(self, path: str | os.PathLike[str] = "") -> Path:
+        """Write its HTML report; return the path, absolute.
+
+        Args:
+            path: The file; empty for `report-RECIPE-VARIANT.html` in the working folder.
 
         Raises:
-            UsageError: This version of onnxbuild writes none.
+            UsageError: It is not built as the recipe is now.
+            StoreError: The file can't be written.
         """
-        return write_report(self._build, self.name)
+        own = path or f"report-{self.recipe}-{self.name}.html"
+        return write_report(self._request, own, (self.name,))
 
     def __repr__(self) -> str:
         return f"<Variant {self._label}, {self._state()}>"

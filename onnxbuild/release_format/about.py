@@ -115,7 +115,7 @@ def about(
     for recipe in recipes:
         below = f"{recipe.name}/" if matrix else ""
         for each in graph.deliverables:
-            if each.recipe != recipe.name:
+            if each.recipe != recipe.name or each.family == "report":
                 continue
             section, name = SECTION_OF.get(each.family), each.name
             if section is None:

@@ -8,11 +8,13 @@ from functools import cache
 
 from onnxbuild.catalog import (
     ARTIFACT_FORMATS,
+    CATALOG,
     FRONTENDS,
     MODES,
     PACKAGE_FORMATS,
     PROGRAM_FORMATS,
     all_features,
+    forms_of_kinds,
 )
 from onnxbuild.core.errors import PluginError
 from onnxbuild.core.graph import Deliverable, Family, OutputRef
@@ -26,6 +28,7 @@ from onnxbuild.expansion.delivery import Bundle, artifact_bundle, program_bundle
 from onnxbuild.expansion.feature import Feature, Laid, Subject
 from onnxbuild.expansion.graph_builder import GraphBuilder
 from onnxbuild.expansion.packaged import bundle_name
+from onnxbuild.expansion.reported import Reported, reported_in
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.sessions import add_session
 from onnxbuild.resolver.trials import trials_of
@@ -96,6 +99,14 @@ def expand(scope: Scope, variants: Sequence[Variant], formats: Sequence[Format])
     for program in formats:
         bundle = program_bundle(scope, program, programs[program.name])
         _deliver(scope, program.name, bundle, laid.get(program.name, ()), family="program")
+    for feature in all_features():
+        for deliverable in feature.concludes(scope, lambda: _reported(scope)):
+            scope.graph.deliver(deliverable)
+
+
+def _reported(scope: Scope) -> Sequence[Reported]:
+    """What the recipe's steps and bundles say of themselves, as far as the graph goes now."""
+    return reported_in(scope.graph.graph(), scope.recipe.name, CATALOG, forms_of_kinds())
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ def _skipped(context: StepContext, subject: str, reason: str) -> Outcome:
 
 KIND = StepKind(
     name="run-cpp",
-    version=1,
+    version=2,
     params=RunCppParams,
     inputs=("package", "reference"),
     outputs={"report": "report"},

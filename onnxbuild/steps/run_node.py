@@ -61,7 +61,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="run-node",
-    version=1,
+    version=2,
     params=RunNodeParams,
     inputs=("package", "reference"),
     outputs={"report": "report"},

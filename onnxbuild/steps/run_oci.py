@@ -61,7 +61,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="run-oci",
-    version=1,
+    version=2,
     params=RunOciParams,
     inputs=("package", "reference"),
     outputs={"report": "report"},

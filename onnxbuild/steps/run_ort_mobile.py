@@ -76,7 +76,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="run-ort-mobile",
-    version=1,
+    version=2,
     params=RunOrtMobileParams,
     inputs=("package", "reference"),
     outputs={"report": "report"},

@@ -82,7 +82,7 @@ def _not_loaded(context: StepContext, said: str) -> StepError:
 
 KIND = StepKind(
     name="run-web",
-    version=1,
+    version=2,
     params=RunWebParams,
     inputs=("package", "reference"),
     outputs={"report": "report"},

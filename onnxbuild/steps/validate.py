@@ -228,7 +228,7 @@ def _judge_point(
 
 KIND = StepKind(
     name="validate",
-    version=6,
+    version=7,
     params=ValidateParams,
     inputs=("model", "reference", "exact?", "session?", "target?"),
     outputs={"report": "report"},

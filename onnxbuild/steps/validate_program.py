@@ -87,7 +87,7 @@ def _message_of(error: BaseException) -> str:
 
 KIND = StepKind(
     name="validate-program",
-    version=3,
+    version=4,
     params=ValidateProgramParams,
     inputs=("program", "reference"),
     outputs={"report": "report"},

@@ -27,6 +27,7 @@ EXAMPLES: Mapping[str, str] = {
     "graph": "onnxbuild graph {recipe}",
     "inspect": "onnxbuild inspect {name}:{variant}",
     "view": "onnxbuild view {name}:{variant}",
+    "report": "onnxbuild report {recipe}",
     "diff": "onnxbuild diff {name}:{variant} HEAD~1",
     "log": "onnxbuild log {name}:export",
     "lint": "onnxbuild lint {recipe}",

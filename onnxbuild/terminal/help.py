@@ -14,6 +14,7 @@ VERBS = {
     "diagnose": "Find the step and the nodes that a variant's error comes from, and a remedy.",
     "diff": "Compare two builds, variants, releases, commits or models: what differs.",
     "bench": "Measure variants side by side, and compare them with other models.",
+    "report": "Write a page that shows what was built: verdicts, errors, speed, size.",
     "lock": "Record all inputs and outputs of a recipe's build in a lock file.",
     "reproduce": "Build again from nothing in another folder, and compare every byte.",
     "release": "Write a release of a locked build: a folder and an archive.",

@@ -181,9 +181,9 @@ def test_a_callables_bad_samples_are_reported(calibrating):
     for name, (what, fix) in expected.items():
         assert reported[name].startswith(f"{name}:int8/calibrate: {what}"), reported[name]
         assert fix in "".join(reported.values())  # equal ones are said once
-    assert "(models/data.py:misnamed, sample 0)" in reported["misnamed"]
-    assert "(models/data.py:broken, sample 1)" in reported["broken"]
-    assert "(models/data.py:infinite, sample 1)" in reported["infinite"]
+    assert "at models/data.py:misnamed, sample 0" in reported["misnamed"]
+    assert "at models/data.py:broken, sample 1" in reported["broken"]
+    assert "at models/data.py:infinite, sample 1" in reported["infinite"]
     line = DATA.splitlines().index('    yield {"input": {}["gone"]}') + 1
     assert f"at models/data.py:{line}" in reported["raising"]
 
@@ -235,7 +235,7 @@ def test_bad_files_are_reported_by_name_with_what_to_do(calibrating, data):
         assert named[name] in reported[name]
         assert fix in "".join(reported.values())  # equal ones are said once
     assert "input 'input' holds 4 NaN" in reported["among"]
-    assert "(data/several/b.npy, sample 0)" in reported["among"]
+    assert "at data/several/b.npy, sample 0" in reported["among"]
     assert "'data/several/notes.txt' is neither an .npy nor an .npz file" in reported["other"]
     assert "`data/*.npz`" in reported["other"]
 

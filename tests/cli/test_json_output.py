@@ -31,6 +31,7 @@ COMMANDS = {
     "inspect": "inspect tiny:fp32",
     "view": "view tiny:fp32",
     "diff": "diff tiny:fp32 tiny:fp32",
+    "report": "report tiny.yaml",
     "log": "log tiny:export",
     "lint": "lint tiny.yaml",
     "explain": "explain tiny.yaml",

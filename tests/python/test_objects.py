@@ -15,6 +15,7 @@ from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.python.build import Build
 from onnxbuild.python.failure import FailedBuildError
 from onnxbuild.python.metrics import Metrics
+from onnxbuild.request import Request
 
 VARIANT = {
     "recipe": "bert", "variant": "int8", "family": "variant", "of": "", "made": True, "passed": True,
@@ -37,7 +38,7 @@ def build(*variants, code=0):
         "type": "result", "exit_code": code, "store": "/s", "out": "/s/out", "table": [], "skipped": [],
         "variants": list(variants), "failures": [],
     }  # fmt: skip
-    return Build(record, "ok: 3 built, 4 cached")
+    return Build(record, "ok: 3 built, 4 cached", Request((Path("bert.yaml"),)))
 
 
 def test_the_package_shows_the_api_and_nothing_else():

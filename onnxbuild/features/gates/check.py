@@ -23,4 +23,10 @@ def _reports(scope: Scope, subject: Subject) -> Mapping[str, OutputRef]:
     return {"check": OutputRef(step, "report"), "export-check": scope.source().check}
 
 
-FEATURE = Feature(name="check", kinds=(check.KIND,), reports=_reports, released=(check.KIND.name,))
+FEATURE = Feature(
+    name="check",
+    kinds=(check.KIND,),
+    reports=_reports,
+    released=(check.KIND.name,),
+    shown={check.KIND.name: "plain"},
+)

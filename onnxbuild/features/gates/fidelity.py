@@ -70,6 +70,7 @@ FEATURE = Feature(
     ),
     kinds=(baseline.KIND, fidelity.KIND),
     faults=_faults,
+    shown={fidelity.KIND.name: "fidelity"},
     reports=_reports,
     diagnosis=DiagnosisHints(
         answers=dict.fromkeys(("cosine_mean", "cosine_min", "sqnr_db"), SECTION)

@@ -83,6 +83,7 @@ FEATURE = Feature(
     sections=(Section(name=NAME, options=validate.ValidateOptions, holds_tolerances=True),),
     kinds=(provider.KIND, validate.KIND),
     faults=_faults,
+    shown={validate.KIND.name: "validation"},
     reports_on=_reports_on,
     diagnosis=DiagnosisHints(compares=(validate.KIND.name,)),
     columns=(

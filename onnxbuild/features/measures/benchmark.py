@@ -68,6 +68,7 @@ FEATURE = Feature(
         Column("p50", SECTION, _latency, place=20, of_all=True, more=(PIPELINES,)),
         Column("vs PyTorch", SECTION, _speedup, place=30, of_all=True, more=(PIPELINES,)),
     ),
+    shown={benchmark.KIND.name: "benchmark"},
     released=(benchmark.KIND.name,),
     side_by_side=SideBySide(benchmark.KIND.name, alone={f"{SECTION}.baseline": "false"}),
 )

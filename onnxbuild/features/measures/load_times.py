@@ -46,5 +46,6 @@ FEATURE = Feature(
     kinds=(load_times.KIND,),
     laid_ahead=_laid_ahead,
     steps_of=_steps_of,
+    shown={load_times.KIND.name: "load-times"},
     released=(load_times.KIND.name,),
 )

@@ -47,4 +47,6 @@ def _profiles(scope: Scope, subjects: Sequence[Subject]) -> Iterator[tuple[str, 
         yield variant.name, (Laid(OutputRef(step, "report"), "profile.json"),)
 
 
-FEATURE = Feature(name="profile", kinds=(profile.KIND,), laid=_laid)
+FEATURE = Feature(
+    name="profile", kinds=(profile.KIND,), laid=_laid, shown={profile.KIND.name: "profile"}
+)

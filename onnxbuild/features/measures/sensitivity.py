@@ -74,6 +74,7 @@ FEATURE = Feature(
     sections=(Section(name=SECTION, options=sensitivity.SensitivityOptions),),
     kinds=(sensitivity.KIND,),
     faults=_faults,
+    shown={sensitivity.KIND.name: "sensitivity"},
     laid=_laid,
     diagnosis=DiagnosisHints(
         losses=NodeLosses(sensitivity.KIND.name, {f"{SECTION}.table": "true"}, data=FIDELITY)

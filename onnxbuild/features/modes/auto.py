@@ -220,6 +220,7 @@ FEATURE = Mode(
     laid=_laid,
     trials=_trials,
     tries=_tries,
+    shown={choose.KIND.name: "search"},
     choices=(Choice(choose.KIND.name, is_model=True),),
     diagnosis=DiagnosisHints(judges=(choose.KIND.name,)),
 )

@@ -11,6 +11,9 @@ from onnxbuild.core.errors import StepError
 if TYPE_CHECKING:
     import numpy as np
 
+QUANTILES = (0.5, 0.9, 0.99, 0.999)
+"""Shares of elements: how errors are distributed."""
+
 _FLOAT32_EPSILON = 2.0**-23
 _LEAST_NORMAL = 2.0**-1022
 """Smaller float64 are subnormal: ratios over them may overflow."""
@@ -34,6 +37,7 @@ class OutputComparison:
         worst_expected: The expected value there.
         worst_actual: The value found there.
         equal: Share of equal elements, 0..1, of exact dtypes (see `is_exact`); None for others.
+        quantiles: |a - b| that QUANTILES of the elements do not exceed; empty for exact dtypes.
     """
 
     elements: int
@@ -46,6 +50,7 @@ class OutputComparison:
     worst_expected: float | str | None
     worst_actual: float | str | None
     equal: float | None = None
+    quantiles: tuple[float, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON, without NaN or infinities."""
@@ -60,6 +65,7 @@ class OutputComparison:
             "worst_expected": self.worst_expected,
             "worst_actual": self.worst_actual,
             "equal": self.equal,
+            **({"abs_quantiles": list(self.quantiles)} if self.quantiles else {}),
         }
 
 
@@ -161,7 +167,17 @@ def compare(expected: np.ndarray, actual: np.ndarray) -> OutputComparison:
         worst=index,
         worst_expected=float(b[worst]),
         worst_actual=float(a[worst]),
+        quantiles=_quantiles(difference),
     )
+
+
+def _quantiles(difference: np.ndarray) -> tuple[float, ...]:
+    """Values of elements, not between them; one partition, so linear in their number."""
+    import numpy as np
+
+    places = [min(len(difference) - 1, math.ceil(q * len(difference)) - 1) for q in QUANTILES]
+    parted = np.partition(difference, places)
+    return tuple(float(parted[place]) for place in places)
 
 
 def _compare_exact(expected: np.ndarray, actual: np.ndarray) -> OutputComparison:

@@ -1,0 +1,86 @@
+"""`onnxbuild report`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from onnxbuild.cli.kinds import kinds_of
+from onnxbuild.cli.options import only_option, recipes_argument, set_option, store_option
+from onnxbuild.core.errors import EXIT_GATE
+from onnxbuild.terminal.json_output import json_option, print_document
+
+if TYPE_CHECKING:
+    from onnxbuild.output.pages import ReportRecord
+
+_KIB = 1024
+
+
+@click.command("report")
+@recipes_argument()
+@click.option(
+    "-o",
+    "--out",
+    default="report.html",
+    show_default=True,
+    metavar="FILE",
+    help="Where the page goes; - for standard output.",
+)
+@only_option()
+@set_option()
+@store_option()
+@json_option()
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    recipes: tuple[str, ...],
+    out: str,
+    only: tuple[str, ...],
+    settings: Mapping[str, str],
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """Write a page that shows what was built: verdicts, errors, speed, size, and what it is made of.
+
+    \b
+    onnxbuild report recipes/bert.yaml
+    onnxbuild report recipes/*.yaml -o docs/models.html
+
+    One HTML file that loads nothing from anywhere; builds nothing. A recipe with `report: {}` has such a
+    page in artifacts/out/RECIPE/report/ after each build.
+
+    Exit codes: 0 written, and no gate failed; 3 written, and a gate failed.
+    """  # noqa: D301 - click's own mark for text that keeps its lines
+    from onnxbuild.adapters.disk.atomic_files import write_atomically
+    from onnxbuild.reporting import report
+    from onnxbuild.request import Request
+
+    request = Request(tuple(map(Path, recipes)), only, settings, store)
+    found = report(request, catalog=kinds_of(ctx).catalog)
+    page = found.page.encode()
+    if out == "-":
+        sys.stdout.buffer.write(page)
+        ctx.exit(EXIT_GATE if found.has_failed else 0)
+    path = Path(out)
+    write_atomically(path, page, path.absolute().parent)
+    if as_json:
+        done: ReportRecord = {
+            "type": "report",
+            "path": out,
+            "bytes": len(page),
+            "recipes": {
+                name: {"state": state, "headline": said}
+                for name, (state, said) in found.recipes.items()
+            },
+        }
+        print_document(done)
+    else:
+        for name, (_, said) in found.recipes.items():
+            click.echo(f"{name}: {said}")
+        click.echo(f"{out}  {len(page) / _KIB:.0f} KiB")
+    ctx.exit(EXIT_GATE if found.has_failed else 0)

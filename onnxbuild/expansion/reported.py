@@ -1,0 +1,80 @@
+"""The reports of a recipe's steps that a page shows, and the steps and bundles that they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from onnxbuild.core.graph import Graph, OutputRef
+from onnxbuild.core.step import StepKind
+
+BUNDLE, PLAIN = "bundle", "plain"
+"""The forms of deliverables, and of gates whose feature names none."""
+
+_REPORT = "report"
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """One report.
+
+    Attributes:
+        form: The form that shows it.
+        bundle: The variant, or what is made of it; empty for a step that variants share.
+        step: What the step does: `validate`.
+        target: Where it runs; empty for the first target.
+        is_gate: Whether it judges the bundle.
+        report: The output that holds it.
+    """
+
+    form: str
+    bundle: str
+    step: str
+    target: str
+    is_gate: bool
+    report: OutputRef
+
+
+def reported_in(
+    graph: Graph, recipe: str, kinds: Mapping[str, StepKind], forms: Mapping[str, str]
+) -> tuple[Reported, ...]:
+    """Return what can be shown of a recipe: the reports of its steps, then its bundles.
+
+    Args:
+        graph: One that holds the recipe's steps.
+        recipe: The recipe's name.
+        kinds: Step kinds by name.
+        forms: Step kind -> the form of its reports.
+    """
+    return (*_steps(graph, recipe, kinds, forms), *_bundles(graph, recipe))
+
+
+def judged_bundles(graph: Graph, recipe: str) -> tuple[str, ...]:
+    """Return the names of the recipe's variants, of what is made of them ahead of time, and of its programs."""
+    families = ("variant", "artifact", "program")
+    return tuple(
+        each.name
+        for each in graph.deliverables
+        if each.recipe == recipe and each.family in families
+    )
+
+
+def _steps(
+    graph: Graph, recipe: str, kinds: Mapping[str, StepKind], forms: Mapping[str, str]
+) -> Iterator[Reported]:
+    gates = {step for each in graph.deliverables for step in each.judged_by}
+    for name, at in graph.addresses.items():
+        kind = kinds[graph.steps[graph.resolve(name)].kind]
+        form = forms.get(kind.name, PLAIN if name in gates else "")
+        if at.recipe != recipe or at.trial or not form:
+            continue
+        output = _REPORT if _REPORT in kind.outputs else form
+        if output in kind.outputs:
+            report = OutputRef(graph.resolve(name), output)
+            yield Reported(form, at.bundle, at.step, at.target, name in gates, report)
+
+
+def _bundles(graph: Graph, recipe: str) -> Iterator[Reported]:
+    for each in graph.deliverables:
+        if each.recipe == recipe and each.family != _REPORT:
+            yield Reported(BUNDLE, each.name, BUNDLE, "", is_gate=False, report=each.bundle)

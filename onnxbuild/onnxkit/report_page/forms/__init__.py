@@ -1,0 +1,32 @@
+"""Forms of reports: each turns the JSON of some steps into blocks, verdicts and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from onnxbuild.onnxkit.report_page.forms.benchmark import benchmark
+from onnxbuild.onnxkit.report_page.forms.bundle import bundle
+from onnxbuild.onnxkit.report_page.forms.evaluation import evaluation
+from onnxbuild.onnxkit.report_page.forms.fidelity import fidelity
+from onnxbuild.onnxkit.report_page.forms.plain import load_times, plain
+from onnxbuild.onnxkit.report_page.forms.profile import profile
+from onnxbuild.onnxkit.report_page.forms.search import search
+from onnxbuild.onnxkit.report_page.forms.sensitivity import sensitivity
+from onnxbuild.onnxkit.report_page.forms.validation import validation
+from onnxbuild.onnxkit.report_page.model import Part, ReportSource
+
+Form = Callable[[Sequence[ReportSource]], Iterator[Part]]
+
+FORMS: Mapping[str, Form] = {
+    "validation": validation,
+    "evaluation": evaluation,
+    "fidelity": fidelity,
+    "search": search,
+    "benchmark": benchmark,
+    "sensitivity": sensitivity,
+    "profile": profile,
+    "load-times": load_times,
+    "bundle": bundle,
+    "plain": plain,
+}
+"""A feature names the form of its step kinds' reports in `Feature.shown`; any gate without one is `plain`."""

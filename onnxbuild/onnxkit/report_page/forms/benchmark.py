@@ -1,0 +1,203 @@
+"""Reports of measurements side by side: latency, throughput, load time, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.onnxkit.plots.shown_ratio import shown_ratio
+from onnxbuild.onnxkit.report_page.blocks import (
+    Bar,
+    Bars,
+    Block,
+    Cells,
+    Paragraph,
+    Strip,
+    Strips,
+    Table,
+)
+from onnxbuild.onnxkit.report_page.forms.reading import report_of
+from onnxbuild.onnxkit.report_page.model import Figure, Part, ReportSource
+from onnxbuild.onnxkit.report_page.words import milliseconds, number, size
+
+_SAMPLES_FILE = "samples.npz"
+_DOTS = 150
+_NONE = "-"
+_BASELINE = "pytorch"
+_MIB = 1 << 20
+
+
+def benchmark(sources: Sequence[ReportSource]) -> Iterator[Part]:
+    """Yield latencies with their samples, then what each model costs alone."""
+    first = True
+    for source in sources:
+        report = report_of(source)
+        points = report.get("points") or ()
+        if not points:
+            continue
+        where = f" on {report.get('provider', source.target)}" if source.target else ""
+        if source.bundle:  # the trials of a search
+            of_trials = f"{where}, trials of {source.bundle}"
+            yield Part("search", tuple(_latency(source, report, of_trials)))
+            continue
+        figures = tuple(_figures(report)) if first and not source.target else ()
+        first = False
+        yield Part("latency", tuple(_latency(source, report, where)), figures=figures)
+        yield Part("cost", tuple(_costs(report, where)))
+
+
+def _figures(report: Mapping[str, Any]) -> Iterator[Figure]:
+    point = report["points"][0]
+    for name, found in point["results"].items():
+        if name == _BASELINE:
+            continue
+        p50 = found["p50_ms"]
+        yield Figure(
+            name,
+            f"median latency, ms, at {point['point']}",
+            p50,
+            milliseconds(p50),
+            "speed",
+            rank=0,
+        )
+        if found.get("speedup") is not None:
+            said = shown_ratio(
+                found["speedup"], found.get("speedup_low"), found.get("speedup_high")
+            )
+            yield Figure(name, "speed vs PyTorch", found["speedup"], said, is_better="more")
+    for name, model in report["models"].items():
+        if model.get("size_bytes") is not None and name != _BASELINE:
+            yield Figure(
+                name, "size, bytes", model["size_bytes"], size(model["size_bytes"]), "size", rank=0
+            )
+
+
+def _latency(source: ReportSource, report: Mapping[str, Any], where: str) -> Iterator[Block]:
+    host = report.get("host") or {}
+    noisy = host.get("noisy") or ()
+    if noisy:
+        yield Paragraph(
+            f"Measured on a noisy machine ({'; '.join(noisy)}): compare the intervals, and measure again with "
+            "`onnxbuild bench` on a quiet one."
+        )
+    heads = (
+        "model", ">median, ms", ">p90, ms", ">p99, ms", ">runs", ">items/s", ">vs PyTorch",
+    )  # fmt: skip
+    dots = _samples(source.files.get(_SAMPLES_FILE))
+    for point in report["points"]:
+        strips = tuple(
+            _strip(name, found, dots.get(f"{point['point']}/{name}/runs_ns", ()))
+            for name, found in sorted(point["results"].items(), key=lambda item: item[1]["p50_ms"])
+        )
+        note = (
+            "A dot is one run, the line the median, the bar its 95 % interval; the axis is logarithmic, "
+            "further left is faster."
+        )
+        yield Strips(f"Latency at {point['point']}{where}", heads, strips, note=note)
+
+
+def _strip(name: str, found: Mapping[str, Any], samples: Sequence[float]) -> Strip:
+    ratio = _NONE
+    if found.get("speedup") is not None and name != _BASELINE:
+        ratio = shown_ratio(found["speedup"], found.get("speedup_low"), found.get("speedup_high"))
+    return Strip(
+        name,
+        name,
+        tuple(samples),
+        found["p50_ms"],
+        found.get("p50_low_ms"),
+        found.get("p50_high_ms"),
+        (
+            number(found["p90_ms"]),
+            number(found["p99_ms"]),
+            f"{found['samples']:,}",
+            number(found["throughput_items_per_s"]),
+            ratio,
+        ),
+    )
+
+
+def _samples(path: Path | None) -> dict[str, tuple[float, ...]]:
+    """`POINT/MODEL/runs_ns` -> runs in ms, evenly spread over the measurement."""
+    if path is None:
+        return {}
+    import numpy as np
+
+    found = {}
+    with np.load(path, allow_pickle=False) as arrays:
+        for name in arrays.files:
+            if name.endswith("/runs_ns"):
+                runs = arrays[name]
+                kept = runs[:: max(1, -(-len(runs) // _DOTS))]
+                found[name] = tuple(round(float(each) / 1e6, 6) for each in kept)
+    return found
+
+
+def _costs(report: Mapping[str, Any], where: str) -> Iterator[Block]:
+    models = report["models"]
+    yield Bars(
+        f"Memory in use{where}",
+        ("model", "steady growth of the process, MiB"),
+        tuple(
+            Bar(name, each["steady_rss_growth_bytes"] / _MIB, name)
+            for name, each in models.items()
+            if each.get("steady_rss_growth_bytes") is not None
+        ),
+    )
+    yield Bars(
+        f"Time to load{where}",
+        ("model", "creating the session, ms"),
+        tuple(
+            Bar(name, each["load_s"] * 1e3, name)
+            for name, each in models.items()
+            if "load_s" in each
+        ),
+    )
+    heads = (
+        "model",
+        ">size",
+        ">load",
+        ">first run",
+        ">peak memory",
+        ">steady memory",
+        ">energy",
+        "same as",
+    )
+    yield Table(f"Each model alone, in a new process{where}", heads, tuple(_alone(models)))
+    clients = report.get("concurrency")
+    if clients:
+        yield Bars(
+            f"Throughput by clients{where} at {clients['point']}",
+            ("model and clients", "runs per second"),
+            tuple(
+                Bar(
+                    f"{name}, {row['clients']} clients",
+                    row["runs_per_s"],
+                    name,
+                    row.get("low"),
+                    row.get("high"),
+                )
+                for name, rows in clients["models"].items()
+                for row in rows
+            ),
+        )
+
+
+def _alone(models: Mapping[str, Any]) -> Iterator[Cells]:
+    for name, each in models.items():
+        joules = each.get("joules_per_run")
+        yield (
+            name,
+            _NONE if each.get("size_bytes") is None else size(each["size_bytes"]),
+            _NONE if "load_s" not in each else milliseconds(each["load_s"] * 1e3),
+            _NONE
+            if "first_inference_ms" not in each
+            else milliseconds(each["first_inference_ms"]),
+            *(
+                _NONE if each.get(key) is None else size(each[key])
+                for key in ("peak_rss_growth_bytes", "steady_rss_growth_bytes")
+            ),
+            _NONE if joules is None else f"{number(joules)} J",
+            each.get("same_as", ""),
+        )

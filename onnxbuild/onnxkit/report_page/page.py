@@ -1,0 +1,212 @@
+"""Reports of recipes as one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from onnxbuild.onnxkit.pages.page import PAGE_MAX_BYTES, render
+from onnxbuild.onnxkit.report_page import charts
+from onnxbuild.onnxkit.report_page.blocks import (
+    Bars,
+    Block,
+    Cell,
+    Lines,
+    Paragraph,
+    Scatter,
+    Steps,
+    Strips,
+    Table,
+    Text,
+)
+from onnxbuild.onnxkit.report_page.model import PageSection, RecipeReport
+from onnxbuild.onnxkit.report_page.step_graph import step_graph
+from onnxbuild.onnxkit.report_page.tables import table_of
+
+_PACKAGE = "onnxbuild.onnxkit.report_page"
+_COLOURS = 6
+_FIRST = ("verdicts", "tradeoff", "history")
+_LIMITS: tuple[tuple[int, tuple[str, ...] | None], ...] = (
+    (0, None), (60, None), (20, None), (5, None), (5, _FIRST), (5, _FIRST[:1]), (5, ()),
+)  # fmt: skip
+"""(samples a row and rows a table, 0 for all; the sections, None for all), tried in turn until the page is small enough."""
+
+
+def report_page(
+    reports: Sequence[RecipeReport], *, title: str = "", remarks: Sequence[str] = ()
+) -> str:
+    """Return the page of one recipe, or of several with an index; under PAGE_MAX_BYTES.
+
+    Args:
+        reports: In the order shown.
+        title: Of the whole; empty for the name of the only recipe.
+        remarks: Below the title.
+    """
+    text = ""
+    for limit, kept in _LIMITS:
+        shown = [_shortened(each, limit, kept) for each in reports]
+        said = () if not limit else _LEFT_OUT if kept is None else _LEFT_OUT_MORE
+        text = _page(shown, title, [*remarks, *said])
+        if len(text.encode()) < PAGE_MAX_BYTES:
+            break
+    return text
+
+
+_LEFT_OUT = (
+    "The page would be too large: the longest tables and plots show their first rows alone.",
+)
+_LEFT_OUT_MORE = (
+    "The page would be too large with all: it leaves out sections. `onnxbuild report` of one recipe has them.",
+)
+
+
+def _page(reports: Sequence[RecipeReport], title: str, remarks: Sequence[str]) -> str:
+    several = len(reports) > 1
+    return render(
+        _PACKAGE,
+        "report.html.j2",
+        {
+            "title": title or reports[0].name,
+            "several": several,
+            "remarks": remarks,
+            "reports": [
+                _shown(each, f"r{n}-" if several else "") for n, each in enumerate(reports)
+            ],
+            "index": _index(reports) if several else None,
+            "tones": {"passed": "good", "failed": "bad", "skipped": "warn", "not run": "warn"},
+        },
+    )
+
+
+def _shown(report: RecipeReport, prefix: str) -> dict[str, Any]:
+    names = [card.name for card in report.cards]
+    colour = _colours(names)
+    return {
+        "report": report,
+        "prefix": prefix,
+        "swatches": {name: colour(name) for name in names},
+        "sections": [
+            {
+                "id": f"{prefix}{section.key}",
+                "title": section.title,
+                "label": f"{section.title}: {report.name}" if prefix else "",
+                "blocks": [
+                    {**_drawn(block, colour), "of": f"{report.name}: " if prefix else ""}
+                    for block in section.blocks
+                ],
+            }
+            for section in report.sections
+        ],
+    }
+
+
+def _colours(names: Sequence[str]) -> Callable[[str], str]:
+    """Variants in their order, from the sixth on in other shades; what is no variant is grey."""
+    places = {name: n for n, name in enumerate(names)}
+
+    def colour(series: str) -> str:
+        if series not in places:
+            return "var(--c6)"
+        again, place = divmod(places[series], _COLOURS - 1)
+        plain = f"var(--c{place + 1})"
+        return f"color-mix(in srgb, {plain} {100 // (again + 1)}%, var(--ink))" if again else plain
+
+    return colour
+
+
+def _drawn(block: Block, colour: Callable[[str], str]) -> dict[str, Any]:
+    """What the template needs of a block."""
+    if isinstance(block, Paragraph):
+        return {"kind": "paragraph", "text": block.text}
+    if isinstance(block, Text):
+        return {"kind": "text", "title": block.title, "text": block.text}
+    if isinstance(block, Table):
+        return {"kind": "table", "table": _table(block), "folded": block.folded}
+    found: dict[str, Any] = {"table": _table(table_of(block)), "note": getattr(block, "note", "")}
+    if isinstance(block, Bars | Strips):
+        rows, axis = charts.rows_of(block, colour)
+        tall = "strips" if isinstance(block, Strips) else "bars"
+        return {
+            **found,
+            "kind": "rows",
+            "rows": rows,
+            "axis": axis,
+            "style": tall,
+            "unit": block.heads[1].lstrip(">"),
+        }
+    if isinstance(block, Scatter):
+        return {**found, "kind": "plot", "svg": charts.scatter(block, colour), "legend": ()}
+    if isinstance(block, Lines):
+        legend = [(each.name, colour(each.name)) for each in block.series]
+        return {**found, "kind": "plot", "svg": charts.lines(block, colour), "legend": legend}
+    assert isinstance(block, Steps)
+    return {**found, "kind": "steps", "svg": step_graph(block), "legend": ()}
+
+
+def _table(table: Table) -> dict[str, Any]:
+    """Without columns that say nothing in any row."""
+    kept = [
+        n
+        for n in range(len(table.heads))
+        if not n or not table.rows or any(_says(row[n]) for row in table.rows)
+    ]
+    heads = [table.heads[n] for n in kept]
+    return {
+        "title": table.title,
+        "heads": [(head.lstrip(">"), head.startswith(">")) for head in heads],
+        "rows": [[_cell(row[n]) for n in kept] for row in table.rows],
+    }
+
+
+def _says(cell: str | Cell) -> bool:
+    return (cell if isinstance(cell, str) else cell.text) not in {"", "-"}
+
+
+def _cell(cell: str | Cell) -> Cell:
+    return Cell(cell) if isinstance(cell, str) else cell
+
+
+def _index(reports: Sequence[RecipeReport]) -> list[dict[str, Any]]:
+    """A row for each variant of each recipe."""
+    return [
+        {
+            "href": f"#r{n}-top",
+            "recipe": report.name,
+            "state": report.state,
+            "headline": report.headline,
+            "cards": report.cards,
+        }
+        for n, report in enumerate(reports)
+    ]
+
+
+def _shortened(report: RecipeReport, limit: int, kept: tuple[str, ...] | None) -> RecipeReport:
+    if not limit:
+        return report
+    sections = tuple(
+        PageSection(each.key, each.title, tuple(_short(block, limit) for block in each.blocks))
+        for each in report.sections
+        if kept is None or each.key in kept
+    )
+    return replace(report, sections=sections)
+
+
+def _short(block: Block, limit: int) -> Block:
+    if isinstance(block, Table):
+        return replace(block, rows=block.rows[: 2 * limit])
+    if isinstance(block, Bars):
+        return replace(block, bars=block.bars[:limit])
+    if isinstance(block, Strips):
+        return replace(
+            block,
+            strips=tuple(
+                replace(each, samples=each.samples[:: max(1, len(each.samples) // limit)])
+                for each in block.strips[:limit]
+            ),
+        )
+    if isinstance(block, Text):
+        return replace(block, text=block.text[: 400 * limit])
+    if isinstance(block, Steps):
+        return replace(block, nodes=block.nodes[: 3 * limit], rows=block.rows[: 3 * limit])
+    return block

@@ -1,0 +1,113 @@
+"""Earlier builds and releases of a recipe, as lines over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from onnxbuild.adapters.store.disk_store import DiskStore
+from onnxbuild.adapters.store.run_reports import noted_reports
+from onnxbuild.core.digest import Digest
+from onnxbuild.core.errors import BuildError
+from onnxbuild.onnxkit.report_page.blocks import Block, Lines, Paragraph, Series
+from onnxbuild.onnxkit.report_page.compose import compose
+from onnxbuild.onnxkit.report_page.model import Figure, Part, ReportSource
+from onnxbuild.release.previous import Previous, read_previous
+from onnxbuild.release_format.layout import DIST_FOLDER, RELEASE_FILE
+from onnxbuild.reporting.how_built import shown_run
+
+_MOST = 30
+_LOG = "ms"
+"""In the name of a figure that is drawn on a logarithmic axis."""
+
+Moment = tuple[str, tuple[Figure, ...]]
+"""A build or a release, and its figures."""
+
+
+def over_time(project: Path, store: DiskStore, recipe: str) -> Part:
+    """Return the figures of a recipe's earlier builds and of its releases."""
+    blocks = [
+        *_lines("builds", "build", _builds(store, recipe)),
+        *_lines("releases", "release", _releases(project, recipe)),
+    ]
+    return Part("history", tuple(blocks))
+
+
+def _lines(what: str, head: str, moments: Sequence[Moment]) -> Iterator[Block]:
+    """A plot for each figure that some moments have, a line for each variant."""
+    if len(moments) < 2:  # noqa: PLR2004 - one alone is no line
+        return
+    yield Paragraph(f"{len(moments)} {what}, the oldest at the left.")
+    marks = tuple(mark for mark, _ in moments)
+    names = dict.fromkeys(each.name for _, figures in moments for each in figures)
+    for name in names:
+        bundles = dict.fromkeys(
+            each.bundle for _, figures in moments for each in figures if each.name == name
+        )
+        series = tuple(
+            Series(bundle, tuple(_value(figures, name, bundle) for _, figures in moments))
+            for bundle in bundles
+        )
+        yield Lines(f"{name}, by {head}", head, marks, series, log=_LOG in name.split(", "))
+
+
+def _value(figures: Sequence[Figure], name: str, bundle: str) -> float | None:
+    found = (each.value for each in figures if (each.name, each.bundle) == (name, bundle))
+    return next(found, None)
+
+
+def _builds(store: DiskStore, recipe: str) -> list[Moment]:
+    """The runs that built something of it, and whose reports are still there; the same in a row once."""
+    found: list[Moment] = []
+    for run, rows in noted_reports(store.root, recipe):
+        sources = []
+        for row in rows:
+            files = {name: store.blob(Digest(sha256, 0)) for name, sha256 in row["files"].items()}
+            if all(path.is_file() for path in files.values()):
+                sources.append(
+                    ReportSource(
+                        row["form"], row["bundle"], row["step"], row["target"], row["gate"], files
+                    )
+                )
+        try:
+            bundles = dict.fromkeys(each.bundle for each in sources if each.bundle)
+            figures = compose(recipe, "", tuple(bundles) or ("",), sources).figures
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            continue  # the reports of another version of onnxbuild
+        if figures and (not found or found[-1][1] != figures):
+            found.append((shown_run(run), figures))
+    return found[-_MOST:]
+
+
+def _releases(project: Path, recipe: str) -> list[Moment]:
+    dist = project / DIST_FOLDER
+    folders = sorted(dist.glob(f"{recipe}-*/{RELEASE_FILE}")) if dist.is_dir() else []
+    found = []
+    for path in sorted((each.parent for each in folders), key=lambda each: _order(each.name)):
+        try:
+            found.append(_moment(read_previous(path, recipe)))
+        except BuildError:
+            continue  # it is of another recipe, or damaged: `onnxbuild verify` says so
+    return found[-_MOST:]
+
+
+def _order(name: str) -> tuple[tuple[int, str], ...]:
+    """Versions in their order: numbers as numbers."""
+    parts = name.replace("-", ".").replace("+", ".").split(".")
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts)
+
+
+def _moment(release: Previous) -> Moment:
+    figures = []
+    for bundle, found in release.figures.items():
+        figures.append(Figure(bundle, "size, bytes", float(found.model_bytes), ""))
+        for latency in found.latencies[:1]:
+            name = f"median latency, ms, at {latency.point}"
+            figures.append(Figure(bundle, name, latency.p50_ms, ""))
+        for name, values in (
+            ("cosine to the reference", found.cosines),
+            ("largest error", found.errors),
+            ("score", found.scores),
+        ):
+            figures += [Figure(bundle, name, value, "") for value in list(values.values())[:1]]
+    return release.title, tuple(figures)

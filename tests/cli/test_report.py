@@ -1,0 +1,135 @@
+"""`onnxbuild report`, and the page that a build leaves."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from tests.cli.conftest import Project
+
+pytestmark = pytest.mark.slow
+
+TWO = "quantization: {fp32: none, int8: {mode: dynamic, validate: {cosine_min: MIN}}}\n"
+
+
+@pytest.fixture
+def two(project):
+    project.edit("tiny.yaml", "quantization: {fp32: none}\n", TWO.replace("MIN", "0.5"))
+    return project
+
+
+def said(project, name="report.html"):
+    """What a reader sees, without markup."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", (project.folder / name).read_text()))
+
+
+def test_what_is_not_built_is_an_error_with_the_command_to_type(project):
+    done = project("report", "tiny.yaml")
+    assert done.code == 2
+    assert "error: 'tiny' is not built as it is now: there is nothing to report" in done.err
+    assert "fix: onnxbuild run tiny.yaml" in done.err
+    assert not (project.folder / "report.html").exists()
+    assert not (project.folder / "artifacts").exists()
+
+
+def test_a_build_is_reported_from_verdicts_to_steps(two):
+    subprocess.run(["git", "init", "-q"], cwd=two.folder, check=True)
+    subprocess.run(["git", "add", "-A"], cwd=two.folder, check=True)
+    author = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", *author, "commit", "-qm", "first"], cwd=two.folder, check=True)
+    assert two.run().code == 0
+    done = two("report", "tiny.yaml")
+    assert (done.code, done.err) == (0, "")
+    assert "tiny: Ready to ship: fp32 and int8 pass all 4 gates." in done.out
+    text = said(two)
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=two.folder, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    for shown in (
+        "Ready to ship", "int8/quantize", "models/tiny.py", "helper.py", commit,
+        "entrypoint: models/tiny.py:load", "onnxruntime", "The last run that touched them",
+    ):  # fmt: skip
+        assert shown in text, shown
+    assert str(two.folder) not in (two.folder / "report.html").read_text()
+    two("report", "tiny.yaml", "-o", "again.html")
+    assert (two.folder / "again.html").read_bytes() == (two.folder / "report.html").read_bytes()
+
+
+def test_the_verdicts_as_json_and_the_page_on_standard_output(two):
+    assert two.run().code == 0
+    done = two("report", "tiny.yaml", "--json", "-o", "docs/page.html")
+    found = json.loads(done.out)
+    assert found["recipes"]["tiny"]["state"] == "passed"
+    assert found["bytes"] == (two.folder / "docs/page.html").stat().st_size
+    printed = two("report", "tiny.yaml", "-o", "-")
+    assert printed.out == (two.folder / "docs/page.html").read_text()
+
+
+def test_a_failed_gate_is_in_the_page_and_in_the_exit_code(project):
+    project.edit("tiny.yaml", "quantization: {fp32: none}\n", TWO.replace("MIN", "0.99999999"))
+    assert project.run("--keep-going").code == 3
+    done = project("report", "tiny.yaml")
+    assert done.code == 3
+    assert "tiny: Don't ship int8: 1 gate failed; fp32 passes all 2 gates." in done.out
+    text = said(project)
+    assert "is below 1" in text or "is below 0.99999999" in text
+    assert "What failed, and what to try" in text
+
+
+def test_an_edit_that_was_not_built_is_said_in_the_page(two):
+    assert two.run().code == 0
+    two.edit("tiny.yaml", "min_samples: 3", "min_samples: 4")
+    assert two("report", "tiny.yaml").code == 0
+    assert "1 step would run to bring this up to date: onnxbuild run tiny.yaml" in said(two)
+
+
+def test_several_recipes_have_an_index_and_earlier_builds_are_lines(two):
+    other = (two.folder / "tiny.yaml").read_text().replace("name: tiny", "name: other")
+    two.write("other.yaml", other)
+    assert two("run", "tiny.yaml", "other.yaml").code == 0
+    two.edit("models/tiny.py", "load(width=8)", "load(width=9)")
+    assert two.run().code == 0
+    done = two("report", "tiny.yaml", "--set", "opset=17")
+    assert done.code == 2, "another opset was never built"
+    assert two("run", "other.yaml").code == 0
+    done = two("report", "tiny.yaml", "other.yaml")
+    assert done.code == 0
+    page = (two.folder / "report.html").read_text()
+    assert 'href="#r0-top"' in page
+    assert 'id="r1-top"' in page
+    text = said(two)
+    assert "2 builds, the oldest at the left." in text
+    assert "size, bytes, by build" in text
+    assert "2 recipes" in text
+
+
+def test_a_build_that_asks_leaves_a_page_that_is_cached_and_the_same_anywhere(two, tmp_path):
+    with (two.folder / "tiny.yaml").open("a") as file:
+        file.write("report: {}\n")
+    first = two.run()
+    assert first.code == 0
+    assert "report" in first.ran
+    assert "report" not in first.out.partition("variant")[2].partition("\nin ")[0], "no variant"
+    path = "artifacts/out/tiny/report/report.html"
+    page = (two.folder / path).read_bytes()
+    assert b"Ready to ship" in page
+    assert two.run().ran == []
+    moved = Project(tmp_path / "elsewhere")
+    shutil.copytree(two.folder, moved.folder, ignore=shutil.ignore_patterns("index.db"))
+    shutil.rmtree(moved.folder / "artifacts/out")
+    again = moved.run("--only", "report")
+    assert again.code == 0
+    assert (moved.folder / path).read_bytes() == page
+
+
+def test_a_recipe_without_measurements_of_speed_has_a_page(project):
+    project.edit("tiny.yaml", "outputs: [logits]", "outputs: [logits]\nformats: [onnx]")
+    assert project.run("--only", "fp32/package").code == 0
+    done = project("report", "tiny.yaml")
+    assert done.code == 0
+    assert "fp32 passes all 2 gates" in done.out
+    assert "Latency" not in said(project)

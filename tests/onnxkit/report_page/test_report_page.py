@@ -1,0 +1,195 @@
+import json
+import re
+
+import pytest
+
+from onnxbuild.core.step import Finding
+from onnxbuild.onnxkit.pages.page import PAGE_MAX_BYTES
+from onnxbuild.onnxkit.report_page.blocks import Lines, Series, StepNode, Steps, Table, Text
+from onnxbuild.onnxkit.report_page.compose import compose
+from onnxbuild.onnxkit.report_page.forms import FORMS
+from onnxbuild.onnxkit.report_page.model import Part, ReportSource
+from onnxbuild.onnxkit.report_page.page import report_page
+from tests.browser import assert_good, look_at
+from tests.onnxkit.report_page.sources import a_build, validation, written
+
+HOSTILE = '<img src=x onerror="alert(1)">&\'"`</script>'
+STEPS = Steps(
+    "Steps of tiny",
+    (
+        StepNode("tiny:export", "export", "built, 1.0 s", "run", ()),
+        StepNode(
+            "tiny:fp32/check", "fp32/check", "from the store, 0.1 s", "cached", ("tiny:export",)
+        ),
+    ),
+    ("step", "last run"),
+    (("export", "built"), ("fp32/check", "from the store")),
+)
+
+
+def report_of(folder, *, name="tiny", more=(), **build):
+    names = build.get("names", ("fp32", "int8"))
+    return compose(name, "a network", names, a_build(folder, **build), more=more)
+
+
+def texts_of(page):
+    """What a reader sees, without markup."""
+    return re.sub(r"<[^>]+>", " ", page.partition("</style>")[2])
+
+
+def test_the_page_begins_with_the_decision_and_compares_the_variants(tmp_path):
+    page = report_page([report_of(tmp_path)])
+    said = texts_of(page)
+    assert "Ready to ship: fp32 and int8 pass all 2 gates." in said
+    assert "2 x smaller and 2 x as fast, compared with fp32" in said
+    assert said.index("Ready to ship") < said.index("Verdicts") < said.index("largest error")
+
+
+def test_the_page_has_every_section_that_the_reports_fill(tmp_path):
+    titles = [section.title for section in report_of(tmp_path).sections]
+    assert titles == [
+        "Verdicts", "Quality, speed, size", "Error", "Latency", "Loading, memory, throughput",
+        "Which nodes run where", "Signature", "What it is made of",
+    ]  # fmt: skip
+
+
+def test_equal_reports_give_equal_bytes_in_any_folder_and_order(tmp_path):
+    one = compose("tiny", "", ("fp32", "int8"), a_build(tmp_path / "one"))
+    other = compose("tiny", "", ("fp32", "int8"), a_build(tmp_path / "elsewhere/other"))
+    assert report_page([one]) == report_page([other])
+
+
+def test_the_page_asks_nothing_of_any_server_and_runs_no_script(tmp_path):
+    page = report_page([report_of(tmp_path, more=[Part("built", (STEPS,))])])
+    assert re.findall(r"""(?:src|href)=["']?(?!#|data:)[^"'> ]+""", page) == []
+    assert re.findall(r"url\(|@import|<script", page) == []
+
+
+def test_names_from_recipes_and_models_are_text_and_no_markup(tmp_path):
+    build = a_build(tmp_path, names=(HOSTILE, "int8"))
+    breach = written(tmp_path / "x", {"report.json": validation(9.0, HOSTILE, breach=HOSTILE)})
+    found = (Finding(HOSTILE, HOSTILE, HOSTILE),)
+    build.append(ReportSource("validation", "int8", "validate", "gpu", True, breach, found))
+    more = [
+        Part("built", (Text(HOSTILE, HOSTILE), Table(HOSTILE, (HOSTILE,), ((HOSTILE,),)))),
+        Part(
+            "history", (Lines(HOSTILE, HOSTILE, (HOSTILE, "b"), (Series(HOSTILE, (1.0, 2.0)),)),)
+        ),
+        Part(
+            "built",
+            (Steps(HOSTILE, (StepNode(HOSTILE, HOSTILE, HOSTILE, "run", ()),), (HOSTILE,), ()),),
+        ),
+    ]
+    report = compose(
+        HOSTILE, HOSTILE, (HOSTILE, "int8"), build, facts=(HOSTILE,), notices=(HOSTILE,), more=more
+    )
+    page = report_page([report])
+    assert "<img" not in page
+    assert "</script" not in page
+    attributes = re.findall(r'(?:aria-label|id|href|style)="([^"]*)"', page)
+    assert not [each for each in attributes if "<" in each or ">" in each]
+
+
+def test_each_plot_has_its_numbers_in_a_table(tmp_path):
+    page = report_page([report_of(tmp_path, more=[Part("built", (STEPS,))])])
+    plots = len(re.findall(r'class="rows |class="plot"|class="steps"', page))
+    tables = re.findall(r"<summary>Table: ", page)
+    assert plots >= 6
+    assert len(tables) >= plots
+    assert "0.900 to 1.10" in texts_of(page) or "0.9 to 1.1" in texts_of(page)
+
+
+def test_a_page_of_many_recipes_stays_small_and_says_what_it_leaves_out(tmp_path):
+    names = tuple(f"variant-{n}" for n in range(8))
+    reports = [report_of(tmp_path / str(n), names=names, runs=4000) for n in range(12)]
+    page = report_page(reports, title="12 recipes")
+    assert len(page.encode()) < PAGE_MAX_BYTES
+    assert "The page would be too large" in page
+    assert len(report_page(reports[:1]).encode()) < PAGE_MAX_BYTES
+    assert "would be too large" not in report_page(reports[:1])
+
+
+def test_a_failed_gate_decides_the_headline_and_shows_what_to_try(tmp_path):
+    build = a_build(tmp_path)
+    failed = written(
+        tmp_path / "x", {"report.json": {"passed": False, "score": 0.9, "metric": "m:f"}}
+    )
+    finding = Finding(
+        "m:f is 0.9; expected at least 0.97", "variant 'int8'", "calibrate with more samples"
+    )
+    build.append(ReportSource("evaluation", "int8", "evaluate", "", True, failed, (finding,)))
+    report = compose("tiny", "", ("fp32", "int8"), build)
+    assert report.headline == "Don't ship int8: 1 gate failed; fp32 passes the only gate."
+    assert report.state == "failed"
+    said = texts_of(report_page([report]))
+    assert "m:f is 0.9; expected at least 0.97" in said
+    assert "calibrate with more samples" in said
+
+
+def test_a_variant_that_was_not_built_is_no_pass(tmp_path):
+    build = [each for each in a_build(tmp_path) if each.bundle != "int8"]
+    build.append(
+        ReportSource(
+            "validation", "int8", "validate", is_gate=True, why="not run: int8/quantize failed"
+        )
+    )
+    report = compose("tiny", "", ("fp32", "int8"), build)
+    assert report.headline.startswith("Not decided: int8 has no verdict")
+    assert "not run: int8/quantize failed" in texts_of(report_page([report]))
+
+
+def test_a_skipped_target_fails_no_variant(tmp_path):
+    build = a_build(tmp_path)
+    skipped = written(tmp_path / "x", {"report.json": {"skipped": "no CUDA device"}})
+    build.append(ReportSource("validation", "int8", "validate", "cuda", True, skipped))
+    report = compose("tiny", "", ("fp32", "int8"), build)
+    assert report.state == "passed"
+    assert ("skipped", "no CUDA device") in [(each.state, each.why) for each in report.verdicts]
+
+
+def test_a_recipe_without_measurements_has_a_page(tmp_path):
+    build = [each for each in a_build(tmp_path) if each.form != "benchmark"]
+    report = compose("tiny", "", ("fp32", "int8"), build)
+    assert "Latency" not in [section.title for section in report.sections]
+    assert "Ready to ship" in report_page([report])
+
+
+def test_nothing_judged_is_said(tmp_path):
+    report = compose("tiny", "", (), [])
+    assert report.headline == "Not decided: no gate judged a variant."
+
+
+def test_forms_stand_reports_without_what_they_show(tmp_path):
+    empty = written(tmp_path / "e", {"report.json": {}, "manifest.json": {}})
+    for form in FORMS:
+        source = ReportSource(form, "int8", "step", is_gate=True, files=empty)
+        report_page([compose("tiny", "", ("int8",), [source])])
+
+
+def test_what_is_best_in_all_three_is_on_the_front_alone(tmp_path):
+    build = a_build(tmp_path, names=("a", "b", "c"))
+    report = compose("tiny", "", ("a", "b", "c"), build)
+    (scatter,) = next(each.blocks for each in report.sections if each.key == "tradeoff")
+    assert [dot.on_front for dot in scatter.dots] == [True, True, True]
+    slow = json.loads((tmp_path / "b/report.json").read_text())
+    slow["points"][0]["results"]["b"]["p50_ms"] = 9.0
+    slow["models"]["b"]["size_bytes"] = 9_000_000
+    (tmp_path / "b/report.json").write_text(json.dumps(slow))
+    report = compose("tiny", "", ("a", "b", "c"), build)
+    (scatter,) = next(each.blocks for each in report.sections if each.key == "tradeoff")
+    assert [dot.on_front for dot in scatter.dots] == [True, False, True]
+
+
+@pytest.mark.slow
+def test_pages_are_good_in_a_browser(tmp_path):
+    lines = Lines("score, by build", "build", ("one", "two"), (Series("int8", (0.9, 0.95)),))
+    one = tmp_path / "one.html"
+    more = [Part("built", (STEPS, Text("The recipe", "name: tiny"))), Part("history", (lines,))]
+    one.write_text(report_page([report_of(tmp_path / "1", more=more)]))
+    several = tmp_path / "several.html"
+    reports = [
+        report_of(tmp_path / "2"),
+        report_of(tmp_path / "3", name="other", names=("fp32", "int8", "int4")),
+    ]
+    several.write_text(report_page(reports, title="2 recipes"))
+    assert_good(look_at([one, several], tmp_path))
