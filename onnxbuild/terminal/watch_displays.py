@@ -28,7 +28,7 @@ _REFRESH_S = 0.12
 _NAMES = 3
 
 
-class Lines:
+class BuildLines:
     """One line a build.
 
     Args:
