@@ -48,6 +48,9 @@ SECTIONS = {
 _TONES = {"passed": "good", "failed": "bad", "skipped": "warn", "not run": "warn"}
 _RANKS: dict[State, int] = {"failed": 0, "not run": 1, "skipped": 2, "passed": 3}
 _LEAST_LOSS = 1e-9
+_ANY = "plain"
+"""The form of reports whose own is not known here: a plug-in's."""
+
 _NAMED = 4
 """Variants that a sentence names; more are counted."""
 
@@ -105,7 +108,11 @@ def compose(
 
 def _parts(sources: Sequence[ReportSource]) -> Iterator[Part]:
     for form, show in FORMS.items():
-        found = [each for each in sources if each.form == form]
+        found = [
+            each
+            for each in sources
+            if each.form == form or (form == _ANY and each.form not in FORMS)
+        ]
         if found:
             yield from show(found)
 

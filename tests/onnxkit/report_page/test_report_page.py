@@ -193,3 +193,18 @@ def test_pages_are_good_in_a_browser(tmp_path):
     ]
     several.write_text(report_page(reports, title="2 recipes"))
     assert_good(look_at([one, several], tmp_path))
+
+
+def test_a_gate_of_a_plug_in_is_shown_whatever_it_writes(tmp_path):
+    one = written(tmp_path / "1", {"report.json": {"passed": True, "metrics": {"drift": 0.25}}})
+    other = written(tmp_path / "2", {"report.json": ["no", "object"]})
+    build = [
+        ReportSource("their-form", "int8", "drift", is_gate=True, files=one),
+        ReportSource("plain", "int8", "odd", is_gate=True, files=other),
+    ]
+    report = compose("tiny", "", ("int8",), build)
+    assert [(each.gate, each.state) for each in report.verdicts] == [
+        ("drift", "passed"),
+        ("odd", "passed"),
+    ]
+    assert "drift 0.25" in report_page([report])

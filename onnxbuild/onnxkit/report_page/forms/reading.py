@@ -12,12 +12,13 @@ from onnxbuild.onnxkit.report_page.words import number
 
 
 def report_of(source: ReportSource, name: str = REPORT_FILE) -> dict[str, Any]:
-    """Return a source's JSON; empty if it has no such file."""
+    """Return a source's JSON; empty if it has no such file, or one that is no JSON object, as plug-ins may write."""
     path = source.files.get(name)
-    if path is None:
+    try:
+        found = None if path is None else json.loads(path.read_bytes())
+    except ValueError:
         return {}
-    found: dict[str, Any] = json.loads(path.read_bytes())
-    return found
+    return found if isinstance(found, dict) else {}
 
 
 def verdict_of(source: ReportSource, report: Mapping[str, Any], figures: str = "") -> GateVerdict:
@@ -34,7 +35,7 @@ def verdict_of(source: ReportSource, report: Mapping[str, Any], figures: str = "
         return GateVerdict(*about, "failed", figures, source.findings)
     if isinstance(skipped, str):
         return GateVerdict(*about, "skipped", why=skipped)
-    if not report:
+    if not source.files:
         return GateVerdict(*about, "not run", why=source.why)
     return GateVerdict(*about, "passed", figures)
 
