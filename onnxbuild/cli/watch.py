@@ -56,7 +56,7 @@ def command(
     it anew; finished steps are kept. A recipe with an error is an error on the screen until the
     next save. q ends it with exit code 0, Ctrl-C with 130.
     """  # noqa: D301 - click's own mark for text that keeps its lines
-    from onnxbuild.terminal.watch_displays import JsonBuilds, BuildLines, Screen
+    from onnxbuild.terminal.watch_displays import BuildLines, JsonBuilds, Screen
     from onnxbuild.watching.loop import Watch
 
     missing = next((each for each in recipes if not Path(each).is_file()), None)
