@@ -93,6 +93,7 @@ ROOMS: dict[str, str] = {
     "what was laid": "out/.laid/**/*",
     "events": "runs/*/events.jsonl",
     "a run's keys": "runs/*/run.json",
+    "a run's reports": "runs/*/reports.json",
     "a step's log": "runs/*/logs/*",
     "a step's lock": "locks/key-*",
     "another lock": "locks/[!k]*",
