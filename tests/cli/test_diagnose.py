@@ -271,7 +271,9 @@ def test_what_a_search_chose_is_looked_at_as_the_trial_that_it_is(searching):
     reported = searching("diagnose", "tiny.yaml:small")
     assert reported.code == 0, reported.out + reported.err
     assert "'small' is looked at as its trial 'int8-" in reported.out
-    assert reported.ran == []  # but for the verdict below, which is given the fp32 model of a trial, too
+    assert (
+        reported.ran == []
+    )  # but for the verdict below, which is given the fp32 model of a trial, too
     assert "FAILED  tiny:small/validate: " in reported.out
     written = pasted(reported.out)["small"]
     assert written["mode"] == "dynamic"
