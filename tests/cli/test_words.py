@@ -15,25 +15,33 @@ pytestmark = pytest.mark.slow
 SAID = {
     "run tiny.yaml --only fp3": (
         2,
-        "error: --only fp3 is no variant or step of these recipes; the nearest of 9 are fp32, fp32/check and fp32/package\n"
-        "  fix: write one of them; to see all: onnxbuild graph tiny.yaml\n",
+        (
+            "error: --only fp3 is no variant or step of these recipes; the nearest of 9 are fp32, fp32/check and fp32/package\n"
+            "  fix: write one of them; to see all: onnxbuild graph tiny.yaml\n"
+        ),
     ),
     "run x.onnx": (
         2,
-        "error: x.onnx is a model or other data, not a recipe\n"
-        "  fix: write a first recipe for it: onnxbuild init x.onnx\n",
+        (
+            "error: x.onnx is a model or other data, not a recipe\n"
+            "  fix: write a first recipe for it: onnxbuild init x.onnx\n"
+        ),
     ),
     "run second.yaml": (
         2,
-        "error: second.yaml:1:1: two recipes are named 'tiny': tiny.yaml and second.yaml; artifacts/out/tiny is of the first\n"
-        "  fix: write another `name:` in one of them, such as `name: second`\n",
+        (
+            "error: second.yaml:1:1: two recipes are named 'tiny': tiny.yaml and second.yaml; artifacts/out/tiny is of the first\n"
+            "  fix: write another `name:` in one of them, such as `name: second`\n"
+        ),
     ),
     "lint bad.yaml": (
         2,
-        "error: models/bad.py:1:10: invalid syntax\n"
-        "    def load(:\n"
-        "             ^\n"
-        "  fix: mend line 1 of models/bad.py\n",
+        (
+            "error: models/bad.py:1:10: invalid syntax\n"
+            "    def load(:\n"
+            "             ^\n"
+            "  fix: mend line 1 of models/bad.py\n"
+        ),
     ),
     "run tiny.yaml --force check": (0, "note    tiny:check gave the same bytes again\n"),
     "cache gc --dry-run": (0, "would remove 0 results, 0 blobs and 0 runs: 0 B\n"),
@@ -41,8 +49,10 @@ SAID = {
     "schema --write new/schema.json": (0, "wrote new/schema.json\n"),
     "explain opsett": (
         2,
-        "error: no recipe has a key 'opsett'; the nearest are opset, most and operators\n"
-        "  fix: onnxbuild explain opset; all keys: docs/recipe.md\n",
+        (
+            "error: no recipe has a key 'opsett'; the nearest are opset, most and operators\n"
+            "  fix: onnxbuild explain opset; all keys: docs/recipe.md\n"
+        ),
     ),
     "run tiny.yaml": (
         0,
