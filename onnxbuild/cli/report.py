@@ -51,7 +51,7 @@ def command(
     onnxbuild report recipes/bert.yaml
     onnxbuild report recipes/*.yaml -o docs/models.html
 
-    One HTML file that loads nothing from anywhere; builds nothing. A recipe with `report: {}` has such a
+    One HTML file that loads nothing from anywhere; builds nothing. A recipe with `report: html` has such a
     page in artifacts/out/RECIPE/report/ after each build.
 
     Exit codes: 0 written, and no gate failed; 3 written, and a gate failed.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 
 PAGE_FILE = "report.html"
@@ -13,6 +15,11 @@ PAGE_FILE = "report.html"
 @dataclass(frozen=True)
 class ReportOptions:
     """A page that shows the build, as a folder `report` next to the variants."""
+
+    page: Literal["none", "html"] = option(
+        "none",
+        help="html: one file that loads nothing from elsewhere, made at the end of the build",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ def test_several_recipes_have_an_index_and_earlier_builds_are_lines(two):
 
 def test_a_build_that_asks_leaves_a_page_that_is_cached_and_the_same_anywhere(two, tmp_path):
     with (two.folder / "tiny.yaml").open("a") as file:
-        file.write("report: {}\n")
+        file.write("report: html\n")
     first = two.run()
     assert first.code == 0
     assert "report" in first.ran

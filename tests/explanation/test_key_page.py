@@ -144,3 +144,10 @@ def test_files_and_folders_are_no_keys(tmp_path, monkeypatch):
     assert not is_key("gone.yaml")
     assert is_key("quantization.int8.balance")
     assert is_key("formats.torch-export")
+
+
+def test_a_sections_plain_word_has_its_default_and_an_example_that_differs_from_it():
+    lines = key_lines("report", 80)
+    assert lines[2].endswith("next to the variants.")
+    assert lines[4:6] == ["value     none, html, or mapping", "default   none"]
+    assert "example   report: html" in lines

@@ -20,7 +20,8 @@ NAME = "report"
 def _concludes(scope: Scope, reported: Callable[[], Sequence[Reported]]) -> Iterator[Deliverable]:
     """Yield the page, where the recipe asks for it and delivers anything."""
     recipe = scope.recipe
-    found = reported() if NAME in recipe.lines else ()
+    asked = recipe.section(NAME, report.ReportOptions).page != "none"
+    found = reported() if asked else ()
     bundles = tuple(each.bundle for each in found if each.form == "bundle")
     if not bundles:
         return
@@ -51,15 +52,21 @@ def _concludes(scope: Scope, reported: Callable[[], Sequence[Reported]]) -> Iter
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
-    """A variant with the name of the page's folder."""
-    if parts.node(NAME) is not None and NAME in parts.variants:
-        what = f"variant '{NAME}' has the name of the folder that the section {NAME} makes"
+    """A section that asks for nothing, and a variant with the name of the page's folder."""
+    written, options = parts.node(NAME), parts.sections.get(NAME)
+    if written is not None and written.value == {}:
+        yield Fault(
+            f"{NAME}: an empty section asks for no page", parts.at(NAME), "write `report: html`"
+        )
+    asked = isinstance(options, report.ReportOptions) and options.page != "none"
+    if asked and NAME in parts.variants:
+        what = f"variant '{NAME}' has the name of the folder that the page is written to"
         yield Fault(what, parts.key_at("quantization", NAME), "rename the variant")
 
 
 FEATURE: Feature = Feature(
     name=NAME,
-    sections=(Section(name=NAME, options=report.ReportOptions),),
+    sections=(Section(name=NAME, options=report.ReportOptions, short="page"),),
     kinds=(report.KIND,),
     faults=_faults,
     concludes=_concludes,

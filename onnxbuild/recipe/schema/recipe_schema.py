@@ -150,15 +150,17 @@ def _sections(builder: SchemaBuilder) -> dict[str, Schema]:
             for key, (_, text) in section.callables.items()
         }
         schema = builder.mapping(section.options, name, extra)
+        written: Schema = schema
+        default: Schema = {}
+        if section.short:
+            option = schema["properties"][section.short]
+            short = {key: option[key] for key in option if key in ("enum", "anyOf")}
+            written = {"anyOf": [short, schema]}
+            default = {"default": option["default"]}
         if section.by_variant:
-            written: Schema = schema
-            if section.short:
-                option = schema["properties"][section.short]
-                short = {key: option[key] for key in option if key in ("enum", "anyOf")}
-                written = {"anyOf": [short, schema]}
             builder.definitions[name] = written
-            schema = {"$ref": f"#/$defs/{name}", "description": schema["description"]}
-        sections[name] = schema
+            written = {"$ref": f"#/$defs/{name}"}
+        sections[name] = {**written, "description": schema["description"], **default}
     return sections
 
 
