@@ -141,7 +141,9 @@ class _Page:
     def _group(self, said: tuple[str, str, str], keys: Sequence[KnownKey]) -> Iterator[str]:
         text, value, default = said
         if text:
-            yield from textwrap.wrap(f"{text[0].upper()}{text[1:].removesuffix('.')}.", self._width)
+            yield from textwrap.wrap(
+                f"{text[0].upper()}{text[1:].removesuffix('.')}.", self._width
+            )
             yield ""
         yield from self._labelled("value", _plain(value))
         needed = "none: it must be written" if keys[0].is_needed else "none"
