@@ -16,6 +16,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.cli.conftest import heed_signals
+
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _HOME = b"\x1b[H"  # rich draws a whole screen from here
 
@@ -42,7 +44,7 @@ class Terminal:
             stderr=theirs,
             env={**around, "TERM": "xterm"},
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no threads of ours
+            preexec_fn=_begin,  # noqa: PLW1509 - no threads of ours
         )
         os.close(theirs)
         self._seen = b""
@@ -89,7 +91,9 @@ class Terminal:
             self.process.wait()
 
     def _read(self, wait_s: float) -> bool:
-        while select.select([self._ours], [], [], wait_s)[0]:
+        """Read for so long, and no longer: a screen that moves never falls silent. False at its end."""
+        end_s = time.monotonic() + wait_s
+        while select.select([self._ours], [], [], max(0.0, end_s - time.monotonic()))[0]:
             try:
                 found = os.read(self._ours, 1 << 16)
             except OSError:  # Linux's word for: nobody has it open any more
@@ -97,7 +101,14 @@ class Terminal:
             if not found:
                 return False
             self._seen += found
+            if time.monotonic() >= end_s:
+                break
         return True
+
+
+def _begin() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    heed_signals()
 
 
 def _plain(content: bytes) -> str:

@@ -23,7 +23,7 @@ from onnxbuild.request import Loaded
 from onnxbuild.resolver import resolve
 from onnxbuild.resolver.select import targets_of
 from onnxbuild.summary import summarize
-from onnxbuild.terminal.diagnosis_commands import diagnosis_commands
+from onnxbuild.terminal.next_commands import next_commands
 from tests.written_recipes import loader
 
 HOST = HostFacts("x86_64", frozenset({"avx2", "avx512_vnni"}))
@@ -167,10 +167,9 @@ def test_choices_rows_and_chains_are_those_of_their_variant(demo, names):
     finding = Finding("it differs", "", "")
     gates = [name for name, at in graph.addresses.items() if at.step == "validate"]
     report.failures = [Failure(name, gate_error(name, (finding,)), 3) for name in gates]
-    commands = diagnosis_commands(result, {}, None)
-    assert commands == tuple(
-        f"onnxbuild diagnose demo.yaml:{each}" for each in (plain, tuned, search)
-    )
+    *commands, page = [command for _, command in next_commands(result, {}, None)]
+    assert commands == [f"onnxbuild diagnose demo.yaml:{each}" for each in (plain, tuned, search)]
+    assert page == "onnxbuild report demo.yaml"
 
 
 @settings(max_examples=12)

@@ -130,7 +130,7 @@ def command(
 def _show(result: BuildResult, settings: Mapping[str, str], store: str | None) -> None:
     """Print the table, the last line, and what to type next."""
     from onnxbuild.summary import skipped_targets, summarize
-    from onnxbuild.terminal.diagnosis_commands import diagnosis_commands
+    from onnxbuild.terminal.next_commands import next_commands
 
     if result.recalled is not None:
         for line in up_to_date_lines(result.recalled, as_json=False):
@@ -141,9 +141,8 @@ def _show(result: BuildResult, settings: Mapping[str, str], store: str | None) -
     for line in summary_lines(rows, skipped, result.store):
         click.echo(line)
     print_end(result)
-    for number, line in enumerate(diagnosis_commands(result, settings, store)):
-        said = "likewise" if number else "to see where it goes wrong"
-        click.echo(f"{said}: {line}", err=True)
+    for what, command in next_commands(result, settings, store):
+        click.echo(f"{what}: {command}", err=True)
 
 
 def print_end(result: BuildResult) -> None:

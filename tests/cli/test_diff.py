@@ -346,9 +346,10 @@ def test_both_are_measured_side_by_side_on_request(history):
     assert "done    tiny:benchmark" in seen.err
 
 
-@pytest.mark.slow
-def test_a_release_shows_what_differs_from_the_one_before(history, tmp_path):
-    copy = Project(tmp_path / "copy")
+@pytest.fixture(scope="module")
+def released(history, tmp_path_factory):
+    """Two releases of two commits, and what the second said."""
+    copy = Project(tmp_path_factory.mktemp("released") / "copy")
     shutil.copytree(history.folder, copy.folder, symlinks=True)
     git(copy, "checkout", "-q", "opset")
     assert copy("run", "tiny.yaml").code == 0
@@ -358,7 +359,22 @@ def test_a_release_shows_what_differs_from_the_one_before(history, tmp_path):
     git(copy, "checkout", "-q", "fused")
     second = copy("release", "tiny.yaml", "--version", "1.10.0")
     assert second.code == 0, second.err
-    lines = second.out.splitlines()
+    return copy, second.out.splitlines()
+
+
+@pytest.mark.slow
+def test_a_report_has_the_releases_as_lines_over_time(released):
+    copy, _ = released
+    assert copy("report", "tiny.yaml", "-o", "page.html").code == 0
+    text = re.sub(r"<[^>]+>", " ", (copy.folder / "page.html").read_text())
+    assert "2 releases, the oldest at the left." in text
+    assert "size, bytes, by release" in text
+    assert text.index("tiny-1.9.0") < text.index("tiny-1.10.0"), "versions in their order"
+
+
+@pytest.mark.slow
+def test_a_release_shows_what_differs_from_the_one_before(released):
+    copy, lines = released
     start = lines.index("since tiny-1.9.0:")
     assert "  recipe: opset: 19 -> 20" in lines[start:]
     assert lines[-1] == "  all of it: onnxbuild diff dist/tiny-1.9.0 dist/tiny-1.10.0"
@@ -366,6 +382,12 @@ def test_a_release_shows_what_differs_from_the_one_before(history, tmp_path):
     assert "opset: 19 -> 20" in told(seen, "recipe")
     assert any("is now Gelu 'node_gelu'" in line for line in told(seen, "graph"))
     assert copy("diff", "dist/tiny-1.10.0", "tiny.yaml").code == 0
+
+
+@pytest.mark.slow
+def test_a_damaged_release_is_no_side_of_a_difference(released, tmp_path):
+    copy = Project(tmp_path / "copy")
+    shutil.copytree(released[0].folder, copy.folder, symlinks=True)
     model = copy.folder / "dist/tiny-1.9.0/variants/fp32/model.onnx"
     model.chmod(0o644)
     model.write_bytes(model.read_bytes()[:-1] + b"!")

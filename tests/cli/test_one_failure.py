@@ -112,11 +112,17 @@ def test_without_a_terminal_a_step_is_one_line(project):
     )
 
 
-def test_a_gate_that_fails_is_one_message_with_one_hint_at_the_end(project):
+def test_a_gate_that_fails_is_one_message_with_its_hints_at_the_end(project):
     project.edit("tiny.yaml", "quantization", "validate: {fp32: {atol: 0, rtol: 0}}\nquantization")
     lines = quiet(project, "tiny.yaml").splitlines()
     about = [line for line in lines if "tiny:fp32/validate" in line]
     assert len(about) == 1
     assert about[0].startswith("FAILED  tiny:fp32/validate: ")
-    assert lines[-1] == "to see where it goes wrong: onnxbuild diagnose tiny.yaml:fp32"
+    assert lines[-2:] == [
+        "to see where it goes wrong: onnxbuild diagnose tiny.yaml:fp32",
+        "all verdicts as a page: onnxbuild report tiny.yaml",
+    ]
     assert sum("diagnose" in line for line in lines) == 1
+    page = project("report", "tiny.yaml")
+    assert page.code == 3
+    assert "tiny: Don't ship fp32: 1 gate failed" in page.out

@@ -50,9 +50,10 @@ def test_plan_and_why_tell_of_a_failed_gate_and_a_stale_view(project):
     failed = project.run("--only", "fp32/package")
     assert failed.code == 3
     assert "artifacts/out/tiny/fp32 still holds an earlier build" in failed.out
-    end, advice = failed.err.splitlines()[-2:]
+    end, advice, page = failed.err.splitlines()[-3:]
     assert end.endswith("1 failed, 1 not run")
     assert advice == "to see where it goes wrong: onnxbuild diagnose tiny.yaml:fp32"
+    assert page == "all verdicts as a page: onnxbuild report tiny.yaml"
     plan = project("plan", "tiny.yaml", "--only", "fp32/package")
     assert plan.code == 3
     assert "fails   tiny:fp32/validate  (" in plan.out

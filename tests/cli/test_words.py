@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from onnxbuild.adapters.clock import settle
 from tests.cli.conftest import Project, make_project
 from tests.terminal import Terminal
 
@@ -65,6 +66,7 @@ SAID = {
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Project:
     project = make_project(tmp_path_factory.mktemp("words") / "project")
+    settle()
     made = project("run", "tiny.yaml")
     assert made.code == 0, made.err
     text = (project.folder / "tiny.yaml").read_text()

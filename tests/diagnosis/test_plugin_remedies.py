@@ -28,7 +28,7 @@ from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.request import Loaded
 from onnxbuild.resolver import resolve
-from onnxbuild.terminal.diagnosis_commands import diagnosis_commands
+from onnxbuild.terminal.next_commands import next_commands
 from tests.cli.conftest import project as built_project
 from tests.cli.test_diagnose import OUTLIER, make, pasted
 
@@ -191,7 +191,10 @@ def test_a_gate_of_a_plugin_that_judges_outputs_is_one_of_a_variants_gates(built
     report.failures = [Failure("x:thin/judge", gate_error("x:thin/judge", (finding,)), 3)]
     loaded = Loaded({Path("file.yaml"): (recipe,)}, ())
     result = BuildResult(3, "run", tmp_path, lambda: (loaded, graph, report))
-    assert diagnosis_commands(result, {}, None) == ("onnxbuild diagnose file.yaml:thin",)
+    assert next_commands(result, {"opset": "17"}, None) == (
+        ("to see where it goes wrong", "onnxbuild diagnose file.yaml:thin --set opset=17"),
+        ("all verdicts as a page", "onnxbuild report file.yaml --set opset=17"),
+    )
 
 
 @pytest.mark.slow

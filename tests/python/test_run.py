@@ -15,7 +15,10 @@ import pytest
 
 import onnxbuild as ob
 from onnxbuild.python import run as run_module
-from tests.cli.conftest import project  # noqa: F401 - a fixture
+from tests.cli.conftest import (
+    heed_signals,
+    project,  # noqa: F401 - a fixture
+)
 
 pytestmark = pytest.mark.slow
 
@@ -134,7 +137,12 @@ def test_an_interruption_passes(project):
     project.edit("models/tiny.py", "import torch\n", "import time\nimport torch\n")
     project.edit("models/tiny.py", "    torch.manual_seed(0)\n", "    time.sleep(20)\n")
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        preexec_fn=heed_signals,
     )
     assert done.stdout == "interrupted\n"
 
