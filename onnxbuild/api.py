@@ -36,13 +36,9 @@ from onnxbuild.request import (
     request_of,
 )
 from onnxbuild.run_record import record_run
+from onnxbuild.search_meters import SearchMeters
 from onnxbuild.up_to_date import memo_key, recall, remember
-from onnxbuild.wiring import (
-    RunOptions,
-    Workspace,
-    open_workspace,
-    start_run,
-)
+from onnxbuild.wiring import RunOptions, Workspace, open_workspace, start_run
 
 if TYPE_CHECKING:
     from onnxbuild.engine.plan import Planned
@@ -225,11 +221,12 @@ def _build(
         guard = _guard(request, loaded, graph, workspace) if request.locked else None
         log = RunLog(workspace.root / "runs" / run / "events.jsonl")
         cleanup.callback(log.close)
-        sink = FanOut([log, *events])
+        displays = FanOut([*events])
+        sink = FanOut([log, *events, SearchMeters(graph, displays)])
         executor = None if make_executor is None else make_executor(workspace)
         started = start_run(
             workspace, run, options, sink, catalog=catalog, executor=executor, guard=guard,
-            progress=FanOut([*events]) if events else None,
+            progress=displays if events else None,
             forced=forced_steps(loaded, graph, options.force),
         )  # fmt: skip
         cleanup.callback(started.close)

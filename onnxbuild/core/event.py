@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 
@@ -35,6 +36,7 @@ class StepCached(Event):
     type: ClassVar[str] = "step_cached"
     step: str
     notes: tuple[str, ...] = ()
+    metrics: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class StepFinished(Event):
     notes: tuple[str, ...] = ()
     unchanged: bool = False
     fails: bool = False
+    metrics: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

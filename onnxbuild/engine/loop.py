@@ -129,7 +129,7 @@ class Loop:
         self._ports.history.used(name, action)
         self.report.results[name] = hit.result
         self.report.cached.append(name)
-        self._ports.events.emit(StepCached(name, hit.result.notes))
+        self._ports.events.emit(StepCached(name, hit.result.notes, hit.result.metrics))
         self._settle(name, hit.result, log="")
 
     def _start_what_fits(self) -> None:
@@ -227,16 +227,9 @@ class Loop:
         self._ports.history.remember(name, pending.action, reasons, str(done.job.log), peak)
         self.report.results[name] = result
         self.report.built.append(name)
-        self._ports.events.emit(
-            StepFinished(
-                name,
-                done.expense.wall_s,
-                peak,
-                result.notes,
-                unchanged=compared.is_unchanged,
-                fails=bool(result.findings),
-            )
-        )
+        is_same, fails = compared.is_unchanged, bool(result.findings)
+        said = (result.notes, is_same, fails, result.metrics)
+        self._ports.events.emit(StepFinished(name, done.expense.wall_s, peak, *said))
         if pending.reasons == (FORCED,) and not kind.measures:
             for text in compared.sentences(name):
                 self._ports.events.emit(Notice(text))

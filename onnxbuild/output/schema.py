@@ -36,7 +36,7 @@ def schema_of(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"enum": list(parts)}
     if origin in {list, tuple}:
         return {"type": "array", "items": schema_of(parts[0], definitions)}
-    if origin is dict:
+    if origin in {dict, Mapping}:
         return {"type": "object", "additionalProperties": schema_of(parts[1], definitions)}
     if origin in {typing.Union, types.UnionType}:
         return {"anyOf": [schema_of(part, definitions) for part in parts]}

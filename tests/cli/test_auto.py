@@ -72,7 +72,13 @@ def test_a_search_finds_a_variant_that_meets_its_goal_and_its_choice_is_locked(
 
 
 def test_more_trials_redo_none_of_those_that_were_tried(searching):
-    assert searching.run().code == 0
+    first = searching.run("--json")
+    assert first.code == 0
+    events = [json.loads(line) for line in first.out.splitlines()]
+    bars = [each for each in events if each.get("unit") == "trials"]
+    assert {(each["step"], each["total"]) for each in bars} == {("tiny:small/choose", 3)}
+    ended = {each["step"]: each["metrics"] for each in events if each["type"] == "step_finished"}
+    assert ended["tiny:small/int8-dynamic/fidelity"]["cosine_mean"] > 0.9
     searching.edit("tiny.yaml", "trials: 3", "trials: 4")
     more = searching.run()
     assert more.code == 0

@@ -79,6 +79,7 @@ class RunningSteps:
         elif isinstance(event, StepLeftOut):
             self._ended += len(event.followers)
         elif isinstance(event, StepBlocked):
+            self._running.pop(event.step, None)
             self._ended += 1
 
     def _go_on(self, event: StepProgress) -> None:
@@ -98,9 +99,10 @@ class RunningSteps:
         """
         if not (self._total or self._running):
             return [Text("starting", style="dim")]
-        left = max(self._total - self._cached - self._ended - len(self._running), 0)
+        running = sum(each.is_step for each in self._running.values())
+        left = max(self._total - self._cached - self._ended - running, 0)
         state = Text(
-            f"{self._cached} cached, {self._ended} ended, {len(self._running)} running, {left} to go",
+            f"{self._cached} cached, {self._ended} ended, {running} running, {left} to go",
             style="dim",
         )
         steps = [

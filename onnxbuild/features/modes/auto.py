@@ -12,7 +12,7 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.benchmarks import benchmark_of_trials
-from onnxbuild.expansion.choice import Choice
+from onnxbuild.expansion.choice import Choice, TrialFigure
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.eight_bit_faults import ADD_DATA
 from onnxbuild.expansion.evaluation import add_evaluation
@@ -221,6 +221,15 @@ FEATURE = Mode(
     trials=_trials,
     tries=_tries,
     shown={choose.KIND.name: "search"},
-    choices=(Choice(choose.KIND.name, is_model=True),),
+    choices=(
+        Choice(
+            choose.KIND.name,
+            is_model=True,
+            figures=(
+                TrialFigure("cosine_mean", "cosine"),
+                TrialFigure("drop", "drop", is_loss=True),
+            ),
+        ),
+    ),
     diagnosis=DiagnosisHints(judges=(choose.KIND.name,)),
 )
