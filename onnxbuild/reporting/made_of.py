@@ -15,29 +15,33 @@ from onnxbuild.reporting.gather import Built
 
 _DIGITS = 12
 _SHOWN = 40
+_NAMED = 5
 
 
-def commit_of(project: Path, files: Sequence[Path]) -> tuple[str, str]:
-    """Return the commit that a project is at, and what differs from it; both empty outside of git."""
+def commit_of(project: Path, files: Sequence[Path]) -> tuple[str, tuple[str, ...]]:
+    """Return the commit that a project is at, and the files that differ from it; both empty outside of git."""
     try:
         found = git.look(project, files)
     except BuildError:
-        return "", ""
-    if found.commit is None:
-        return "", ""
-    changed = found.changed
-    said = f"{counted(len(changed), 'file')} not as committed" if changed else ""
-    return found.commit, said
+        return "", ()
+    return ("", ()) if found.commit is None else (found.commit, found.changed)
 
 
-def made_of(built: Built, recipe: str, *, commit: str, changed: str, explained: str) -> Part:
+def said_of(changed: Sequence[str]) -> str:
+    """Return how many files are not as committed; empty for none."""
+    return f"{counted(len(changed), 'file')} not as committed" if changed else ""
+
+
+def made_of(
+    built: Built, recipe: str, *, commit: str, changed: Sequence[str], explained: str
+) -> Part:
     """Return what a recipe's build was made from.
 
     Args:
         built: What the store holds.
         recipe: The recipe's name.
         commit: The project's, in full; empty if there is none.
-        changed: What differs from it.
+        changed: Files that differ from it.
         explained: The recipe in full.
     """
     results = [
@@ -49,7 +53,7 @@ def made_of(built: Built, recipe: str, *, commit: str, changed: str, explained: 
 
 
 def _blocks(
-    results: Sequence[ActionResult], commit: str, changed: str, explained: str
+    results: Sequence[ActionResult], commit: str, changed: Sequence[str], explained: str
 ) -> Iterator[Block]:
     rows: list[Cells] = [
         ("processor", machine.host_class()["cpu"]),
@@ -61,7 +65,9 @@ def _blocks(
     if commit:
         rows.insert(0, ("commit", Cell(commit, code=True)))
     if changed:
-        rows.insert(1, ("differs from it", changed))
+        more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
+        names = f"{', '.join(changed[:_NAMED])}{more}"
+        rows.insert(1, ("differs from it", f"{said_of(changed)}: {names}"))
     yield Table("Commit and this machine", ("what", "value"), tuple(rows))
     files = _observed(results, "sources") | _observed(results, "data")
     files = {

@@ -22,7 +22,7 @@ from onnxbuild.onnxkit.report_page.words import counted
 from onnxbuild.reporting.gather import Built, missing_steps, sources_of
 from onnxbuild.reporting.history import over_time
 from onnxbuild.reporting.how_built import how_built
-from onnxbuild.reporting.made_of import commit_of, made_of
+from onnxbuild.reporting.made_of import commit_of, made_of, said_of
 from onnxbuild.request import Loaded, Request, graph_of, load
 from onnxbuild.wiring import open_workspace
 
@@ -85,7 +85,7 @@ def _of_recipe(built: Built, request: Request, recipe: Recipe, explained: str) -
     commit, changed = commit_of(request.project, used)
     facts = [f"onnxbuild {__version__}"]
     if commit:
-        facts.append(f"commit {commit[:_SHORT]}" + (f", {changed}" if changed else ""))
+        facts.append(", ".join(filter(None, (f"commit {commit[:_SHORT]}", said_of(changed)))))
     return compose(
         recipe.name,
         recipe.description,

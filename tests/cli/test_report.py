@@ -57,6 +57,10 @@ def test_a_build_is_reported_from_verdicts_to_steps(two):
     assert str(two.folder) not in (two.folder / "report.html").read_text()
     two("report", "tiny.yaml", "-o", "again.html")
     assert (two.folder / "again.html").read_bytes() == (two.folder / "report.html").read_bytes()
+    assert "not as committed" not in text
+    two.write("tiny.yaml", (two.folder / "tiny.yaml").read_text() + "# edited\n")
+    assert two("report", "tiny.yaml").code == 0
+    assert "1 file not as committed: tiny.yaml" in said(two)
 
 
 def test_the_verdicts_as_json_and_the_page_on_standard_output(two):
