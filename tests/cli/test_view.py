@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
+import time
+import urllib.request
 
 import onnx
 import pytest
 
 from onnxbuild.onnxkit.model.model_files import save_model
-from tests.cli.conftest import CheapProject, make_project
+from tests.cli.conftest import CheapProject, Project, heed_signals, make_project
 from tests.onnxkit.pictures.models import transformer
 
 
@@ -97,22 +102,52 @@ def test_netron_is_named_where_it_is_not_installed(project, monkeypatch):
     assert "analytics" not in seen.err  # nothing was contacted
 
 
-def test_netron_is_served_after_a_word_about_its_outside_calls(project, monkeypatch):
-    """A package of netron's name, whose calls are those of the real one: `start(file)`, `wait()`."""
-    package = project.folder / "installed"
-    package.mkdir()
-    (package / "netron.py").write_text(
-        "def start(file):\n    print('started', file)\n\n\ndef wait():\n    print('waited')\n"
+@pytest.fixture
+def browser(project):
+    """What stands in for a browser: it writes down what it was asked to open."""
+    asked = project.folder / "asked"
+    script = project.write(
+        "browser.py", f"import sys; open({str(asked)!r}, 'w').write(sys.argv[1])"
     )
-    monkeypatch.delitem(sys.modules, "netron", raising=False)
-    monkeypatch.syspath_prepend(package)
-    seen = project("view", "model.onnx", "--netron")
-    monkeypatch.delitem(sys.modules, "netron", raising=False)
-    assert seen.code == 0
-    assert "analytics services as it opens (analytics.google.com, ipinfo.io)" in seen.err
-    assert seen.out.splitlines() == [
-        "serving model.onnx; press Ctrl+C to end", "started model.onnx", "waited"
-    ]  # fmt: skip
+    return {"BROWSER": f"{sys.executable} {script} %s"}, asked
+
+
+def opened(asked):
+    """The address that a browser was asked to open, once it was."""
+    for _ in range(200):
+        if asked.exists() and asked.read_text():
+            return asked.read_text()
+        time.sleep(0.05)
+    raise AssertionError("no browser was started")
+
+
+@pytest.mark.slow
+def test_the_page_is_opened_on_request(project, browser):
+    surroundings, asked = browser
+    seen = Project(project.folder)("view", "model.onnx", "--open", env=surroundings)
+    assert (seen.code, seen.err) == (0, "")
+    assert opened(asked) == (project.folder / "model.view.html").as_uri()
+
+
+@pytest.mark.slow
+def test_netron_serves_the_model_after_a_word_about_its_outside_calls(project, browser):
+    surroundings, asked = browser
+    with subprocess.Popen(
+        [sys.executable, "-m", "onnxbuild", "view", "model.onnx", "--netron"],
+        cwd=project.folder, env=os.environ | surroundings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=heed_signals,  # noqa: PLW1509 - this process has no threads
+    ) as process:  # fmt: skip
+        try:
+            address = opened(asked)
+            with urllib.request.urlopen(f"{address}/data/model.onnx") as answer:
+                served = answer.read()
+        finally:
+            process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert served == (project.folder / "model.onnx").read_bytes()
+    assert process.returncode == 0, err
+    assert "analytics services as it opens (analytics.google.com, ipinfo.io)" in err
+    assert out.startswith("serving model.onnx; press Ctrl+C to end\n")
 
 
 def test_a_recipe_that_is_not_there_is_reported(project):
