@@ -13,6 +13,7 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds, make_feeds, sizes_of
 from onnxbuild.onnxkit.data.user_code import call_user
+from onnxbuild.onnxkit.host.progress import counted
 
 SAMPLE = "sample-"
 """Begins the names of points that are real samples."""
@@ -53,10 +54,10 @@ def reference_feeds(
     Raises:
         StepError: The callable yields nothing, or a sample is not as declared.
     """
-    for point in reference_points(axes, points, seed):
+    for point in counted(reference_points(axes, points, seed), "points"):
         yield point.name, point.sizes, make_feeds(inputs, point.sizes, f"{seed}:{point.name}")
     if samples is not None:
-        for n, found in enumerate(_samples(context, samples, max_samples)):
+        for n, found in enumerate(counted(_samples(context, samples, max_samples), "samples")):
             where = f"{context.where} ({samples.target}, sample {n})"
             feeds = check_feeds(found, inputs, where, axes)
             yield f"{SAMPLE}{n:02}", sizes_of(feeds, inputs, where), feeds

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.array_files import read_arrays
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.reports import write_report
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def read_reference(folder: Path) -> Iterator[ReferencePoint]:
         StepError: points.json, or a point's file, is not as `ReferenceWriter` writes it; or a point
             has no outputs, so that anything would equal them.
     """
-    for entry in read_points(folder):
+    for entry in counted(read_points(folder), "points"):
         path = folder / entry.file
         try:
             arrays = read_arrays(path)

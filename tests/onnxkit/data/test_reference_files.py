@@ -5,6 +5,7 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter, read_reference
+from onnxbuild.onnxkit.host.progress import listen
 
 
 def write(folder):
@@ -25,6 +26,17 @@ def test_points_come_back_in_order_with_their_arrays(tmp_path):
     assert first.feeds["x"].dtype == np.int64
     assert first.feeds["x"].tolist() == [[0, 1, 2], [3, 4, 5]]
     assert second.outputs["y"].tolist() == [2.5]
+
+
+def test_whoever_goes_through_the_points_is_so_far(tmp_path):
+    write(tmp_path)
+    heard = []
+    listen(lambda *said: heard.append(said))
+    try:
+        count = len(list(read_reference(tmp_path)))
+    finally:
+        listen(None)
+    assert heard == [(number, count, "points", "") for number in range(1, count + 1)]
 
 
 def test_equal_arrays_give_equal_bytes(tmp_path):
