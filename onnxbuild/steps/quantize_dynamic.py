@@ -183,7 +183,7 @@ def _split(names: Sequence[str], gemms: Sequence[str]) -> list[str]:
 
 KIND = StepKind(
     name="quantize-dynamic",
-    version=5,
+    version=6,
     params=DynamicParams,
     inputs=("model", "sensitivity?", "rounded?"),
     outputs={"model": "onnx-model"},

@@ -1,11 +1,13 @@
-"""Each way to quantize a model, from its folder to the folder of the result."""
+"""Each way to quantize a model, from its folder to the folder of the result, with `auto` as on this CPU."""
 
 import itertools
 
 import numpy as np
 import onnx
 
+from onnxbuild.adapters.machine import host_facts
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.expansion.auto_options import without_auto
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.steps import (
     balance,
@@ -77,9 +79,8 @@ class Case:
 
 
 def dynamic(case, name="dynamic", rounded=None, **options):
-    params = quantize_dynamic.DynamicParams(
-        quantize_dynamic.DynamicOptions(**{"reduce_range": False, **options})
-    )
+    reported = quantize_dynamic.DynamicOptions(**options)
+    params = quantize_dynamic.DynamicParams(without_auto(reported, host_facts()))
     more = {} if rounded is None else {"rounded": rounded}
     return case.step(quantize_dynamic.KIND, params, name, **more)
 
@@ -101,8 +102,8 @@ def static(case, **options):
         entry, inputs, calibrate.CalibrationOptions(), axes, means=True
     )
     calibration = case.step(calibrate.KIND, params, "calibrate", "calibration")
-    reported = {"activation_type": "uint8", "reduce_range": False, **options}
-    params = quantize_static.StaticParams(quantize_static.StaticOptions(**reported))
+    reported = quantize_static.StaticOptions(**{"activation_type": "uint8", **options})
+    params = quantize_static.StaticParams(without_auto(reported, host_facts()))
     return case.step(quantize_static.KIND, params, "static", calibration=calibration)
 
 

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 _MATRIX, _ZERO_POINT = 2, 3
 """Rank of a matrix; place of the weight's zero point among MatMulInteger's inputs."""
 
+_RECURRENT_WEIGHTS = (1, 2, 9, 11)
+"""Places among DynamicQuantizeLSTM's inputs of W and R and of their zero points."""
+
+_UNSIGNED_ZERO = 128
+"""What is 0 in int8, in uint8."""
+
 
 def quantize_weights_alone(
     model: onnx.ModelProto,
@@ -73,7 +79,7 @@ def quantize_weights_alone(
         "reduce_range": reduce_range,
     }
     if any(True for _ in outside_tensors(model)):
-        return _settled(_in_place(model, weight_type, **settings), shown)
+        return _settled(_in_place(model, weight_type, **settings), shown, weight_type)
     typed, quantized = scratch / "typed", scratch / "quantized"
     save_model(model, typed)
     del model  # the quantizer reads it anew
@@ -81,14 +87,41 @@ def quantize_weights_alone(
     quantize_dynamic(
         typed / MODEL_FILE, quantized / MODEL_FILE, weight_type=quant_type(weight_type), **settings
     )
-    return _settled(load_model(quantized), shown)
+    return _settled(load_model(quantized), shown, weight_type)
 
 
-def _settled(model: onnx.ModelProto, shown: Mapping[str, str]) -> onnx.ModelProto:
+def _settled(
+    model: onnx.ModelProto, shown: Mapping[str, str], weight_type: str
+) -> onnx.ModelProto:
     """The quantizer's model, with what was changed for it taken back and what it gets wrong mended."""
     hide_captures(model, shown)
     _match_zero_points(model)
+    if weight_type == "uint8":
+        _unsign_recurrent(model)
     return model
+
+
+def _unsign_recurrent(model: onnx.ModelProto) -> None:
+    """Move the weights of quantized LSTM nodes from int8 to uint8, in place: the same values.
+
+    The quantizer makes them int8 whatever type is asked for, and on x86 CPUs without VNNI their
+    sums saturate, which unsigned weights are chosen to prevent.
+    """
+    import numpy as np
+    import onnx
+
+    constants = {each.name: each for each in model.graph.initializer}
+    names = {
+        node.input[place]
+        for node in model.graph.node
+        if node.op_type == "DynamicQuantizeLSTM"
+        for place in _RECURRENT_WEIGHTS
+    }
+    for name in sorted(names & constants.keys()):
+        tensor = constants[name]
+        if tensor.data_type == onnx.TensorProto.INT8:
+            moved = onnx.numpy_helper.to_array(tensor).astype(np.int16) + _UNSIGNED_ZERO
+            tensor.CopyFrom(onnx.numpy_helper.from_array(moved.astype(np.uint8), name))
 
 
 def _match_zero_points(model: onnx.ModelProto) -> None:

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from onnxbuild.adapters.machine import host_facts
+from onnxbuild.expansion.auto_options import without_auto
 from onnxbuild.onnxkit.accuracy.dominant_node import DominantNode, find_dominant_node
 from onnxbuild.steps.quantize_dynamic import KIND, DynamicOptions, DynamicParams
 from tests.fakes.step_context import run_step
@@ -43,7 +45,7 @@ def chain(outlier):
 
 def quantized(made, folder, **options):
     source = save(made, folder / "source")
-    params = DynamicParams(DynamicOptions(reduce_range=False, **options))
+    params = DynamicParams(without_auto(DynamicOptions(**options), host_facts()))
     _, context = run_step(KIND, params, folder / "step", {"model": source})
     return source, context.output("model")
 

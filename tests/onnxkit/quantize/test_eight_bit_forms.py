@@ -6,7 +6,9 @@ import onnx
 import pytest
 from onnx import helper
 
+from onnxbuild.adapters.machine import host_facts
 from onnxbuild.core.errors import NotApplicableError
+from onnxbuild.expansion.auto_options import without_auto
 from onnxbuild.onnxkit.accuracy.error_sums import Noise
 from onnxbuild.onnxkit.calibrate.calibration import Rule, calibrate
 from onnxbuild.onnxkit.calibrate.thresholds import IntegerGrid
@@ -59,7 +61,7 @@ def _in_its_own_folder(tmp_path, monkeypatch):
 def dynamic(case, folder, **options):
     """The step's outcome, and the least SQNR of its outputs, as written and as ORT optimizes it."""
     source = save(case.model, folder / "source")
-    params = DynamicParams(DynamicOptions(**{"reduce_range": False, **options}))
+    params = DynamicParams(without_auto(DynamicOptions(**options), host_facts()))
     outcome, context = run_step(quantize_dynamic.KIND, params, folder / "step", {"model": source})
     return outcome, least_sqnr(source, context.output("model"), case.feeds)
 
@@ -78,9 +80,8 @@ def static(case, folder, **options):
     bounds = {name: [float(end) for end in ends] for name, ends in found.ranges.items()}
     ranges = {"ranges": bounds, "unbounded": list(found.unbounded)}
     (calibration / "ranges.json").write_text(json.dumps(ranges))
-    params = StaticParams(
-        StaticOptions(**{"reduce_range": False, "activation_type": "uint8", **options})
-    )
+    reported = StaticOptions(**{"activation_type": "uint8", **options})
+    params = StaticParams(without_auto(reported, host_facts()))
     inputs = {"model": source, "calibration": calibration}
     outcome, context = run_step(quantize_static.KIND, params, folder / "step", inputs)
     return outcome, least_sqnr(source, context.output("model"), case.feeds)
@@ -106,6 +107,18 @@ def test_what_is_quantized_dynamically_computes_the_same(tmp_path, name, options
     outcome, sqnr = dynamic(DYNAMIC[name](), tmp_path, **options)
     assert outcome.metrics["quantized_nodes"] > 0
     assert LEAST_DB < sqnr < math.inf
+
+
+@pytest.mark.parametrize("per_channel", [True, False])
+def test_unsigned_weights_are_unsigned_in_recurrent_nodes_too(tmp_path, per_channel):
+    source = save(lstm().model, tmp_path / "source")
+    options = DynamicOptions(weight_type="uint8", per_channel=per_channel)
+    params = DynamicParams(without_auto(options, host_facts()))
+    _, context = run_step(quantize_dynamic.KIND, params, tmp_path / "step", {"model": source})
+    made = onnx.load(context.output("model") / "model.onnx")
+    node = next(each for each in made.graph.node if each.op_type == "DynamicQuantizeLSTM")
+    types = {each.name: each.data_type for each in made.graph.initializer}
+    assert {types[node.input[place]] for place in (1, 2, 9, 11)} == {onnx.TensorProto.UINT8}
 
 
 @pytest.mark.parametrize("activations", ["uint8", "int8"])
