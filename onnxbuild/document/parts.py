@@ -15,10 +15,12 @@ class Parts:
 
     Attributes:
         unsound: Paths with faults, on whose absence nothing may be concluded.
+        module_frontends: The frontends whose model is a torch.nn.Module, the one to name in messages first.
     """
 
     root: Node
     unsound: set[Path] = field(default_factory=set)
+    module_frontends: tuple[str, ...] = ()
     inputs: dict[str, DummyInput] = field(default_factory=dict)
     axes: dict[str, Axis] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()

@@ -97,7 +97,7 @@ def _measured(
             axes=recipe.axes,
             target=target,
             options=options
-            if baseline and scope.is_measured
+            if baseline and scope.gives_module
             else dataclasses.replace(options, baseline=False),
             ranking=not baseline,
             comparison_models=_compared_with(scope, {*models, *programs}) if baseline else (),

@@ -188,7 +188,8 @@ class Frontend(Feature):
         score: Its score by the user's metric, that variants are held to; None if nothing is evaluated.
         draft: What a model that a callable returned says of its first recipe; None if it is no model of
             this frontend's.
-        is_measured: The benchmark can run the user's own model next to the variants.
+        gives_module: The recipe's model is a torch.nn.Module: PyTorch's formats are made of it, and the
+            benchmark runs it next to the variants.
         model_source: How `model` names a file of this frontend's; None where it names a callable.
         environment: Where its steps run the framework, if the recipe names no other; None: onnxbuild's own.
     """
@@ -197,7 +198,7 @@ class Frontend(Feature):
     reference: Callable[[Scope, Variant | None, Mapping[str, int]], OutputRef]
     score: Callable[[Scope], OutputRef | None]
     draft: Callable[[object], Draft | None] = no_draft
-    is_measured: bool = True
+    gives_module: bool = False
     model_source: ModelSource | None = None
     environment: Environment | None = None
 

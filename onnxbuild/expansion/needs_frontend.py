@@ -9,9 +9,6 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import dotted
 from onnxbuild.document.parts import Parts, format_nodes
 
-MODULE_FRONTENDS = ("pytorch", "exported", "torchscript")
-"""Those whose model is a torch.nn.Module, the one to name in messages first."""
-
 
 def key_of(parts: Parts, frontends: str | Sequence[str], *path: str) -> Iterator[Fault]:
     """Yield a fault if a key is written and the recipe has another frontend.

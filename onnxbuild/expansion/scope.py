@@ -45,7 +45,7 @@ class Scope:
             exports none.
         reference: (variant, axis -> its one size) -> what the user's framework computes.
         score: Its score by the user's metric; None if the recipe evaluates nothing.
-        is_measured: The benchmark can run it.
+        gives_module: It is a torch.nn.Module, which the benchmark can run.
         model: A variant's model, by the feature of its mode; for modes that try others.
         trials: A variant -> trial -> the variant that it is; for the same.
         inputs: What features give to each step of a kind.
@@ -59,7 +59,7 @@ class Scope:
     source: Callable[[], Source]
     reference: Callable[[Variant | None, Mapping[str, int]], OutputRef]
     score: Callable[[], OutputRef | None]
-    is_measured: bool
+    gives_module: bool
     model: Callable[[Variant], OutputRef]
     trials: Callable[[Variant], Mapping[str, Variant]]
     inputs: Callable[[StepKind], Mapping[str, OutputRef]]

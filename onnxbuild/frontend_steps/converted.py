@@ -120,7 +120,6 @@ def converting_frontend(name: str, conversion: Conversion, source: ModelSource) 
         source=conversion.source,
         reference=conversion.reference_of,
         score=conversion.score,
-        is_measured=False,
         model_source=source,
         environment=conversion.environment,
         diagnosis=DiagnosisHints(advice={conversion.convert.name: _ADVICE}),

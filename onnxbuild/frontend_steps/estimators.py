@@ -36,7 +36,6 @@ def estimator_frontend(name: str, source: ModelSource) -> Frontend:
         source=partial(_source, name),
         reference=partial(_reference, name),
         score=partial(_score, name),
-        is_measured=False,
         model_source=source,
     )
 

@@ -36,7 +36,14 @@ def readme(
         manifests: Bundle -> its manifest.
         figures: Bundle -> its numbers.
     """
-    parts = [_part(section, about, figures) for section in SECTIONS if about[section.key]]
+    compared = any(
+        latency.ratio is not None for each in figures.values() for latency in each.latencies
+    )
+    parts = [
+        _part(section, about, figures, compared=compared)
+        for section in SECTIONS
+        if about[section.key]
+    ]
     bundles = bundles_of(about)
     bound = {bundles[name]["bundle"]: each.bound_to for name, each in manifests.items()}
     rendered: str = _page().render(
@@ -46,6 +53,7 @@ def readme(
         recipe=lock.recipe,
         origin=_origin(about["source"]),
         parts=parts,
+        compared=compared,
         bound={place: machine for place, machine in bound.items() if machine},
         measured=_measured(about, lock),
         session=_first_session(about, manifests),
@@ -77,10 +85,14 @@ class _Part:
 
 
 def _part(
-    section: BundleSection, about: Mapping[str, Any], figures: Mapping[str, Figures]
+    section: BundleSection,
+    about: Mapping[str, Any],
+    figures: Mapping[str, Figures],
+    *,
+    compared: bool,
 ) -> _Part:
     names = sorted(about[section.key])
-    rows = [_row(name, figures[name]) for name in names]
+    rows = [_row(name, figures[name], compared=compared) for name in names]
     return _Part(section, rows, about[section.key][names[0]]["bundle"])
 
 
@@ -110,7 +122,8 @@ def _origin(source: Mapping[str, Any]) -> str:
     return entry
 
 
-def _row(name: str, figures: Figures) -> list[str]:
+def _row(name: str, figures: Figures, *, compared: bool) -> list[str]:
+    """One bundle's cells; `compared`: with how many times as fast as PyTorch it is."""
     latency = figures.latencies[0] if figures.latencies else None
     return [
         name,
@@ -121,7 +134,7 @@ def _row(name: str, figures: Figures) -> list[str]:
         _of_first(figures.equals, ".4f"),
         _of_first(figures.scores, ".4f"),
         "-" if latency is None else f"{latency.p50_ms:.3g} ms ({latency.point})",
-        _speedup(latency),
+        *([_speedup(latency)] if compared else ()),
     ]
 
 

@@ -71,7 +71,7 @@ def scope_of(
         source=source,
         reference=lambda variant, fixed: frontend.reference(scope, variant, fixed),
         score=lambda: frontend.score(scope),
-        is_measured=frontend.is_measured,
+        gives_module=frontend.gives_module,
         model=lambda variant: MODES[variant.mode].model(scope, variant),
         trials=lambda variant: trials_of(recipe, variant),
         inputs=inputs,

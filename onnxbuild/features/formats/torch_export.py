@@ -9,7 +9,7 @@ from onnxbuild.core.recipe import Format
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.feature import ProgramFormat
-from onnxbuild.expansion.needs_frontend import MODULE_FRONTENDS, format_of
+from onnxbuild.expansion.needs_frontend import format_of
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.frontend_steps.exported_program import NAME, exported_program
 from onnxbuild.onnxkit.programs.archive_form import torch_export_fault
@@ -21,7 +21,7 @@ def _program(scope: Scope, each: Format) -> OutputRef:
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
-    yield from format_of(parts, MODULE_FRONTENDS, NAME)
+    yield from format_of(parts, parts.module_frontends, NAME)
 
 
 FEATURE = ProgramFormat(

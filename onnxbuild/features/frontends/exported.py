@@ -47,6 +47,7 @@ def _read(
 
 FEATURE = Frontend(
     name=EXPORTED,
+    gives_module=True,
     source=module_source,
     reference=module_reference,
     score=baseline_score,

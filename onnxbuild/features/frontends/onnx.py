@@ -221,7 +221,6 @@ FEATURE = Frontend(
     reference=_reference,
     score=_score,
     draft=_draft,
-    is_measured=False,
     diagnosis=DiagnosisHints(advice={import_onnx.KIND.name: _ADVICE}),
     model_source=ModelSource(
         help="an .onnx file, relative to this file: it says its inputs, axes, outputs and opset, as far "

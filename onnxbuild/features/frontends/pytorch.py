@@ -10,7 +10,7 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend, Section
-from onnxbuild.expansion.needs_frontend import MODULE_FRONTENDS, key_of
+from onnxbuild.expansion.needs_frontend import key_of
 from onnxbuild.frontend_steps.module_source import module_reference, module_source
 from onnxbuild.steps import export, reference
 
@@ -23,7 +23,7 @@ _ADVICE = (
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
-    yield from key_of(parts, MODULE_FRONTENDS, "export")
+    yield from key_of(parts, parts.module_frontends, "export")
 
 
 def _draft(model: object) -> Draft | None:
@@ -35,6 +35,7 @@ def _draft(model: object) -> Draft | None:
 
 FEATURE = Frontend(
     name=NAME,
+    gives_module=True,
     sections=(
         Section(
             name="export",

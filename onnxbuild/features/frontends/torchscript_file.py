@@ -75,6 +75,7 @@ def _tried(
 
 FEATURE = Frontend(
     name=TORCHSCRIPT,
+    gives_module=True,
     source=module_source,
     reference=module_reference,
     score=baseline_score,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
 
-from onnxbuild.catalog import MODES, PROGRAM_FORMATS, SECTIONS
+from onnxbuild.catalog import FRONTENDS, MODES, PROGRAM_FORMATS, SECTIONS
 from onnxbuild.core.axis import one_spelling
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import (
@@ -44,7 +44,8 @@ def read_parts(
         read: Reads an entrypoint; None where it has faults.
         read_environment: Reads a target's environment; None where it has faults.
     """
-    parts = Parts(root, unsound | set(unknown_paths(root)))
+    modules = tuple(name for name, frontend in FRONTENDS.items() if frontend.gives_module)
+    parts = Parts(root, unsound | set(unknown_paths(root)), modules)
     parts.inputs = _named(parts, "dummy_inputs", _input)
     parts.axes = _named(parts, "dynamic_axes", _axis)
     outputs = parts.node("outputs")
