@@ -24,7 +24,7 @@ def environments_made(workspace: Workspace, graph: Graph, events: EventSink) -> 
     Args:
         workspace: Project and store.
         graph: What is to be built.
-        events: Told how it goes on.
+        events: Receives events of progress.
 
     Raises:
         StepError: One can't be made.

@@ -111,7 +111,7 @@ class Fingerprints(Protocol):
         ...
 
     def folder(self, name: str) -> str | None:
-        """Return where a member of a toolchain is, if steps must be told; None for most, and if it is not there."""
+        """Return where a member of a toolchain is, if steps get its path; None for most, and if it is not there."""
         ...
 
     def missing(self, name: str) -> Missing:

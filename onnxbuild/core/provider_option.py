@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-SOURCE = "https://onnxruntime.ai/docs/execution-providers/"
-"""Where types and ranges come from, a page each provider."""
+# Types and ranges: https://onnxruntime.ai/docs/execution-providers/, a page each provider.
 
 _NUMERIC = ("0", "1")
 CAPITALIZED = ("False", "True")

@@ -32,7 +32,7 @@ class RemedyCost:
         tried_bytes: Of the variant as it was.
         mended_bytes: Of the variant with the remedy.
         over_fp32: Speed of the mended variant relative to fp32; None where it was not measured.
-        over_tried: Beside the variant as it was.
+        over_tried: Compared with the variant before the change.
     """
 
     fp32_bytes: int
@@ -56,7 +56,7 @@ def measure_cost(
         recipe: It, parsed.
         variants: As tried and as mended, each as JSON below `quantization: {NAME: ...}`.
         options: How to use the machine.
-        events: Told of the build.
+        events: Receives the events of the build.
 
     Returns: None where one can't be built.
     """

@@ -108,7 +108,7 @@ def diagnose(
         request: Its recipe.
         name: `RECIPE:VARIANT`.
         options: How to use the machine.
-        events: Told of the variant's build.
+        events: Receives the events of the variant's build.
         trial: Of a variant with `mode: auto`, the trial to look at; empty for the chosen one.
         points: How many reference points nodes are compared at, those with the most error first.
         bisect: Try remedies, if a gate fails or a goal is missed.

@@ -32,7 +32,7 @@ def measured_losses(
         recipe: It, parsed.
         variant: The variant; of a search, as the trial that it is.
         options: How to use the machine.
-        events: Told of the build.
+        events: Receives the events of the build.
 
     Returns: Empty where there is no such table: the mode has none, or it can't be made.
     """

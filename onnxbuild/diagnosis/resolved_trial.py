@@ -46,7 +46,7 @@ def pin_trial(
         name: `RECIPE:VARIANT`.
         trial: The trial's name; empty for the one that the search chose, or came nearest with.
         options: How to use the machine, where the search has to run.
-        events: Told of it.
+        events: Receives the events of the build.
 
     Raises:
         UsageError: There is no such variant or trial, or the variant is not searched for.

@@ -124,7 +124,7 @@ class _Page:
         self._words = ValueWords(schema["$defs"])
 
     def lines(self) -> Iterator[str]:
-        """Yield the reference; forms of a key that differ, as in two modes, are told one by one."""
+        """Yield the reference; forms of a key that differ, as in two modes, are listed one by one."""
         yield ".".join(self._found[0].path)
         groups: dict[tuple[str, str, str], list[KnownKey]] = {}
         for key in self._found:

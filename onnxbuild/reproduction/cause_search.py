@@ -77,7 +77,7 @@ def find_cause(
         around: The surroundings that it differed in.
         store: A store that has the step's inputs; the trials' outputs go there, too.
         options: How to use the machine.
-        events: Told of what is tried.
+        events: Receives the events of each build.
 
     Returns: None if that would take longer than an hour.
     """

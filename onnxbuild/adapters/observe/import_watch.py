@@ -35,7 +35,7 @@ class ImportWatch:
         preloaded: What was loaded before.
         toolchain: Distributions that the step itself uses.
         shown: A path -> how it is recorded.
-        compiled: Told of each source that was read to be compiled.
+        compiled: Called with each source that was read to be compiled.
         is_own: Whether a path is of the step's own making: what it wrote follows from the rest.
         meant: Gives the folder that one of the step's stands for.
     """

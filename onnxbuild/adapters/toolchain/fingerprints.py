@@ -170,7 +170,7 @@ class DiskFingerprints:
         return self._installed_now[name]
 
     def folder(self, name: str) -> str | None:
-        """Return where a member of a toolchain is, if steps must be told; see core.ports."""
+        """Return where a member of a toolchain is, if steps get its path; see core.ports."""
         return tool_folder(name, self._stats)
 
     def missing(self, name: str) -> Missing:

@@ -37,7 +37,7 @@ def make_npm_environment(listed: str, node_modules: str, say: Callable[[str], No
     Args:
         listed: The absolute path of package-lock.json.
         node_modules: Where its packages will be, absolute.
-        say: Told how it goes on.
+        say: Receives a line at each step.
 
     Raises:
         StepError: It can't be made; nothing is left of it.
@@ -63,7 +63,7 @@ def make_npm_environment(listed: str, node_modules: str, say: Callable[[str], No
 
 
 def _install(npm: str, folder: str, listed: str) -> None:
-    beside = os.pathsep.join((os.path.dirname(npm), os.environ.get("PATH", os.defpath)))
+    path = os.pathsep.join((os.path.dirname(npm), os.environ.get("PATH", os.defpath)))
     done = subprocess.run(
         [npm, "ci", *_OPTIONS],
         cwd=folder,
@@ -71,7 +71,7 @@ def _install(npm: str, folder: str, listed: str) -> None:
         text=True,
         errors="replace",
         stdin=subprocess.DEVNULL,
-        env={**os.environ, "PATH": beside},
+        env={**os.environ, "PATH": path},
         check=False,
     )
     if done.returncode == 0 and os.path.isdir(os.path.join(folder, NODE_MODULES)):

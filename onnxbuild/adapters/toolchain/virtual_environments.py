@@ -60,7 +60,7 @@ def make_environment(
     Args:
         requirements: The list's absolute path.
         interpreter: Where its interpreter will be, absolute.
-        say: Told how it goes on.
+        say: Receives a line at each step.
         compiled: Its modules are compiled to bytecode: of large frameworks this saves most of each start.
         progress: Takes how many packages are there, of how many, and what is being done.
 
@@ -97,7 +97,7 @@ def make_once(
         listed: The list's absolute path.
         witness: A path that is there if the folder is.
         fill: Puts all into a folder of its own, which is renamed then.
-        say: Told how long it took.
+        say: Receives a line with the time that it took.
         final: The folder, absolute.
 
     Raises:

@@ -69,11 +69,6 @@ class NodeError:
         return self.after - self.before
 
     @property
-    def before_db(self) -> float:
-        """SQNR of the worst input."""
-        return decibels(self.before)
-
-    @property
     def after_db(self) -> float:
         """SQNR of the worst output."""
         return decibels(self.after)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 _WIDE = ("int64", "float64")
 """Types that JAX has with `jax_enable_x64` alone."""
 
-_PAIR = 2
-
 
 def convert_jax(request: Request) -> dict[str, Any]:
     """Convert a function to ONNX.

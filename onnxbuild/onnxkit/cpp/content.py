@@ -98,11 +98,6 @@ def write_package(
     return len(points)
 
 
-def headers_script() -> str:
-    """Return the script that fetches ONNX Runtime's headers."""
-    return rendered(__package__, f"{HEADERS_SCRIPT}.j2")
-
-
 def _model_files(bundle: Path, manifest: Manifest) -> Iterator[str]:
     """The model, what it reads, and the manifest."""
     operators = {each.file for each in manifest.operators or ()}

@@ -11,7 +11,6 @@ from onnxbuild.core.errors import StepError, UsageError
 from onnxbuild.onnxkit.differences.changes import Change, changes_of, inner_pairs
 from onnxbuild.onnxkit.differences.graph_view import (
     GraphView,
-    operator,
     view_of_function,
     view_of_graph,
 )
@@ -221,11 +220,3 @@ def _functions(one: onnx.ModelProto, other: onnx.ModelProto) -> Iterator[Change 
         if match is not None and each != match:
             views = view_of_function(each), view_of_function(match)
             yield from _changes(views[0], views[1], f"function '{each.domain}.{each.name}'")
-
-
-def operator_counts(path: Path) -> dict[str, int]:
-    """Return how many nodes of each operator a model has, the most frequent first."""
-    counts: dict[str, int] = {}
-    for node in _load(path).graph.node:
-        counts[operator(node)] = counts.get(operator(node), 0) + 1
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

@@ -110,10 +110,10 @@ def straightened(
         gap: Least distance to neighbours.
     """
     found = dict(middles)
-    beside: dict[int, tuple[int | None, int | None]] = {}
+    neighbours: dict[int, tuple[int | None, int | None]] = {}
     for layer in ranked.layers:
         for left, each, right in zip([None, *layer], layer, [*layer[1:], None], strict=False):
-            beside[each] = (left, right)
+            neighbours[each] = (left, right)
     for chain in (*_lone_chains(ranked), *_bend_chains(ranked, reach)):
         shifts = [0.0]
         for upper, lower in itertools.pairwise(chain):
@@ -124,7 +124,7 @@ def straightened(
         if chain[-1] not in reach:
             moved = moved[1:]  # the box that the bends come from stays
         for each, shift in moved:
-            left, right = beside[each]
+            left, right = neighbours[each]
             own = reach.get(each, _NONE)
             if left is not None:
                 low = max(low, found[left] + reach.get(left, _NONE)[1] + gap + own[0] - shift)

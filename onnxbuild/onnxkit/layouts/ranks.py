@@ -158,8 +158,8 @@ def _ordered(layers: list[list[int]], segments: Sequence[tuple[int, int]]) -> li
         downwards = sweep % 2 == 0
         steps = range(1, len(now)) if downwards else range(len(now) - 2, -1, -1)
         for at in steps:
-            beside = now[at - 1] if downwards else now[at + 1]
-            places = {each: float(n) for n, each in enumerate(beside)}
+            neighbouring = now[at - 1] if downwards else now[at + 1]
+            places = {each: float(n) for n, each in enumerate(neighbouring)}
             _sort(now[at], above if downwards else below, places)
         crossings = _crossings(now, below)
         if crossings < least:
@@ -168,11 +168,11 @@ def _ordered(layers: list[list[int]], segments: Sequence[tuple[int, int]]) -> li
 
 
 def _sort(
-    layer: list[int], beside: Mapping[int, Sequence[int]], places: Mapping[int, float]
+    layer: list[int], neighbours: Mapping[int, Sequence[int]], places: Mapping[int, float]
 ) -> None:
     wanted = {}
     for n, each in enumerate(layer):
-        near = beside.get(each)
+        near = neighbours.get(each)
         wanted[each] = sum(places[other] for other in near) / len(near) if near else float(n)
     layer.sort(key=lambda each: wanted[each])
 

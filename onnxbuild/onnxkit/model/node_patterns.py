@@ -59,16 +59,6 @@ def select_nodes(
     return tuple(dict.fromkeys(name for name in known if name in chosen))
 
 
-def check_nodes(names: Iterable[str], model: onnx.ModelProto, *, option: str, where: str) -> None:
-    """See that every name is a node's.
-
-    Raises:
-        StepError: One is not.
-    """
-    known = [node.name for node in all_nodes(model)]
-    _check(names, known, thing="node", option=option, where=where)
-
-
 def check_op_types(
     names: Iterable[str], model: onnx.ModelProto, *, option: str, where: str
 ) -> None:

@@ -14,7 +14,7 @@ def loadable(path: Path, entries: dict[str, str]) -> str | bytes:
     """Return an InferenceSession's argument: the model's path; its graph where a link leads to its weights.
 
     ONNX Runtime refuses weights in another folder than the model's file, and a step's inputs are
-    links into the store. Told the weights' real folder and name, it maps them from there.
+    links into the store. With the weights' real folder and name, it maps them from there.
 
     Args:
         path: A model's file, or the folder that holds MODEL_FILE.

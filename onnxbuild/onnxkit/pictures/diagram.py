@@ -103,14 +103,6 @@ class Surroundings:
                 else:
                     self._chains[item.number] = (*chain, item)
 
-    def item_in(self, block: FoldedBlock, node: GraphNode) -> FoldedBlock | GraphNode | None:
-        """The item of a block that a node is in; None where it is not below it."""
-        chain = self._chains[node.number]
-        for place, each in enumerate(chain[:-1]):
-            if each is block:
-                return chain[place + 1]
-        return None
-
     def item_next_to(self, block: FoldedBlock, node: GraphNode) -> FoldedBlock | GraphNode:
         """The item next to a block, or to one around it, that a node outside of it is in."""
         chain = self._chains[first_number(block)]

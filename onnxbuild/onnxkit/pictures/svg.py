@@ -26,8 +26,6 @@ from onnxbuild.onnxkit.pictures.nodes import GraphNode
 from onnxbuild.onnxkit.pictures.pieces import badge, line, said, stripe, texts, values_said
 
 HEADER, PADDING, EDGE = 34.0, 16.0, 12.0
-_ROUND = 6.0
-_LISTED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,11 +198,11 @@ class _Pen:
             nodes if not isinstance(content, FoldedBlock) else content.everything, content
         )
         if warmth is not None:
-            share, told = warmth
+            share, title = warmth
             parts.append(
                 f'<rect class="heat" x="{left + place.width - 9:.1f}" y="{top + 4:.1f}" width="5" '
                 f'height="{place.height - 8:.1f}" rx="2.5" fill-opacity="{0.12 + 0.88 * share:.2f}">'
-                f"<title>{escape(told)}</title></rect>"
+                f"<title>{escape(title)}</title></rect>"
             )
         room = place.width - 2 * MARGIN - 2
         parts += texts(lines, (left + MARGIN + 4, top), room, taken=32.0 if count > 1 else 0.0)

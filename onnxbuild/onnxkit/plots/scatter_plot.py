@@ -127,7 +127,7 @@ def scatter_svg(
     Args:
         title: Above them.
         x_label: Below the x axis, with the unit.
-        y_label: Beside the y axis, with the unit.
+        y_label: Title of the y axis, with the unit.
         points: In any order; each is drawn, those at the same place too.
         log_x: Whether the x axis is logarithmic.
         log_y: Whether the y axis is.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CutError(ValueError):
-    """A pipeline whose operations can't be told from its model's nodes."""
+    """A pipeline whose operations can't be separated from its model's nodes."""
 
 
 @dataclass(frozen=True, slots=True)

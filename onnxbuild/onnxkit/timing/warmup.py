@@ -33,11 +33,6 @@ def warmup_rounds(measured: Mapping[str, Turns]) -> int:
     return _GROUP * min(range(len(groups) // 2 + 1), key=lambda cut: _doubt(groups[cut:]))
 
 
-def without_warmup(turns: Turns, rounds: int) -> Turns:
-    """The turns after the warm-up."""
-    return turns[rounds:]
-
-
 def _doubt(left: list[float]) -> float:
     """The squared standard error of the mean."""
     return statistics.pvariance(left) / len(left)

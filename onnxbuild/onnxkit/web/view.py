@@ -9,7 +9,6 @@ from typing import Any
 from onnxbuild.core.axis import Dimension
 from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
 
-_CHANNELS = (1, 3)
 _LEAST_SIDE = 4
 _LARGEST_DRAWN = 64
 _MOST_CLASSES = 100_000
@@ -27,7 +26,7 @@ _SCALES: dict[tuple[float, float], str] = {
 def view_of(
     signature: ModelSignature, labels: Sequence[str], values: tuple[float, float] | None
 ) -> dict[str, Any]:
-    """Return what the page is told, as JSON.
+    """Return what the page reads, as JSON.
 
     Args:
         signature: The model's.

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import onnx
 
 TEXT, IDS, MASK, TYPES = "text", "ids", "mask", "types"
-LEAST_OPSET = 18
 _ML, _CONTRIBUTED = "ai.onnx.ml", "com.microsoft"
 _ML_OPSET, _IR_VERSION = 3, 8
 

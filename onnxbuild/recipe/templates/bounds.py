@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 TEXT_MAX = 65_536
-LIST_MAX = 10_000
 RANGE_MAX = 1_000
 BITS_MAX = 256
 _PRECISION_MAX = 15
