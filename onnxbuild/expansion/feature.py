@@ -188,8 +188,7 @@ class Frontend(Feature):
         score: Its score by the user's metric, that variants are held to; None if nothing is evaluated.
         draft: What a model that a callable returned says of its first recipe; None if it is no model of
             this frontend's.
-        gives_module: The recipe's model is a torch.nn.Module: PyTorch's formats are made of it, and the
-            benchmark runs it next to the variants.
+        gives_module: Its model is a torch.nn.Module, which has PyTorch's formats and is measured, too.
         model_source: How `model` names a file of this frontend's; None where it names a callable.
         environment: Where its steps run the framework, if the recipe names no other; None: onnxbuild's own.
     """

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -77,17 +76,15 @@ def test_constants_that_nobody_reads_are_reported():
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_a_large_model_stays_small_and_quick(named):
-    """200 layers that all differ, so that nothing is folded: 3,600 nodes."""
+def test_the_page_of_a_large_model_stays_small(named):
+    """200 layers that all differ, so that nothing is folded: 3,600 nodes; its time: benchmarks/graph_passes.py."""
     model = transformer(200, named=named)
     kinds = ["Relu", "Tanh", "Abs", "Neg", "Exp", "Sigmoid", "Softplus"]
     for n, node in enumerate(
         each for each in model.graph.node if each.op_type in ("Relu", "Softmax")
     ):
         node.op_type = kinds[(n * n + n // 7) % len(kinds)]
-    begun = time.perf_counter()
     page = model_page(model, "t", 9)
-    assert time.perf_counter() - begun < 20
     assert len(page.encode()) < PAGE_MAX_BYTES
     assert "not drawn, to keep the page small" in page
     there = set(re.findall(r'id="([^"]+)"', page))
