@@ -289,6 +289,16 @@ def test_files_that_are_not_those_that_were_signed_are_refused(any_place, keys, 
     assert folders(tmp_path) == []
 
 
+def test_a_file_that_neither_the_sums_nor_a_signature_covers_is_refused(any_place, keys, tmp_path):
+    """SHA256SUMS lists no envelope; without a provenance to compare it with, nothing checks it."""
+    what = signed(keys)
+    any_place.push(replace(what, files={**what.files, "provenance.dsse.json": b"anything"}))
+    for key in (keys.public, None):
+        with pytest.raises(NotReproducibleError, match=r"no signature covers provenance\.dsse"):
+            any_place.pull(tmp_path / "model", key=key)
+    assert folders(tmp_path) == []
+
+
 def test_sums_that_fit_the_forgery_do_not_fit_the_signature(any_place, keys, tmp_path):
     files = {"model.onnx": b"evil"}
     listed = sums({n: Digest.of(c) for n, c in files.items()})
