@@ -344,6 +344,27 @@ def test_what_others_attach_that_is_none_does_not_matter(registry, place, keys, 
     assert place.pull(tmp_path / "a", key=keys.public).signature == "checked"
 
 
+def test_a_signature_leaves_the_referrers_of_others_as_they_are(registry, place, keys):
+    pushed = place.push(contents())
+    tag = f"sha256-{pushed.sha256}"
+    other = {
+        "mediaType": MANIFEST, "digest": f"sha256:{'0' * 64}", "size": 9, "artifactType": "application/sbom",
+        "annotations": {"created": "now"}, "platform": {"os": "linux"}, "data": "e30=",
+    }  # fmt: skip
+    index = {
+        "schemaVersion": 2,
+        "mediaType": INDEX,
+        "annotations": {"a": "b"},
+        "manifests": [other],
+    }
+    registry.manifests["team/tiny", other["digest"]] = (MANIFEST, b"{}")
+    registry.manifests["team/tiny", tag] = (INDEX, json.dumps(index).encode())
+    place.push(signed(keys))
+    found = json.loads(registry.manifests["team/tiny", tag][1])
+    assert found["annotations"] == {"a": "b"}
+    assert (other in found["manifests"], len(found["manifests"])) == (True, 2)
+
+
 def test_a_signature_that_is_none_is_as_if_it_were_not_there(any_place, keys, tmp_path):
     any_place.push(replace(contents(), attached={"SHA256SUMS.sig": b"short"}))
     assert any_place.pull(tmp_path / "a").signature == "none"
