@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onnxbuild.adapters.portable import VARIABLE
+from onnxbuild.adapters.processes.spawned_steps import EXPENSE_FILE, _expense
 from tests.adapters.processes.test_executor import World, is_gone
 
 HANGS = """\
@@ -32,6 +33,14 @@ def test_a_run_that_is_stopped_ends_every_step_with_what_it_started(world):
     world.executor.close()
     assert [is_gone(pid) for pid in pids] == [True] * 4
     assert not (world.store_root / "tmp/run").exists()
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", '{"cpu_s": []}', '{"cpu_s": 1, "peak_bytes": 1e999}', "["]
+)
+def test_an_expense_that_is_none_counts_nothing(tmp_path, content):
+    (tmp_path / EXPENSE_FILE).write_text(content)
+    assert _expense(tmp_path) == {"cpu_s": 0.0, "peak_bytes": 0}
 
 
 @pytest.mark.slow
