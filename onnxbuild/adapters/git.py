@@ -136,7 +136,7 @@ def commit_of(project: Path, revision: str) -> str | None:
 
 
 def export_commit(project: Path, commit: str, folder: Path) -> None:
-    """Write the files of a project as a commit has them.
+    """Write the files of a project as a commit has them; a link that leads out of the project is left out.
 
     Args:
         project: The project's root, which may be below the repository's.
@@ -144,7 +144,7 @@ def export_commit(project: Path, commit: str, folder: Path) -> None:
         folder: Where; it must be there.
 
     Raises:
-        BuildError: git refuses: the commit does not have the project, say.
+        BuildError: git refuses: the commit does not have the project, say; or they can't be written.
     """
     archive = folder.with_name(f"{folder.name}.tar")
     done = _git(project, "archive", "--format=tar", f"--output={archive}", commit)
@@ -152,9 +152,19 @@ def export_commit(project: Path, commit: str, folder: Path) -> None:
         raise _refused(done)
     try:
         with tarfile.open(archive, "r:") as files:
-            files.extractall(folder, filter="data")
+            files.extractall(folder, filter=_kept)  # noqa: S202 - the filter for data
+    except (tarfile.TarError, OSError) as error:
+        raise BuildError(f"the files of {commit[:12]} can't be written: {error}") from error
     finally:
         archive.unlink(missing_ok=True)
+
+
+def _kept(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
+    """What tarfile's filter for data makes of a member; None for a link to a place outside of the folder."""
+    try:
+        return tarfile.data_filter(member, folder)
+    except (tarfile.AbsoluteLinkError, tarfile.LinkOutsideDestinationError):
+        return None
 
 
 def _sides(root: Path, used: Iterable[Path]) -> tuple[list[Path], tuple[Path, ...]]:

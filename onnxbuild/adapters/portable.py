@@ -11,11 +11,12 @@ VARIABLE = "ONNXBUILD_PORTABLE"
 
 def is_portable() -> bool:
     """Return whether the ways are taken that every system has: by `ONNXBUILD_PORTABLE=1`, or for want of flock."""
-    return bool(os.environ.get(VARIABLE)) or not _has_flock()
+    return bool(os.environ.get(VARIABLE)) or not has_flock()
 
 
 @cache
-def _has_flock() -> bool:
+def has_flock() -> bool:
+    """Return whether this system has flock."""
     try:
         return importlib.util.find_spec("fcntl") is not None
     except ValueError:

@@ -1,4 +1,4 @@
-"""Compare two sides: verdicts, accuracy, signature, recipe, inputs, tools, graph, weights, size, latency."""
+"""Compare two sides: verdicts, accuracy, signature, recipe, inputs, tools, graph, weights, files, size, latency."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from onnxbuild.comparison.bundle_files import other_files
 from onnxbuild.comparison.figures import (
     LatencyChange,
     figure_rows,
@@ -17,12 +18,12 @@ from onnxbuild.comparison.figures import (
 from onnxbuild.comparison.origins import origins
 from onnxbuild.comparison.sides import ComparedBundle, Side
 from onnxbuild.core.errors import StepError, UsageError
-from onnxbuild.onnxkit.differences.artifacts import first_difference
+from onnxbuild.onnxkit.differences.artifacts import ArtifactDifference, first_difference
 from onnxbuild.onnxkit.differences.models import compare_models
 from onnxbuild.onnxkit.differences.sentences import OPSET, say
 
 GROUPS = (
-    "verdicts", "accuracy", "signature", "recipe", "inputs", "tools", "graph", "weights", "size",
+    "verdicts", "accuracy", "signature", "recipe", "inputs", "tools", "graph", "weights", "files", "size",
 )  # fmt: skip
 """The most important first."""
 
@@ -172,6 +173,7 @@ def _models(
     if old.model is not None and new.model is not None:
         try:
             found = compare_models(old.model, new.model)
+            others = list(other_files(old, new, same_model=found.same_bytes))
         except StepError as error:
             raise UsageError(error.what, where=error.where, fix=error.fix) from error
         said = say(found)
@@ -181,14 +183,19 @@ def _models(
         if not said and not found.same_bytes:
             text = "the same graph and weights, written in another way: the files' bytes differ"
             yield Difference("graph", text, (name,), {"kind": "bytes"})
+        yield from (_of_file("files", each, name) for each in others)
     elif old.folder is not None and new.folder is not None:
         first = first_difference(old.folder, new.folder)
         if first is not None:
-            data = {"kind": "file", "file": first.file, "what": first.what, "more": first.more}
-            yield Difference("graph", str(first), (name,), data)
+            yield _of_file("graph", first, name)
     else:
         text = "one is an ONNX model, the other is not"
         yield Difference("graph", text, (name,), {"kind": "form"})
+
+
+def _of_file(group: str, found: ArtifactDifference, name: str) -> Difference:
+    data = {"kind": "file", "file": found.file, "what": found.what, "more": found.more}
+    return Difference(group, str(found), (name,), data)
 
 
 def _merged(found: Iterable[Difference]) -> list[Difference]:

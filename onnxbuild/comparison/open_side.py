@@ -12,7 +12,12 @@ from onnxbuild.comparison.sides import ComparedBundle, Side, bundle_in
 from onnxbuild.core.errors import NotReproducibleError, StepError, UsageError
 from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.onnxkit.model.model_files import external_files
-from onnxbuild.release_format.bundles import manifest_in, section_bundles
+from onnxbuild.release_format.bundles import (
+    BUNDLE,
+    artifact_below,
+    manifest_in,
+    section_bundles,
+)
 from onnxbuild.release_format.checksums import check_sums
 from onnxbuild.release_format.figures import figures_of
 from onnxbuild.release_format.forms import printable, read_json
@@ -186,9 +191,7 @@ def _released(release: Released) -> list[ComparedBundle]:
         bundle = bundle_in(
             release.folder / entry["bundle"], recipe=entry["recipe"], name=entry["variant"]
         )
-        locked = release.lock.steps.get(entry["step"])
-        digests = [] if locked is None else [*locked.outputs.values()]
-        sha256 = digests[0].sha256 if len(digests) == 1 else ""
-        found.append(replace(bundle, latencies=figures.latencies, sha256=sha256))
+        own = artifact_below(BUNDLE, entry["bundle"], release.files)
+        found.append(replace(bundle, latencies=figures.latencies, sha256=own.sha256))
         del name
     return found

@@ -21,6 +21,7 @@ _TITLES = {
     "tools": "Tools and machine",
     "graph": "Graph",
     "weights": "Weights",
+    "files": "Files next to the model",
     "size": "Size",
 }
 _KINDS = {

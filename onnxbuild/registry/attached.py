@@ -18,6 +18,7 @@ from onnxbuild.registry.repository import BlobFile, Repository
 from onnxbuild.release_format.checksums import Files, compare_sums
 from onnxbuild.release_format.layout import (
     ENVELOPE_FILE,
+    NOT_SUMMED,
     PROVENANCE_FILE,
     SIGNATURE_FILE,
     SIGNATURES,
@@ -131,10 +132,8 @@ def check_signed(
         folder = Path(temporary)
         for name, content in small.items():
             (folder / name).write_bytes(content)
-        faults = compare_sums(files, folder / SUMS_FILE)
-        if faults:
-            raise _refused(str(faults[0]), where)
         wanted = [n for n in SIGNATURES if n == SIGNATURE_FILE or PROVENANCE_FILE in files]
+        _check_covered(files, folder / SUMS_FILE, wanted, where)
         if not any(name in small or attached.get(name) for name in wanted):
             if key is not None:
                 raise _refused("it is not signed", where)
@@ -155,6 +154,20 @@ def check_signed(
                     return Attached()  # what somebody attached is no signature of it
                 raise _refused(str(wrong[0]) if wrong else f"{name} is missing", where)
     return Attached(chosen, "not checked" if key is None else "checked")
+
+
+def _check_covered(
+    files: Mapping[str, Digest], sums: Path, signatures: list[str], where: str
+) -> None:
+    """See that SHA256SUMS lists every file, but itself and the signatures that are checked.
+
+    Raises:
+        NotReproducibleError: It does not, or a file is not as it is listed.
+    """
+    for fault in compare_sums(files, sums):
+        raise _refused(str(fault), where)
+    for name in sorted(files.keys() & NOT_SUMMED - {SUMS_FILE, *signatures}):
+        raise _refused(f"no signature covers {name}", where)
 
 
 def _candidates(

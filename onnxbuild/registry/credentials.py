@@ -94,13 +94,13 @@ def _configured(registry: str) -> Credentials:
     names = _DOCKER_HUB if registry in _DOCKER_HUB else (registry,)
     entry = next((e for key, e in _section(content, "auths") if _host(key) in names and e), None)
     if isinstance(entry, dict):
-        pair = _pair(entry, path)
-        if pair is not None:
-            return Credentials(*pair, source=str(path))
-        if any(entry.get(key) for key in _NOT_SUPPORTED):
+        if any(entry.get(key) for key in _NOT_SUPPORTED):  # its `auth` has no password then
             return Credentials(
                 elsewhere=f"{path} has a token for it, which onnxbuild does not use"
             )
+        pair = _pair(entry, path)
+        if pair is not None:
+            return Credentials(*pair, source=str(path))
     helpers = [each for key, each in _section(content, "credHelpers") if _host(key) in names]
     helper = next(iter(helpers), content.get("credsStore"))
     if helper:

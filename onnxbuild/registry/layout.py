@@ -5,6 +5,7 @@ Source: https://github.com/opencontainers/image-spec/blob/v1.1.0/image-layout.md
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -13,17 +14,24 @@ from pathlib import Path
 
 from onnxbuild.adapters.disk.atomic_files import fsync_folder, temp_name
 from onnxbuild.adapters.disk.locks import FileLock, wait_lock
-from onnxbuild.core.digest import Digest, canonical_json
+from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, UsageError
 from onnxbuild.core.regular_files import open_regular, read_regular
 from onnxbuild.onnxkit.oci.layout import BLOBS, INDEX_FILE, MARK, MARK_FILE
 from onnxbuild.onnxkit.oci.manifests import SHA256, Descriptor
-from onnxbuild.onnxkit.oci.media_types import INDEX, MANIFEST, REF_NAME
-from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES, read_index, read_manifest
+from onnxbuild.onnxkit.oci.media_types import MANIFEST, REF_NAME
+from onnxbuild.registry.manifest import (
+    MANIFEST_MAX_BYTES,
+    add_to_index,
+    read_index,
+    read_manifest,
+)
 from onnxbuild.registry.repository import BlobFile, BlobSource, Report, unwritable
 
 _CHUNK_BYTES = 1 << 20
 _MODE = 0o644
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+"""What filesystems without hard links give: FAT, some of FUSE and of networks."""
 
 
 class LayoutRepository:
@@ -64,7 +72,13 @@ class LayoutRepository:
         self._write(temporary, MARK)
         try:
             with suppress(FileExistsError):
-                mark.hardlink_to(temporary)
+                try:
+                    mark.hardlink_to(temporary)
+                except OSError as error:
+                    if error.errno not in _NO_LINKS:
+                        raise
+                    with mark.open("xb") as file:  # not whole at once, and nobody reads it
+                        file.write(MARK)
         except OSError as error:
             raise unwritable(error, mark) from error
         finally:
@@ -116,8 +130,6 @@ class LayoutRepository:
                     file.write(chunk)
                     report(file.size_bytes)
         except OSError as error:
-            if error.filename is None:
-                raise  # of the file that is written
             what = f"the blob sha256:{digest.sha256} can't be read: {error.strerror}"
             raise NotReproducibleError(what, where=str(self._folder)) from error
 
@@ -142,25 +154,28 @@ class LayoutRepository:
         if tag:
             artifact_type = read_manifest(content, str(self._folder)).artifact_type
             entry = Descriptor(MANIFEST, digest, artifact_type, {REF_NAME: tag})
-            others = [e for e in self._entries() if e.annotations.get(REF_NAME) != tag]
-            self._write_index([*others, entry])
+            self._add(entry)
 
     def attach(self, content: bytes, descriptor: Descriptor, subject: str) -> None:
         """Store a manifest that refers to another: the layout's index lists it, without a name."""
         del subject
         self.put_manifest(content)
-        entries = self._entries()
-        if all(each.digest != descriptor.digest for each in entries):
-            self._write_index([*entries, replace(descriptor, annotations={})])
+        if all(each.digest != descriptor.digest for each in self._entries()):
+            self._add(replace(descriptor, annotations={}))
 
     def referrers(self, subject: str) -> Sequence[Descriptor]:
-        """Return the manifests of the layout's index that refer to one."""
+        """Return the manifests of the layout's index that refer to one; what can't be read does not."""
         found = []
         for each in self._entries():
-            content = self._small(self._blob(each.digest.sha256))
-            if content is None or each.media_type != MANIFEST or Digest.of(content) != each.digest:
+            if each.media_type != MANIFEST:
                 continue
-            manifest = read_manifest(content, str(self._folder))
+            try:
+                content = self._small(self._blob(each.digest.sha256))
+                if content is None or Digest.of(content) != each.digest:
+                    continue
+                manifest = read_manifest(content, str(self._folder))
+            except BuildError:
+                continue
             if manifest.subject == subject:
                 found.append(replace(each, artifact_type=manifest.artifact_type))
         return found
@@ -169,11 +184,9 @@ class LayoutRepository:
         content = self._small(self._folder / INDEX_FILE)
         return () if content is None else read_index(content, str(self._folder / INDEX_FILE))
 
-    def _write_index(self, entries: list[Descriptor]) -> None:
-        ordered = sorted(entries, key=lambda e: (e.annotations.get(REF_NAME, "\uffff"), e.digest))
-        listed = [each.to_json() for each in ordered]
-        index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": listed}
-        self._write(self._folder / INDEX_FILE, canonical_json(index))
+    def _add(self, entry: Descriptor) -> None:
+        path = self._folder / INDEX_FILE
+        self._write(path, add_to_index(self._small(path), entry, str(path)))
 
     # --- files ---------------------------------------------------------------------------------------
 

@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from onnxbuild.core.digest import Digest
+from onnxbuild.core.digest import Digest, canonical_json
 from onnxbuild.core.errors import NotReproducibleError, UsageError
 from onnxbuild.core.file_names import check_file_names
 from onnxbuild.onnxkit.oci.manifests import SCHEMA_VERSION, SHA256, Descriptor
 from onnxbuild.onnxkit.oci.media_types import (
     FILE_PATH,
+    INDEX,
     MANIFEST,
     MODEL,
     MODEL_CONFIG,
     RAW,
+    REF_NAME,
     TITLE,
 )
 from onnxbuild.release_format.forms import printable, read_json
@@ -54,6 +56,38 @@ def read_index(content: bytes, where: str) -> tuple[Descriptor, ...]:
         return _descriptors(_mapping(read_json(content)).get("manifests"), "manifests")
     except ValueError as error:
         raise _refused(f"is no OCI index: {error}", where) from error
+
+
+def add_to_index(content: bytes | None, entry: Descriptor, where: str) -> bytes:
+    """Return an index with one more manifest; all else that others wrote there stays, known or not.
+
+    Args:
+        content: The index until now; None for none.
+        entry: The manifest; if it has a name, it takes the place of the one of that name.
+        where: The reference, for messages.
+
+    Raises:
+        NotReproducibleError: The content is no index.
+    """
+    new = entry.to_json()
+    if content is None:
+        return canonical_json(
+            {"schemaVersion": SCHEMA_VERSION, "mediaType": INDEX, "manifests": [new]}
+        )
+    read_index(content, where)
+    index = read_json(content)
+    tag = entry.annotations.get(REF_NAME)
+    others = [each for each in index["manifests"] if tag is None or _ref_name(each) != tag]
+    ordered = sorted([*others, new], key=lambda e: (_ref_name(e) or "\uffff", e["digest"]))
+    try:
+        return canonical_json({**index, "manifests": ordered})
+    except ValueError as error:
+        raise _refused(f"is no OCI index: {error}", where) from error
+
+
+def _ref_name(entry: Mapping[str, Any]) -> str | None:
+    found: str | None = (entry.get("annotations") or {}).get(REF_NAME)
+    return found
 
 
 def read_manifest(content: bytes, where: str) -> ArtifactManifest:

@@ -11,10 +11,10 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError
-from onnxbuild.onnxkit.oci.manifests import SHA256, Descriptor, index_of
+from onnxbuild.onnxkit.oci.manifests import SHA256, Descriptor
 from onnxbuild.onnxkit.oci.media_types import INDEX, MANIFEST
 from onnxbuild.registry.connection import Answer, Connection
-from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES, read_index
+from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES, add_to_index, read_index
 from onnxbuild.registry.refusals import RegistryUnavailableError
 from onnxbuild.registry.repository import BlobFile, BlobSource, Report
 
@@ -160,10 +160,12 @@ class RemoteRepository:
             return
         tag = f"sha256-{subject}"
         for _ in range(_UPDATES_MAX):
-            known = self._listed(tag)
+            listed = self.manifest(tag)
+            known = () if listed is None else read_index(listed, f"the tag {tag}")
             if any(each.digest == descriptor.digest for each in known):
                 return
-            self._put_manifest(index_of([*known, descriptor]), tag, INDEX)
+            index = add_to_index(listed, descriptor, f"the tag {tag}")
+            self._put_manifest(index, tag, INDEX)
         raise BuildError(
             f"others write the tag {tag} at the same time", fix="type the same command again"
         )

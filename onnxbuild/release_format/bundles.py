@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from onnxbuild.core.artifact import Artifact
+from onnxbuild.core.digest import Digest
 from onnxbuild.core.graph import Family
 from onnxbuild.onnxkit.bundles.kinds import ONNX
 from onnxbuild.onnxkit.bundles.manifest import Manifest, read_manifest
@@ -98,3 +100,18 @@ def manifest_in(entry: Mapping[str, Any], read: Callable[[str], bytes]) -> Manif
         ValueError: It is none.
     """
     return read_manifest(read_json(read(f"{entry['bundle']}/{MANIFEST}")))
+
+
+def artifact_below(kind: str, prefix: str, files: Mapping[str, Digest]) -> Artifact:
+    """The artifact that the files below a folder of the release make.
+
+    Args:
+        kind: Its kind.
+        prefix: The folder.
+        files: Path in the release -> digest.
+    """
+    inside = f"{prefix}/"
+    return Artifact(
+        kind,
+        tuple((p.removeprefix(inside), d) for p, d in files.items() if p.startswith(inside)),
+    )

@@ -268,7 +268,7 @@ def _entrypoints(params: ExportParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="export",
-    version=4,
+    version=5,
     params=ExportParams,
     inputs=("operators?", "operators/nodes?"),
     outputs={"model": "onnx-model", "config": "report"},

@@ -95,7 +95,7 @@ def _called(context: StepContext, entrypoint: Entrypoint) -> onnx.ModelProto:
 
 KIND = StepKind(
     name="import-onnx",
-    version=2,
+    version=3,
     params=ImportOnnxParams,
     inputs=(),
     outputs={"model": "onnx-model", "config": "report"},

@@ -61,7 +61,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="merge-processing",
-    version=1,
+    version=2,
     params=MergeProcessingParams,
     inputs=("model", "tokenizer/*"),
     outputs={"model": "onnx-model"},

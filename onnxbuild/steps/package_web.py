@@ -160,7 +160,7 @@ def _downloaded(fetched: dict[str, Digest], providers: tuple[str, ...], runtime:
 
 KIND = StepKind(
     name="package-web",
-    version=1,
+    version=2,
     params=PackageWebParams,
     inputs=("bundle", "reference"),
     outputs={"bundle": "bundle"},

@@ -8,28 +8,12 @@ from itertools import takewhile
 from typing import Any
 
 from onnxbuild.core.artifact import Artifact
-from onnxbuild.core.digest import Digest
 from onnxbuild.lock.compare import MISSING, leaves
 from onnxbuild.lock.model import Lock
 from onnxbuild.release_format.checksums import ReleaseFault
 from onnxbuild.release_format.forms import json_bytes, read_json
 
 OTHER_BYTES = "says what it should, in other bytes than a release has"
-
-
-def artifact_below(kind: str, prefix: str, files: Mapping[str, Digest]) -> Artifact:
-    """The artifact that the files below a folder of the release make.
-
-    Args:
-        kind: Its kind.
-        prefix: The folder.
-        files: Path in the release -> digest.
-    """
-    inside = f"{prefix}/"
-    return Artifact(
-        kind,
-        tuple((p.removeprefix(inside), d) for p, d in files.items() if p.startswith(inside)),
-    )
 
 
 def check_artifact(

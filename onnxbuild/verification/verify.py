@@ -19,7 +19,14 @@ from onnxbuild.lock.compare import leaves
 from onnxbuild.lock.strict import load_strictly
 from onnxbuild.release_format.archive import HashSink, write_archive
 from onnxbuild.release_format.bom import bom_fault
-from onnxbuild.release_format.bundles import BUNDLE, GOLDEN, REPORT, SECTIONS, bundles_of
+from onnxbuild.release_format.bundles import (
+    BUNDLE,
+    GOLDEN,
+    REPORT,
+    SECTIONS,
+    artifact_below,
+    bundles_of,
+)
 from onnxbuild.release_format.checksums import Files, ReleaseFault
 from onnxbuild.release_format.forms import following, read_json, resolved_bytes
 from onnxbuild.release_format.layout import (
@@ -38,7 +45,6 @@ from onnxbuild.release_format.tree import Tree, all_figures, manifests_of
 from onnxbuild.verification.bundles import check_bundles
 from onnxbuild.verification.contents import (
     OTHER_BYTES,
-    artifact_below,
     check_artifact,
     check_bytes,
     check_json,

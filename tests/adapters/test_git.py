@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from onnxbuild.adapters.git import look
+from onnxbuild.adapters.git import commit_of, export_commit, look
+from onnxbuild.core.errors import BuildError
 
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
 
@@ -157,3 +158,25 @@ def test_a_name_that_is_no_text_is_escaped(repository, used):
     git(repository, "commit", "-qm", "odd")
     odd.write_text("two")
     assert look(repository / "project", used).changed == ("n\\xff.txt",)
+
+
+def test_links_that_lead_out_of_the_project_are_left_out_of_an_export(repository, tmp_path):
+    project = repository / "project"
+    (project / "absolute").symlink_to("/etc/hostname")
+    (project / "outward").symlink_to("../notes.txt")
+    (project / "inward").symlink_to("models")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "second")
+    folder = tmp_path / "exported"
+    folder.mkdir()
+    export_commit(project, commit_of(project, "HEAD"), folder)
+    assert sorted(each.name for each in folder.iterdir()) == ["inward", "models", "weights.bin"]
+    assert (folder / "inward/a ü.py").read_text() == "one"
+
+
+def test_an_export_that_can_not_be_written_is_a_build_error(repository, tmp_path):
+    folder = tmp_path / "exported"
+    folder.mkdir()
+    (folder / "models").write_text("in the way")
+    with pytest.raises(BuildError, match="can't be written"):
+        export_commit(repository / "project", commit_of(repository, "HEAD"), folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -319,6 +320,61 @@ def test_what_git_does_not_know_is_a_usage_error(history):
         seen = history("diff", *arguments)
         assert (seen.code, seen.out) == (2, "")
         assert what in seen.err
+
+
+@pytest.mark.slow
+def test_a_release_with_another_model_and_fitting_sums_differs_though_its_lock_is_the_same(
+    released, tmp_path
+):
+    copy = Project(tmp_path / "copy")
+    shutil.copytree(released[0].folder, copy.folder, symlinks=True)
+    folder = copy.folder / "dist/tiny-1.9.0"
+    swapped = copy.folder / "dist/swapped"
+    shutil.copytree(folder, swapped)
+    assert copy("diff", "dist/tiny-1.9.0", "dist/swapped").code == 0
+    model = swapped / "variants/fp32/model.onnx"
+    model.chmod(0o644)
+    changed = onnx.load(model)
+    weight = next(each for each in changed.graph.initializer if each.name == "2.bias")
+    weight.CopyFrom(numpy_helper.from_array(np.full(2, 9, np.float32), "2.bias"))
+    onnx.save(changed, model)
+    sums = swapped / "SHA256SUMS"
+    sums.chmod(0o644)
+    name = "variants/fp32/model.onnx"
+    before, after = ((each / name).read_bytes() for each in (folder, swapped))
+    old, new = (hashlib.sha256(each).hexdigest() for each in (before, after))
+    sums.write_text(sums.read_text().replace(old, new))
+    seen = copy("diff", "dist/tiny-1.9.0", "dist/swapped")
+    assert told(seen, "weights")[0].startswith("fp32: weight '2.bias'")
+
+
+@pytest.mark.slow
+def test_folders_whose_models_are_equal_and_whose_other_files_are_not(history, tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder in (one, other):
+        shutil.copytree(history.folder / "artifacts/out/tiny/fp32", folder)
+        for path in (folder, *folder.rglob("*")):
+            path.chmod(0o755)
+    assert history("diff", str(one), str(other)).code == 0
+    loader = other / "load.py"
+    loader.write_text(f"import evil\n{loader.read_text()}")
+    (other / "cpp/main.cpp").unlink()
+    (other / "benchmark.json").unlink(missing_ok=True)
+    manifest = json.loads((other / "manifest.json").read_text())
+    manifest["session"]["intra_op_threads"] = 8
+    (other / "manifest.json").write_text(json.dumps(manifest))
+    seen = history("diff", str(one), str(other))
+    cpp, python, session = told(seen, "files")
+    assert cpp == "cpp/main.cpp: this file is gone"
+    assert python.startswith("load.py: line 1: ")
+    assert session == "manifest.json: session.intra_op_threads: 0 -> 8"
+    found = json.loads(history("diff", str(one), str(other), "--json").out)
+    jsonschema.validate(found, output_schema("diff"))
+    assert [each["data"]["file"] for each in found["differences"]] == [
+        "cpp/main.cpp", "load.py", "manifest.json",
+    ]  # fmt: skip
+    assert history("diff", str(one), str(other), "--html", str(tmp_path / "page.html")).code == 1
+    assert "Files next to the model" in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.slow

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from onnxbuild.adapters.portable import VARIABLE
-from tests.cli.conftest import QUICK, RECIPE, make_project
+from tests.cli.conftest import QUICK, RECIPE, heed_signals, make_project
 from tests.fork_servers import COLD
 
 pytestmark = pytest.mark.slow
@@ -84,6 +86,26 @@ def test_a_step_that_dies_is_reported(built, tmp_path):
     died = other("run", "tiny.yaml", env=PORTABLE)
     assert "the step's process was killed by SIGKILL" in died.out
     assert died.code == 1
+
+
+def test_a_run_that_is_interrupted_ends_and_leaves_nothing_to_clean_up(tmp_path):
+    project = make_project(tmp_path / "project")
+    project.edit("models/tiny.py", "    torch.manual_seed(0)", "    import time; time.sleep(60)")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "onnxbuild", "run", "tiny.yaml", "--verbose"],
+        cwd=project.folder,
+        env={**os.environ, **project.cache, **PORTABLE},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_signals,  # noqa: PLW1509 - this process has no threads
+    )
+    assert any(line.startswith("run ") for line in process.stdout)
+    time.sleep(2.0)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 130, said
+    assert list((project.folder / "artifacts/tmp").iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,11 @@ def test_helpers_are_not_run_and_that_is_said(config, content):
 
 
 def test_a_token_of_docker_is_not_used_and_that_is_said(config):
-    config({"auths": {"ghcr.io": {"identitytoken": "t"}}})
-    assert "a token for it" in find_credentials("ghcr.io", None, None).elsewhere
+    user = base64.b64encode(b"00000000-0000-0000-0000-000000000000:").decode()
+    for entry in ({"identitytoken": "t"}, {"auth": user, "identitytoken": "t"}):
+        config({"auths": {"ghcr.io": entry}})  # the second as `az acr login` writes it
+        found = find_credentials("ghcr.io", None, None)
+        assert (found.username, "a token for it" in found.elsewhere) == ("", True)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
@@ -87,3 +90,67 @@ def test_a_manifest_that_is_huge_is_not_read(tmp_path, layout, place):
     (layout / f"blobs/sha256/{pushed.sha256}").write_bytes(b" " * (5 << 20))
     with pytest.raises(NotReproducibleError, match="more than"):
         place.pull(tmp_path / "model")
+
+
+def test_a_push_keeps_what_other_tools_have_in_the_layout(layout, place):
+    place.push(contents(), ":a")
+    (layout / "blobs/sha256" / hashlib.sha256(b"image").hexdigest()).write_bytes(b"image")
+    image = {
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "digest": f"sha256:{hashlib.sha256(b'image').hexdigest()}",
+        "size": 5,
+        "platform": {"os": "linux", "architecture": "arm64"},
+        "annotations": {"org.opencontainers.image.ref.name": "app"},
+    }
+    whole = json.loads((layout / "index.json").read_text())
+    whole |= {"annotations": {"mine": "1"}, "manifests": [*whole["manifests"], image]}
+    (layout / "index.json").write_text(json.dumps(whole))
+    place.push(contents({"model.onnx": b"another"}, **{"SHA256SUMS.sig": b"s" * 64}), ":b")
+    assert json.loads((layout / "index.json").read_text())["annotations"] == {"mine": "1"}
+    assert image in index(layout)
+    assert len(index(layout)) == 4
+
+
+def test_a_manifest_of_another_tool_that_can_not_be_read_is_in_no_way_of_a_pull(
+    layout, place, tmp_path
+):
+    place.push(contents(), ":a")
+    entries = index(layout)
+    for content in (b"image", b" " * (5 << 20), b'{"schemaVersion": 1}'):
+        sha256 = hashlib.sha256(content).hexdigest()
+        (layout / "blobs/sha256" / sha256).write_bytes(content)
+        entries.append(
+            {**entries[0], "digest": f"sha256:{sha256}", "size": len(content), "annotations": {}}
+        )
+    whole = json.loads((layout / "index.json").read_text())
+    (layout / "index.json").write_text(json.dumps({**whole, "manifests": entries}))
+    assert place.pull(tmp_path / "model", ":a").files == 4
+
+
+def test_a_blob_whose_disk_fails_is_named(layout, place, tmp_path):
+    place.push(contents())
+    blob = layout / "blobs/sha256" / hashlib.sha256(WEIGHTS).hexdigest()
+    blob.unlink()
+    blob.symlink_to("/proc/self/mem")  # a regular file, whose first bytes give EIO
+    with pytest.raises(NotReproducibleError, match=rf"the blob sha256:{blob.name} can't be read"):
+        place.pull(tmp_path / "model")
+
+
+WITHOUT_LINKS = """\
+import errno, sys
+from pathlib import Path
+from onnxbuild.registry.layout import LayoutRepository
+def refuse(event, _):
+    if event == "os.link":
+        raise OSError(errno.EPERM, "Operation not permitted")
+sys.addaudithook(refuse)
+LayoutRepository(Path(sys.argv[1]), make=True).close()
+"""
+
+
+def test_a_layout_is_made_where_there_are_no_hard_links(layout, place):
+    subprocess.run([sys.executable, "-c", WITHOUT_LINKS, layout], check=True)
+    assert json.loads((layout / "oci-layout").read_text()) == {"imageLayoutVersion": "1.0.0"}
+    assert sorted(p.name for p in layout.iterdir()) == ["blobs", "oci-layout"]
+    place.push(contents())
+    assert len(index(layout)) == 1

@@ -9,12 +9,14 @@ import pytest
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError, UsageError
-from onnxbuild.onnxkit.oci.manifests import index_of, model_config, model_manifest
-from onnxbuild.onnxkit.oci.media_types import media_type_of
-from onnxbuild.registry.manifest import model_files, read_index, read_manifest
+from onnxbuild.onnxkit.oci.manifests import Descriptor, model_config, model_manifest
+from onnxbuild.onnxkit.oci.media_types import MANIFEST, REF_NAME, media_type_of
+from onnxbuild.registry.manifest import add_to_index, model_files, read_index, read_manifest
 
 FILES = {"b.onnx": Digest("a" * 64, 5), "a/c.py": Digest("b" * 64, 0)}
 CONFIG = model_config({"name": "tiny"}, {"format": "onnx"}, FILES)
+
+ENTRY = Descriptor(MANIFEST, Digest("c" * 64, 3), annotations={REF_NAME: "b"})
 
 
 def altered(**values):
@@ -64,7 +66,7 @@ def test_a_layer_has_the_media_type_of_its_file(path, kind):
         altered(layers=[{"digest": f"sha256:{'a' * 64}", "size": 1, "annotations": {"x": 1}}]),
         altered(layers=[{"digest": f"sha256:{'a' * 64}", "size": True}]), altered(annotations=[1]),
         altered(layers=[{"digest": f"sha256:{'a' * 64}", "size": 1}] * 10_001), altered(subject="x"), altered(artifactType=[]),
-        altered(mediaType="application/vnd.docker.distribution.manifest.v2+json"), index_of([]), b"\xff\xfe",
+        altered(mediaType="application/vnd.docker.distribution.manifest.v2+json"), add_to_index(None, ENTRY, ""), b"\xff\xfe",
     ],
 )  # fmt: skip
 def test_what_is_no_manifest_is_refused(content):
@@ -79,6 +81,20 @@ def test_what_is_no_manifest_is_refused(content):
 def test_what_is_no_index_is_refused(content):
     with pytest.raises(NotReproducibleError, match="no OCI index"):
         read_index(content, "here")
+
+
+def test_what_others_have_in_an_index_stays_as_it_is():
+    odd = {
+        "mediaType": MANIFEST, "digest": f"sha256:{'d' * 64}", "size": 7, "urls": ["https://a.example"],
+        "platform": {"os": "linux", "architecture": "arm64", "os.features": ["x"]}, "data": "e30=",
+        "annotations": {REF_NAME: "a", "mine": "1"},
+    }  # fmt: skip
+    replaced = {"mediaType": MANIFEST, "digest": f"sha256:{'e' * 64}", "size": 7, "annotations": {REF_NAME: "b"}}  # fmt: skip
+    index = {"schemaVersion": 2, "annotations": {"mine": "1"}, "future": [1.5], "manifests": [odd, replaced]}  # fmt: skip
+    found = json.loads(add_to_index(json.dumps(index).encode(), ENTRY, "here"))
+    assert found == {**index, "manifests": [odd, ENTRY.to_json()]}
+    with pytest.raises(NotReproducibleError, match="no OCI index"):
+        add_to_index(json.dumps({**index, "future": float("nan")}).encode(), ENTRY, "here")
 
 
 @pytest.mark.parametrize(

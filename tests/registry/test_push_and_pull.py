@@ -289,6 +289,16 @@ def test_files_that_are_not_those_that_were_signed_are_refused(any_place, keys, 
     assert folders(tmp_path) == []
 
 
+def test_a_file_that_neither_the_sums_nor_a_signature_covers_is_refused(any_place, keys, tmp_path):
+    """SHA256SUMS lists no envelope; without a provenance to compare it with, nothing checks it."""
+    what = signed(keys)
+    any_place.push(replace(what, files={**what.files, "provenance.dsse.json": b"anything"}))
+    for key in (keys.public, None):
+        with pytest.raises(NotReproducibleError, match=r"no signature covers provenance\.dsse"):
+            any_place.pull(tmp_path / "model", key=key)
+    assert folders(tmp_path) == []
+
+
 def test_sums_that_fit_the_forgery_do_not_fit_the_signature(any_place, keys, tmp_path):
     files = {"model.onnx": b"evil"}
     listed = sums({n: Digest.of(c) for n, c in files.items()})
@@ -332,6 +342,27 @@ def test_what_others_attach_that_is_none_does_not_matter(registry, place, keys, 
         index["manifests"].insert(0, entry)
     registry.manifests["team/tiny", tag] = (INDEX, json.dumps(index).encode())
     assert place.pull(tmp_path / "a", key=keys.public).signature == "checked"
+
+
+def test_a_signature_leaves_the_referrers_of_others_as_they_are(registry, place, keys):
+    pushed = place.push(contents())
+    tag = f"sha256-{pushed.sha256}"
+    other = {
+        "mediaType": MANIFEST, "digest": f"sha256:{'0' * 64}", "size": 9, "artifactType": "application/sbom",
+        "annotations": {"created": "now"}, "platform": {"os": "linux"}, "data": "e30=",
+    }  # fmt: skip
+    index = {
+        "schemaVersion": 2,
+        "mediaType": INDEX,
+        "annotations": {"a": "b"},
+        "manifests": [other],
+    }
+    registry.manifests["team/tiny", other["digest"]] = (MANIFEST, b"{}")
+    registry.manifests["team/tiny", tag] = (INDEX, json.dumps(index).encode())
+    place.push(signed(keys))
+    found = json.loads(registry.manifests["team/tiny", tag][1])
+    assert found["annotations"] == {"a": "b"}
+    assert (other in found["manifests"], len(found["manifests"])) == (True, 2)
 
 
 def test_a_signature_that_is_none_is_as_if_it_were_not_there(any_place, keys, tmp_path):

@@ -5,9 +5,13 @@ A process that ends, however it does, gives them up, as with flock. Source: http
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
+import stat
 from pathlib import Path
+
+from onnxbuild.core.regular_files import NOT_REGULAR
 
 _PATIENCE_S = 60.0
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -22,13 +26,12 @@ def take(path: Path, *, shared: bool, wait: bool) -> sqlite3.Connection | None:
         wait: Until it is free.
 
     Raises:
-        OSError: The file can't be made or locked.
+        OSError: The file can't be made or locked, or is not a file: a FIFO, a link.
     """
-    if path.is_file() and path.stat().st_size:  # it is there for more than its lock
+    if _made(path).st_size:  # it is there for more than its lock
         path = path.with_name(f".{path.name}.lock")
     while True:
-        path.touch()
-        before = path.stat()
+        before = _made(path)
         connection = sqlite3.connect(
             path,
             timeout=_PATIENCE_S if wait else 0.0,
@@ -45,6 +48,24 @@ def take(path: Path, *, shared: bool, wait: bool) -> sqlite3.Connection | None:
                 connection.close()
         if not taken and not wait:
             return None
+
+
+def _made(path: Path) -> os.stat_result:
+    """The stat of a file, which is made if need be.
+
+    Raises:
+        OSError: It can't be made, or is not a regular file.
+    """
+    while True:
+        try:
+            found = path.lstat()
+        except FileNotFoundError:
+            with contextlib.suppress(FileExistsError):  # made meanwhile
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644))
+            continue
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(NOT_REGULAR, "it is not a regular file", str(path))
+        return found
 
 
 def _begin(connection: sqlite3.Connection, *, shared: bool, path: Path) -> bool:
@@ -66,6 +87,6 @@ def _begin(connection: sqlite3.Connection, *, shared: bool, path: Path) -> bool:
 def _is_still(before: os.stat_result, path: Path) -> bool:
     """Whether the file was not removed, by `cache gc`, between the look at it and its lock."""
     try:
-        return os.path.samestat(before, path.stat())
+        return os.path.samestat(before, path.lstat())
     except FileNotFoundError:
         return False

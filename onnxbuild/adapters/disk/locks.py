@@ -1,4 +1,8 @@
-"""Locks on files, so that a killed process leaves nothing to unlock: flock, or SQLite's where there is none."""
+"""Locks on files, so that a killed process leaves nothing to unlock: flock, or SQLite's on a system without flock.
+
+Which of the two depends on the system alone, never on ONNXBUILD_PORTABLE: SQLite's locks and flock do not see each
+other, and all processes that use a store have to exclude each other.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from onnxbuild.adapters.disk.atomic_files import make_folder, share, store_error
-from onnxbuild.adapters.portable import is_portable
+from onnxbuild.adapters.portable import has_flock
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.regular_files import NOT_REGULAR
 
@@ -57,7 +61,7 @@ def wait_lock(path: Path, *, shared: bool = False) -> FileLock:
 
 def _lock(path: Path, *, shared: bool, wait: bool) -> FileLock | None:
     make_folder(path.parent)
-    if is_portable():
+    if not has_flock():
         return _database_lock(path, shared=shared, wait=wait)
     import fcntl
 

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from onnxbuild.core.event import StepProgress
+from onnxbuild.core.regular_files import open_regular
 
 PROGRESS_FILE = "progress.json"
 _FIRST_S, _EVERY_S = 1.0, 0.25
@@ -56,17 +57,19 @@ def read_progress(folder: Path, step: str) -> StepProgress | None:
         step: Its name.
     """
     try:
-        with open(folder / PROGRESS_FILE, "rb") as file:
+        with open_regular(folder / PROGRESS_FILE) as file:
             record = json.loads(file.read(_RECORD_BYTES))
         done, total, unit, note = record
         done, total = float(done), float(total)
-    except (OSError, ValueError, TypeError):
-        return None
+    except (OSError, ValueError, TypeError, OverflowError, RecursionError):
+        return None  # the step's code can write there, too
     if not (math.isfinite(done) and math.isfinite(total)):
+        return None
+    if not (isinstance(unit, str) and isinstance(note, str)):
         return None
     return StepProgress(step, done, total, _printable(unit), _printable(note))
 
 
-def _printable(text: object) -> str:
+def _printable(text: str) -> str:
     """Text that moves no cursor: a step may write anything."""
-    return "".join(each if each.isprintable() else " " for each in str(text))
+    return "".join(each if each.isprintable() else " " for each in text)

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.adapters.processes.process_group import kill_group
 from onnxbuild.adapters.toolchain.import_variables import import_variables, user_site_flag
 from onnxbuild.adapters.toolchain.step_environment import StepEnvironment, clean_environment
 from onnxbuild.own_folder import IMPORT_ROOT
@@ -50,6 +51,7 @@ class SpawnedSteps:
         self._folder, self._project, self._surroundings = folder, project, surroundings
         self._messages: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._arrived: list[dict[str, Any]] = []
+        self._lock = threading.Lock()  # of `_running`, which the threads that wait also change
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self.is_loaded = True
         self.is_connected = False
@@ -85,7 +87,8 @@ class SpawnedSteps:
                 start_new_session=True,
             )
         number = int(str(message["id"]))
-        self._running[number] = process
+        with self._lock:
+            self._running[number] = process
         self._messages.put({"id": number, "pid": process.pid})
         wait = (number, process, Path(str(message["folder"])), time.monotonic())
         threading.Thread(target=self._wait, args=wait, daemon=True).start()
@@ -110,19 +113,24 @@ class SpawnedSteps:
         return ()
 
     def end(self, patience_s: float = 0.0) -> None:
-        """Kill what still runs."""
+        """Kill what still runs, with all that it started; none of it is reported any more."""
         del patience_s
-        for process in self._running.values():
-            process.kill()
+        with self._lock:
+            stopped = list(self._running.values())
+            self._running = {}
+        for process in stopped:
+            kill_group(process.pid)
+        for process in stopped:
             process.wait()
-        self._running = {}
 
     def _wait(
         self, number: int, process: subprocess.Popen[bytes], folder: Path, started_s: float
     ) -> None:
         status = process.wait()
         wall_s = time.monotonic() - started_s
-        self._running.pop(number, None)
+        with self._lock:
+            if self._running.pop(number, None) is None:
+                return  # stopped by `end`
         took = _expense(folder)
         self._messages.put(
             {
@@ -140,6 +148,6 @@ def _expense(folder: Path) -> dict[str, float]:
     """What a step took, by its own account; nothing is known of one that was killed."""
     try:
         found = json.loads((folder / EXPENSE_FILE).read_bytes())
-    except (OSError, ValueError):
-        return {"cpu_s": 0.0, "peak_bytes": 0}
-    return {"cpu_s": float(found["cpu_s"]), "peak_bytes": int(found["peak_bytes"])}
+        return {"cpu_s": float(found["cpu_s"]), "peak_bytes": int(found["peak_bytes"])}
+    except (OSError, ValueError, LookupError, TypeError, OverflowError, RecursionError):
+        return {"cpu_s": 0.0, "peak_bytes": 0}  # the step's code can write there, too

@@ -52,12 +52,27 @@ def first_difference(one: Path, other: Path) -> ArtifactDifference | None:
             continue
         if name.endswith(f".onnx{_DATA}") and name.removesuffix(_DATA) in ones:
             name = name.removesuffix(_DATA)  # noqa: PLW2901 - the model names the tensor
-        what, more = _inside(ones[name], others[name])
-        if not what:
-            said = _byte_difference(ones[name], others[name])
-            what = f"the same values, written in another way: {said}" if said else "other weights"
-        return ArtifactDifference(name, what, more)
+        return _difference(name, ones[name], others[name])
     return None
+
+
+def file_difference(name: str, one: Path, other: Path) -> ArtifactDifference | None:
+    """Return the first difference of two files; None if they hold the same bytes.
+
+    Args:
+        name: POSIX path in the artifact.
+        one: The one file.
+        other: The other.
+    """
+    return None if _first_byte(one, other) is None else _difference(name, one, other)
+
+
+def _difference(name: str, one: Path, other: Path) -> ArtifactDifference:
+    what, more = _inside(one, other)
+    if not what:
+        said = _byte_difference(one, other)
+        what = f"the same values, written in another way: {said}" if said else "other weights"
+    return ArtifactDifference(name, what, more)
 
 
 def _in_order(name: str) -> tuple[bool, bool, str]:

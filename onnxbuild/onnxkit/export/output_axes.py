@@ -12,6 +12,8 @@ from onnxbuild.onnxkit.model.graphs import all_graphs
 if TYPE_CHECKING:
     import onnx
 
+_FORMULA = re.compile(r"[\w +*/%(),-]*")
+
 
 def spell_dimensions(model: onnx.ModelProto, spellings: Mapping[str, str]) -> None:
     """Rename dimensions wherever they are named, in place.
@@ -66,5 +68,10 @@ def name_output_axes(
 
 
 def _is_formula(name: str, symbols: Sequence[str]) -> bool:
-    """Whether the exporter's own name contains a declared axis: `2*batch`, `(sequence//2)`."""
+    """Whether the name that is there is a formula with a declared axis: `2*batch`, `(sequence//2)`.
+
+    An ONNX file may have any text there; one that is no formula would go on into the bundle and its packages.
+    """
+    if _FORMULA.fullmatch(name) is None or "*/" in name or "/*" in name:
+        return False
     return any(re.search(rf"\b{re.escape(symbol)}\b", name) for symbol in symbols)

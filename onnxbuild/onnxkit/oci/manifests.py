@@ -10,7 +10,6 @@ from onnxbuild.core.digest import Digest, canonical_json
 from onnxbuild.onnxkit.oci.media_types import (
     EMPTY,
     FILE_PATH,
-    INDEX,
     MANIFEST,
     MODEL,
     MODEL_CONFIG,
@@ -123,13 +122,4 @@ def referrer_manifest(
             ],
             "subject": Descriptor(MANIFEST, subject).to_json(),
         }
-    )
-
-
-def index_of(entries: list[Descriptor]) -> bytes:
-    """Return an image index of manifests, by digest."""
-    ordered = sorted(entries, key=lambda each: each.digest)
-    listed = [each.to_json() for each in ordered]
-    return canonical_json(
-        {"schemaVersion": SCHEMA_VERSION, "mediaType": INDEX, "manifests": listed}
     )

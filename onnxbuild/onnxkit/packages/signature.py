@@ -12,6 +12,8 @@ from onnxbuild.core.axis import Axis, Dimension, shape_at, symbols_of
 from onnxbuild.onnxkit.bundles.manifest import Manifest, Value
 
 _WORD = re.compile(r"[A-Za-z0-9]+")
+_NOT_SHOWN = re.compile(r"[^\w +*/%().,:-]")
+"""In a dimension's name, which an ONNX file may have set: what could end a comment, a line or a code span."""
 Style = Literal["snake", "camel", "pascal"]
 
 
@@ -33,8 +35,8 @@ class Port:
 
     @property
     def shape_text(self) -> str:
-        """`[batch, 3, 224, 224]`; `[...]` where the rank is unknown."""
-        return "[...]" if self.shape is None else f"[{', '.join(map(str, self.shape))}]"
+        """`[batch, 3, 224, 224]`; `[...]` where the rank is unknown. Safe in comments of all languages."""
+        return "[...]" if self.shape is None else f"[{', '.join(map(_shown, self.shape))}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,12 @@ class ModelSignature:
     def axis(self, name: str) -> Axis | None:
         """The dynamic axis of a name; None if there is none."""
         return next((each for each in self.axes if each.name == name), None)
+
+
+def _shown(dimension: Dimension) -> str:
+    """A dimension without characters that mean something in sources; it opens and ends no comment."""
+    plain = _NOT_SHOWN.sub("?", str(dimension))
+    return plain.replace("*/", "* /").replace("/*", "/ *")
 
 
 def signature_of(manifest: Manifest) -> ModelSignature:

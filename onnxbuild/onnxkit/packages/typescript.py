@@ -54,7 +54,7 @@ def typed_port(port: Port, signature: ModelSignature) -> dict[str, str]:
     return {
         "name": port.name,
         "dtype": port.dtype,
-        "shape_text": _in_comment(port.shape_text),
+        "shape_text": port.shape_text,
         "rules": _in_comment("".join(dict.fromkeys(rules))),
         "taken": _TAKEN.get(port.dtype, array),
         "element": _ELEMENTS.get(port.dtype, "number"),

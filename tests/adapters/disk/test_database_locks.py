@@ -9,11 +9,14 @@ import sys
 
 import pytest
 
-from onnxbuild.adapters.disk import locks
+from onnxbuild.adapters.disk import database_locks, locks
+from onnxbuild.adapters.disk.locks import FileLock
 from onnxbuild.adapters.portable import VARIABLE
 
 HOLD = """\
 import os, sys, time
+if sys.argv[3] == "without flock":
+    sys.modules["fcntl"] = None
 from pathlib import Path
 from onnxbuild.adapters.disk import locks
 held = locks.wait_lock(Path(sys.argv[1]), shared=sys.argv[2] == "shared")
@@ -22,9 +25,9 @@ time.sleep(60)
 """
 
 
-@pytest.fixture(autouse=True)
-def _portable(monkeypatch):
-    monkeypatch.setenv(VARIABLE, "1")
+def try_lock(path, *, shared=False):
+    held = database_locks.take(path, shared=shared, wait=False)
+    return None if held is None else FileLock(held.close)
 
 
 @pytest.fixture
@@ -32,9 +35,11 @@ def hold(tmp_path):
     """Hold the lock in another process."""
     started = []
 
-    def start(kind):
+    def start(kind, system="without flock", **env):
         process = subprocess.Popen(
-            [sys.executable, "-c", HOLD, tmp_path / "lock", kind], stdout=subprocess.PIPE
+            [sys.executable, "-c", HOLD, tmp_path / "lock", kind, system],
+            env={**os.environ, **env},
+            stdout=subprocess.PIPE,
         )
         started.append(process)
         assert process.stdout.readline() == b"held\n"
@@ -53,32 +58,56 @@ def test_many_may_share_and_one_alone_keeps_all_others_out(
     tmp_path, hold, theirs, shared, exclusive
 ):
     hold(theirs)
-    assert (locks.try_lock(tmp_path / "lock", shared=True) is not None) == shared
-    assert (locks.try_lock(tmp_path / "lock") is not None) == exclusive
+    assert (try_lock(tmp_path / "lock", shared=True) is not None) == shared
+    assert (try_lock(tmp_path / "lock") is not None) == exclusive
 
 
 def test_a_killed_process_leaves_nothing_to_unlock(tmp_path, hold):
     process = hold("exclusive")
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    lock = locks.wait_lock(tmp_path / "lock")
-    assert locks.try_lock(tmp_path / "lock", shared=True) is None
+    lock = try_lock(tmp_path / "lock")
+    assert try_lock(tmp_path / "lock", shared=True) is None
     lock.release()
     lock.release()
-    assert locks.try_lock(tmp_path / "lock") is not None
+    assert try_lock(tmp_path / "lock") is not None
     assert (tmp_path / "lock").read_bytes() == b""
 
 
 def test_a_lock_that_was_removed_is_made_again(tmp_path):
-    first = locks.wait_lock(tmp_path / "lock")
+    first = try_lock(tmp_path / "lock")
     (tmp_path / "lock").unlink()
-    assert locks.try_lock(tmp_path / "lock") is not None
+    assert try_lock(tmp_path / "lock") is not None
     first.release()
 
 
 def test_a_file_that_is_there_for_more_than_its_lock_stays_as_it_is(tmp_path):
     (tmp_path / "mark").write_text("{}")
-    held = locks.wait_lock(tmp_path / "mark")
-    assert locks.try_lock(tmp_path / "mark", shared=True) is None
+    held = try_lock(tmp_path / "mark")
+    assert try_lock(tmp_path / "mark", shared=True) is None
     held.release()
     assert (tmp_path / "mark").read_text() == "{}"
+
+
+@pytest.mark.parametrize("name", ["lock", ".mark.lock"])
+def test_a_link_in_the_place_of_the_file_is_refused_and_not_followed(tmp_path, name):
+    (tmp_path / "mark").write_text("{}")
+    (tmp_path / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="not a regular file"):
+        try_lock(tmp_path / ("lock" if name == "lock" else "mark"))
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("theirs", ["shared", "exclusive"])
+def test_a_portable_process_and_another_keep_each_other_out(tmp_path, hold, monkeypatch, theirs):
+    hold(theirs, "with flock", **{VARIABLE: ""})
+    monkeypatch.setenv(VARIABLE, "1")  # as a portable `cache gc`
+    assert locks.try_lock(tmp_path / "lock") is None
+    assert (locks.try_lock(tmp_path / "lock", shared=True) is not None) == (theirs == "shared")
+
+
+@pytest.mark.parametrize("theirs", ["shared", "exclusive"])
+def test_a_process_is_kept_out_by_a_portable_one(tmp_path, hold, theirs):
+    hold(theirs, "with flock", **{VARIABLE: "1"})
+    assert locks.try_lock(tmp_path / "lock") is None
+    assert (locks.try_lock(tmp_path / "lock", shared=True) is not None) == (theirs == "shared")

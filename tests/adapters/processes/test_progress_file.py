@@ -33,9 +33,21 @@ def test_it_is_written_a_few_times_a_second_and_not_in_the_first(tmp_path, clock
     assert read_progress(tmp_path, "b:c").done == 4
 
 
-@pytest.mark.parametrize("content", ["", "[1, 2]", "[1, NaN, 's', '']", '[1, NaN, "s", ""]', "{}"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "", "[1, 2]", "[1, NaN, 's', '']", '[1, NaN, "s", ""]', "{}", '[1, 2, "s", 3]', '[1, 2, ["s"], ""]',
+        f'[1, 1{"0" * 400}, "s", ""]', "[" * 1900, f'[1, 2, {"[" * 900}{"]" * 900}, ""]',
+    ],
+    ids=range(10),
+)  # fmt: skip
 def test_what_no_writer_writes_is_nothing(tmp_path, content):
     (tmp_path / PROGRESS_FILE).write_text(content)
+    assert read_progress(tmp_path, "b:c") is None
+
+
+def test_a_pipe_in_its_place_is_nothing_and_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / PROGRESS_FILE)
     assert read_progress(tmp_path, "b:c") is None
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from onnxbuild.core.axis import Axis
 from onnxbuild.onnxkit.bundles.manifest import Value
-from onnxbuild.onnxkit.packages.signature import identifiers, signature_of
+from onnxbuild.onnxkit.packages.signature import Port, identifiers, signature_of
 
 
 def test_a_signature_knows_shapes_at_the_example_sizes():
@@ -32,6 +32,22 @@ def test_a_signature_knows_shapes_at_the_example_sizes():
     assert found.outputs[1].example_shape is None
     assert found.axis("past") == Axis("past", 0, 16, 4, 4)
     assert found.axis("unk") is None
+
+
+@pytest.mark.parametrize(
+    ("dimension", "shown"),
+    [
+        ("(sequence//2) + 1", "(sequence//2) + 1"),
+        ("Max(1, batch % 4)", "Max(1, batch % 4)"),
+        ("größe.1:a-b", "größe.1:a-b"),
+        ("2*batch*/ ; fun evil() {} ; /*", "2*batch* / ? fun evil() ?? ? / *"),
+        ("batch\n#error \u2028x\r\\", "batch??error ?x??"),
+        ("a*/*/b", "a* / * /b"),
+        ("`|<b>${x}", "???b???x?"),
+    ],
+)
+def test_a_shape_is_safe_in_comments_of_all_languages(dimension, shown):
+    assert Port("y", "float32", (dimension, 3), None).shape_text == f"[{shown}, 3]"
 
 
 @pytest.mark.parametrize(
