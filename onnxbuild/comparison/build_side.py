@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,11 +12,13 @@ from typing import Any
 
 from onnxbuild.adapters import git
 from onnxbuild.api import Request, load
+from onnxbuild.comparison.judged import gate_failures, gate_reports, judged_model
 from onnxbuild.comparison.sides import ComparedBundle, Side, SideKind, bundle_in
 from onnxbuild.comparison.stored_build import StoredBuild, decided, lock_of_recipe, locked
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.graph import Deliverable, Graph
+from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.recipe.project import find_project, is_marked
 from onnxbuild.release_format.about import compared_in
 from onnxbuild.release_format.layout import MANIFEST
@@ -131,7 +133,9 @@ def _side(request: Request, asked: _Asked, stack: ExitStack) -> Side:
         closing(open_workspace(request.project, request.store_root, make=False))
     )
     loaded = load(request)
-    lock = lock_of_recipe(recipe, loaded.recipes) if asked.kind == "commit" else None
+    lock = None
+    if asked.kind == "commit":
+        lock = lock_of_recipe(recipe, loaded.recipes, workspace.fingerprints)
     if lock is not None:
         found = locked(lock, loaded.recipes, workspace)
     else:
@@ -171,7 +175,7 @@ def _bundle(
     each: Deliverable, found: StoredBuild, workspace: Workspace, folder: Path, fix: str
 ) -> ComparedBundle:
     graph, results, lock = found.graph, found.results, found.lock
-    failed = tuple(_failures(each, found))
+    failed = tuple(gate_failures(each, found))
     step = graph.resolve(each.bundle.step)
     measured = {
         target: lock.measurements[graph.resolve(name)]
@@ -185,6 +189,8 @@ def _bundle(
             return replace(
                 _laid(each, artifact, measured, workspace, folder), failed=failed, fix=fix
             )
+    if failed:
+        return replace(_judged(each, found, workspace, folder), failed=failed, fix=fix)
     locked = lock.steps.get(step)
     digest = None if locked is None else locked.outputs.get(each.bundle.output)
     return ComparedBundle(
@@ -192,7 +198,6 @@ def _bundle(
         each.name,
         sha256="" if digest is None else digest.sha256,
         size_bytes=0 if digest is None else digest.size_bytes,
-        failed=failed,
         fix=fix,
     )
 
@@ -203,10 +208,7 @@ def _laid(
 ) -> ComparedBundle:  # fmt: skip
     """Lay a bundle as links into the store."""
     target = folder / each.recipe / each.name
-    for name, blob in workspace.store.paths(artifact).items():
-        place = target / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.symlink_to(blob)
+    _link(artifact, workspace, target)
     if not (target / MANIFEST).is_file():  # of a kind that a plug-in brings
         return ComparedBundle(
             each.recipe, each.name, folder=target, sha256=artifact.sha256,
@@ -217,9 +219,23 @@ def _laid(
     )
 
 
-def _failures(each: Deliverable, found: StoredBuild) -> Iterable[str]:
-    for name in each.judged_by:
-        step = found.graph.resolve(name)
-        result = found.results.get(step)
-        for finding in result.findings if result is not None else ():
-            yield f"{found.graph.addresses[name].local}: {finding.what}"
+def _judged(
+    each: Deliverable, found: StoredBuild, workspace: Workspace, folder: Path
+) -> ComparedBundle:
+    """What is there of a bundle that was not made, since a gate fails: the gates' reports, and their ONNX model."""
+    bundle = ComparedBundle(
+        each.recipe, each.name, reports=gate_reports(each, found, workspace)
+    )  # fmt: skip
+    artifact = judged_model(each, found, workspace)
+    if artifact is None or MODEL_FILE not in dict(artifact.files):
+        return bundle
+    target = folder / each.recipe / each.name
+    _link(artifact, workspace, target)
+    return replace(bundle, model=target / MODEL_FILE, size_bytes=artifact.size_bytes)
+
+
+def _link(artifact: Artifact, workspace: Workspace, target: Path) -> None:
+    for name, blob in workspace.store.paths(artifact).items():
+        place = target / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(blob)

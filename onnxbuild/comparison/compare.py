@@ -166,9 +166,7 @@ def _models(
             sizes = {"before": old.size_bytes, "after": new.size_bytes}
             text = "the bundle differs, and its files are not in the store on both sides"
             yield Difference("graph", text, (name,), {"kind": "bundle", **sizes})
-        notes += [
-            f"to see what differs in the models: {each.fix}" for each in absent if not each.failed
-        ]
+        notes += [f"to see what differs in the models: {each.fix}" for each in absent]
         return
     if old.model is not None and new.model is not None:
         try:

@@ -6,12 +6,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from onnxbuild.comparison.sides import ComparedBundle
+from onnxbuild.comparison.sides import ComparedBundle, GateReport
 
 Found = tuple[str, str, dict[str, Any]]
 """(group, sentence, data)."""
 
-_MEASURES = (("max_abs", "largest error"), ("cosine_min", "least cosine"), ("equal_min", "least share of equal elements"))  # fmt: skip
+_MEASURES: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "validation": (
+        ("max_abs", "largest error"),
+        ("cosine_min", "least cosine"),
+        ("equal_min", "least share of equal elements"),
+    ),
+    "evaluation": (("score", "score"),),
+    "fidelity": (
+        ("cosine_mean", "mean cosine on your data"),
+        ("cosine_min", "least cosine on your data"),
+    ),
+}
+"""Noun of a gate -> the figures of its report, and what to call them; of any other gate, all are shown."""
 _SAME_SHARE = 1e-9
 _MOST_TIMES = 10  # from here on, times are shown instead of a percentage
 _MANY_DIGITS = 9  # of figures that four digits don't tell apart
@@ -72,27 +84,32 @@ def _ms(value: tuple[float, float, float]) -> str:
 def judged(old: ComparedBundle, new: ComparedBundle) -> Iterator[Found]:
     """Yield what differs in the verdicts of gates."""
     ones, others = _verdicts(old), _verdicts(new)
-    for name in dict.fromkeys((*ones, *others)):
-        left, right = ones.get(name), others.get(name)
-        if left is None or right is None or left == right:
+    said = {(each.noun, each.of) for each in (*old.failed, *new.failed)}
+    for key in dict.fromkeys((*ones, *others)):
+        left, right = ones.get(key), others.get(key)
+        if left is None or right is None or left.content["passed"] == right.content["passed"]:
             continue
-        data = {"kind": "verdict", "gate": name, "before": left, "after": right}
-        yield "verdicts", f"{name} {'passes' if right else 'fails'} now", data
+        if key in said:
+            continue  # with what it finds fault with
+        passes = right.content["passed"]
+        data = {"kind": "verdict", "gate": right.title, "before": not passes, "after": passes}
+        yield "verdicts", f"{right.title} {'passes' if passes else 'fails'} now", data
+    gates = [{each.gate for each in bundle.failed} for bundle in (old, new)]
     for each in new.failed:
         if each not in old.failed:
-            yield "verdicts", f"fails now: {each}", {"kind": "failed", "what": each}
+            word = "still fails" if each.gate in gates[0] else "fails now"
+            yield "verdicts", f"{word}: {each}", {"kind": "failed", "what": str(each)}
     for each in old.failed:
-        if each not in new.failed:
-            yield "verdicts", f"no longer fails: {each}", {"kind": "mended", "what": each}
+        if each not in new.failed and each.gate not in gates[1]:
+            yield "verdicts", f"no longer fails: {each}", {"kind": "mended", "what": str(each)}
 
 
-def _verdicts(bundle: ComparedBundle) -> dict[str, bool]:
-    manifest = bundle.manifest
-    if manifest is None:
-        return {}
-    found = {f"validation on {n}": v.passed for n, v in manifest.validation.items()}
-    found |= {f"evaluation on {n}": v.get("passed") for n, v in manifest.evaluation.items()}
-    return {name: passed for name, passed in found.items() if passed is not None}
+def _verdicts(bundle: ComparedBundle) -> dict[tuple[str, str], GateReport]:
+    return {
+        (each.noun, each.of): each
+        for each in bundle.reports
+        if isinstance(each.content.get("passed"), bool)
+    }
 
 
 def scored(old: ComparedBundle, new: ComparedBundle) -> Iterator[Found]:
@@ -108,16 +125,21 @@ def scored(old: ComparedBundle, new: ComparedBundle) -> Iterator[Found]:
 
 
 def _scores(bundle: ComparedBundle) -> dict[str, float]:
-    manifest = bundle.manifest
-    if manifest is None:
-        return {}
-    found: dict[str, Any] = {
-        f"score on {name}": each.get("score") for name, each in manifest.evaluation.items()
-    }
-    for name, verdict in manifest.validation.items():
-        metrics: Mapping[str, Any] = verdict.metrics or {}
-        found |= {f"{title} on {name}": metrics.get(key) for key, title in _MEASURES}
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for each in bundle.reports for name, value in _figures(each)}
+
+
+def _figures(report: GateReport) -> Iterator[tuple[str, float]]:
+    values: dict[str, Any] = {**report.content}
+    if isinstance(metrics := report.content.get("metrics"), Mapping):
+        values |= metrics
+    if report.noun in _MEASURES:
+        named = [(key, f"{title} on {report.of}") for key, title in _MEASURES[report.noun]]
+    else:
+        named = [(key, f"{key} of {report.of}") for key in sorted(values)]
+    for key, name in named:
+        value = values.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield name, value
 
 
 def shown_pair(left: float, right: float) -> tuple[str, str]:

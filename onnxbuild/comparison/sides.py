@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -10,12 +10,54 @@ from typing import Any, Literal
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.lock.model import Lock
-from onnxbuild.onnxkit.bundles.manifest import Manifest, read_manifest
+from onnxbuild.onnxkit.bundles.manifest import GATES_FILE, Manifest, read_manifest
 from onnxbuild.release_format.figures import Latency, latencies_of
 from onnxbuild.release_format.forms import read_json
 from onnxbuild.release_format.layout import MANIFEST
 
+GATE = "gate"
+"""The noun of gates that plug-ins bring, and of a few others."""
 SideKind = Literal["model", "build", "folder", "release", "commit"]
+
+
+@dataclass(frozen=True, slots=True)
+class GateReport:
+    """What a gate says of a bundle.
+
+    Attributes:
+        noun: `validation`, `evaluation`, `fidelity`; `gate` for any other.
+        of: The target that it ran on; the name of another gate.
+        content: Its report: `passed` where it judges, and its figures.
+    """
+
+    noun: str
+    of: str
+    content: Mapping[str, Any]
+
+    @property
+    def title(self) -> str:
+        """What to call it: `validation on cpu`, `gate size`."""
+        return f"{self.noun} {self.of}" if self.noun == GATE else f"{self.noun} on {self.of}"
+
+
+@dataclass(frozen=True, slots=True)
+class GateFailure:
+    """One thing that a gate finds fault with.
+
+    Attributes:
+        gate: The step, without the recipe: `int8/validate`.
+        what: A sentence.
+        noun: Of its report, as `GateReport` has it; empty if it enters no bundle.
+        of: The same.
+    """
+
+    gate: str
+    what: str
+    noun: str = ""
+    of: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.gate}: {self.what}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +73,8 @@ class ComparedBundle:
         sha256: Digest of the bundle as a step's output; empty where it is unknown.
         size_bytes: Of that output.
         latencies: As they were recorded.
-        failed: Sentences of the gates that it fails.
+        reports: What its gates say of it.
+        failed: What they find fault with.
         fix: What to type to have it here.
     """
 
@@ -43,7 +86,8 @@ class ComparedBundle:
     sha256: str = ""
     size_bytes: int = 0
     latencies: tuple[Latency, ...] = ()
-    failed: tuple[str, ...] = ()
+    reports: tuple[GateReport, ...] = ()
+    failed: tuple[GateFailure, ...] = ()
     fix: str = ""
 
 
@@ -88,7 +132,7 @@ def bundle_in(
         sha256: Its digest as a step's output, if that is known.
 
     Raises:
-        UsageError: Its manifest.json is none.
+        UsageError: Its manifest.json is none, or its gates.json is no JSON.
     """
     manifest = _manifest(folder)
     name = name or folder.name
@@ -103,7 +147,27 @@ def bundle_in(
         sha256=sha256,
         size_bytes=manifest.size_bytes,
         latencies=latencies_of(name, measured),
+        reports=tuple(_reports(folder, manifest)),
     )
+
+
+def _reports(folder: Path, manifest: Manifest) -> Iterator[GateReport]:
+    for target, verdict in manifest.validation.items():
+        content = {"passed": verdict.passed, "metrics": verdict.metrics or {}}
+        yield GateReport("validation", target, content)
+    for target, report in manifest.evaluation.items():
+        yield GateReport("evaluation", target, report)
+    for target, report in manifest.fidelity.items():
+        yield GateReport("fidelity", target, report)
+    try:
+        others = read_json((folder / GATES_FILE).read_bytes())
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{folder / GATES_FILE} can't be read: {error}") from error
+    for name, report in others.items() if isinstance(others, dict) else ():
+        if isinstance(report, dict):
+            yield GateReport(GATE, name, report)
 
 
 def _manifest(folder: Path) -> Manifest:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from onnxbuild.core.action import Action, ActionResult
 from onnxbuild.core.decision import Hit
 from onnxbuild.core.errors import BuildError
 from onnxbuild.core.graph import Graph
+from onnxbuild.core.ports import Fingerprints
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.engine.decide import decide, make_action
@@ -42,13 +43,34 @@ class StoredBuild:
     lock: Lock
 
 
-def lock_of_recipe(recipe: Path, recipes: tuple[Recipe, ...]) -> Lock | None:
-    """Return the lock next to a recipe; None where there is none, or it is of another state of the recipe."""
+def lock_of_recipe(
+    recipe: Path, recipes: tuple[Recipe, ...], fingerprints: Fingerprints
+) -> Lock | None:
+    """Return the lock next to a recipe; None where there is none, or it is of another state of recipe or files.
+
+    A lock is renewed by a build that passes, so a commit whose gates fail has that of an earlier one.
+    """
     if not lock_path(recipe).is_file():
         return None
     lock = read_lock(recipe)
     same = lock.resolved == {each.name: resolved_recipe(each) for each in recipes}
-    return lock if same else None
+    return lock if same and not _has_other_files(lock, fingerprints) else None
+
+
+def _has_other_files(lock: Lock, fingerprints: Fingerprints) -> bool:
+    """Whether a file of the project is not the one that was locked; those that are not there say nothing."""
+    pairs = (
+        *((digest, fingerprints.source(path)) for path, digest in _own(lock.sources)),
+        *((digest, fingerprints.file(path)) for path, digest in _own(lock.files)),
+    )
+    return any(now is not None and now != digest for digest, now in pairs)
+
+
+def _own(digests: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Files of the project alone: no folders, no place with a name of its own."""
+    for path, digest in digests.items():
+        if not path.startswith(("<", "/")) and not path.endswith("/"):
+            yield path, digest
 
 
 def locked(lock: Lock, recipes: tuple[Recipe, ...], workspace: Workspace) -> StoredBuild:

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 _CHUNK_ELEMENTS = 1 << 20
-_WIDEST = 60
+WIDEST = 60
+"""Characters of a value in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +47,15 @@ def array_difference(one: np.ndarray, other: np.ndarray) -> str:
     found = compare_arrays(one, other)
     if found is None:
         return ""
+    return f"{array_type(one)}: {in_words(found)}"
+
+
+def in_words(found: ArrayDifference) -> str:
+    """Return how many elements differ, by how much at most, and the first of them."""
     both = f"{found.old} -> {found.new}"
     gap = "" if found.max_abs is None else f", by at most {found.max_abs:.3g}"
     counts = f"{found.count:,} of {found.size:,} differ"
-    return f"{array_type(one)}: {counts}{gap}, the first at {list(found.first)}: {both}"
+    return f"{counts}{gap}, the first at {list(found.first)}: {both}"
 
 
 def compare_arrays(one: np.ndarray, other: np.ndarray) -> ArrayDifference | None:
@@ -77,12 +83,13 @@ def compare_arrays(one: np.ndarray, other: np.ndarray) -> ArrayDifference | None
             largest = max(largest, _largest_gap(left[differs], right[differs]))
     if not count:
         return None
+    texts = _elements(ones[first], others[first])
     return ArrayDifference(
         count=count,
         size=one.size,
         first=tuple(int(n) for n in np.unravel_index(first, one.shape)),
-        old=_element(ones[first]),
-        new=_element(others[first]),
+        old=texts[0],
+        new=texts[1],
         max_abs=largest if has_numbers else None,
         max_rel=largest / magnitude if has_numbers and magnitude else None,
     )
@@ -124,9 +131,27 @@ def array_type(array: np.ndarray) -> str:
     return f"{array.dtype} {list(array.shape)}"
 
 
-def _element(value: Any) -> str:
-    item = value.item() if hasattr(value, "item") else value
-    return f"{item:.9g}" if isinstance(item, float) else shown(item)
+def _elements(left: Any, right: Any) -> tuple[str, str]:
+    items = [each.item() if hasattr(each, "item") else each for each in (left, right)]
+    if all(isinstance(item, str) for item in items):
+        return shown_apart(*items)
+    one, other = (f"{item:.9g}" if isinstance(item, float) else shown(item) for item in items)
+    return one, other
+
+
+def shown_apart(old: str, new: str) -> tuple[str, str]:
+    """Return two texts for a message; of long ones with one beginning, where they part."""
+    texts = shown(old), shown(new)
+    if texts[0] != texts[1] or old == new:
+        return texts
+    same, end = 0, min(len(old), len(new))
+    while same < end:  # halves, so that slices are compared instead of characters
+        middle = (same + end + 1) // 2
+        if old[same:middle] == new[same:middle]:
+            same = middle
+        else:
+            end = middle - 1
+    return f"from {same:,} on {shown(old[same:])}", f"from {same:,} on {shown(new[same:])}"
 
 
 def shown(value: object) -> str:
@@ -136,4 +161,4 @@ def shown(value: object) -> str:
 
 def cut(text: str) -> str:
     """The beginning of a text, as long as a message bears."""
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+    return text if len(text) <= WIDEST else f"{text[: WIDEST - 3]}..."

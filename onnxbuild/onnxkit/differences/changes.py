@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.differences.arrays import ArrayDifference, compare_arrays, shown
+from onnxbuild.onnxkit.differences.arrays import ArrayDifference
+from onnxbuild.onnxkit.differences.attributes import AttributeChanged, attribute_changes
 from onnxbuild.onnxkit.differences.graph_view import GraphView, ValueSource, operator
 from onnxbuild.onnxkit.differences.match import Match
 from onnxbuild.onnxkit.differences.regions import around, regions_of
-from onnxbuild.onnxkit.model.external_data import weight_array
-from onnxbuild.onnxkit.model.graphs import subgraphs
-from onnxbuild.onnxkit.model.inspect import dtype_name
+from onnxbuild.onnxkit.differences.weights import compare_weights, weight_type
 
 if TYPE_CHECKING:
     import onnx
-
-
-_TYPES = ("to", "dtype")
-"""Attributes of Cast, RandomNormal and others that name a type by its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +36,6 @@ class NodesChanged:
     after: tuple[str, ...]
     before: tuple[str, ...]
     folded_into: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AttributeChanged:
-    """An attribute of a node that is in both graphs.
-
-    Attributes:
-        node: Its label in the one graph.
-        name: The attribute's.
-        old: As text; empty if it is new.
-        new: As text; empty if it is gone.
-    """
-
-    node: str
-    name: str
-    old: str
-    new: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,37 +114,8 @@ def _nodes(match: Match, changed: set[str]) -> Iterator[NodesChanged]:
 def _attributes(match: Match) -> Iterator[AttributeChanged]:
     for n, there in sorted(match.to_other.items()):
         one, other = match.one.nodes[n], match.other.nodes[there]
-        olds = {each.name: each for each in one.attribute if _is_value(each)}
-        news = {each.name: each for each in other.attribute if _is_value(each)}
-        for name in dict.fromkeys((*olds, *news)):
-            old, new = olds.get(name), news.get(name)
-            if old is None or new is None or _bytes(old) != _bytes(new):
-                texts = _attribute_text(old), _attribute_text(new)
-                if texts[0] == texts[1] and old is not None and old.HasField("t"):
-                    continue  # written in another way
-                yield AttributeChanged(match.one.label(n), name, *texts)
-
-
-def _is_value(attribute: onnx.AttributeProto) -> bool:
-    return not attribute.HasField("g") and not attribute.graphs
-
-
-def _attribute_text(attribute: onnx.AttributeProto | None) -> str:
-    import onnx
-
-    if attribute is None:
-        return ""
-    if attribute.ref_attr_name:
-        return f"the function's {attribute.ref_attr_name}"
-    value = onnx.helper.get_attribute_value(attribute)
-    if isinstance(value, onnx.TensorProto):
-        array = weight_array(value)
-        return f"{tensor_type(value)} {shown(array.tolist() if array.size < 16 else '...')}"  # noqa: PLR2004
-    if attribute.name in _TYPES and isinstance(value, int):
-        return dtype_name(value)
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    return shown(value)
+        if one.attribute or other.attribute:
+            yield from attribute_changes(one.attribute, other.attribute, match.one.label(n))
 
 
 def _moved(match: Match) -> Iterator[InputMoved]:
@@ -216,51 +165,57 @@ def _origin(view: GraphView, source: ValueSource) -> str:
 
 def _weights(match: Match) -> Iterator[WeightChanged]:
     done: set[tuple[str, str]] = set()
+    for label, old, new in _sources(match):
+        if not {old.kind, new.kind} <= {"weight", "none"} or old.kind == new.kind == "none":
+            continue
+        if (old.name, new.name) in done:
+            continue
+        done.add((old.name, new.name))
+        found = _weight(match, old, new, label)
+        if found is not None:
+            yield found
+
+
+def _sources(match: Match) -> Iterator[tuple[str, ValueSource, ValueSource]]:
+    """(label, source, source) of each input of the nodes in both graphs, then of each output of the graphs."""
     for n, there in sorted(match.to_other.items()):
         ones, others = match.one.sources[n], match.other.sources[there]
         for slot in range(max(len(ones), len(others))):
             old = ones[slot] if slot < len(ones) else ValueSource("none")
             new = others[slot] if slot < len(others) else ValueSource("none")
-            if not {old.kind, new.kind} <= {"weight", "none"} or old.kind == new.kind == "none":
-                continue
-            if (old.name, new.name) in done:
-                continue
-            done.add((old.name, new.name))
-            found = _weight(match, old, new, match.one.label(n))
-            if found is not None:
-                yield found
+            yield match.one.label(n), old, new
+    for place, there in match.outputs.items():
+        name = match.one.outputs[place]
+        old, new = match.one.source(name), match.other.source(match.other.outputs[there])
+        yield f"output '{name}'", old, new
 
 
 def _weight(match: Match, old: ValueSource, new: ValueSource, node: str) -> WeightChanged | None:
     one, other = match.one.weights.get(old.name), match.other.weights.get(new.name)
-    types = ("" if one is None else tensor_type(one), "" if other is None else tensor_type(other))
+    types = ("" if one is None else weight_type(one), "" if other is None else weight_type(other))
     name = old.name or new.name
     if one is None or other is None or types[0] != types[1]:
         return WeightChanged(name, node, types[0], types[1])
     if match.one.digest(old.name) == match.other.digest(new.name):
         return None
-    values = compare_arrays(weight_array(one), weight_array(other))
+    values = compare_weights(one, other)
     return None if values is None else WeightChanged(name, node, types[0], types[1], values)
 
 
-def tensor_type(tensor: onnx.TensorProto) -> str:
-    """A tensor's type and shape, `float32 [64, 3]`."""
-    return f"{dtype_name(tensor.data_type)} {list(tensor.dims)}"
-
-
-def inner_pairs(match: Match) -> Iterator[tuple[str, Any, Any]]:
+def inner_pairs(match: Match) -> Iterator[tuple[str, onnx.GraphProto, onnx.GraphProto]]:
     """Yield (label, graph, graph) of the subgraphs that two matched nodes hold in one attribute."""
     for n, there in sorted(match.to_other.items()):
-        one, other = match.one.nodes[n], match.other.nodes[there]
-        if not any(True for _ in subgraphs(one)):
-            continue
-        news = {each.name: each for each in other.attribute}
-        for attribute in one.attribute:
-            twin = news.get(attribute.name)
-            if twin is not None and attribute.HasField("g") and twin.HasField("g"):
-                yield f"{match.one.label(n)}, {attribute.name}", attribute.g, twin.g
+        olds, news = (
+            dict(_subgraphs(node)) for node in (match.one.nodes[n], match.other.nodes[there])
+        )
+        for name, graph in olds.items():
+            if name in news:
+                yield f"{match.one.label(n)}, {name}", graph, news[name]
 
 
-def _bytes(message: Any) -> bytes:
-    content: bytes = message.SerializeToString(deterministic=True)
-    return content
+def _subgraphs(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
+    """(attribute, graph); `name[1]` for one of several, as `attribute_changes` calls it."""
+    for each in node.attribute:
+        if each.HasField("g"):
+            yield each.name, each.g
+        yield from ((f"{each.name}[{n}]", graph) for n, graph in enumerate(each.graphs))

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.onnxkit.differences.arrays import array_difference, cut, shown
+from onnxbuild.onnxkit.differences.arrays import array_difference, cut, in_words, shown
+from onnxbuild.onnxkit.differences.attributes import attribute_changes
 from onnxbuild.onnxkit.model.external_data import is_outside, weight_array
 from onnxbuild.onnxkit.model.model_files import load_model
 
@@ -121,8 +122,7 @@ class _Pair:
                     if said or not is_outside(attribute.t):
                         named.append(f"{label}{said or 'spelling'}")
                 else:
-                    values = (_attribute_value(each) for each in (attribute, match))
-                    named.append(label + " -> ".join(values))
+                    named.append(f"{label}{_attribute(attribute, match)}")
         named += [f"{inside}attribute '{name}' is new" for name in others]
         if named:
             yield "node", named[0]
@@ -170,10 +170,14 @@ def _label(node: onnx.NodeProto) -> str:
     return f"{node.op_type} '{node.name}'"
 
 
-def _attribute_value(attribute: onnx.AttributeProto) -> str:
-    import onnx
-
-    return shown(onnx.helper.get_attribute_value(attribute))
+def _attribute(one: onnx.AttributeProto, other: onnx.AttributeProto) -> str:
+    """What differs in an attribute that two nodes have."""
+    found = next(attribute_changes([one], [other], ""), None)
+    if found is None:
+        return "spelling"
+    if found.values is None:
+        return f"{found.old} -> {found.new}"
+    return f"{found.old}: {in_words(found.values)}"
 
 
 def _tensor_type(tensor: onnx.TensorProto) -> str:

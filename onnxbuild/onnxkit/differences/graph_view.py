@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.onnxkit.model.external_data import weight_array
-from onnxbuild.onnxkit.model.graphs import element_count, names_read, subgraphs
+from onnxbuild.onnxkit.differences.weights import weight_digest
+from onnxbuild.onnxkit.model.graphs import names_read, subgraphs
 
 if TYPE_CHECKING:
     import onnx
+
+    from onnxbuild.onnxkit.differences.weights import Weight
 
 _CONSTANT = "Constant"
 
@@ -56,13 +58,13 @@ class GraphView:
 
     Attributes:
         nodes: Without constants, in the graph's order.
-        weights: Name -> initializer or constant.
+        weights: Name -> initializer or constant, dense or sparse.
         inputs: Names in order, without initializers.
         outputs: Names in order.
     """
 
     nodes: Sequence[onnx.NodeProto]
-    weights: Mapping[str, onnx.TensorProto]
+    weights: Mapping[str, Weight]
     inputs: Sequence[str]
     outputs: Sequence[str]
     _digests: dict[str, str] = field(default_factory=dict)
@@ -133,12 +135,12 @@ class GraphView:
         """A weight's type, shape and content."""
         known = self._digests.get(name)
         if known is None:
-            known = self._digests[name] = _digest(self.weights[name])
+            known = self._digests[name] = weight_digest(self.weights[name])
         return known
 
     def elements(self, name: str) -> int:
         """Elements of a weight."""
-        return element_count(self.weights[name])
+        return math.prod(self.weights[name].dims)
 
     def label(self, number: int) -> str:
         """A node for a message: `Relu 'relu_1'`."""
@@ -148,7 +150,8 @@ class GraphView:
 
 def view_of_graph(graph: onnx.GraphProto) -> GraphView:
     """Return a graph to compare."""
-    weights = {tensor.name: tensor for tensor in graph.initializer}
+    weights: dict[str, Weight] = {tensor.name: tensor for tensor in graph.initializer}
+    weights |= {tensor.values.name: tensor for tensor in graph.sparse_initializer}
     nodes, constants = _without_constants(graph.node)
     names = [value.name for value in graph.input if value.name not in weights]
     return GraphView(nodes, {**constants, **weights}, names, [v.name for v in graph.output])
@@ -168,10 +171,11 @@ def operator(node: onnx.NodeProto) -> str:
 
 def _without_constants(
     nodes: Iterable[onnx.NodeProto],
-) -> tuple[list[onnx.NodeProto], dict[str, onnx.TensorProto]]:
+) -> tuple[list[onnx.NodeProto], dict[str, Weight]]:
     import onnx
 
-    kept, constants = [], {}
+    kept: list[onnx.NodeProto] = []
+    constants: dict[str, Weight] = {}
     for node in nodes:
         attribute = node.attribute[0] if len(node.attribute) == 1 else None
         tensor = None
@@ -184,8 +188,8 @@ def _without_constants(
     return kept, constants
 
 
-def _tensor_of(attribute: onnx.AttributeProto, onnx: Any) -> onnx.TensorProto | None:
-    """The value of a Constant; None for a kind that is no dense tensor of numbers or text."""
+def _tensor_of(attribute: onnx.AttributeProto, onnx: Any) -> Weight | None:
+    """The value of a Constant; None for a kind that is no tensor or number."""
     import numpy as np
 
     kinds = {
@@ -194,6 +198,8 @@ def _tensor_of(attribute: onnx.AttributeProto, onnx: Any) -> onnx.TensorProto | 
     }  # fmt: skip
     if attribute.name == "value" and attribute.HasField("t"):
         return attribute.t
+    if attribute.name == "sparse_value" and attribute.HasField("sparse_tensor"):
+        return attribute.sparse_tensor
     if attribute.name in kinds and not attribute.ref_attr_name:
         value = onnx.helper.get_attribute_value(attribute)
         made: onnx.TensorProto = onnx.numpy_helper.from_array(
@@ -207,15 +213,3 @@ def _names(node: onnx.NodeProto) -> Iterator[str]:
     yield from node.input
     if any(True for _ in subgraphs(node)):
         yield from sorted(names_read(node) - set(node.input))
-
-
-def _digest(tensor: onnx.TensorProto) -> str:
-    import numpy as np
-
-    array = weight_array(tensor)
-    found = hashlib.blake2b(f"{tensor.data_type} {list(tensor.dims)} ".encode(), digest_size=16)
-    if array.dtype.hasobject:
-        found.update(repr(array.tolist()).encode())
-    else:
-        found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-    return found.hexdigest()

@@ -178,7 +178,7 @@ def _signature(one: onnx.ModelProto, other: onnx.ModelProto) -> Iterator[Signatu
         ("output", one.graph.output, other.graph.output),
     )
     for direction, olds, news in pairs:
-        held = [{t.name for t in model.graph.initializer} for model in (one, other)]
+        held = [_held(model) for model in (one, other)]
         old = {value.name: _type(value) for value in olds if value.name not in held[0]}
         new = {value.name: _type(value) for value in news if value.name not in held[1]}
         for name in dict.fromkeys((*old, *new)):
@@ -186,6 +186,12 @@ def _signature(one: onnx.ModelProto, other: onnx.ModelProto) -> Iterator[Signatu
                 yield SignatureChanged(direction, name, old.get(name, ""), new.get(name, ""))
         if sorted(old) == sorted(new) and list(old) != list(new):
             yield SignatureChanged(f"order of {direction}s", "", ", ".join(old), ", ".join(new))
+
+
+def _held(model: onnx.ModelProto) -> set[str]:
+    """Names of initializers, which inputs may have, too."""
+    sparse = (tensor.values.name for tensor in model.graph.sparse_initializer)
+    return {*(tensor.name for tensor in model.graph.initializer), *sparse}
 
 
 def _type(value: onnx.ValueInfoProto) -> str:

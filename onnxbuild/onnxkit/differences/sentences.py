@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from onnxbuild.onnxkit.differences.arrays import ArrayDifference
+from onnxbuild.onnxkit.differences.attributes import AttributeChanged
 from onnxbuild.onnxkit.differences.changes import (
-    AttributeChanged,
     Change,
     InputMoved,
     NodesChanged,
@@ -107,15 +108,22 @@ def _graph(changes: Iterable[Change | Inside]) -> Iterator[Said]:
 
 def _attributes(found: Iterable[tuple[str, AttributeChanged]]) -> Iterator[Said]:
     """Say the same change of several nodes of one operator once."""
-    groups: dict[tuple[str, ...], list[AttributeChanged]] = {}
+    groups: dict[tuple[Any, ...], list[AttributeChanged]] = {}
     for where, each in found:
-        key = where, each.node.partition(" ")[0], each.name, each.old, each.new
+        key = where, each.node.partition(" ")[0], each.name, each.old, each.new, each.values
         groups.setdefault(key, []).append(each)
-    for (where, operator, name, old, new), same in groups.items():
-        data = {"kind": "attribute", "where": where, "name": name, "old": old, "new": new}
-        nodes = [each.node for each in same]
+    for (where, operator, *_), same in groups.items():
+        first, nodes = same[0], [each.node for each in same]
+        data = {"kind": "attribute", "where": where, **dataclasses.asdict(first)}
+        del data["node"]
+        if first.values is not None:
+            data["values"] = _values_data(first.values)
         of = nodes[0] if len(nodes) == 1 else f"{len(nodes)} {operator} nodes"
-        text = changed(f"attribute '{name}' of {of}", old, new)
+        subject = f"attribute '{first.name}' of {of}"
+        if first.values is None:
+            text = changed(subject, first.old, first.new)
+        else:
+            text = f"{subject}: {_apart(first.values)}"
         yield Said(GRAPH, _inside(where, text), {**data, "nodes": nodes})
 
 
@@ -196,29 +204,33 @@ def _weights(changes: Iterable[Change | Inside]) -> Iterator[Said]:
     for where, each in by_values:
         values = each.values
         assert values is not None
-        gap = ""
-        if values.max_abs is not None:
-            share = (
-                ""
-                if values.max_rel is None
-                else f" ({values.max_rel * 100:.3g} % of its largest value)"
-            )
-            gap = f", by {'at most ' if values.count > 1 else ''}{values.max_abs:.3g}{share}"
-        if values.size == 1:
-            text = f"{_named(each)}: {values.old} -> {values.new}"
-        else:
-            verb = "differs" if values.count == 1 else "differ"
-            text = f"{_named(each)}: {values.count:,} of {values.size:,} elements {verb}{gap}"
+        text = f"{_named(each)}: {_apart(values)}"
         yield Said(WEIGHTS, _inside(where, text), _weight_data(where, each))
+
+
+def _apart(values: ArrayDifference) -> str:
+    """How far two arrays are apart."""
+    if values.size == 1:
+        return f"{values.old} -> {values.new}"
+    counts = (
+        f"{values.count:,} of {values.size:,} elements differ{'s' if values.count == 1 else ''}"
+    )
+    if values.max_abs is None:  # text
+        first = ", the first" if values.count > 1 else ""
+        return f"{counts}{first}: {values.old} -> {values.new}"
+    most = "at most " if values.count > 1 else ""
+    largest = values.max_rel
+    share = "" if largest is None else f" ({largest * 100:.3g} % of its largest value)"
+    return f"{counts}, by {most}{values.max_abs:.3g}{share}"
 
 
 def _types(each: WeightChanged) -> tuple[str, str]:
     """Types alone where the shape is the same, and ranks where it is not, so that equal changes are one sentence."""
-    old, _, old_shape = each.old.partition(" ")
-    new, _, new_shape = each.new.partition(" ")
+    old, _, old_shape = each.old.partition(" [")
+    new, _, new_shape = each.new.partition(" [")
     if old_shape == new_shape:
         return old, new
-    if old == new and new_shape in {"[]", "[1]"} and "," not in old_shape:
+    if old == new and new_shape in {"]", "1]"} and "," not in old_shape:
         return f"one {old} for each channel", f"a single {new}"
     return each.old, each.new
 
@@ -235,8 +247,13 @@ def _size(each: WeightChanged) -> float:
 def _weight_data(where: str, each: WeightChanged) -> dict[str, Any]:
     data = {"kind": "weight", "where": where, **dataclasses.asdict(each)}
     if each.values is not None:
-        data["values"]["first"] = list(each.values.first)
-        for name in ("max_abs", "max_rel"):
-            if data["values"][name] == float("inf"):
-                data["values"][name] = "inf"  # JSON has no infinity
+        data["values"] = _values_data(each.values)
+    return data
+
+
+def _values_data(values: ArrayDifference) -> dict[str, Any]:
+    data = {**dataclasses.asdict(values), "first": list(values.first)}
+    for name in ("max_abs", "max_rel"):
+        if data[name] == float("inf"):
+            data[name] = "inf"  # JSON has no infinity
     return data

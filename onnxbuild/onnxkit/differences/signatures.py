@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.differences.graph_view import GraphView, ValueSource, operator
+from onnxbuild.onnxkit.differences.weights import weight_digest
 from onnxbuild.onnxkit.model.graphs import graphs_below, subgraphs
 
 if TYPE_CHECKING:
@@ -111,8 +112,14 @@ def _content(node: onnx.NodeProto) -> str:
         if attribute.HasField("g") or attribute.graphs:
             graphs = [attribute.g] if attribute.HasField("g") else attribute.graphs
             operators = [_content(inner) for graph in graphs for inner in graph.node]
-            weights = [t.SerializeToString() for graph in graphs for t in graph.initializer]
-            attributes.append(_hash(attribute.name, *operators, *map(repr, weights)))
+            weights = [
+                weight_digest(tensor)
+                for graph in graphs
+                for tensor in (*graph.initializer, *graph.sparse_initializer)
+            ]
+            attributes.append(_hash(attribute.name, *operators, *weights))
+        elif attribute.HasField("t"):  # which may be in a file
+            attributes.append(_hash(attribute.name, weight_digest(attribute.t)))
         else:
             attributes.append(repr(attribute.SerializeToString(deterministic=True)))
     return _hash(operator(node), *attributes)

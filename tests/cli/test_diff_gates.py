@@ -1,0 +1,107 @@
+"""`onnxbuild diff` where a gate fails: what it cost is said all the same, from reports and the model that was judged."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+
+from tests.cli.conftest import Project
+from tests.cli.test_diff import git, told
+
+MODEL = """\
+import torch
+
+
+def load(scale=1.0):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    with torch.no_grad():
+        model[2].weight[1, 3] *= scale
+    return model
+"""
+RECIPE = """\
+version: 1
+name: tiny
+model: {entrypoint: models/tiny.py:load}
+dummy_inputs:
+  input: {dtype: float32, shape: [batch, 4]}
+outputs: [logits]
+dynamic_axes:
+  batch: {min: 1, max: 8, example: 2}
+quantization: {fp32: none, int8: {mode: dynamic, validate: {cosine_min: 0.999}}}
+export: {exporter: torchscript}
+benchmark: {max_time_s: 0.1, min_samples: 3}
+"""
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory):
+    """Two commits: in the second the gate of int8 fails, so the lock is still that of the first."""
+    project = Project(tmp_path_factory.mktemp("failing") / "project")
+    project.write("pyproject.toml", "")
+    project.write(".gitignore", "artifacts/\n__pycache__/\n")
+    project.write("models/tiny.py", MODEL)
+    project.write("tiny.yaml", RECIPE)
+    git(project, "init", "-q")
+    assert project("lock", "tiny.yaml").code == 0
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "good")
+    git(project, "tag", "good")
+    project.edit("models/tiny.py", "scale=1.0", "scale=400.0")
+    assert project("run", "tiny.yaml").code == 3
+    assert project("lock", "tiny.yaml").code == 3
+    git(project, "commit", "-qam", "bad")
+    git(project, "tag", "bad")
+    return project
+
+
+def masked(lines):
+    """Without the digits that a processor decides."""
+    return [re.sub(r"-?\d+(\.\d+)?(e[+-]\d+)?", "#", line) for line in lines]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", ["tiny.yaml", "bad"])
+def test_what_a_commit_cost_though_a_gate_fails_now(failing, after):
+    recipe = ["tiny.yaml"] if after == "bad" else []
+    seen = failing("diff", "good", after, *recipe)
+    (verdict,) = told(seen, "verdicts")
+    assert verdict.startswith("int8: fails now: int8/validate: cosine 0.99")
+    assert masked(told(seen, "accuracy")) == [
+        "int#: largest error on cpu: # -> # (+#)",
+        "int#: least cosine on cpu: # -> # (#)",
+    ]
+    assert len(told(seen, "inputs")) == 1
+    weights = told(seen, "weights")
+    assert weights[0].startswith("fp32: weight '2.weight' of Gemm ")
+    assert any(line.startswith("int8: weight '2.weight_quantized' of ") for line in weights)
+
+
+@pytest.mark.slow
+def test_the_way_back(failing):
+    seen = failing("diff", "bad", "good", "tiny:int8")
+    (verdict,) = told(seen, "verdicts")
+    assert verdict.startswith("no longer fails: int8/validate: cosine 0.99")
+    assert any(
+        line.startswith("weight '2.weight_quantized' of ") for line in told(seen, "weights")
+    )
+    assert failing("diff", "bad", "tiny.yaml").out.endswith("\nno difference\n")
+    page = failing.folder / "page.html"
+    assert failing("diff", "good", "bad", "tiny.yaml", "--html", "page.html").code == 1
+    assert "fails now: int8/validate: cosine 0.99" in page.read_text()
+    page.unlink()
+
+
+@pytest.mark.slow
+def test_a_size_that_changes_while_a_gate_fails(failing, tmp_path):
+    copy = Project(tmp_path / "copy")
+    shutil.copytree(failing.folder, copy.folder, symlinks=True)
+    copy.edit("models/tiny.py", "Linear(4, 8)", "Linear(4, 16)")
+    copy.edit("models/tiny.py", "Linear(8, 2)", "Linear(16, 2)")
+    copy.edit("tiny.yaml", "cosine_min: 0.999", "cosine_min: 1.0")
+    assert copy("run", "tiny.yaml").code == 3
+    seen = copy("diff", "good", "tiny:int8")
+    (size,) = told(seen, "size")
+    assert re.fullmatch(r"[\d,]+ -> [\d,]+ bytes \(\+[\d.]+ %\)", size)
