@@ -21,14 +21,15 @@ def held(request: Request, store: Path) -> Request:
 
 
 def write_report(
-    request: Request, path: str | os.PathLike[str], bundle: tuple[str, str] | None = None
+    request: Request, path: str | os.PathLike[str], *, recipe: str = "", bundle: str = ""
 ) -> Path:
     """Write the page of what is built of a request; return its path, absolute.
 
     Args:
         request: What was built, as `held` returns it.
         path: The file.
-        bundle: (recipe, variant) to show alone; None for all.
+        recipe: The one to show alone; empty for all.
+        bundle: The variant of it to show alone; empty for all.
 
     Raises:
         UsageError: Nothing of it is built as the recipes are now.
@@ -38,6 +39,6 @@ def write_report(
     from onnxbuild.reporting import report
 
     target = Path(path).absolute()
-    page = report(request, bundle=bundle).page
+    page = report(request, recipe=recipe, bundle=bundle).page
     write_atomically(target, page.encode(), target.parent)
     return target

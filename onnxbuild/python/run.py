@@ -77,6 +77,10 @@ def run(
     try:
         with shown_progress(progress) as sinks:
             result = build_request(request, options, [failures, *sinks])
+        if result.exit_code:
+            from onnxbuild.reporting.failed_build import write_failed_pages
+
+            write_failed_pages(request, result)
         made = Build(run_result(result, failures.logs), end_line(result), request)
     except OSError as error:  # what the machine refused, as the command line says it
         raise store_error(error, error.filename or "a file") from error

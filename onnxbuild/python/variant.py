@@ -125,7 +125,7 @@ class BuiltVariant:
             StoreError: The file can't be written.
         """
         own = path or f"report-{self.recipe}-{self.name}.html"
-        return write_report(self._request, own, (self.recipe, self.name))
+        return write_report(self._request, own, recipe=self.recipe, bundle=self.name)
 
     def __repr__(self) -> str:
         return f"<Variant {self._label}, {self._state()}>"

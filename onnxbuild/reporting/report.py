@@ -55,15 +55,17 @@ class ReportPage:
 def report(
     request: Request,
     *,
-    bundle: tuple[str, str] | None = None,
+    recipe: str = "",
+    bundle: str = "",
     catalog: Mapping[str, StepKind] = CATALOG,
 ) -> ReportPage:
     """Return the page of what is built of the recipes; builds nothing.
 
     Args:
         request: The recipes, and which parts of them.
-        bundle: Show this alone: (recipe, variant or what is made of one). It is shown as the whole request built it, with
-            the benchmark that measured it next to other variants.
+        recipe: Show this one alone; empty for all.
+        bundle: Of that, show this variant, or what is made of one, alone. It is shown as the whole request built it, with the
+            benchmark that measured it next to other variants.
         catalog: Step kinds by name.
 
     Raises:
@@ -73,10 +75,10 @@ def report(
     loaded = load(request)
     graph = graph_of(request, loaded)
     shown: frozenset[str] = frozenset()
-    if bundle is not None:
-        graph, shown = cut_to_bundle(graph, *bundle)
+    if bundle:
+        graph, shown = cut_to_bundle(graph, recipe, bundle)
     planned = {each.step: each for each in plan(request, graph, catalog=catalog)}
-    asked = _asked(request, loaded, graph) if bundle is None else {bundle[0]}
+    asked = {recipe} if recipe else _asked(request, loaded, graph)
     with closing(open_workspace(request.project, request.store_root, make=False)) as workspace:
         built = Built(graph, planned, workspace.store)
         texts = _explained(request, loaded)

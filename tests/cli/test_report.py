@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from html import unescape
 
 import pytest
 
@@ -175,6 +176,35 @@ def test_a_build_that_asks_leaves_a_page_that_is_cached_and_the_same_anywhere(tw
     again = moved.run("--only", "report")
     assert again.code == 0
     assert (moved.folder / path).read_bytes() == page
+
+
+def test_after_a_failed_gate_the_page_that_was_asked_for_shows_what_failed(two):
+    with (two.folder / "tiny.yaml").open("a") as file:
+        file.write("report: html\n")
+    page = two.folder / "artifacts/out/tiny/report/report.html"
+    assert two.run().code == 0
+    good = page.read_bytes()
+    two.edit("tiny.yaml", "cosine_min: 0.5", "cosine_min: 0.99999999")
+    failed = two.run("--keep-going")
+    assert failed.code == 3
+    line = "report of tiny, with what failed: artifacts/out/tiny/report/report.html"
+    assert line in failed.err.splitlines()
+    assert "out/tiny/report still holds" not in failed.out + failed.err
+    assert "Don't ship int8: 1 gate failed; fp32 passes all 2 gates." in unescape(
+        said(two, page.relative_to(two.folder))
+    )
+    assert line in two.run("--json").err, "where the JSON is not"
+    two.edit("tiny.yaml", "cosine_min: 0.99999999", "cosine_min: 0.5")
+    again = two.run()
+    assert again.code == 0
+    assert page.read_bytes() == good
+    assert "put back" not in again.out + again.err, "nobody has changed it"
+    page.unlink()
+    two.edit("models/tiny.py", "import torch\n", "import nothing_of_this_name\n")
+    broken = two.run()
+    assert broken.code == 1
+    assert "with what failed" not in broken.err, "nothing is built that could be shown"
+    assert not page.exists()
 
 
 def test_a_recipe_without_measurements_of_speed_has_a_page(project):

@@ -98,9 +98,12 @@ def test_a_variants_page_of_a_build_of_some_parts_needs_no_other(two, monkeypatc
 def test_after_a_failed_gate_pages_show_what_failed_and_what_passed(two, monkeypatch):
     monkeypatch.chdir(two.folder)
     two.edit("tiny.yaml", "cosine_min: 0.5", "cosine_min: 0.99999999")
+    with (two.folder / "tiny.yaml").open("a") as file:
+        file.write("report: html\n")
     with pytest.raises(ob.FailedBuildError) as raised:
         ob.run("tiny.yaml", keep_going=True)
     build = raised.value.build
+    assert "Don't ship int8" in said(build.out / "tiny/report/report.html")
     assert "Don't ship int8: 1 gate failed; fp32 passes all 2 gates." in said(build.report())
     failed = said(build["int8"].report())
     assert "Don't ship int8: 1 gate failed; no variant passes." in failed
