@@ -11,7 +11,7 @@ import click
 
 from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import only_option, recipes_argument, set_option, store_option
-from onnxbuild.core.errors import EXIT_GATE
+from onnxbuild.core.errors import EXIT_GATE, UsageError
 from onnxbuild.terminal.json_output import json_option, print_document
 
 if TYPE_CHECKING:
@@ -54,8 +54,13 @@ def command(
     One HTML file that loads nothing from anywhere; builds nothing. A recipe with `report: html` has such a
     page in artifacts/out/RECIPE/report/ after each build.
 
-    Exit codes: 0 written, and no gate failed; 3 written, and a gate failed.
+    Exit codes: 0 written, and no gate failed; 3 written, and a gate failed; 2 nothing is built.
     """  # noqa: D301 - click's own mark for text that keeps its lines
+    if out == "-" and as_json:
+        raise UsageError(
+            "--json prints on standard output, and so does `-o -`",
+            fix="write the page to a file: -o report.html",
+        )
     from onnxbuild.adapters.disk.atomic_files import write_atomically
     from onnxbuild.reporting import report
     from onnxbuild.request import Request

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,8 @@ from onnxbuild.cli.options import (
 from onnxbuild.terminal.at_a_glance import summary_lines, up_to_date_lines
 
 if TYPE_CHECKING:
-    from onnxbuild.api import BuildResult
+    from onnxbuild.api import BuildResult, Request
+    from onnxbuild.cli.kinds import Kinds
     from onnxbuild.core.ports import EventSink
 
 
@@ -117,14 +119,24 @@ def command(
         result = build(
             request, options, sinks, catalog=kinds.catalog, make_executor=kinds.make_executor
         )
+    pages = _failed_pages(request, result, kinds) if result.exit_code else {}
     if not as_json:
         _show(result, settings, store)
         for line in () if quiet else leftover_lines(result.store, request.project, store):
             click.echo(line, err=True)
+    for name, page in pages.items():
+        click.echo(f"report of {name}, with what failed: {os.path.relpath(page)}", err=True)
     ci.finish(result, end_line(result))
     if as_json:
         print_line(run_result(result, ci.recorder.logs))
     ctx.exit(result.exit_code)
+
+
+def _failed_pages(request: Request, result: BuildResult, kinds: Kinds) -> dict[str, Path]:
+    """Write the pages that were asked for, and that a failure kept the build from making."""
+    from onnxbuild.reporting.failed_build import write_failed_pages
+
+    return write_failed_pages(request, result, catalog=kinds.catalog)
 
 
 def _show(result: BuildResult, settings: Mapping[str, str], store: str | None) -> None:

@@ -62,6 +62,10 @@ class Builder(Setup):
         )
 
 
+_PAGE = "report"
+"""The family of pages: after a failure, one that shows it takes their place, see `reporting.failed_build`."""
+
+
 def lay_views(graph: Graph, report: Report, views: Views, events: EventSink) -> None:
     """Lay the folders of all that was made and passed; say which still hold an earlier build.
 
@@ -81,7 +85,7 @@ def lay_views(graph: Graph, report: Report, views: Views, events: EventSink) -> 
         bundle = each.bundle
         if (bundle.step, bundle.output) not in artifacts or bundle.step in failed:
             stale = views.held(each)
-            if stale and report.failures:
+            if stale and report.failures and each.family != _PAGE:
                 events.emit(Notice(f"{stale} still holds an earlier build"))
             continue
         for remark in views.lay(each, artifacts):

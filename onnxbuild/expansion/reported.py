@@ -62,16 +62,22 @@ def judged_bundles(graph: Graph, recipe: str) -> tuple[str, ...]:
 def _steps(
     graph: Graph, recipe: str, kinds: Mapping[str, StepKind], forms: Mapping[str, str]
 ) -> Iterator[Reported]:
-    gates = {step for each in graph.deliverables for step in each.judged_by}
+    gates = {
+        graph.resolve(step)  # an equal step of another recipe may stand for it
+        for each in graph.deliverables
+        if each.recipe == recipe
+        for step in each.judged_by
+    }
     for name, at in graph.addresses.items():
         kind = kinds[graph.steps[graph.resolve(name)].kind]
-        form = forms.get(kind.name, PLAIN if name in gates else "")
+        is_gate = graph.resolve(name) in gates
+        form = forms.get(kind.name, PLAIN if is_gate else "")
         if at.recipe != recipe or at.trial or not form:
             continue
         output = _REPORT if _REPORT in kind.outputs else form
         if output in kind.outputs:
             report = OutputRef(graph.resolve(name), output)
-            yield Reported(form, at.bundle, at.step, at.target, name in gates, report)
+            yield Reported(form, at.bundle, at.step, at.target, is_gate, report)
 
 
 def _bundles(graph: Graph, recipe: str) -> Iterator[Reported]:

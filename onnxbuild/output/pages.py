@@ -103,7 +103,7 @@ class RecipeVerdict(TypedDict):
     """What a report says of a recipe.
 
     Attributes:
-        state: Whether its gates passed.
+        state: Whether its gates passed: `passed`, `failed`, `skipped`, `not run`; `not built` where nothing of it is.
         headline: In a sentence.
     """
 

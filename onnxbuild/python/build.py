@@ -11,7 +11,7 @@ from onnxbuild.output.build import FailureRecord, ResultRecord
 from onnxbuild.python.html import table
 from onnxbuild.python.metrics import UnknownNameError
 from onnxbuild.python.names import public_names
-from onnxbuild.python.reports import write_report
+from onnxbuild.python.reports import held, write_report
 from onnxbuild.python.variant import BuiltVariant
 from onnxbuild.request import Request
 
@@ -31,13 +31,13 @@ class Build(Mapping[str, BuiltVariant]):
     __slots__ = ("_record", "_request", "_variants", "summary")
 
     def __init__(self, record: ResultRecord, summary: str, request: Request) -> None:
-        self._record, self._request = record, request
+        self._record, self._request = record, held(request, Path(record["store"]))
         self.summary = summary
         names = [each["variant"] for each in record["variants"]]
         self._variants = {
             each["variant"]
             if names.count(each["variant"]) == 1
-            else f"{each['recipe']}:{each['variant']}": BuiltVariant(each, record, request)
+            else f"{each['recipe']}:{each['variant']}": BuiltVariant(each, record, self._request)
             for each in record["variants"]
         }
 

@@ -9,15 +9,27 @@ from pathlib import Path
 from onnxbuild.request import Request
 
 
+def held(request: Request, store: Path) -> Request:
+    """Return a request that means the same wherever the process goes: absolute paths, and the store that was used.
+
+    Args:
+        request: What was built.
+        store: The store's folder.
+    """
+    recipes = tuple(path.absolute() for path in request.recipes)
+    return replace(request, recipes=recipes, store=str(store))
+
+
 def write_report(
-    request: Request, path: str | os.PathLike[str], only: tuple[str, ...] = ()
+    request: Request, path: str | os.PathLike[str], *, recipe: str = "", bundle: str = ""
 ) -> Path:
     """Write the page of what is built of a request; return its path, absolute.
 
     Args:
-        request: What was built.
+        request: What was built, as `held` returns it.
         path: The file.
-        only: What of it to show; empty for all.
+        recipe: The one to show alone; empty for all.
+        bundle: The variant of it to show alone; empty for all.
 
     Raises:
         UsageError: Nothing of it is built as the recipes are now.
@@ -27,6 +39,6 @@ def write_report(
     from onnxbuild.reporting import report
 
     target = Path(path).absolute()
-    asked = replace(request, only=only) if only else request
-    write_atomically(target, report(asked).page.encode(), target.parent)
+    page = report(request, recipe=recipe, bundle=bundle).page
+    write_atomically(target, page.encode(), target.parent)
     return target

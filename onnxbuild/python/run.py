@@ -14,15 +14,17 @@ from onnxbuild.outcome import end_line, run_result
 from onnxbuild.python.build import Build
 from onnxbuild.python.failure import FailedBuildError, FailureNotes
 from onnxbuild.python.progress import shown_progress
+from onnxbuild.recipe.asked import recipes_meant
 from onnxbuild.wiring import RunOptions
 
 Recipe = str | os.PathLike[str]
 
 
 def run(
-    recipe: Recipe | Sequence[Recipe],
+    recipe: Recipe | Sequence[Recipe] = (),
     *,
     only: str | Sequence[str] = (),
+    force: str | Sequence[str] = (),
     settings: Mapping[str, object] | None = None,
     store: Recipe | None = None,
     locked: bool = False,
@@ -35,13 +37,16 @@ def run(
 ) -> Build:
     """Build recipes as `onnxbuild run` does: what changed is rebuilt, the rest is reused.
 
-    The project is found from the recipe's path, so it does not matter which folder this runs in. Steps run in processes of
+    The project is found from the recipe's path, so it does not matter which folder this runs in; without a recipe, from the
+    working folder. Steps run in processes of
     their own, which import nothing of this one: no `if __name__ == "__main__":` is needed, and it may be called from a
     notebook, a thread or a coroutine (it returns when the build has ended).
 
     Args:
-        recipe: The recipe's file; or several.
+        recipe: The recipe's file, or a folder that stands for all recipes in it; or several. None for those of the project:
+            all in its recipes/, or those that `default` of `[tool.onnxbuild]` in pyproject.toml lists.
         only: Variants (int8) or steps (int8/validate) to build; empty for all.
+        force: Variants or steps to run again, though they are up to date.
         settings: Values in place of the recipe's, as `--set`: `{"opset": 17}`.
         store: The store's folder; None for artifacts/ at the project's root, or ONNXBUILD_STORE.
         locked: Refuse whatever is not as the recipe's lock says.
@@ -54,29 +59,38 @@ def run(
 
     Raises:
         RecipeErrors: All faults of the recipes; nothing was run.
+        UsageError: There is no such recipe, variant or step.
         FailedBuildError: A step or a gate failed; `.build` is what was built.
         BuildError: All else that the command line would end with: str() of it is what that prints.
         KeyboardInterrupt: It was interrupted; finished steps are kept.
     """
-    recipes = (recipe,) if isinstance(recipe, str | os.PathLike) else tuple(recipe)
+    given = (recipe,) if isinstance(recipe, str | os.PathLike) else tuple(recipe)
     request = Request(
-        recipes=tuple(map(Path, recipes)),
-        only=(only,) if isinstance(only, str) else tuple(only),
+        recipes=tuple(map(Path, recipes_meant([os.fspath(each) for each in given]))),
+        only=_listed(only),
         settings={key: _as_text(value) for key, value in (settings or {}).items()},
         store=None if store is None else os.fspath(store),
         locked=locked,
     )
-    options = RunOptions(jobs, memory_bytes, timeout_s, keep_going)
+    options = RunOptions(jobs, memory_bytes, timeout_s, keep_going, force=_listed(force))
     failures = FailureNotes()
     try:
         with shown_progress(progress) as sinks:
             result = build_request(request, options, [failures, *sinks])
+        if result.exit_code:
+            from onnxbuild.reporting.failed_build import write_failed_pages
+
+            write_failed_pages(request, result)
         made = Build(run_result(result, failures.logs), end_line(result), request)
     except OSError as error:  # what the machine refused, as the command line says it
         raise store_error(error, error.filename or "a file") from error
     if check and result.exit_code:
         raise FailedBuildError(made, failures.lines, result.exit_code)
     return made
+
+
+def _listed(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _as_text(value: object) -> str:

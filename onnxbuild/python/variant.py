@@ -115,7 +115,7 @@ class BuiltVariant:
         return load(target, settings or None)
 
     def report(self, path: str | os.PathLike[str] = "") -> Path:
-        """Write its HTML report; return the path, absolute.
+        """Write its HTML report, without other variants and recipes; return the path, absolute.
 
         Args:
             path: The file; empty for `report-RECIPE-VARIANT.html` in the working folder.
@@ -125,7 +125,7 @@ class BuiltVariant:
             StoreError: The file can't be written.
         """
         own = path or f"report-{self.recipe}-{self.name}.html"
-        return write_report(self._request, own, (self.name,))
+        return write_report(self._request, own, recipe=self.recipe, bundle=self.name)
 
     def __repr__(self) -> str:
         return f"<Variant {self._label}, {self._state()}>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from onnxbuild.adapters.store.disk_store import DiskStore
@@ -24,13 +24,29 @@ Moment = tuple[str, tuple[Figure, ...]]
 """A build or a release, and its figures."""
 
 
-def over_time(project: Path, store: DiskStore, recipe: str) -> Part:
-    """Return the figures of a recipe's earlier builds and of its releases."""
+def over_time(project: Path, store: DiskStore, recipe: str, bundles: Collection[str] = ()) -> Part:
+    """Return the figures of a recipe's earlier builds and of its releases.
+
+    Args:
+        project: The folder whose dist/ has the releases.
+        store: Where the reports are.
+        recipe: The recipe's name.
+        bundles: Show these; empty for all.
+    """
     blocks = [
-        *_lines("builds", "build", _builds(store, recipe)),
-        *_lines("releases", "release", _releases(project, recipe)),
+        *_lines("builds", "build", _only(_builds(store, recipe), bundles)),
+        *_lines("releases", "release", _only(_releases(project, recipe), bundles)),
     ]
     return Part("history", tuple(blocks))
+
+
+def _only(moments: Sequence[Moment], bundles: Collection[str]) -> list[Moment]:
+    """The figures of some bundles, and the moments that have any."""
+    cut = [
+        (mark, tuple(each for each in figures if not bundles or each.bundle in bundles))
+        for mark, figures in moments
+    ]
+    return [each for each in cut if each[1]]
 
 
 def _lines(what: str, head: str, moments: Sequence[Moment]) -> Iterator[Block]:

@@ -11,7 +11,7 @@ from onnxbuild.core.errors import BuildError
 from onnxbuild.onnxkit.report_page.blocks import Block, Cell, Cells, Paragraph, Table, Text
 from onnxbuild.onnxkit.report_page.model import Part
 from onnxbuild.onnxkit.report_page.words import counted, size
-from onnxbuild.reporting.gather import Built
+from onnxbuild.reporting.gather import Built, steps_of
 
 _DIGITS = 12
 _SHOWN = 40
@@ -46,8 +46,8 @@ def made_of(
     """
     results = [
         each.result
-        for name, each in built.planned.items()
-        if each.result is not None and built.graph.addresses[name].recipe == recipe
+        for name in steps_of(built.graph, recipe)
+        if (each := built.planned[name]).result is not None
     ]
     return Part("contents", tuple(_blocks(results, commit, changed, explained)))
 

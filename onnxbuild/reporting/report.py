@@ -11,22 +11,27 @@ from onnxbuild import __version__
 from onnxbuild.api import plan
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import BuildError, UsageError
+from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.reported import judged_bundles
 from onnxbuild.explanation.command import explain
 from onnxbuild.onnxkit.report_page.compose import compose
-from onnxbuild.onnxkit.report_page.model import RecipeReport, State
+from onnxbuild.onnxkit.report_page.model import RecipeReport
 from onnxbuild.onnxkit.report_page.page import report_page
 from onnxbuild.onnxkit.report_page.words import counted
-from onnxbuild.reporting.gather import Built, missing_steps, sources_of
+from onnxbuild.reporting.gather import Built, cut_to_bundle, missing_steps, sources_of, steps_of
 from onnxbuild.reporting.history import over_time
 from onnxbuild.reporting.how_built import how_built
 from onnxbuild.reporting.made_of import commit_of, made_of, said_of
 from onnxbuild.request import Loaded, Request, graph_of, load
+from onnxbuild.resolver.select import targets_of
 from onnxbuild.wiring import open_workspace
 
 _SHORT = 12
+
+
+NOT_BUILT = "not built"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +40,11 @@ class ReportPage:
 
     Attributes:
         page: HTML, one file.
-        recipes: Recipe -> (state of all its gates, the headline).
+        recipes: Recipe -> (state of all its gates, or `not built`; the headline).
     """
 
     page: str
-    recipes: Mapping[str, tuple[State, str]]
+    recipes: Mapping[str, tuple[str, str]]
 
     @property
     def has_failed(self) -> bool:
@@ -47,40 +52,80 @@ class ReportPage:
         return any(state == "failed" for state, _ in self.recipes.values())
 
 
-def report(request: Request, *, catalog: Mapping[str, StepKind] = CATALOG) -> ReportPage:
+def report(
+    request: Request,
+    *,
+    recipe: str = "",
+    bundle: str = "",
+    catalog: Mapping[str, StepKind] = CATALOG,
+) -> ReportPage:
     """Return the page of what is built of the recipes; builds nothing.
 
     Args:
         request: The recipes, and which parts of them.
+        recipe: Show this one alone; empty for all.
+        bundle: Of that, show this variant, or what is made of one, alone. It is shown as the whole request built it, with the
+            benchmark that measured it next to other variants.
         catalog: Step kinds by name.
 
     Raises:
         RecipeErrors: The recipes are faulty.
-        UsageError: Nothing of a recipe is built as it is now.
+        UsageError: Nothing of any recipe is built as it is now, or there is no such bundle.
     """
     loaded = load(request)
     graph = graph_of(request, loaded)
+    shown: frozenset[str] = frozenset()
+    if bundle:
+        graph, shown = cut_to_bundle(graph, recipe, bundle)
     planned = {each.step: each for each in plan(request, graph, catalog=catalog)}
+    asked = {recipe} if recipe else _asked(request, loaded, graph)
     with closing(open_workspace(request.project, request.store_root, make=False)) as workspace:
         built = Built(graph, planned, workspace.store)
         texts = _explained(request, loaded)
         reports = [
-            _of_recipe(built, request, each, texts.get(each.name, "")) for each in loaded.recipes
+            _of_recipe(built, request, each, texts.get(each.name, ""), shown)
+            for each in loaded.recipes
+            if each.name in asked
         ]
+    _refuse_nothing(reports)
     title = "" if len(reports) == 1 else counted(len(reports), "recipe")
     return ReportPage(
         report_page(reports, title=title),
-        {each.name: (each.state, each.headline) for each in reports},
+        {
+            each.name: (NOT_BUILT if each.command else each.state, each.headline)
+            for each in reports
+        },
     )
 
 
-def _of_recipe(built: Built, request: Request, recipe: Recipe, explained: str) -> RecipeReport:
-    sources = sources_of(built, recipe.name)
+def _asked(request: Request, loaded: Loaded, graph: Graph) -> set[str]:
+    """The recipes of which something was asked for: a graph may hold another's, which is equal to theirs."""
+    steps = targets_of(graph, loaded.recipes, request.only) if request.only else graph.addresses
+    return {graph.addresses[step].recipe for step in steps}
+
+
+def _refuse_nothing(reports: Sequence[RecipeReport]) -> None:
+    """Refuse a page on which nothing is built.
+
+    Raises:
+        UsageError: It is so; says what builds the first recipe, or all.
+    """
+    if any(not each.command for each in reports):
+        return
+    names = ", ".join(f"'{each.name}'" for each in reports)
+    verb = "is" if len(reports) == 1 else "are"
+    raise UsageError(
+        f"{names} {verb} not built as {'it is' if verb == 'is' else 'they are'} now: there is nothing to report",
+        fix=" && ".join(each.command for each in reports),
+    )
+
+
+def _of_recipe(
+    built: Built, request: Request, recipe: Recipe, explained: str, bundles: frozenset[str]
+) -> RecipeReport:
+    sources = sources_of(built, recipe.name, bundles)
     if not any(each.files for each in sources):
-        raise UsageError(
-            f"'{recipe.name}' is not built as it is now: there is nothing to report",
-            fix=f"onnxbuild run {recipe.location.path}{_settings(request)}",
-        )
+        return _not_built(recipe, _command(request, recipe))
     used = _files_used(built, recipe, request.project)
     commit, changed = commit_of(request.project, used)
     facts = [f"onnxbuild {__version__}"]
@@ -94,10 +139,18 @@ def _of_recipe(built: Built, request: Request, recipe: Recipe, explained: str) -
         facts=facts,
         notices=_notices(built, request, recipe),
         more=(
-            over_time(request.project, built.store, recipe.name),
+            over_time(request.project, built.store, recipe.name, bundles),
             made_of(built, recipe.name, commit=commit, changed=changed, explained=explained),
             how_built(built, recipe.name),
         ),
+    )
+
+
+def _not_built(recipe: Recipe, command: str) -> RecipeReport:
+    """The row that an index has of a recipe of which nothing is built."""
+    headline = f"Not built: {command}"
+    return RecipeReport(
+        recipe.name, recipe.description, headline, "not run", (), (), (), (), command=command
     )
 
 
@@ -106,8 +159,12 @@ def _notices(built: Built, request: Request, recipe: Recipe) -> Sequence[str]:
     if not missing:
         return ()
     count = counted(len(missing), "step")
-    command = f"onnxbuild run {recipe.location.path}{_settings(request)}"
-    return (f"{count} would run to bring this up to date: `{command}`",)
+    return (f"{count} would run to bring this up to date: `{_command(request, recipe)}`",)
+
+
+def _command(request: Request, recipe: Recipe) -> str:
+    """What builds a recipe as it was asked for."""
+    return f"onnxbuild run {recipe.location.path}{_settings(request)}"
 
 
 def _settings(request: Request) -> str:
@@ -130,9 +187,9 @@ def _files_used(built: Built, recipe: Recipe, project: Path) -> list[Path]:
     """The recipe's file, and those that its steps were seen to read."""
     names = {
         name
-        for step, each in built.planned.items()
-        if each.result is not None and built.graph.addresses[step].recipe == recipe.name
-        for name in (*each.result.observed.sources, *each.result.observed.data)
+        for step in steps_of(built.graph, recipe.name)
+        if (result := built.planned[step].result) is not None
+        for name in (*result.observed.sources, *result.observed.data)
     }
     paths = [project / name for name in sorted(names) if not name.startswith("<")]
-    return [path for path in (Path(recipe.location.path).absolute(), *paths) if path.is_file()]
+    return [path for path in (project / recipe.location.path, *paths) if path.is_file()]

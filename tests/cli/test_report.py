@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from html import unescape
 
 import pytest
 
@@ -51,7 +52,7 @@ def test_a_build_is_reported_from_verdicts_to_steps(two):
     ).stdout.strip()
     for shown in (
         "Ready to ship", "int8/quantize", "models/tiny.py", "helper.py", commit,
-        "entrypoint: models/tiny.py:load", "onnxruntime", "The last run that touched them",
+        "entrypoint: models/tiny.py:load", "onnxruntime", "The last run of any of them",
     ):  # fmt: skip
         assert shown in text, shown
     assert str(two.folder) not in (two.folder / "report.html").read_text()
@@ -97,8 +98,10 @@ def test_several_recipes_have_an_index_and_earlier_builds_are_lines(two):
     assert two("run", "tiny.yaml", "other.yaml").code == 0
     two.edit("models/tiny.py", "load(width=8)", "load(width=9)")
     assert two.run().code == 0
-    done = two("report", "tiny.yaml", "--set", "opset=17")
+    done = two("report", "tiny.yaml", "other.yaml", "--set", "opset=17")
     assert done.code == 2, "another opset was never built"
+    assert "'tiny', 'other' are not built as they are now" in done.err
+    assert "onnxbuild run tiny.yaml --set opset=17 && onnxbuild run other.yaml" in done.err
     assert two("run", "other.yaml").code == 0
     done = two("report", "tiny.yaml", "other.yaml")
     assert done.code == 0
@@ -109,6 +112,51 @@ def test_several_recipes_have_an_index_and_earlier_builds_are_lines(two):
     assert "2 builds, the oldest at the left." in text
     assert "size, bytes, by build" in text
     assert "2 recipes" in text
+
+
+def test_a_recipe_that_is_not_built_is_a_row_of_the_index_with_its_command(two):
+    other = (two.folder / "tiny.yaml").read_text().replace("name: tiny", "name: other")
+    two.write("other.yaml", other.replace("version: 1", "version: 1\nopset: 17"))
+    assert two.run().code == 0
+    done = two("report", "other.yaml", "tiny.yaml")
+    assert done.code == 0
+    assert "other: Not built: onnxbuild run other.yaml" in done.out
+    page = (two.folder / "report.html").read_text()
+    text = said(two)
+    assert "Recipes Recipe Verdict Variants other not built onnxbuild run other.yaml" in text
+    assert "tiny passed fp32 int8" in text
+    assert "Variants of other" not in text
+    assert 'href="#r1-top"' in page, "to tiny"
+    assert 'href="#r0-top"' not in page
+    found = json.loads(two("report", "other.yaml", "tiny.yaml", "--json").out)["recipes"]
+    assert found["other"] == {
+        "state": "not built",
+        "headline": "Not built: onnxbuild run other.yaml",
+    }
+    assert found["tiny"]["state"] == "passed"
+
+
+def test_what_the_last_run_did_not_touch_is_not_counted_as_found_in_the_store(two):
+    assert two.run().code == 0
+    assert two("report", "tiny.yaml").code == 0
+    assert re.search(
+        r"The last run of any of them, [-\d: ]+ UTC, built 12 and took 0 from the store\.",
+        said(two),
+    )
+    assert two.run("--only", "fp32/check", "--force", "export").ran == ["export"]
+    assert two("report", "tiny.yaml").code == 0
+    text = said(two)
+    assert re.search(r"UTC, built 1 and took 2 from the store; 9 were not in it\.", text)
+    assert "int8/check check not in that run" in text
+    assert "optimize optimize from the store" in text
+
+
+def test_a_page_on_standard_output_leaves_no_room_for_json(cheap):
+    done = cheap("report", "tiny.yaml", "-o", "-", "--json")
+    assert done.code == 2
+    assert json.loads(done.out)["code"] == 2, "an error, and no page"
+    assert "--json prints on standard output, and so does `-o -`" in done.err
+    assert "fix: write the page to a file: -o report.html" in done.err
 
 
 def test_a_build_that_asks_leaves_a_page_that_is_cached_and_the_same_anywhere(two, tmp_path):
@@ -128,6 +176,35 @@ def test_a_build_that_asks_leaves_a_page_that_is_cached_and_the_same_anywhere(tw
     again = moved.run("--only", "report")
     assert again.code == 0
     assert (moved.folder / path).read_bytes() == page
+
+
+def test_after_a_failed_gate_the_page_that_was_asked_for_shows_what_failed(two):
+    with (two.folder / "tiny.yaml").open("a") as file:
+        file.write("report: html\n")
+    page = two.folder / "artifacts/out/tiny/report/report.html"
+    assert two.run().code == 0
+    good = page.read_bytes()
+    two.edit("tiny.yaml", "cosine_min: 0.5", "cosine_min: 0.99999999")
+    failed = two.run("--keep-going")
+    assert failed.code == 3
+    line = "report of tiny, with what failed: artifacts/out/tiny/report/report.html"
+    assert line in failed.err.splitlines()
+    assert "out/tiny/report still holds" not in failed.out + failed.err
+    assert "Don't ship int8: 1 gate failed; fp32 passes all 2 gates." in unescape(
+        said(two, page.relative_to(two.folder))
+    )
+    assert line in two.run("--json").err, "where the JSON is not"
+    two.edit("tiny.yaml", "cosine_min: 0.99999999", "cosine_min: 0.5")
+    again = two.run()
+    assert again.code == 0
+    assert page.read_bytes() == good
+    assert "put back" not in again.out + again.err, "nobody has changed it"
+    page.unlink()
+    two.edit("models/tiny.py", "import torch\n", "import nothing_of_this_name\n")
+    broken = two.run()
+    assert broken.code == 1
+    assert "with what failed" not in broken.err, "nothing is built that could be shown"
+    assert not page.exists()
 
 
 def test_a_recipe_without_measurements_of_speed_has_a_page(project):

@@ -71,6 +71,9 @@ def test_a_failure_is_raised_in_the_terminals_words_and_leaves_what_was_built(
         (["tiny.yaml", "--only", "fp23"], {"only": "fp23"}),
         (["tiny.yaml", "--set", "opset=99"], {"settings": {"opset": 99}}),
         (["tiny.yaml", "--locked"], {"locked": True}),
+        (["tiny.yaml", "--force", "fp23"], {"force": "fp23"}),
+        (["models"], {}),
+        (["models/tiny.py"], {}),
     ],
 )
 def test_errors_are_those_of_the_terminal(project, monkeypatch, arguments, options):
@@ -80,6 +83,31 @@ def test_errors_are_those_of_the_terminal(project, monkeypatch, arguments, optio
         ob.run(arguments[0], **options)
     assert f"error: {raised.value}\n" == said.err
     assert raised.value.exit_code == said.code
+
+
+def test_without_a_recipe_all_of_the_project_are_built_and_a_folder_stands_for_its_recipes(
+    project, monkeypatch
+):
+    text = (project.folder / "tiny.yaml").read_text()
+    project.write("recipes/tiny.yaml", text.replace("models/", "../models/"))
+    other = text.replace("models/", "../../models/").replace("name: tiny", "name: other")
+    project.write("recipes/more/other.yaml", other)
+    monkeypatch.chdir(project.folder)
+    assert ob.run(only="export").summary == "ok: 1 built, 0 cached"
+    both = ob.run(["recipes", Path("recipes/more")], only="export")
+    assert both.summary == "ok: 1 built, 1 cached"
+    project.write("pyproject.toml", '[tool.onnxbuild]\ndefault = ["none"]\n')
+    said = project("run")
+    with pytest.raises(ob.UsageError, match="`default` names 'none'") as raised:
+        ob.run()
+    assert f"error: {raised.value}\n" == said.err
+
+
+def test_what_is_forced_runs_again_though_it_is_up_to_date(project):
+    path = project.folder / "tiny.yaml"
+    assert ob.run(path, only="check").summary == "ok: 2 built, 0 cached"
+    assert ob.run(path, only="check").summary == "up to date: 2 steps, nothing to do"
+    assert ob.run(path, only="check", force="export").summary == "ok: 1 built, 1 cached"
 
 
 def test_it_runs_in_coroutines_and_threads_and_from_other_folders(project, tmp_path, monkeypatch):

@@ -92,6 +92,30 @@ class DiskViews:
         finally:
             lock.release()
 
+    def lay_page(self, recipe: str, name: str, file: str, content: bytes) -> Path:
+        """Put a page that no step made into out/RECIPE/NAME, until a build lays that folder; return its path.
+
+        Raises:
+            StoreError: The folder can't be written.
+        """
+        folder = self._store.root / "out" / recipe / name
+        places = view_places(self._store.root, recipe, name)
+        check_no_links(self._store.root, folder)
+        check_no_links(self._store.root, places.staging)
+        lock = wait_lock(places.lock)
+        try:
+            tidy(folder, places.staging, self._store.root / "quarantine")
+            _check_free(folder, file)
+            write_atomically(folder / file, content, self._store.root / "tmp")
+            laid = {**laid_files(places.state), file: hashlib.sha256(content).hexdigest()}
+            state = json.dumps(laid, sort_keys=True, indent=1).encode()
+            write_atomically(places.state, state, self._store.root / "tmp")
+            return folder / file
+        except OSError as error:
+            raise store_error(error, error.filename2 or error.filename or folder) from error
+        finally:
+            lock.release()
+
     def _replace(
         self,
         folder: Path,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Tone = Literal["", "good", "bad", "warn"]
+StepState = Literal["run", "cached", "failed", "absent", "shared", "untouched"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,7 @@ class StepNode:
     name: str
     label: str
     detail: str
-    state: Literal["run", "cached", "failed", "absent"]
+    state: StepState
     needs: tuple[str, ...]
 
 

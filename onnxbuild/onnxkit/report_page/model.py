@@ -143,6 +143,7 @@ class RecipeReport:
         sections: What follows.
         notices: What a reader must know, such as a report that is not of the current recipe.
         figures: All, for an index.
+        command: What builds it, where nothing of it is built; else empty.
     """
 
     name: str
@@ -155,3 +156,4 @@ class RecipeReport:
     sections: tuple[PageSection, ...]
     notices: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
+    command: str = ""

@@ -71,7 +71,9 @@ def _page(reports: Sequence[RecipeReport], title: str, remarks: Sequence[str]) -
             "several": several,
             "remarks": remarks,
             "reports": [
-                _shown(each, f"r{n}-" if several else "") for n, each in enumerate(reports)
+                _shown(each, f"r{n}-" if several else "")
+                for n, each in enumerate(reports)
+                if not each.command
             ],
             "index": _index(reports) if several else None,
             "tones": {"passed": "good", "failed": "bad", "skipped": "warn", "not run": "warn"},
@@ -176,6 +178,7 @@ def _index(reports: Sequence[RecipeReport]) -> list[dict[str, Any]]:
             "state": report.state,
             "headline": report.headline,
             "cards": report.cards,
+            "command": report.command,
         }
         for n, report in enumerate(reports)
     ]
