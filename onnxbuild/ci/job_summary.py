@@ -12,6 +12,7 @@ from onnxbuild.output.errors import ErrorRecord
 
 _MARKS = re.compile(r"([\\`*_{}\[\]#|~!])")
 _TEXT_COLUMNS = 2
+_SKIPPED = "\N{BLACK RIGHT-POINTING DOUBLE TRIANGLE WITH VERTICAL BAR}\ufe0f skipped"
 
 
 def summary_of_run(result: ResultRecord, end: str) -> str:
@@ -66,9 +67,14 @@ def _gates(each: VariantRecord) -> str:
     failed = [verdict["step"] for verdict in each["verdicts"] if verdict["state"] == "failed"]
     if failed:
         return f"\N{CROSS MARK} {', '.join(map(_code, failed))}"
+    if not each["made"]:
+        return "not made"
+    skipped = [verdict for verdict in each["verdicts"] if verdict["state"] == "skipped"]
+    named = ", ".join(f"{_code(one['step'])} ({_escaped(one['reason'])})" for one in skipped)
     if each["passed"]:
-        return "\N{WHITE HEAVY CHECK MARK} passed"
-    return "not made"
+        more = f"; {_SKIPPED} {named}" if skipped else ""
+        return f"\N{WHITE HEAVY CHECK MARK} passed{more}"
+    return f"{_SKIPPED} {named}" if skipped else "not passed"
 
 
 def _failure(each: FailureRecord) -> str:

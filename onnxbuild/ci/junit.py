@@ -31,7 +31,7 @@ class Case:
         seconds: Its wall time; 0 where it did not run.
         outcome: `failure`, `error`, `skipped`, or empty where it passed.
         kind: Of a failure or an error: what failed.
-        message: One sentence of it.
+        message: One sentence of it; of what was skipped, why.
         text: All of it.
         remark: A line about it for the suite's output.
     """
@@ -112,14 +112,20 @@ def _case(
             f"{name}: failed{at_log}",
         )  # fmt: skip
     if step in report.left_out:
-        return Case(classname, local, outcome="skipped", remark=f"{name}: not applicable")
+        why = "not applicable"
+        return Case(classname, local, outcome="skipped", message=why, remark=f"{name}: {why}")
+    if reason := report.skipped(step):
+        return Case(
+            classname, local, seconds, "skipped", message=reason,
+            remark=f"{name}: skipped: {reason}{at_log}",
+        )  # fmt: skip
     if step in report.results:
         state = f"built in {seconds:.1f} s" if step in report.built else "cached"
         equal = "" if name == step else f"equal to {step}, "
         return Case(classname, local, seconds, remark=f"{name}: {equal}{state}{at_log}")
     need = report.blocked.get(step)
     why = f"needs {need}" if need else "not run"
-    return Case(classname, local, outcome="skipped", remark=f"{name}: {why}")
+    return Case(classname, local, outcome="skipped", message=why, remark=f"{name}: {why}")
 
 
 def _document(suites: dict[str, list[Case]], started: str) -> bytes:
@@ -155,7 +161,7 @@ def _add(suite: Element, case: Case) -> None:
     given = {"classname": case.classname, "name": case.name, "time": f"{case.seconds:.3f}"}
     element = SubElement(suite, "testcase", {key: _text(each) for key, each in given.items()})
     if case.outcome == "skipped":
-        SubElement(element, "skipped")
+        SubElement(element, "skipped", {"message": _text(case.message)})
     elif case.outcome:
         said = {"type": case.kind, "message": _text(case.message)}
         SubElement(element, case.outcome, said).text = _text(case.text)

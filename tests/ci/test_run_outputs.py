@@ -169,6 +169,23 @@ def test_the_summary_shows_any_text_as_it_is():
     ]
 
 
+def test_the_summary_has_no_check_mark_where_no_gate_ran():
+    verdict = {
+        "step": "r:web/test", "state": "skipped", "passed": False, "reason": "no node | here", "findings": [],
+    }  # fmt: skip
+    variant = {
+        "recipe": "r", "variant": "web", "family": "package", "of": "fp32", "made": True, "passed": False,
+        "folder": None, "model": None, "cells": {}, "metrics": {}, "verdicts": [verdict],
+    }  # fmt: skip
+    result = {
+        "type": "result", "exit_code": 0, "store": "", "out": "", "table": [], "skipped": [],
+        "variants": [variant], "failures": [],
+    }  # fmt: skip
+    ((_, row),) = rendered_tables(summary_of_run(result, "ok"))
+    assert row[-1].endswith("skipped r:web/test (no node | here)")
+    assert "\N{WHITE HEAVY CHECK MARK}" not in row[-1]
+
+
 def test_a_caches_key_follows_what_decides_a_build(cheap, github, tmp_path):
     def key(*arguments):
         done = cheap("cache", "key", "tiny.yaml", *arguments, env=github)
