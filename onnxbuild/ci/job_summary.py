@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from onnxbuild.ci.github import depending
-from onnxbuild.core.errors import EXIT_GATE
+from onnxbuild.core.errors import EXIT_GATE, EXIT_USAGE
 from onnxbuild.output.build import FailureRecord, ResultRecord, VariantRecord
 from onnxbuild.output.errors import ErrorRecord
 
@@ -35,7 +35,7 @@ def summary_of_run(result: ResultRecord, end: str) -> str:
 
 
 def summary_of_error(error: ErrorRecord) -> str:
-    """Return the summary of a run that was refused.
+    """Return the summary of a run that ended without a result.
 
     Args:
         error: Why.
@@ -46,7 +46,8 @@ def summary_of_error(error: ErrorRecord) -> str:
         lines.append(f"- {place}{_escaped(each['what'])}")
         if each["fix"]:
             lines.append(f"  - fix: {_escaped(each['fix'])}")
-    head = f"### onnxbuild: nothing was run (exit code {error['code']})"
+    what = "nothing was run" if error["code"] == EXIT_USAGE else "the run has no result"
+    head = f"### onnxbuild: {what} (exit code {error['code']})"
     return "\n\n".join([head, "\n".join(lines)]) + "\n"
 
 

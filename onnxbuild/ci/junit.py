@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from onnxbuild.ci.recorder import Recorder
@@ -67,11 +66,11 @@ def junit_of_run(graph: Graph, report: Report, recorder: Recorder, started: str)
     return _document(suites, started)
 
 
-def junit_of_error(recipes: Sequence[Path], error: BuildError, started: str) -> bytes:
+def junit_of_error(recipes: Sequence[str], error: BuildError, started: str) -> bytes:
     """Return a run that was refused as XML: each fault is an error of its recipe.
 
     Args:
-        recipes: Those that were asked for.
+        recipes: Those that were asked for, as typed.
         error: Why nothing was run.
         started: When it began.
     """
@@ -87,7 +86,7 @@ def junit_of_error(recipes: Sequence[Path], error: BuildError, started: str) -> 
         )
         for fault in faults
     ]
-    return _document({" ".join(map(str, recipes)) or "onnxbuild": cases}, started)
+    return _document({" ".join(recipes) or "onnxbuild": cases}, started)
 
 
 def _case(
