@@ -16,12 +16,13 @@ from onnxbuild.ci.github import (
     Annotation,
     annotations_of_error,
     annotations_of_failures,
-    annotations_of_notes,
+    annotations_of_remarks,
     workflow_command,
 )
 from onnxbuild.ci.job_summary import summary_of_error, summary_of_run
 from onnxbuild.ci.recorder import Recorder
 from onnxbuild.core.errors import EXIT_BUG, EXIT_INTERRUPTED, BuildError, StoreError
+from onnxbuild.core.remark import Remark
 from onnxbuild.outcome import run_result
 from onnxbuild.output.errors import error_record
 from onnxbuild.recipe.project import find_project
@@ -147,13 +148,13 @@ class CiOutputs:
                 _append(_SUMMARY, text)
                 set_outputs({"exit-code": str(result.exit_code), "out": found["out"]})
 
-    def annotate_notes(self, notes: Iterable[str]) -> None:
+    def annotate_remarks(self, remarks: Iterable[Remark]) -> None:
         """Write remarks on recipes as notices.
 
         Args:
-            notes: A line each.
+            remarks: From `request.remarks_of`.
         """
-        self.annotate(annotations_of_notes(notes))
+        self.annotate(annotations_of_remarks(remarks))
 
     def annotate(self, annotations: Iterable[Annotation]) -> None:
         """Write annotations, where they are asked for.

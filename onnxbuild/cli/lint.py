@@ -37,11 +37,12 @@ def command(
         graph = graph_of(request, loaded)
         check_python(loaded.recipes, request.project)
         check_points(loaded, memory_bytes())
-    notes = remarks_of(loaded)
+    remarks = remarks_of(loaded)
+    notes = [*map(str, remarks)]
     for note in notes:
         click.echo(f"note: {note}", err=True)
     if ci is not None:
-        ci.annotate_notes(notes)
+        ci.annotate_remarks(remarks)
     if as_json:
         names = sorted(recipe.name for recipe in loaded.recipes)
         steps = len(graph.steps)

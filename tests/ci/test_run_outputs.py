@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.ci.github import Annotation, workflow_command
+from onnxbuild.ci.github import Annotation, annotations_of_remarks, workflow_command
 from onnxbuild.ci.job_summary import summary_of_run
 from onnxbuild.ci.junit import junit_of_error
 from onnxbuild.ci.recorder import Recorder
 from onnxbuild.core.errors import RecipeError, RecipeErrors
 from onnxbuild.core.event import StepFailed, StepFinished, StepStarted
+from onnxbuild.core.recipe import Location
+from onnxbuild.core.remark import Remark
 from tests.ci.reading import read_junit, rendered_tables
 from tests.cli.conftest import cheap, make_cheap_project, project  # noqa: F401 - fixtures
 from tests.fakes.cheap_kinds import UNREACHABLE_SQNR_DB
@@ -287,6 +289,31 @@ def test_without_githubs_variables_only_annotations_are_printed(cheap, monkeypat
     assert commands(done.out)[0].startswith(
         "::error file=tiny.yaml,line=6,col=1,title=onnxbuild::"
     )
+
+
+def test_a_remark_is_a_notice_at_its_line(cheap, github):
+    text = (cheap.folder / "tiny.yaml").read_text()
+    cheap.write("tiny.yaml", f"{text}providers: [cpu, cuda]\n")
+    cheap.edit("tiny.yaml", "{fp32: none}", "{fp32: none, int8: dynamic}")
+    linted = cheap("lint", "tiny.yaml", "--github", env=github)
+    number = text.splitlines().index("quantization: {fp32: none}") + 1
+    place = f"tiny.yaml:{number}:28: "
+    (note,) = [line for line in linted.err.splitlines() if "on target 'cuda'" in line]
+    assert note.startswith(f"note: {place}tiny: variant 'int8' ")
+    (line,) = [line for line in commands(linted.out) if "on target 'cuda'" in line]
+    (place,) = re.findall(
+        r"::notice file=project/tiny.yaml,line=(\d+),col=28,title=onnxbuild::", line
+    )
+    assert int(place) == number
+
+
+def test_a_remark_of_what_is_in_no_file_has_no_place(tmp_path):
+    found = [Remark("odd", Location("--set opset", 0, 0)), Remark("a.yaml:3:1: in the text")]
+    lines = [workflow_command(each, tmp_path, tmp_path) for each in annotations_of_remarks(found)]
+    assert lines == [
+        "::notice title=onnxbuild::--set opset: odd",
+        "::notice title=onnxbuild::a.yaml:3:1: in the text",
+    ]
 
 
 def test_commands_are_escaped(tmp_path):
