@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from onnxbuild.core.graph import Deliverable, Graph
 from onnxbuild.core.step import MODEL_FILE, ORT_FILE
@@ -71,7 +71,7 @@ def variant_records(graph: Graph, report: Report, store: Path) -> list[VariantRe
             "family": each.family,
             "of": each.of,
             "made": is_made,
-            "passed": is_made and all(verdict["passed"] for verdict in verdicts),
+            "passed": is_made and _passed(verdicts),
             "folder": str(folder) if is_made else None,
             "model": _model_file(folder, each, report) if is_made else None,
             "cells": {title: text for title, text in row.items() if title not in _NAMES},
@@ -173,13 +173,25 @@ def _verdict(step: str, report: Report) -> VerdictRecord:
         error = failure.error
         findings = [{"what": error.what, "where": error.where, "fix": error.fix}]
     is_judged = result is not None or failure is not None
-    passed = is_judged and failure is None and not findings
+    reason = report.skipped(step)
+    state: Literal["passed", "failed", "skipped", "not run"] = "not run"
+    if failure is not None or findings:
+        state = "failed"
+    elif is_judged:
+        state = "skipped" if reason else "passed"
     return {
         "step": step,
-        "state": "passed" if passed else "failed" if is_judged else "not run",
-        "passed": passed or step in report.left_out,
+        "state": state,
+        "passed": state == "passed" or step in report.left_out,
+        "reason": reason if state == "skipped" else "",
         "findings": findings,
     }
+
+
+def _passed(verdicts: Sequence[VerdictRecord]) -> bool:
+    """Whether gates passed that ran, and not all of them were skipped."""
+    ran = [each["passed"] for each in verdicts if each["state"] != "skipped"]
+    return all(ran) and (bool(ran) or not verdicts)
 
 
 def _metrics(each: Deliverable, graph: Graph, report: Report) -> dict[str, dict[str, Any]]:

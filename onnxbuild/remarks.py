@@ -32,7 +32,7 @@ def build_remarks(request: Request, loaded: Loaded) -> list[str]:
     if unseen:
         found.append(f"no seccomp notifications ({unseen}): {kernel_watch.NOT_SEEN}")
     for recipe in loaded.recipes:
-        found += feature_remarks(recipe)
+        found += map(str, feature_remarks(recipe))
     for recipe in loaded.recipes if is_whole(request) else ():
-        found += doubts_of(recipe)
+        found += map(str, doubts_of(recipe))
     return found

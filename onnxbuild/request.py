@@ -15,6 +15,7 @@ from onnxbuild.catalog import all_features
 from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.remark import Remark
 from onnxbuild.expansion.comparison import Comparison
 from onnxbuild.recipe.checks.advisories import doubts_of
 from onnxbuild.recipe.load import LoadedRecipes, load_recipes
@@ -206,8 +207,8 @@ def fits(loaded: Loaded, memory_bytes: int) -> bool:
     return not any(True for each in loaded.recipes for _ in point_faults(each, memory_bytes))
 
 
-def remarks_of(loaded: Loaded) -> list[str]:
-    """Return what recipes allow and seldom mean, a line each."""
+def remarks_of(loaded: Loaded) -> list[Remark]:
+    """Return what recipes allow and seldom mean."""
     return [
         remark
         for recipe in loaded.recipes
@@ -219,7 +220,7 @@ def remarks_of(loaded: Loaded) -> list[str]:
     ]
 
 
-def feature_remarks(recipe: Recipe) -> list[str]:
+def feature_remarks(recipe: Recipe) -> list[Remark]:
     """Return what the recipe's features find odd."""
     cores = machine.usable_cores()
     return [remark for feature in all_features() for remark in feature.remarks(recipe, cores)]

@@ -86,7 +86,7 @@ def remember(
             "steps": len(graph.steps),
             "names": "" if report.left_out else "\n".join(graph.steps),
             "lint": glance.lint_lines(
-                remarks_of(loaded),
+                [*map(str, remarks_of(loaded))],
                 ok_line(loaded, graph),
                 fits=fits(loaded, machine.memory_bytes()),
             ),

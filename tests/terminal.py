@@ -55,12 +55,12 @@ class Terminal:
     @property
     def screen(self) -> str:
         """The last screen that was drawn whole, as text."""
-        return _plain(self._seen.rpartition(_HOME)[2])
+        return plain(self._seen.rpartition(_HOME)[2])
 
     @property
     def all(self) -> str:
         """All that was ever printed."""
-        return _plain(self._seen)
+        return plain(self._seen)
 
     def until(self, *texts: str, timeout_s: float = 40) -> str:
         """The first screen on which all of these are."""
@@ -111,7 +111,8 @@ def _begin() -> None:
     heed_signals()
 
 
-def _plain(content: bytes) -> str:
+def plain(content: bytes) -> str:
+    """What a terminal was sent, without the codes."""
     text = content.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
     text = _ESCAPES.sub("", text)  # a line that is drawn again is a line of its own here
     return "\n".join(line.rstrip() for line in text.splitlines())

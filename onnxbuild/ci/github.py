@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.errors import BuildError, RecipeErrors
+from onnxbuild.core.remark import Remark
 from onnxbuild.output.build import FailureRecord
 from onnxbuild.output.errors import place_of
 
@@ -64,19 +65,18 @@ def annotations_of_failures(failures: Iterable[FailureRecord]) -> Iterator[Annot
         yield Annotation(text, each["step"], "error", each["file"], each["line"], each["column"])
 
 
-def annotations_of_notes(notes: Iterable[str]) -> Iterator[Annotation]:
+def annotations_of_remarks(remarks: Iterable[Remark]) -> Iterator[Annotation]:
     """Yield a notice for each remark on recipes.
 
     Args:
-        notes: From `request.remarks_of`: FILE:LINE:COLUMN: TEXT, or TEXT.
+        remarks: From `request.remarks_of`.
     """
-    for note in notes:
-        where, separator, text = note.partition(": ")
-        place = place_of(where)
-        if separator and place[0] is not None:
-            yield Annotation(text, "onnxbuild", "notice", *place)
+    for each in remarks:
+        at = each.location
+        if at is None or not at.line:  # of `--set`, which is in no file
+            yield Annotation(str(each), level="notice")
         else:
-            yield Annotation(note, level="notice")
+            yield Annotation(each.text, "onnxbuild", "notice", at.path, at.line, at.column)
 
 
 def depending(steps: int) -> str:

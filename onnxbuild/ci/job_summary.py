@@ -6,12 +6,13 @@ import re
 from collections.abc import Sequence
 
 from onnxbuild.ci.github import depending
-from onnxbuild.core.errors import EXIT_GATE
+from onnxbuild.core.errors import EXIT_GATE, EXIT_USAGE
 from onnxbuild.output.build import FailureRecord, ResultRecord, VariantRecord
 from onnxbuild.output.errors import ErrorRecord
 
 _MARKS = re.compile(r"([\\`*_{}\[\]#|~!])")
 _TEXT_COLUMNS = 2
+_SKIPPED = "\N{BLACK RIGHT-POINTING DOUBLE TRIANGLE WITH VERTICAL BAR}\ufe0f skipped"
 
 
 def summary_of_run(result: ResultRecord, end: str) -> str:
@@ -34,7 +35,7 @@ def summary_of_run(result: ResultRecord, end: str) -> str:
 
 
 def summary_of_error(error: ErrorRecord) -> str:
-    """Return the summary of a run that was refused.
+    """Return the summary of a run that ended without a result.
 
     Args:
         error: Why.
@@ -45,7 +46,8 @@ def summary_of_error(error: ErrorRecord) -> str:
         lines.append(f"- {place}{_escaped(each['what'])}")
         if each["fix"]:
             lines.append(f"  - fix: {_escaped(each['fix'])}")
-    head = f"### onnxbuild: nothing was run (exit code {error['code']})"
+    what = "nothing was run" if error["code"] == EXIT_USAGE else "the run has no result"
+    head = f"### onnxbuild: {what} (exit code {error['code']})"
     return "\n\n".join([head, "\n".join(lines)]) + "\n"
 
 
@@ -66,9 +68,14 @@ def _gates(each: VariantRecord) -> str:
     failed = [verdict["step"] for verdict in each["verdicts"] if verdict["state"] == "failed"]
     if failed:
         return f"\N{CROSS MARK} {', '.join(map(_code, failed))}"
+    if not each["made"]:
+        return "not made"
+    skipped = [verdict for verdict in each["verdicts"] if verdict["state"] == "skipped"]
+    named = ", ".join(f"{_code(one['step'])} ({_escaped(one['reason'])})" for one in skipped)
     if each["passed"]:
-        return "\N{WHITE HEAVY CHECK MARK} passed"
-    return "not made"
+        more = f"; {_SKIPPED} {named}" if skipped else ""
+        return f"\N{WHITE HEAVY CHECK MARK} passed{more}"
+    return f"{_SKIPPED} {named}" if skipped else "not passed"
 
 
 def _failure(each: FailureRecord) -> str:

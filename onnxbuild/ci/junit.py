@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from onnxbuild.ci.recorder import Recorder
@@ -31,7 +30,7 @@ class Case:
         seconds: Its wall time; 0 where it did not run.
         outcome: `failure`, `error`, `skipped`, or empty where it passed.
         kind: Of a failure or an error: what failed.
-        message: One sentence of it.
+        message: One sentence of it; of what was skipped, why.
         text: All of it.
         remark: A line about it for the suite's output.
     """
@@ -67,11 +66,11 @@ def junit_of_run(graph: Graph, report: Report, recorder: Recorder, started: str)
     return _document(suites, started)
 
 
-def junit_of_error(recipes: Sequence[Path], error: BuildError, started: str) -> bytes:
+def junit_of_error(recipes: Sequence[str], error: BuildError, started: str) -> bytes:
     """Return a run that was refused as XML: each fault is an error of its recipe.
 
     Args:
-        recipes: Those that were asked for.
+        recipes: Those that were asked for, as typed.
         error: Why nothing was run.
         started: When it began.
     """
@@ -87,7 +86,7 @@ def junit_of_error(recipes: Sequence[Path], error: BuildError, started: str) -> 
         )
         for fault in faults
     ]
-    return _document({" ".join(map(str, recipes)) or "onnxbuild": cases}, started)
+    return _document({" ".join(recipes) or "onnxbuild": cases}, started)
 
 
 def _case(
@@ -112,14 +111,20 @@ def _case(
             f"{name}: failed{at_log}",
         )  # fmt: skip
     if step in report.left_out:
-        return Case(classname, local, outcome="skipped", remark=f"{name}: not applicable")
+        why = "not applicable"
+        return Case(classname, local, outcome="skipped", message=why, remark=f"{name}: {why}")
+    if reason := report.skipped(step):
+        return Case(
+            classname, local, seconds, "skipped", message=reason,
+            remark=f"{name}: skipped: {reason}{at_log}",
+        )  # fmt: skip
     if step in report.results:
         state = f"built in {seconds:.1f} s" if step in report.built else "cached"
         equal = "" if name == step else f"equal to {step}, "
         return Case(classname, local, seconds, remark=f"{name}: {equal}{state}{at_log}")
     need = report.blocked.get(step)
     why = f"needs {need}" if need else "not run"
-    return Case(classname, local, outcome="skipped", remark=f"{name}: {why}")
+    return Case(classname, local, outcome="skipped", message=why, remark=f"{name}: {why}")
 
 
 def _document(suites: dict[str, list[Case]], started: str) -> bytes:
@@ -155,7 +160,7 @@ def _add(suite: Element, case: Case) -> None:
     given = {"classname": case.classname, "name": case.name, "time": f"{case.seconds:.3f}"}
     element = SubElement(suite, "testcase", {key: _text(each) for key, each in given.items()})
     if case.outcome == "skipped":
-        SubElement(element, "skipped")
+        SubElement(element, "skipped", {"message": _text(case.message)})
     elif case.outcome:
         said = {"type": case.kind, "message": _text(case.message)}
         SubElement(element, case.outcome, said).text = _text(case.text)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,12 +16,13 @@ from onnxbuild.ci.github import (
     Annotation,
     annotations_of_error,
     annotations_of_failures,
-    annotations_of_notes,
+    annotations_of_remarks,
     workflow_command,
 )
 from onnxbuild.ci.job_summary import summary_of_error, summary_of_run
 from onnxbuild.ci.recorder import Recorder
-from onnxbuild.core.errors import BuildError
+from onnxbuild.core.errors import EXIT_BUG, EXIT_INTERRUPTED, BuildError, StoreError
+from onnxbuild.core.remark import Remark
 from onnxbuild.outcome import run_result
 from onnxbuild.output.errors import error_record
 from onnxbuild.recipe.project import find_project
@@ -28,41 +30,98 @@ from onnxbuild.recipe.project import find_project
 _CHECKOUT, _SUMMARY, _OUTPUT = "GITHUB_WORKSPACE", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"
 
 
+class InterruptedRunError(BuildError):
+    """The run was interrupted: by Ctrl-C, or by a signal that ends the process.
+
+    Args:
+        exit_code: The process's.
+    """
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__("interrupted; finished steps are kept")
+        self.exit_code = exit_code
+
+
+class BugError(BuildError):
+    """onnxbuild met a bug in itself."""
+
+    exit_code = EXIT_BUG
+
+
 @dataclass(slots=True)
 class CiOutputs:
     """What a run was asked to leave for CI.
 
     Attributes:
-        recipes: The recipes that it builds.
+        recipes: The recipes that it builds, or folders of them, as typed.
         say: Prints a line for GitHub.
         junit: File for JUnit XML; None for none.
+        summary: File for the summary in Markdown; None for none.
         github: Whether to write for GitHub.
         recorder: A sink for the run's events.
         started: When the run began, as JUnit writes it.
     """
 
-    recipes: tuple[Path, ...]
+    recipes: Sequence[str]
     say: Callable[[str], None]
     junit: Path | None = None
+    summary: Path | None = None
     github: bool = False
     recorder: Recorder = field(default_factory=Recorder)
     started: str = field(default_factory=lambda: _stamp(run_id()))
 
     @contextmanager
     def refusals(self) -> Iterator[None]:
-        """Write an error that ends the run before anything is built, and pass it on."""
+        """Remove the files of an earlier run; write whatever ends the run without a result, and pass it on.
+
+        Raises:
+            StoreError: A file of an earlier run can't be removed.
+        """
+        for path in (self.junit, self.summary):
+            if path is not None:
+                _remove(path)
         try:
             yield
         except BuildError as error:
+            self.refuse(error)
+            raise
+        except KeyboardInterrupt:
+            self.refuse(InterruptedRunError(EXIT_INTERRUPTED))
+            raise
+        except SystemExit as error:
+            code = error.code if isinstance(error.code, int) else EXIT_INTERRUPTED
+            self.refuse(InterruptedRunError(code))
+            raise
+        except OSError as error:
+            self.refuse(store_error(error, error.filename or "the output"))
+            raise
+        except Exception as error:
+            self.refuse(
+                BugError(f"onnxbuild met a bug in itself: {type(error).__name__}: {error}")
+            )
+            raise
+
+    def refuse(self, error: BuildError) -> None:
+        """Write an error that ends the run without a result.
+
+        Args:
+            error: Why there is none. A file that can't be written is named in a line of its own.
+        """
+        text = summary_of_error(error_record(error))
+        try:
             if self.junit is not None:
                 from onnxbuild.ci.junit import junit_of_error
 
                 _write(self.junit, junit_of_error(self.recipes, error, self.started))
-            self.annotate(annotations_of_error(error))
+            if self.summary is not None:
+                _write(self.summary, _encoded(text))
             if self.github:
-                _append(_SUMMARY, summary_of_error(error_record(error)))
+                _append(_SUMMARY, text)
                 set_outputs({"exit-code": str(error.exit_code)})
-            raise
+        except StoreError as other:
+            if str(other) != str(error):
+                self.say(str(other))
+        self.annotate(annotations_of_error(error))
 
     def finish(self, result: BuildResult, end: str) -> None:
         """Write what a run gave.
@@ -70,25 +129,32 @@ class CiOutputs:
         Args:
             result: The run.
             end: The line that it ends with on a terminal.
+
+        Raises:
+            StoreError: A file can't be written.
         """
         if self.junit is not None:
             from onnxbuild.ci.junit import junit_of_run
 
             made = junit_of_run(result.graph, result.report, self.recorder, self.started)
             _write(self.junit, made)
-        if self.github:
+        if self.github or self.summary is not None:
             found = run_result(result, self.recorder.logs)
-            self.annotate(annotations_of_failures(found["failures"]))
-            _append(_SUMMARY, summary_of_run(found, end))
-            set_outputs({"exit-code": str(result.exit_code), "out": found["out"]})
+            text = summary_of_run(found, end)
+            if self.summary is not None:
+                _write(self.summary, _encoded(text))
+            if self.github:
+                self.annotate(annotations_of_failures(found["failures"]))
+                _append(_SUMMARY, text)
+                set_outputs({"exit-code": str(result.exit_code), "out": found["out"]})
 
-    def annotate_notes(self, notes: Iterable[str]) -> None:
+    def annotate_remarks(self, remarks: Iterable[Remark]) -> None:
         """Write remarks on recipes as notices.
 
         Args:
-            notes: A line each.
+            remarks: From `request.remarks_of`.
         """
-        self.annotate(annotations_of_notes(notes))
+        self.annotate(annotations_of_remarks(remarks))
 
     def annotate(self, annotations: Iterable[Annotation]) -> None:
         """Write annotations, where they are asked for.
@@ -98,7 +164,8 @@ class CiOutputs:
         """
         if not self.github:
             return
-        project = find_project(self.recipes[0] if self.recipes else Path("recipe.yaml"))
+        first = Path(self.recipes[0] if self.recipes else "")
+        project = find_project(first / "recipe.yaml" if first.is_dir() else first)
         checkout = Path(locate.environment().get(_CHECKOUT) or Path.cwd())
         for each in annotations:
             self.say(workflow_command(each, project, checkout))
@@ -108,14 +175,14 @@ def set_outputs(values: Mapping[str, str]) -> None:
     """Set outputs of the step of a GitHub job; nothing elsewhere.
 
     Args:
-        values: Name -> value; one of several lines is written between marks that it does not hold.
+        values: Name -> value; one of several lines is written between random marks, so that no value can end
+            early and set another output.
     """
     lines = []
     for name, value in values.items():
-        mark = "onnxbuild"
-        while mark in value:
-            mark += "-"
-        lines += [f"{name}<<{mark}", value, mark] if "\n" in value else [f"{name}={value}"]
+        mark = f"onnxbuild-{secrets.token_hex(16)}"
+        is_plain = "\n" not in value and "\r" not in value
+        lines += [f"{name}={value}"] if is_plain else [f"{name}<<{mark}", value, mark]
     _append(_OUTPUT, "".join(f"{line}\n" for line in lines))
 
 
@@ -129,6 +196,19 @@ def _append(variable: str, text: str) -> None:
             file.write(text)
     except OSError as error:
         raise store_error(error, Path(name)) from error
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _remove(path: Path) -> None:
+    """Remove a file that an earlier run left; a link, a pipe or a terminal stays."""
+    try:
+        if path.is_file() and not path.is_symlink():
+            path.unlink()
+    except OSError as error:
+        raise store_error(error, path) from error
 
 
 def _write(path: Path, content: bytes) -> None:

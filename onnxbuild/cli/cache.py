@@ -236,7 +236,7 @@ def gc(
 
 
 @command.command("key")
-@recipes_argument()
+@recipes_argument(as_typed=True)
 @set_option()
 @store_option()
 @github_option()
@@ -260,11 +260,12 @@ def key(
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.ci.cache_key import cache_key
     from onnxbuild.ci.outputs import CiOutputs, set_outputs
+    from onnxbuild.recipe.asked import recipes_meant
     from onnxbuild.request import Request
 
-    request = Request(tuple(map(Path, recipes)), (), settings, store)
-    ci = CiOutputs(request.recipes, lambda line: click.echo(line, err=True), github=github)
+    ci = CiOutputs(recipes, lambda line: click.echo(line, err=True), github=github)
     with ci.refusals():
+        request = Request(tuple(map(Path, recipes_meant(recipes))), (), settings, store)
         found = cache_key(request)
     if github:
         more = {"restore-keys": "\n".join(found["restore_keys"]), "path": str(request.store_root)}

@@ -13,7 +13,7 @@ from onnxbuild.terminal.json_output import json_option, print_document
 
 
 @click.command("lint")
-@recipes_argument(needed=False)
+@recipes_argument(needed=False, as_typed=True)
 @set_option()
 @github_option()
 @json_option()
@@ -22,25 +22,27 @@ def command(
 ) -> None:
     """Check recipes without building anything: all faults of all files, and syntax errors in the Python they name."""
     from onnxbuild.adapters.machine import memory_bytes
+    from onnxbuild.recipe.asked import recipes_meant
     from onnxbuild.recipe.python_syntax import check_python
     from onnxbuild.request import Request, check_points, graph_of, load, ok_line, remarks_of
 
-    request = Request(tuple(map(Path, recipes)), settings=settings)
     ci = None
     if github:
         from onnxbuild.ci.outputs import CiOutputs
 
-        ci = CiOutputs(request.recipes, lambda line: click.echo(line, err=as_json), github=True)
+        ci = CiOutputs(recipes, lambda line: click.echo(line, err=as_json), github=True)
     with contextlib.nullcontext() if ci is None else ci.refusals():
+        request = Request(tuple(map(Path, recipes_meant(recipes))), settings=settings)
         loaded = load(request)
         graph = graph_of(request, loaded)
         check_python(loaded.recipes, request.project)
         check_points(loaded, memory_bytes())
-    notes = remarks_of(loaded)
+    remarks = remarks_of(loaded)
+    notes = [*map(str, remarks)]
     for note in notes:
         click.echo(f"note: {note}", err=True)
     if ci is not None:
-        ci.annotate_notes(notes)
+        ci.annotate_remarks(remarks)
     if as_json:
         names = sorted(recipe.name for recipe in loaded.recipes)
         steps = len(graph.steps)

@@ -10,16 +10,19 @@ import click
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def recipes_argument(*, needed: bool = True) -> Decorator:
+def recipes_argument(*, needed: bool = True, as_typed: bool = False) -> Decorator:
     """Recipe files, or folders of them.
 
     Args:
         needed: Whether one must be given; else all of the project stand for none.
+        as_typed: Pass on what was typed, for a verb that reports to CI what is wrong with it; else the
+            recipe files that it means.
     """
     metavar = "RECIPE..." if needed else "[RECIPE]..."
     return click.argument(
-        "recipes", nargs=-1, required=needed, type=click.Path(), metavar=metavar, callback=_meant
-    )
+        "recipes", nargs=-1, required=needed, type=click.Path(), metavar=metavar,
+        callback=None if as_typed else _meant,
+    )  # fmt: skip
 
 
 def _meant(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:

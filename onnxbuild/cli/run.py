@@ -21,7 +21,9 @@ from onnxbuild.cli.options import (
     store_option,
     timeout_option,
 )
+from onnxbuild.core.errors import UsageError
 from onnxbuild.terminal.at_a_glance import summary_lines, up_to_date_lines
+from onnxbuild.terminal.json_output import wants_json
 
 if TYPE_CHECKING:
     from onnxbuild.api import BuildResult, Request
@@ -29,8 +31,27 @@ if TYPE_CHECKING:
     from onnxbuild.core.ports import EventSink
 
 
-@click.command("run")
-@recipes_argument(needed=False)
+class RunCommand(click.Command):
+    """Reports a faulty command line to CI, too."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does it."""
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if not ctx.resilient_parsing:
+                from onnxbuild.ci.faulty_arguments import outputs_of_faulty
+
+                def say(line: str) -> None:
+                    click.echo(line, err=wants_json(given))
+
+                outputs_of_faulty(given, say).refuse(UsageError(error.format_message()))
+            raise
+
+
+@click.command("run", cls=RunCommand)
+@recipes_argument(needed=False, as_typed=True)
 @only_option()
 @click.option(
     "--force",
@@ -64,6 +85,12 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Also write the run as JUnit XML: a suite a recipe, a case a step or gate.",
 )
+@click.option(
+    "--summary",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also write a summary in Markdown: the table of variants and what failed.",
+)
 @github_option()
 @quiet_option()
 @click.option("-v", "--verbose", is_flag=True, help="Also show cached steps and every reason.")
@@ -83,6 +110,7 @@ def command(
     locked: bool,
     as_json: bool,
     junit: Path | None,
+    summary: Path | None,
     github: bool,
     quiet: bool,
     verbose: bool,
@@ -106,27 +134,29 @@ def command(
     from onnxbuild.ci.outputs import CiOutputs
     from onnxbuild.out_folders.owners import leftover_lines
     from onnxbuild.outcome import end_line, run_result
+    from onnxbuild.recipe.asked import recipes_meant
     from onnxbuild.terminal.display import make_display
     from onnxbuild.terminal.json_output import print_line
     from onnxbuild.wiring import RunOptions
 
-    request = Request(tuple(map(Path, recipes)), only, settings, store, locked)
     options = RunOptions(jobs, memory, timeout, keep_going, force=force)
     kinds = kinds_of(ctx)
-    ci = CiOutputs(request.recipes, lambda line: click.echo(line, err=as_json), junit, github)
-    with ci.refusals(), make_display(as_json=as_json, verbose=verbose, quiet=quiet) as display:
-        sinks: list[EventSink] = [display, ci.recorder]
-        result = build(
-            request, options, sinks, catalog=kinds.catalog, make_executor=kinds.make_executor
-        )
-    pages = _failed_pages(request, result, kinds) if result.exit_code else {}
-    if not as_json:
-        _show(result, settings, store)
-        for line in () if quiet else leftover_lines(result.store, request.project, store):
-            click.echo(line, err=True)
-    for name, page in pages.items():
-        click.echo(f"report of {name}, with what failed: {os.path.relpath(page)}", err=True)
-    ci.finish(result, end_line(result))
+    ci = CiOutputs(recipes, lambda line: click.echo(line, err=as_json), junit, summary, github)
+    with ci.refusals():
+        request = Request(tuple(map(Path, recipes_meant(recipes))), only, settings, store, locked)
+        with make_display(as_json=as_json, verbose=verbose, quiet=quiet) as display:
+            sinks: list[EventSink] = [display, ci.recorder]
+            result = build(
+                request, options, sinks, catalog=kinds.catalog, make_executor=kinds.make_executor
+            )
+        pages = _failed_pages(request, result, kinds) if result.exit_code else {}
+        if not as_json:
+            _show(result, settings, store)
+            for line in () if quiet else leftover_lines(result.store, request.project, store):
+                click.echo(line, err=True)
+        for name, page in pages.items():
+            click.echo(f"report of {name}, with what failed: {os.path.relpath(page)}", err=True)
+        ci.finish(result, end_line(result))
     if as_json:
         print_line(run_result(result, ci.recorder.logs))
     ctx.exit(result.exit_code)

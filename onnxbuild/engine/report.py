@@ -55,6 +55,18 @@ class Report:
         failed = {failure.step for failure in self.failures}
         return [step for step in steps if step not in failed]
 
+    def skipped(self, step: str) -> str:
+        """Return why a step could not do its work on this machine; empty where it did.
+
+        Its target or a tool is not here, so it ended well and says nothing of the model.
+
+        Args:
+            step: Its name.
+        """
+        result = self.results.get(step)
+        reason = result.metrics.get("skipped") if result is not None else None
+        return reason if isinstance(reason, str) else ""
+
     @property
     def exit_code(self) -> int:
         """0 only if nothing failed; a failed step outranks a failed gate."""

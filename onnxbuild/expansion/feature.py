@@ -12,6 +12,7 @@ from onnxbuild.core.environment import Environment
 from onnxbuild.core.graph import Deliverable, OutputRef
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Format, Location, Recipe, Variant
+from onnxbuild.core.remark import Remark
 from onnxbuild.core.step import StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.document.faults import Fault
@@ -156,7 +157,7 @@ class Feature:
     faults: Callable[[Parts], Iterable[Fault]] = _nothing
     inputs: Callable[[GraphBuilder, Recipe, StepKind], Mapping[str, OutputRef]] | None = None
     points: Callable[[Recipe], Iterable[Point]] = _nothing
-    remarks: Callable[[Recipe, int], Iterable[str]] = _nothing
+    remarks: Callable[[Recipe, int], Iterable[Remark]] = _nothing
     reports: Callable[[Scope, Subject], Mapping[str, OutputRef]] = _no_names
     reports_on: Callable[[Scope, Subject, int], Mapping[str, OutputRef]] = _no_names
     laid: Callable[

@@ -24,14 +24,17 @@ class VerdictRecord(TypedDict):
 
     Attributes:
         step: RECIPE:STEP of the gate.
-        state: Whether it passed, failed, or did not run.
-        passed: Whether nothing stands against the variant: it passed, or is not applicable.
+        state: Whether it passed, failed, was skipped (its target or a tool is not on this machine), or
+            did not run.
+        passed: Whether it passed, or is not applicable.
+        reason: Why it was skipped; else empty.
         findings: Its breaches.
     """
 
     step: str
-    state: Literal["passed", "failed", "not run"]
+    state: Literal["passed", "failed", "skipped", "not run"]
     passed: bool
+    reason: str
     findings: list[FindingRecord]
 
 
@@ -44,7 +47,8 @@ class VariantRecord(TypedDict):
         family: `variant`, `artifact`, `program` or `package`.
         of: Of a package, the name of what it holds; else empty.
         made: Whether its folder was laid.
-        passed: Whether it was made and every gate passed.
+        passed: Whether it was made and its gates passed. Gates that were skipped do not count, unless all
+            of them were: then it did not pass, and did not fail.
         folder: Its folder, absolute; null where it was not made.
         model: The file that a runtime opens, absolute; null where there is none.
         cells: Its row of the table that the terminal shows: heading -> text.

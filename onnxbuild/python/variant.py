@@ -52,7 +52,7 @@ class BuiltVariant:
 
     @property
     def passed(self) -> bool:
-        """Whether it was made and every gate passed."""
+        """Whether it was made and its gates passed; gates that were skipped do not count, unless all were."""
         return self._record["passed"]
 
     @property
@@ -149,8 +149,18 @@ class BuiltVariant:
     def _state(self) -> str:
         failed = [each["step"] for each in self._record["verdicts"] if each["state"] == "failed"]
         if failed:
-            return f"failed: {', '.join(name.partition(':')[2] for name in failed)}"
-        return "passed" if self.passed else "not made"
+            return f"failed: {', '.join(map(self._short, failed))}"
+        if not self.made:
+            return "not made"
+        skipped = [each["step"] for each in self._record["verdicts"] if each["state"] == "skipped"]
+        named = f"skipped: {', '.join(map(self._short, skipped))}" if skipped else ""
+        if self.passed:
+            return f"passed; {named}" if named else "passed"
+        return named or "not passed"
+
+    def _short(self, step: str) -> str:
+        """The name of a step of this recipe without the recipe's."""
+        return step.removeprefix(f"{self.recipe}:")
 
     def _why_not(self) -> str:
         if self.findings:

@@ -9,7 +9,8 @@ from onnxbuild.catalog import all_features
 from onnxbuild.core.axis import Axis, shape_at
 from onnxbuild.core.errors import RecipeError
 from onnxbuild.core.points import Point
-from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.recipe import Location, Recipe
+from onnxbuild.core.remark import Remark
 
 _BYTES = {"float32": 4, "float16": 2, "float64": 8, "int64": 8, "int32": 4, "int16": 2}
 _GIB = 1 << 30
@@ -42,24 +43,25 @@ def point_faults(recipe: Recipe, memory_bytes: int) -> Iterator[RecipeError]:
             yield RecipeError(
                 f"point '{point.name}' ({_shown(point)}) takes {needed / _GIB:,.1f} GiB for its "
                 f"inputs alone; {memory_bytes / _GIB:,.1f} GiB may be used",
-                where=_where(recipe, axis),
+                where=str(_location(recipe, axis)),
                 fix=f"write `max: {most}` for axis '{axis.name}'"
                 if point.sizes[axis.name] > most
                 else f"write smaller sizes into the fixed part of the shapes with '{axis.name}'",
             )
 
 
-def point_remarks(recipe: Recipe) -> Iterator[str]:
+def point_remarks(recipe: Recipe) -> Iterator[Remark]:
     """The points whose inputs take a gigabyte or more."""
     for point in _points(recipe):
         size = input_bytes(recipe, point.sizes)
         if size >= _GIB:
             axis = _largest(recipe, point)
-            yield (
-                f"{_where(recipe, axis)}: point '{point.name}' ({_shown(point)}) takes "
+            text = (
+                f"point '{point.name}' ({_shown(point)}) takes "
                 f"{size / _GIB:,.1f} GiB for its inputs alone, and what the model computes comes on "
                 f"top; a lesser `max` for axis '{axis.name}' makes it smaller"
             )
+            yield Remark(text, _location(recipe, axis))
 
 
 def _points(recipe: Recipe) -> Iterator[Point]:
@@ -84,7 +86,7 @@ def _shown(point: Point) -> str:
     return ", ".join(f"{name}={size}" for name, size in point.sizes.items())
 
 
-def _where(recipe: Recipe, axis: Axis) -> str:
+def _location(recipe: Recipe, axis: Axis) -> Location:
     lines = recipe.lines
     key = f"dynamic_axes.{axis.name}.max"
-    return str(lines.get(key, lines.get("dynamic_axes", recipe.location)))
+    return lines.get(key, lines.get("dynamic_axes", recipe.location))

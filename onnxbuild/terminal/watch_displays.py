@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.segment import Segment, Segments
 from rich.text import Text
 
 from onnxbuild.adapters.clock import SystemClock
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 _CLOCK = SystemClock()
 _REFRESH_S = 0.12
 _NAMES = 3
+_AROUND = 4
+"""Lines of the screen that always show: the title, the keys, and an empty one next to each."""
 
 
 class BuildLines:
@@ -176,7 +179,7 @@ class Screen:
         width = self._console.width
         head = Text.assemble(("watching ", "dim"), (self._title, "bold"))
         head.truncate(width, overflow="ellipsis")
-        shown: list[RenderableType] = [head, Text()]
+        shown: list[RenderableType] = []
         if self._build.saved:
             shown.append(_line(f"saved    {names_of(self._build.saved)}", width, "cyan"))
         if self._steps is not None:
@@ -184,14 +187,28 @@ class Screen:
             shown += self._failed()
         else:
             shown += self._result()
-        shown += [Text(), _line("save a file to build again; q or Ctrl-C to stop", width, "dim")]
-        self._live.update(Group(*shown), refresh=True)
+        below = _line("save a file to build again; q or Ctrl-C to stop", width, "dim")
+        room = self._console.height - _AROUND
+        self._live.update(
+            Group(head, Text(), self._fitted(shown, room), Text(), below), refresh=True
+        )
+
+    def _fitted(self, shown: Sequence[RenderableType], room: int) -> RenderableType:
+        """As many lines as there is room for; the last one says how many are not shown."""
+        lines = self._console.render_lines(Group(*shown), pad=False)
+        if len(lines) > room:
+            room = max(room, 0)
+            kept = max(room - 1, 0)
+            more = f"... {len(lines) - kept} more lines, in a taller window"
+            cut = self._console.render_lines(_line(more, self._console.width, "dim"), pad=False)
+            lines = [*lines[:kept], *cut][:room]
+        return Segments([part for line in lines for part in (*line, Segment.line())])
 
     def _failed(self) -> list[Text]:
         return [Text(line, style=style_of(line)) for line in self._failures]
 
     def _result(self) -> list[Text]:
-        """How the last build ended, with the table of the last good one."""
+        """How the last build ended, what moved, and the table of the last good one."""
         build, width = self._build, self._console.width
         if build.exit_code is None:
             return []
@@ -199,6 +216,11 @@ class Screen:
         state = "ok       " if build.is_good else "FAILED   "
         lines = [_line(f"{state}{build.counts()}", width, style), *self._failed()]
         lines += [Text(line) for line in build.error.splitlines()]
+        if build.is_good and build.moved:
+            lines += [Text(), Text("since the last good build:", style="dim")]
+            lines += [
+                Text(each, style="yellow") for line in build.moved for each in _hung(line, width)
+            ]
         if self._good is not None:
             lines += self._table(self._good, is_now=build.is_good)
         return lines
@@ -211,11 +233,6 @@ class Screen:
         style = "" if is_now else "dim"
         lines += [_line(line, width, style) for line in format_table(good.rows)]
         lines += [Text(line, style="dim") for line in good.skipped]
-        if is_now and good.moved:
-            lines += [Text(), Text("since the last good build:", style="dim")]
-            lines += [
-                Text(each, style="yellow") for line in good.moved for each in _hung(line, width)
-            ]
         return lines
 
 

@@ -4,19 +4,51 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from onnxbuild.ci.github import Annotation, workflow_command
+from onnxbuild.ci.github import Annotation, annotations_of_remarks, workflow_command
 from onnxbuild.ci.job_summary import summary_of_run
 from onnxbuild.ci.junit import junit_of_error
+from onnxbuild.ci.recorder import Recorder
 from onnxbuild.core.errors import RecipeError, RecipeErrors
+from onnxbuild.core.event import StepFailed, StepFinished, StepStarted
+from onnxbuild.core.recipe import Location
+from onnxbuild.core.remark import Remark
 from tests.ci.reading import read_junit, rendered_tables
-from tests.cli.conftest import cheap, project  # noqa: F401 - fixtures
+from tests.cli.conftest import cheap, make_cheap_project, project  # noqa: F401 - fixtures
 from tests.fakes.cheap_kinds import UNREACHABLE_SQNR_DB
 
 GATE = f"validate:\n  fp32: {{sqnr_db_min: {UNREACHABLE_SQNR_DB + 1}}}\n"
+
+
+ENDING = """\
+import sys
+
+from onnxbuild.cli.kinds import Kinds
+from onnxbuild.cli.main import run_command
+from tests.fakes.cheap_kinds import CHEAP, KINDS
+
+
+class Ending:
+    def __init__(self, workspace):
+        self.real = KINDS.make_executor(workspace)
+
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+    def wait(self, timeout_s):
+        raise {ending}
+
+
+arguments = ["run", "tiny.yaml", "--junit", "run.xml", "--summary", "run.md", "--github"]
+sys.exit(run_command(arguments, Kinds(CHEAP, Ending)))
+"""
 
 
 @pytest.fixture
@@ -88,6 +120,7 @@ def test_python_that_raises_is_an_error_at_its_own_line(project, tmp_path):
     done = project("run", "tiny.yaml", *options, env=env)
     assert done.code == 1
     cases = read_junit(project.folder / "run.xml")["tiny"]
+    assert float(cases["tiny export"].get("time")) > 0
     error = cases["tiny export"].find("error")
     assert "no: 5 %" in error.get("message")
     assert "models/tiny.py:3" in error.text
@@ -115,6 +148,132 @@ def test_faults_of_a_recipe_are_annotated_and_replace_an_old_report(cheap, githu
     assert commands(linted.out) == commands(done.out)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("x.onnx",), "x.onnx is a model or other data, not a recipe"),
+        (("empty",), "empty holds no recipe"),
+        ((), "holds none in recipes/"),
+        (("tiny.yaml", "--jobs", "none"), "'none' is not a valid integer"),
+        (("tiny.yaml", "--set", "opset"), "'opset' is not KEY=VALUE"),
+        (("tiny.yaml", "--pace"), "No such option"),
+    ],
+)
+def test_what_the_command_line_gets_wrong_reaches_ci_and_replaces_old_files(
+    cheap, github, tmp_path, arguments, said
+):
+    options = ("--junit", "run.xml", "--summary=run.md", "--github")
+    for name in ("run.xml", "run.md"):
+        cheap.write(name, "of an earlier run")
+    cheap.write("x.onnx", "\x00\x01")
+    (cheap.folder / "empty").mkdir()
+    if not arguments:
+        (cheap.folder / "tiny.yaml").unlink()
+    done = cheap("run", *arguments, *options, env=github)
+    assert done.code == 2
+    ((case,),) = [suite.values() for suite in read_junit(cheap.folder / "run.xml").values()]
+    assert said in case.find("error").get("message")
+    (line,) = commands(done.out)
+    assert line.startswith("::error title=onnxbuild::")
+    assert said in line
+    summary = (tmp_path / "summary.md").read_text()
+    assert "nothing was run (exit code 2)" in summary
+    assert (cheap.folder / "run.md").read_text() == summary
+    assert (tmp_path / "output").read_text() == "exit-code=2\n"
+
+
+@pytest.mark.parametrize("verb", ["lint", "cache key"])
+def test_other_verbs_annotate_an_argument_that_is_no_recipe(cheap, github, verb):
+    cheap.write("x.onnx", "\x00\x01")
+    done = cheap(*verb.split(), "x.onnx", "--github", env=github)
+    assert done.code == 2
+    (line,) = commands(done.out + done.err)
+    assert line.startswith("::error title=onnxbuild::x.onnx is a model")
+
+
+def test_a_faulty_default_reaches_ci(cheap, github):
+    cheap.write("pyproject.toml", "[tool.onnxbuild]\ndefault = ['none.yaml']\n")
+    done = cheap("run", "--junit", "run.xml", "--github", env=github)
+    assert done.code == 2
+    (line,) = commands(done.out)
+    assert "`default` names 'none.yaml'" in line
+    assert "`default` names 'none.yaml'" in (cheap.folder / "run.xml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "kind", "said"),
+    [
+        ("KeyboardInterrupt", 130, "InterruptedRunError", "interrupted; finished steps are kept"),
+        ("SystemExit(143)", 143, "InterruptedRunError", "interrupted; finished steps are kept"),
+        ("OSError(28, 'No space left', '/x')", 1, "StoreError", "no space left on the disk"),
+        ("ZeroDivisionError('by 0')", 70, "BugError", "a bug in itself: ZeroDivisionError: by 0"),
+    ],
+)
+def test_an_interruption_and_a_bug_leave_a_report_too(tmp_path, ending, code, kind, said):
+    """In a process of its own, with step kinds that end it in the middle of a run."""
+    made = make_cheap_project(tmp_path / "project")
+    made.write("run.xml", "of an earlier run")
+    made.write("ending.py", ENDING.format(ending=ending))
+    done = subprocess.run(
+        [sys.executable, "ending.py"],
+        cwd=made.folder,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    ((case,),) = [suite.values() for suite in read_junit(made.folder / "run.xml").values()]
+    assert case.find("error").get("type") == kind
+    assert said in case.find("error").get("message")
+    (line,) = commands(done.stdout)
+    assert said in line
+    assert f"the run has no result (exit code {code})" in (made.folder / "run.md").read_text()
+
+
+def test_no_file_of_an_earlier_run_is_there_while_this_one_runs(cheap):
+    cheap.write("run.xml", "of an earlier run")
+    cheap.write("run.md", "of an earlier run")
+    cheap.edit("models/tiny.py", "def load", "import os\n\n\ndef load")
+    cheap.edit("models/tiny.py", "    from", "    assert not os.path.exists('run.xml')\n    from")
+    cheap.edit("models/tiny.py", "    from", "    assert not os.path.exists('run.md')\n    from")
+    done = cheap("run", "tiny.yaml", "--junit", "run.xml", "--summary", "run.md")
+    assert done.code == 0, done.out
+    assert "of an earlier run" not in (cheap.folder / "run.xml").read_text()
+
+
+def test_a_report_that_can_not_be_written_is_an_error_and_said_once(cheap, github):
+    cheap.write("file", "")
+    done = cheap("run", "tiny.yaml", "--junit", "file/run.xml", "--github", env=github)
+    assert done.code == 1
+    assert (done.out + done.err).count("file/run.xml") == 2  # the annotation, and the error
+
+
+def test_the_summary_is_a_file_of_its_own_for_other_ci(cheap, tmp_path):
+    outside = {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
+    done = cheap("run", "tiny.yaml", "--summary", "build/run.md", env=outside)
+    assert done.code == 0
+    text = (cheap.folder / "build/run.md").read_text()
+    assert text.startswith("### onnxbuild: passed\n")
+    assert rendered_tables(text)[0][1][:2] == ["tiny", "fp32"]
+    assert not (tmp_path / "summary.md").exists()
+    cheap.write("tiny.yaml", (cheap.folder / "tiny.yaml").read_text() + GATE)
+    assert cheap("run", "tiny.yaml", "--summary", "build/run.md").code == 3
+    assert "failed (exit code 3)" in (cheap.folder / "build/run.md").read_text()
+
+
+def test_a_step_that_breaks_has_its_time_and_a_failed_gate_its_own():
+    times = iter([10.0, 12.5, 20.0, 29.0])
+    recorder = Recorder(lambda: next(times))
+    recorder.emit(StepStarted("t:export", (), "log"))
+    recorder.emit(StepFailed("t:export", "it broke", "", "", 1))
+    recorder.emit(StepStarted("t:validate", (), "log"))
+    recorder.emit(StepFinished("t:validate", 3.0, 0, fails=True))
+    recorder.emit(StepFailed("t:validate", "over the bound", "", "", 3))
+    recorder.emit(StepFailed("t:cached", "over the bound", "", "", 3))
+    assert recorder.seconds == {"t:export": 2.5, "t:validate": 3.0}
+
+
 def test_with_json_the_annotations_go_to_standard_error(cheap, github):
     cheap.write("tiny.yaml", (cheap.folder / "tiny.yaml").read_text() + GATE)
     done = cheap("run", "tiny.yaml", "--json", "--github", env=github)
@@ -132,6 +291,31 @@ def test_without_githubs_variables_only_annotations_are_printed(cheap, monkeypat
     )
 
 
+def test_a_remark_is_a_notice_at_its_line(cheap, github):
+    text = (cheap.folder / "tiny.yaml").read_text()
+    cheap.write("tiny.yaml", f"{text}providers: [cpu, cuda]\n")
+    cheap.edit("tiny.yaml", "{fp32: none}", "{fp32: none, int8: dynamic}")
+    linted = cheap("lint", "tiny.yaml", "--github", env=github)
+    number = text.splitlines().index("quantization: {fp32: none}") + 1
+    place = f"tiny.yaml:{number}:28: "
+    (note,) = [line for line in linted.err.splitlines() if "on target 'cuda'" in line]
+    assert note.startswith(f"note: {place}tiny: variant 'int8' ")
+    (line,) = [line for line in commands(linted.out) if "on target 'cuda'" in line]
+    (place,) = re.findall(
+        r"::notice file=project/tiny.yaml,line=(\d+),col=28,title=onnxbuild::", line
+    )
+    assert int(place) == number
+
+
+def test_a_remark_of_what_is_in_no_file_has_no_place(tmp_path):
+    found = [Remark("odd", Location("--set opset", 0, 0)), Remark("a.yaml:3:1: in the text")]
+    lines = [workflow_command(each, tmp_path, tmp_path) for each in annotations_of_remarks(found)]
+    assert lines == [
+        "::notice title=onnxbuild::--set opset: odd",
+        "::notice title=onnxbuild::a.yaml:3:1: in the text",
+    ]
+
+
 def test_commands_are_escaped(tmp_path):
     annotation = Annotation("50 %\r\nnext: a,b", "a:b,c", "error", "x,y/a.yaml", 3, 5)
     assert workflow_command(annotation, tmp_path / "sub", tmp_path) == (
@@ -142,7 +326,7 @@ def test_commands_are_escaped(tmp_path):
 def test_a_report_holds_any_text(tmp_path):
     error = RecipeErrors([RecipeError("bad \x1b[31m <&> \ud800 'é'", where="a<b>.yaml:1:2")])
     path = tmp_path / "run.xml"
-    path.write_bytes(junit_of_error([tmp_path / "a.yaml"], error, "2026-01-02T03:04:05"))
+    path.write_bytes(junit_of_error(["a.yaml"], error, "2026-01-02T03:04:05"))
     ((case,),) = [suite.values() for suite in read_junit(path).values()]
     assert case.find("error").get("message") == "bad \ufffd[31m <&> \ufffd 'é'"
 
@@ -169,6 +353,23 @@ def test_the_summary_shows_any_text_as_it_is():
     ]
 
 
+def test_the_summary_has_no_check_mark_where_no_gate_ran():
+    verdict = {
+        "step": "r:web/test", "state": "skipped", "passed": False, "reason": "no node | here", "findings": [],
+    }  # fmt: skip
+    variant = {
+        "recipe": "r", "variant": "web", "family": "package", "of": "fp32", "made": True, "passed": False,
+        "folder": None, "model": None, "cells": {}, "metrics": {}, "verdicts": [verdict],
+    }  # fmt: skip
+    result = {
+        "type": "result", "exit_code": 0, "store": "", "out": "", "table": [], "skipped": [],
+        "variants": [variant], "failures": [],
+    }  # fmt: skip
+    ((_, row),) = rendered_tables(summary_of_run(result, "ok"))
+    assert row[-1].endswith("skipped r:web/test (no node | here)")
+    assert "\N{WHITE HEAVY CHECK MARK}" not in row[-1]
+
+
 def test_a_caches_key_follows_what_decides_a_build(cheap, github, tmp_path):
     def key(*arguments):
         done = cheap("cache", "key", "tiny.yaml", *arguments, env=github)
@@ -190,11 +391,14 @@ def test_a_caches_key_follows_what_decides_a_build(cheap, github, tmp_path):
     assert len(keys) == 5
     found = json.loads(key("--github", "--json"))
     assert found["files"] == ["models/helper.py", "models/tiny.py", "tiny.lock", "tiny.yaml"]
-    assert (tmp_path / "output").read_text().splitlines() == [
+    lines = (tmp_path / "output").read_text().splitlines()
+    mark = lines[1].partition("<<")[2]
+    assert re.fullmatch(r"onnxbuild-[0-9a-f]{32}", mark)
+    assert lines == [
         f"key={found['key']}",
-        "restore-keys<<onnxbuild--",
+        f"restore-keys<<{mark}",
         *found["restore_keys"],
-        "onnxbuild--",
+        mark,
         f"path={cheap.folder}/artifacts",
     ]
     assert not (cheap.folder / "artifacts").exists()

@@ -134,8 +134,8 @@ class Project:
         assert "Traceback" not in done.out + done.err, done.out + done.err
         return Result(done.code, done.out, done.err)
 
-    def run(self, *arguments: str) -> Result:
-        return self("run", "tiny.yaml", *arguments)
+    def run(self, *arguments: str, env: dict[str, str] | None = None) -> Result:
+        return self("run", "tiny.yaml", *arguments, env=env)
 
 
 def make_project(folder: Path) -> Project:

@@ -8,8 +8,10 @@ import shutil
 
 import pytest
 
+import onnxbuild
 from onnxbuild.onnxkit.host.devices import devices_of
 from onnxbuild.providers.vendors.nvidia import NVIDIA
+from tests.ci.reading import read_junit, rendered_tables
 from tests.cli.conftest import Project, make_project
 
 SKIPPED = "skipped: cuda: does not load: "
@@ -50,6 +52,32 @@ def test_a_target_that_is_not_here_is_reported_on_every_run_and_in_the_manifest(
     ]  # fmt: skip
     out = built.folder / "artifacts/out/tiny/fp32"
     assert "skipped" in json.loads((out / "benchmark-cuda.json").read_text())
+
+
+@pytest.mark.slow
+def test_a_gate_that_never_ran_counts_as_skipped_for_ci(built, tmp_path):
+    summary = tmp_path / "summary.md"
+    options = ("--json", "--github", "--junit", "run.xml")
+    done = built.run(*options, env={"GITHUB_STEP_SUMMARY": str(summary)})
+    assert done.code == 0, done.err
+    cases = read_junit(built.folder / "run.xml")["tiny"]
+    for name in ("tiny.fp32 validate-cuda", "tiny benchmark-cuda"):
+        assert cases[name].find("skipped").get("message").startswith("does not load: ")
+    assert cases["tiny.fp32 validate"].find("skipped") is None
+    (variant,) = json.loads(done.out.splitlines()[-1])["variants"]
+    verdicts = {each["step"]: each for each in variant["verdicts"]}
+    skipped, ran = verdicts["tiny:fp32/validate-cuda"], verdicts["tiny:fp32/validate"]
+    assert (skipped["state"], skipped["passed"]) == ("skipped", False)
+    assert skipped["reason"].startswith("does not load: ")
+    assert (ran["state"], ran["passed"], ran["reason"]) == ("passed", True, "")
+    assert variant["passed"] is True
+    (table,) = rendered_tables(summary.read_text())
+    assert "passed; " in table[1][-1]
+    assert "skipped tiny:fp32/validate-cuda (does not load: " in table[1][-1]
+    made = onnxbuild.run(built.folder / "tiny.yaml")["fp32"]
+    assert made.passed
+    assert repr(made) == "<Variant tiny:fp32, passed; skipped: fp32/validate-cuda>"
+    assert "passed; skipped: fp32/validate-cuda" in made._repr_html_()
 
 
 @pytest.mark.slow

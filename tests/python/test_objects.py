@@ -21,13 +21,19 @@ VARIANT = {
     "recipe": "bert", "variant": "int8", "family": "variant", "of": "", "made": True, "passed": True,
     "folder": "/out/bert/int8", "model": "/out/bert/int8/model.onnx", "cells": {"p50": "<b>1</b> ms"},
     "metrics": {"validate": {"max_abs": 0.5, "points": 4}, "evaluate": {"points": 9, "drop_interval": [0, 1]}},
-    "verdicts": [{"step": "bert:int8/validate", "state": "passed", "passed": True, "findings": []}],
+    "verdicts": [{"step": "bert:int8/validate", "state": "passed", "passed": True, "reason": "", "findings": []}],
+}  # fmt: skip
+SKIPPED = {
+    **VARIANT, "variant": "int8-web", "passed": False,
+    "verdicts": [{
+        "step": "bert:int8-web/test", "state": "skipped", "passed": False, "reason": "no node is here", "findings": [],
+    }],
 }  # fmt: skip
 FAILED = {
     **VARIANT, "variant": "int4", "made": False, "passed": False, "folder": None, "model": None, "cells": {},
     "metrics": {},
     "verdicts": [{
-        "step": "bert:int4/validate", "state": "failed", "passed": False,
+        "step": "bert:int4/validate", "state": "failed", "passed": False, "reason": "",
         "findings": [{"what": "0.9 is over 0.1", "where": "", "fix": "write `atol: 1`"}],
     }],
 }  # fmt: skip
@@ -75,6 +81,12 @@ def test_a_build_is_a_mapping_of_variants():
     assert str(raised.value) == (
         "there is no variant 'int9' in this build; did you mean 'int8'?\n  fix: one of int8, fp32"
     )
+
+
+def test_a_variant_whose_gates_were_all_skipped_did_not_pass():
+    variant = build(SKIPPED)["int8-web"]
+    assert not variant.passed
+    assert repr(variant) == "<Variant bert:int8-web, skipped: int8-web/test>"
 
 
 def test_variants_of_one_name_are_told_apart_by_recipe():

@@ -61,6 +61,15 @@ def test_a_file_that_was_saved_while_the_build_read_it_has_changed(tmp_path):
     assert names(tmp_path, changes) == ["late.py"]
 
 
+def test_a_file_that_is_read_no_more_is_not_looked_at_any_more(watched):
+    folder, changes = watched
+    (folder / "tiny.yaml").write_text("b")  # between two looks: known when the build ends
+    changes.watch([str(folder), str(folder / "tiny.yaml")], now_ns())
+    (folder / "models/tiny.py").write_text("b")
+    (folder / "models/helper.py").write_text("")
+    assert names(folder, changes) == ["tiny.yaml"]
+
+
 def test_sources_are_those_of_the_project_alone(tmp_path):
     for name in ("a.py", "r/b.yaml", "r/c.npz", ".git/x.py", "venv/lib/y.py", "store/z.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)

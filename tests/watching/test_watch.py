@@ -178,3 +178,23 @@ def test_its_build_dies_with_it(project):
     while list(runs.glob("run-*")) and time.monotonic() < end_s:
         time.sleep(0.1)
     assert_nothing_is_left(project)
+
+
+def test_a_file_that_is_read_no_more_starts_no_build(project):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "onnxbuild", *ONLY], cwd=project.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        preexec_fn=heed_signals,  # noqa: PLW1509 - this process has no threads
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline().startswith("ok      7 built, 0 cached, ")
+        project.edit("models/tiny.py", "    from helper import activation\n", "")
+        project.edit("models/tiny.py", "activation()", "torch.nn.ReLU()")
+        assert process.stdout.readline().endswith("saved models/tiny.py\n")
+        project.edit("models/helper.py", "torch.nn.ReLU()", "torch.nn.Tanh()")
+        time.sleep(1)  # five looks: a build of it would have begun, and be named next
+        project.edit("models/tiny.py", "width=8", "width=16")
+        assert process.stdout.readline().endswith("saved models/tiny.py\n")
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)

@@ -32,18 +32,19 @@ class Changes:
         self._next_s = 0.0
 
     def watch(self, paths: Iterable[str], since_ns: int) -> None:
-        """Look at these, too.
+        """Look at these from now on, and at no others.
 
         Args:
-            paths: Absolute.
-            since_ns: Wall clock; a file that was saved later counts as changed.
+            paths: Absolute. What is known of one that was looked at before is kept.
+            since_ns: Wall clock; a new one that was saved later counts as changed.
         """
+        before, self._known = self._known, {}
         for path in paths:
-            if path not in self._known:
-                saved = _saved_ns(path)
-                self._known[path] = (
-                    "changed meanwhile" if saved > since_ns - _TICK_NS else _state(path)
-                )
+            if path in before:
+                self._known[path] = before[path]
+            else:
+                is_late = _saved_ns(path) > since_ns - _TICK_NS
+                self._known[path] = "changed meanwhile" if is_late else _state(path)
 
     def found(self) -> list[str]:
         """Return what has changed since this was last asked; looks a few times a second."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.remark import Remark
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.artifacts import SECTION
@@ -17,13 +18,14 @@ def _faults(parts: Parts) -> Iterator[Fault]:
     yield from asked_faults(parts, SECTION)
 
 
-def _remarks(recipe: Recipe, cores: int) -> Iterator[str]:
+def _remarks(recipe: Recipe, cores: int) -> Iterator[Remark]:
     del cores
     asked = recipe.section(SECTION, AheadOfTimeOptions).asked
     if asked and all(each.environment for each in recipe.targets):
-        yield (
+        yield Remark(
             f"{recipe.name}: {', '.join(asked)} of {SECTION}: made, validated and measured "
-            "with the ONNX Runtime of onnxbuild's environment; every target has another"
+            "with the ONNX Runtime of onnxbuild's environment; every target has another",
+            recipe.lines.get(SECTION),
         )
 
 

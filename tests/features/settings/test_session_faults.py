@@ -26,7 +26,7 @@ def test_a_variants_session_lies_over_the_recipes(project, base):
 
 def test_more_threads_than_cores_are_reported_with_their_line(project, base):
     recipe = project.recipe(base + SHARED)
-    (remark,) = list(remarks(recipe, 1))
+    (remark,) = map(str, remarks(recipe, 1))
     assert "session has `intra_op_threads: 2`, and here are 1 cores" in remark
     line = (base + SHARED).splitlines().index(SHARED.strip()) + 1
     assert f".yaml:{line}:27: " in remark
@@ -36,9 +36,9 @@ def test_more_threads_than_cores_are_reported_with_their_line(project, base):
 def test_parallel_mode_with_one_thread_and_threads_without_it_are_reported_where_written(
     project, base
 ):
-    (remark,) = list(remarks(project.recipe(base + SHARED + VARIANTS), 8))
+    (remark,) = map(str, remarks(project.recipe(base + SHARED + VARIANTS), 8))
     assert "quantization.int8.session has `execution_mode: parallel`" in remark
-    (remark,) = list(remarks(project.recipe(base + "session: {inter_op_threads: 4}\n"), 8))
+    (remark,) = map(str, remarks(project.recipe(base + "session: {inter_op_threads: 4}\n"), 8))
     assert "`inter_op_threads: 4`, which does nothing without" in remark
 
 

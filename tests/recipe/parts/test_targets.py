@@ -106,8 +106,11 @@ def test_a_variant_that_gains_nothing_on_a_target_is_reported_with_the_reason(
     found = list(doubts_of(recipe))
     assert len(found) == bool(reported)
     assert all(
-        f"variant 'v' on target '{target}': " in each and reported in each for each in found
+        f"variant 'v' on target '{target}': " in each.text and reported in each.text
+        for each in found
     )
+    line = f"{base}quantization:".count("\n") + 1
+    assert all((each.location.line, each.location.column) == (line, 16) for each in found)
 
 
 @pytest.mark.parametrize(
@@ -137,4 +140,6 @@ def test_what_is_made_ahead_of_time_is_made_at_home(project, base, providers, re
     recipe = project.recipe(f"{base}ahead_of_time: {{ort: {{}}}}\nproviders: {providers}\n")
     found = list(ahead_of_time.FEATURE.remarks(recipe, 1))
     assert len(found) == reported
-    assert all("ort of ahead_of_time: made, validated" in each for each in found)
+    assert all("ort of ahead_of_time: made, validated" in each.text for each in found)
+    line = f"{base}ahead_of_time:".count("\n") + 1
+    assert all((each.location.line, each.location.column) == (line, 1) for each in found)

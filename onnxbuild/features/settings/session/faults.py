@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onnxbuild.core.recipe import Location, Recipe
+from onnxbuild.core.remark import Remark
 from onnxbuild.document.faults import Fault, hinted, nearest
 from onnxbuild.document.node import Path, dotted
 from onnxbuild.document.parts import Parts
@@ -23,8 +24,8 @@ def faults(parts: Parts) -> Iterator[Fault]:
     yield from _points(parts)
 
 
-def remarks(recipe: Recipe, cores: int) -> list[str]:
-    """Yield notes on settings that are allowed but usually mistakes, each with its line.
+def remarks(recipe: Recipe, cores: int) -> list[Remark]:
+    """Return notes on settings that are allowed but usually mistakes, each with its line.
 
     Args:
         recipe: Whose sessions.
@@ -42,7 +43,7 @@ def remarks(recipe: Recipe, cores: int) -> list[str]:
         for keys, text in _doubts(options, cores):
             written = [f"{owner}.{key}" for key in keys if f"{owner}.{key}" in recipe.lines]
             if written:
-                found.append(f"{recipe.lines[written[0]]}: {owner} has {text}")
+                found.append(Remark(f"{owner} has {text}", recipe.lines[written[0]]))
     return found
 
 

@@ -1,0 +1,62 @@
+"""The screen of `watch` on terminals of several heights: what moved is seen, and the keys."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from onnxbuild.core.event import RunFinished
+from onnxbuild.terminal.watch_displays import Screen
+from onnxbuild.watching.result import WatchedBuild
+from tests.terminal import plain
+
+
+def drawn(height: int, build: WatchedBuild) -> list[str]:
+    """The last screen, without the spaces that fill it."""
+    file = io.StringIO()
+    console = Console(file=file, width=80, height=height, force_terminal=True, highlight=False)
+    screen = Screen("tiny.yaml", console)
+    with screen:
+        screen.begin(build)
+        screen.end(build)
+        text = file.getvalue()
+    return plain(text.rpartition("\x1b[H")[2].encode()).splitlines()
+
+
+@pytest.fixture
+def build():
+    rows = [{"recipe": "tiny", "variant": f"v{number}", "size": "1 MiB"} for number in range(20)]
+    moved = ["tiny:v3: size 2 MiB -> 1 MiB", "tiny:v9: size 3 MiB -> 1 MiB"]
+    ended = RunFinished("", 3, 14, 0, 0, 4.2, 0)
+    return WatchedBuild(("tiny.yaml",), 0, ended, rows, moved=moved)
+
+
+def test_what_moved_stands_above_the_table_and_is_seen_on_a_short_terminal(build):
+    lines = drawn(14, build)
+    assert len(lines) == 14
+    assert lines[:8] == [
+        "watching tiny.yaml",
+        "",
+        "saved    tiny.yaml",
+        "ok       3 built, 14 cached, 4.2 s",
+        "",
+        "since the last good build:",
+        "  tiny:v3: size 2 MiB -> 1 MiB",
+        "  tiny:v9: size 3 MiB -> 1 MiB",
+    ]
+    assert lines[9].split() == ["recipe", "variant", "size"]
+    assert lines[10].split()[1] == "v0"
+    assert lines[11] == "... 19 more lines, in a taller window"
+    assert lines[-1] == "save a file to build again; q or Ctrl-C to stop"
+
+
+def test_a_tall_terminal_shows_all_of_it(build):
+    lines = drawn(50, build)
+    assert [line for line in lines if line.startswith("tiny ")][-1].split()[1] == "v19"
+    assert not [line for line in lines if "more lines" in line]
+
+
+def test_a_terminal_of_four_lines_still_names_the_keys(build):
+    assert drawn(4, build)[-1].startswith("save a file")
