@@ -17,6 +17,7 @@ from onnxbuild.core.target import Target
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import Node
 from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.asked import NamedBundle
 from onnxbuild.expansion.cells import Column
 from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, KeptNodes
@@ -276,7 +277,8 @@ class PackageFormat(Feature):
         options: Frozen dataclass of its options.
         help: One line.
         below: Its options that name files, as `Section.below` has them.
-        takes: Whether it is made of a bundle.
+        refuses: Why it is not made of a bundle; empty where it is.
+        no_dtypes: Types of inputs that it can't hold, or can't be run with.
         package: Add the step that makes it of a bundle; what it returns is an output of the kind `bundle`.
         runs: Add the steps that run it as its user would, and judge it; their reports lie next to it.
         has_model: Its model is the bundle's, byte for byte.
@@ -291,7 +293,8 @@ class PackageFormat(Feature):
     help: str
     package: Callable[[Scope, Subject, OutputRef, Any], OutputRef]
     below: Below = field(default_factory=dict)
-    takes: Callable[[Subject], bool] = lambda _: True
+    refuses: Callable[[NamedBundle], str] = lambda _: ""
+    no_dtypes: frozenset[str] = frozenset()
     runs: Callable[[Scope, Subject, OutputRef, Any], Sequence[Laid]] = _nothing
     has_model: bool = True
     has_sums: bool = True

@@ -146,6 +146,7 @@ FEATURE = PackageFormat(
     help="`{}` or options: a Python wheel with the model, `load()` and its own test, in VARIANT-wheel/",
     kinds=(package_wheel.KIND, run_wheel.KIND),
     faults=_faults,
+    no_dtypes=frozenset({"bfloat16"}),
     package=_package,
     runs=_runs,
     archived=_archived,
