@@ -23,7 +23,7 @@ from onnxbuild.expansion.packaged import (
 )
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.wheels.archive import digests_in, top_package
+from onnxbuild.onnxkit.wheels.archive import digests_in, only_wheel, top_package
 from onnxbuild.onnxkit.wheels.content import WheelNames
 from onnxbuild.onnxkit.wheels.names import (
     VARIANT,
@@ -96,8 +96,8 @@ def _archived(folder: Path) -> Iterator[str]:
 def _replays(
     folder: Path, subject: str, tolerances: VariantTolerances
 ) -> tuple[StepKind, run_wheel.RunWheelParams]:
-    (wheel,) = folder.glob("*.whl")
-    return run_wheel.KIND, run_wheel.RunWheelParams(subject, top_package(wheel), tolerances)
+    package = top_package(only_wheel(folder))
+    return run_wheel.KIND, run_wheel.RunWheelParams(subject, package, tolerances)
 
 
 def _names(scope: Scope, subject: Subject, options: WheelOptions) -> WheelNames:

@@ -85,9 +85,7 @@ def accelerators_of(chain: Sequence[ManifestProvider]) -> Accelerators:
     on_gpu = (
         each for name, each in zip(names, chain, strict=True) if name in {"tensorrt", "cuda"}
     )
-    gpus = dict.fromkeys(
-        int(e.options[_DEVICE]) for e in on_gpu if e.options.get(_DEVICE, "0") != "0"
-    )
+    gpus = dict.fromkeys(int(each.options[_DEVICE]) for each in on_gpu if _DEVICE in each.options)
     return Accelerators(tuple(gpu), tuple(cpu), device, tuple(gpus), tuple(dropped))
 
 
