@@ -18,6 +18,7 @@ from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.remark import Remark
 from onnxbuild.expansion.comparison import Comparison
 from onnxbuild.recipe.checks.advisories import doubts_of
+from onnxbuild.recipe.checks.packages import left_out_packages
 from onnxbuild.recipe.load import LoadedRecipes, load_recipes
 from onnxbuild.recipe.point_bytes import point_faults, point_remarks
 from onnxbuild.recipe.project import find_project
@@ -221,9 +222,10 @@ def remarks_of(loaded: Loaded) -> list[Remark]:
 
 
 def feature_remarks(recipe: Recipe) -> list[Remark]:
-    """Return what the recipe's features find odd."""
+    """Return what the recipe's features find odd, and bundles of which a package is left out."""
     cores = machine.usable_cores()
-    return [remark for feature in all_features() for remark in feature.remarks(recipe, cores)]
+    found = [remark for feature in all_features() for remark in feature.remarks(recipe, cores)]
+    return [*found, *left_out_packages(recipe)]
 
 
 def ok_line(loaded: Loaded, graph: Graph) -> str:

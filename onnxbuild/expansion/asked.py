@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from onnxbuild.core.params import option
+from onnxbuild.core.recipe import DummyInput
 
 PACKAGES = "packages"
 """The section that asks for other forms of bundles."""
@@ -30,6 +31,11 @@ class AskedOfVariants:
     added: ClassVar[tuple[str, ...]] = ()
     are_bundles: ClassVar[bool] = False
     """Whether packages are made of what it makes, too."""
+
+    @property
+    def makes_text(self) -> bool:
+        """Whether what it makes takes or gives strings, where the model has none."""
+        return False
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -66,6 +72,40 @@ class PackagesOptions(AskedOfVariants):
     variants: tuple[str, ...] = option(
         (), help="bundles to package: VARIANT, `VARIANT-pipeline`; empty: all"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class NamedBundle:
+    """A bundle that packages are made of, as far as the recipe's text describes it.
+
+    Attributes:
+        name: `int8`, `int8-pipeline`.
+        is_further: It is made of a variant in addition to the variant's own bundle.
+        has_text: It is such a bundle, and an input or output of it is of strings.
+    """
+
+    name: str
+    is_further: bool = False
+    has_text: bool = False
+
+
+def named_bundles(
+    sections: Iterable[object], variants: Iterable[str], inputs: Iterable[DummyInput]
+) -> Iterator[NamedBundle]:
+    """Yield all bundles that a recipe's packages can be made of.
+
+    Args:
+        sections: The recipe's.
+        variants: Names of its variants.
+        inputs: Those of the model.
+    """
+    asked = [each for each in sections if isinstance(each, AskedOfVariants) and each.are_bundles]
+    has_text = any(each.dtype == "string" for each in inputs)
+    for variant in variants:
+        yield NamedBundle(variant)
+        for each in asked:
+            for name in each.folders([variant]):
+                yield NamedBundle(name, is_further=True, has_text=has_text or each.makes_text)
 
 
 def bundles_of(sections: Iterable[object], variant: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.artifacts import artifact_address
-from onnxbuild.expansion.asked import PACKAGES
+from onnxbuild.expansion.asked import PACKAGES, NamedBundle
 from onnxbuild.expansion.feature import Laid, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.tolerances import tolerances_of
@@ -22,6 +22,14 @@ def bundle_name(subject: Subject) -> str:
     """Return the name of the bundle that is packaged: `int8`, `int8-pipeline`."""
     name = subject.variant.name
     return name if subject.further is None else f"{name}-{subject.further.name}"
+
+
+def named_bundle(subject: Subject) -> NamedBundle:
+    """Return the bundle that is packaged, as formats are asked whether they take it."""
+    further = subject.further
+    return NamedBundle(
+        bundle_name(subject), further is not None, further is not None and further.has_text
+    )
 
 
 def package_address(scope: Scope, subject: Subject, form: str, step: str) -> StepAddress:

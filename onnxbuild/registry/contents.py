@@ -16,6 +16,7 @@ from onnxbuild.core.graph import Deliverable
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.plan import Planned
 from onnxbuild.onnxkit.bundles.manifest import read_manifest
+from onnxbuild.onnxkit.oci.layout import MARK_FILE
 from onnxbuild.onnxkit.oci.media_types import REVISION, TITLE, VERSION
 from onnxbuild.onnxkit.oci.model_facts import described, technical_facts
 from onnxbuild.release_format.checksums import check_sums
@@ -132,6 +133,10 @@ def _variant(text: str, store: str | None, catalog: Mapping[str, StepKind]) -> I
         planned = {each.step: each for each in plan(request, graph, catalog=catalog)}
         _check_up_to_date(f"{found.recipe}:{found.name}", recipe, found.name, planned)
         artifact = planned[graph.resolve(found.bundle.step)].outputs[found.bundle.output]
+        if any(path == MARK_FILE for path, _ in artifact.files):
+            what = f"{found.recipe}:{found.name} is an OCI layout, which would be pushed as files of an artifact"
+            fix = f"push what it was made of: `onnxbuild push {found.recipe}:{found.of} REGISTRY/REPOSITORY:TAG`"
+            raise UsageError(what, fix=fix)
         with closing(open_workspace(request.project, root, make=False)) as workspace:
             paths = workspace.store.paths(artifact)
             files: dict[str, Content] = {

@@ -110,7 +110,7 @@ def _first_point(context: StepContext, reference: str) -> ReferencePoint | None:
 
 KIND = StepKind(
     name="package-triton",
-    version=2,
+    version=3,
     params=PackageTritonParams,
     inputs=("bundle", "reference", f"{MODEL_INPUT}?", f"{MODEL_REFERENCE_INPUT}?"),
     outputs={"bundle": "bundle"},

@@ -97,6 +97,7 @@ def run(context: StepContext) -> Outcome:
         subject=subject,
         command=f"{program}, compiled with {by}",
         fix=_FIX.format(program=program),
+        manifest=package / MODEL / MANIFEST_FILE,
     )
 
 
@@ -116,7 +117,7 @@ def _skipped(context: StepContext, subject: str, reason: str) -> Outcome:
 
 KIND = StepKind(
     name="run-cpp",
-    version=2,
+    version=3,
     params=RunCppParams,
     inputs=("package", "reference"),
     outputs={"report": "report"},

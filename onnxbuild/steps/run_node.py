@@ -8,7 +8,8 @@ from onnxbuild.core.environment import NPM, Environment
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.node.own_test import run_own_test
+from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
+from onnxbuild.onnxkit.node.own_test import run_own_test, runtime_loads
 from onnxbuild.onnxkit.packages.own_test import NOT_HERE, OwnTest
 from onnxbuild.onnxkit.packages.sums import damage
 from onnxbuild.onnxkit.packages.tested import outcome_of
@@ -43,12 +44,15 @@ def run(context: StepContext) -> Outcome:
             where=context.where,
             fix="run `onnxbuild cache verify`",
         )
+    manifest = None
     if not there.interpreter:
         test = OwnTest(NOT_HERE, "there is no Node here: `apt-get install nodejs npm`", {})
     elif not there.folder:
         test = OwnTest(NOT_HERE, "npm could not install onnxruntime-node", {})
     else:
         test = run_own_test(package, there, context.scratch)
+        if test.code != NOT_HERE or runtime_loads(there):
+            manifest = package / MANIFEST_FILE
     return outcome_of(
         test,
         context,
@@ -56,12 +60,13 @@ def run(context: StepContext) -> Outcome:
         subject=params.subject,
         command="node test.js",
         fix="run `npm install && npm test` in a copy of the package's folder",
+        manifest=manifest,
     )
 
 
 KIND = StepKind(
     name="run-node",
-    version=2,
+    version=3,
     params=RunNodeParams,
     inputs=("package", "reference"),
     outputs={"report": "report"},

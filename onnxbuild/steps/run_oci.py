@@ -8,6 +8,7 @@ from pathlib import Path
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
 from onnxbuild.onnxkit.oci.layout import LayoutError, unpack_layout
 from onnxbuild.onnxkit.packages.own_test import own_test_files, run_own_test
 from onnxbuild.onnxkit.packages.tested import outcome_of
@@ -56,12 +57,13 @@ def run(context: StepContext) -> Outcome:
         subject=params.subject,
         command="pull, then load.py",
         fix="pull the artifact and compare what its load.py gives with the variant's",
+        manifest=folder / MANIFEST_FILE,
     )
 
 
 KIND = StepKind(
     name="run-oci",
-    version=2,
+    version=3,
     params=RunOciParams,
     inputs=("package", "reference"),
     outputs={"report": "report"},

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
 from onnxbuild.onnxkit.packages.own_test import run_own_test
 from onnxbuild.onnxkit.packages.tested import outcome_of
-from onnxbuild.onnxkit.wheels.archive import WheelError, unpack_wheel
+from onnxbuild.onnxkit.wheels.archive import WheelError, only_wheel, unpack_wheel
 
 _FIX = (
     "keep the wheel's folder and run `python -m {package}` in an environment that has it installed"
@@ -38,10 +39,9 @@ def run(context: StepContext) -> Outcome:
         StepError: The wheel is damaged, or its test dies.
     """
     params: RunWheelParams = context.params
-    (wheel,) = context.input("package").glob("*.whl")
     site = context.scratch / "site"
     try:
-        unpack_wheel(wheel, site)
+        unpack_wheel(only_wheel(context.input("package")), site)
     except WheelError as error:
         raise StepError(
             str(error), where=context.where, fix="run `onnxbuild cache verify`"
@@ -53,12 +53,13 @@ def run(context: StepContext) -> Outcome:
         subject=params.subject,
         command=f"python -m {params.package}",
         fix=_FIX.format(package=params.package),
+        manifest=site / params.package / MANIFEST_FILE,
     )
 
 
 KIND = StepKind(
     name="run-wheel",
-    version=3,
+    version=4,
     params=RunWheelParams,
     inputs=("package", "reference"),
     outputs={"report": "report"},

@@ -10,7 +10,7 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.step import CXX_HEADER, StepKind
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.asked import PACKAGES, PackagesOptions
+from onnxbuild.expansion.asked import PACKAGES, NamedBundle, PackagesOptions
 from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
 from onnxbuild.expansion.packaged import (
     add_package,
@@ -30,8 +30,6 @@ NAME, HEADERS = "cpp", "headers"
 _HEADERS_AT = f"{PACKAGES}.{NAME}.{HEADERS}"
 """Name of the headers' files in Recipe.entrypoints."""
 
-_NO_TYPE = frozenset({"string", "bfloat16"})
-
 
 @dataclass(frozen=True, slots=True)
 class CppOptions:
@@ -47,8 +45,8 @@ class CppOptions:
     )
 
 
-def _takes(subject: Subject) -> bool:
-    return subject.further is None or not subject.further.has_text
+def _refuses(bundle: NamedBundle) -> str:
+    return "it can't hold strings, which the pipeline takes or gives" if bundle.has_text else ""
 
 
 def _package(scope: Scope, subject: Subject, bundle: OutputRef, options: CppOptions) -> OutputRef:
@@ -94,13 +92,6 @@ def _faults(parts: Parts) -> Iterator[Fault]:
     section = parts.sections.get(PACKAGES)
     if not isinstance(section, PackagesOptions) or getattr(section, NAME, None) is None:
         return
-    for each in parts.inputs.values():
-        if each.dtype in _NO_TYPE:
-            what = f"input '{each.name}' is {each.dtype}, which C++ packages don't carry"
-            fix = f"take `{NAME}` out of `{PACKAGES}`"
-            if each.dtype == "string":
-                fix += "; those for Python take text"
-            yield Fault(what, parts.key_at(PACKAGES, NAME), fix)
     headers = parts.entrypoints.get(_HEADERS_AT)
     if headers and not any(PurePosixPath(each).name == CXX_HEADER for each in headers.files):
         what = f"{_HEADERS_AT} names a folder without {CXX_HEADER}"
@@ -115,7 +106,8 @@ FEATURE = PackageFormat(
     kinds=(package_cpp.KIND, run_cpp.KIND),
     faults=_faults,
     below={HEADERS: "file"},
-    takes=_takes,
+    refuses=_refuses,
+    no_dtypes=frozenset({"bfloat16", "string"}),
     package=_package,
     runs=_runs,
     replays=_replays,

@@ -60,6 +60,7 @@ FEATURE = PackageFormat(
     options=MlflowOptions,
     help="`{}` or options: a model in MLflow's format, in VARIANT-mlflow/",
     kinds=(package_mlflow.KIND,),
+    no_dtypes=frozenset({"bfloat16"}),
     package=_package,
     faults=_faults,
 )

@@ -127,6 +127,7 @@ FEATURE = PackageFormat(
     help="`{}` or options: an npm package with the model, typed `load()` and `run()`, in VARIANT-node/",
     kinds=(package_node.KIND, run_node.KIND),
     faults=_faults,
+    no_dtypes=frozenset({"bfloat16"}),
     package=_package,
     runs=_runs,
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.artifacts import artifact_address
-from onnxbuild.expansion.asked import PACKAGES
+from onnxbuild.expansion.asked import PACKAGES, NamedBundle
 from onnxbuild.expansion.delivery import Bundle, artifact_bundle
 from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
 from onnxbuild.expansion.ort_model import add_ort_model
@@ -74,8 +74,8 @@ def _judged(scope: Scope, subject: Subject, options: OrtFormatOptions) -> Bundle
     return artifact_bundle(scope, subject, made)
 
 
-def _takes(subject: Subject) -> bool:
-    return subject.further is None
+def _refuses(bundle: NamedBundle) -> str:
+    return "it is made of a variant's own model" if bundle.is_further else ""
 
 
 def _replays(
@@ -91,7 +91,8 @@ FEATURE: PackageFormat = PackageFormat(
     options=OrtFormatOptions,
     help="`{}` or options: the model in ORT format for phones, with sizes and sources, in VARIANT-ort-mobile/",
     kinds=(package_ort_mobile.KIND, run_ort_mobile.KIND),
-    takes=_takes,
+    refuses=_refuses,
+    no_dtypes=frozenset({"bfloat16"}),
     package=_package,
     runs=_runs,
     has_model=False,

@@ -136,6 +136,7 @@ FEATURE = PackageFormat(
     below={"labels": "file"},
     help="`{}` or options: a static folder that runs the model in a browser, in VARIANT-web/",
     kinds=(package_web.KIND, run_web.KIND),
+    no_dtypes=frozenset({"bfloat16"}),
     package=_package,
     runs=_runs,
     faults=_faults,

@@ -23,9 +23,15 @@ from onnxbuild.expansion.packaged import (
 )
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.wheels.archive import digests_in, top_package
+from onnxbuild.onnxkit.wheels.archive import digests_in, only_wheel, top_package
 from onnxbuild.onnxkit.wheels.content import WheelNames
-from onnxbuild.onnxkit.wheels.names import VARIANT, distribution_name, import_name, is_name
+from onnxbuild.onnxkit.wheels.names import (
+    VARIANT,
+    distribution_name,
+    import_name,
+    is_name,
+    taken_by,
+)
 from onnxbuild.steps import package_wheel, run_wheel
 
 NAME = "wheel"
@@ -90,8 +96,8 @@ def _archived(folder: Path) -> Iterator[str]:
 def _replays(
     folder: Path, subject: str, tolerances: VariantTolerances
 ) -> tuple[StepKind, run_wheel.RunWheelParams]:
-    (wheel,) = folder.glob("*.whl")
-    return run_wheel.KIND, run_wheel.RunWheelParams(subject, top_package(wheel), tolerances)
+    package = top_package(only_wheel(folder))
+    return run_wheel.KIND, run_wheel.RunWheelParams(subject, package, tolerances)
 
 
 def _names(scope: Scope, subject: Subject, options: WheelOptions) -> WheelNames:
@@ -111,21 +117,41 @@ def _faults(parts: Parts) -> Iterator[Fault]:
     if not isinstance(section, PackagesOptions) or not isinstance(options, WheelOptions):
         return
     yield from _version_faults(parts, options)
-    if not options.name:
-        return
-    at = parts.at(PACKAGES, NAME, "name")
-    if not is_name(options.name.replace(VARIANT, "x")):
+    if options.name and not is_name(options.name.replace(VARIANT, "x")):
         what = f"packages.wheel.name is '{options.name}', which no distribution can be named"
-        yield Fault(
-            what, at, "write letters, digits, `-`, `_` and `.`, such as `my-model-{variant}`"
-        )
-    elif VARIANT not in options.name:
-        sections = parts.sections.values()
-        bundles = [each for name in parts.variants for each in bundles_of(sections, name)]
-        chosen = [name for name in bundles if section.includes(name)]
-        if len(chosen) > 1:
-            what = f"packages.wheel.name is '{options.name}' for {len(chosen)} variants, whose wheels would replace each other"
-            yield Fault(what, at, f"write `name: {options.name}-{VARIANT}`")
+        fix = "write letters, digits, `-`, `_` and `.`, such as `my-model-{variant}`"
+        yield Fault(what, parts.at(PACKAGES, NAME, "name"), fix)
+        return
+    sections = parts.sections.values()
+    bundles = [each for name in parts.variants for each in bundles_of(sections, name)]
+    yield from _name_faults(parts, options, [each for each in bundles if section.includes(each)])
+
+
+def _name_faults(parts: Parts, options: WheelOptions, bundles: Sequence[str]) -> Iterator[Fault]:
+    """The first name that an installed module or another bundle's wheel has."""
+    at = parts.at(PACKAGES, NAME, "name") if options.name else parts.key_at(PACKAGES, NAME)
+    node, owners = parts.node("name"), dict[str, str]()
+    recipe = "recipe" if node is None else str(node.value)
+    for bundle in bundles:
+        distribution = distribution_name(recipe, bundle, options.name)
+        if not distribution:
+            what = (
+                f"packages.wheel.name leaves no letter or digit to name the wheel of '{bundle}' by"
+            )
+            yield Fault(what, at, f"write `name: {recipe}-{VARIANT}`")
+            return
+        if taken := taken_by(distribution):
+            what = f"the wheel of '{bundle}' would be named '{distribution}' and replace {taken}"
+            yield Fault(what, at, f"write `name: my-model-{VARIANT}`")
+            return
+        package = import_name(distribution)
+        if package in owners:
+            what = f"the wheels of '{owners[package]}' and '{bundle}' would replace each other: both are imported as '{package}'"
+            one_name = options.name and VARIANT not in options.name
+            fix = f"write `name: {options.name}-{VARIANT}`" if one_name else "rename one of them"
+            yield Fault(what, at, fix)
+            return
+        owners[package] = bundle
 
 
 def _version_faults(parts: Parts, options: WheelOptions) -> Iterator[Fault]:
@@ -146,6 +172,7 @@ FEATURE = PackageFormat(
     help="`{}` or options: a Python wheel with the model, `load()` and its own test, in VARIANT-wheel/",
     kinds=(package_wheel.KIND, run_wheel.KIND),
     faults=_faults,
+    no_dtypes=frozenset({"bfloat16"}),
     package=_package,
     runs=_runs,
     archived=_archived,

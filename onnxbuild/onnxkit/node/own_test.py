@@ -41,3 +41,19 @@ def run_own_test(package: Path, environment: Environment, scratch: Path) -> OwnT
     except (OSError, ValueError):
         found = {}
     return OwnTest(done.returncode, printed.splitlines()[-1], found)
+
+
+def runtime_loads(environment: Environment) -> bool:
+    """Return whether Node loads onnxruntime-node itself, which has no library for some platforms.
+
+    Args:
+        environment: Where both are.
+    """
+    done = subprocess.run(
+        [environment.interpreter, "-e", "require('onnxruntime-node')"],
+        cwd=environment.folder,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    return done.returncode == 0

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Finding, Outcome, StepContext
+from onnxbuild.core.target import CPU
+from onnxbuild.onnxkit.bundles.manifest import read_manifest
 from onnxbuild.onnxkit.packages.golden import golden_points
 from onnxbuild.onnxkit.packages.own_test import NOT_HERE, OwnTest
 from onnxbuild.onnxkit.packages.verdict import verdict_on
 from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.providers import short_name
 
 if TYPE_CHECKING:
     from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
@@ -25,6 +30,7 @@ def outcome_of(
     command: str,
     fix: str,
     most: int | None = None,
+    manifest: Path | None = None,
 ) -> Outcome:
     """Write report.json; an output out of its tolerance is a finding. A package that can't run here is skipped.
 
@@ -36,10 +42,14 @@ def outcome_of(
         command: What ran it, for people.
         fix: What to try where an output is out of its tolerance.
         most: Number of golden points in the package; None for as many as fit.
+        manifest: The package's, if what runs it is here: a model that may run on the CPU is never skipped then.
 
     Raises:
-        StepError: The test died.
+        StepError: The test died, or it says that the CPU is not here.
     """
+    if test.code == NOT_HERE and manifest is not None and _runs_on_cpu(manifest, context.where):
+        what = f"`{command}` ends with {NOT_HERE}, as if no provider of {subject} were here; the CPU is: {test.said}"
+        raise StepError(what, where=context.where, fix=fix)
     if test.code == NOT_HERE:
         write_report(context.output("report"), {"skipped": test.said})
         return Outcome({"skipped": test.said}, notes=(f"{subject} was not run: {test.said}",))
@@ -63,3 +73,16 @@ def outcome_of(
         report |= {"passed": False, "findings": to_json(list(findings))}
     write_report(context.output("report"), {"ran": command, **report})
     return Outcome(report["metrics"], findings)
+
+
+def _runs_on_cpu(manifest: Path, where: str) -> bool:
+    """Whether the CPU is among the providers of a package."""
+    try:
+        providers = read_manifest(json.loads(manifest.read_text(encoding="utf-8"))).providers
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise StepError(
+            f"{manifest.name} of the package can't be read: {error}",
+            where=where,
+            fix="run `onnxbuild cache verify`",
+        ) from error
+    return any(short_name(each.name) == CPU for each in providers or ())

@@ -26,7 +26,7 @@ RECORD, TOP_LEVEL = "RECORD", "top_level.txt"
 
 
 class WheelError(ValueError):
-    """A wheel that is not what its RECORD says."""
+    """A wheel that is not what its RECORD says, or is not the only one."""
 
 
 def write_wheel(path: Path, info: str, files: Mapping[str, Path | bytes]) -> None:
@@ -98,6 +98,19 @@ def digests_in(path: Path) -> Iterator[str]:
                 yield digest.hexdigest()
     except zipfile.BadZipFile as error:
         raise WheelError(f"{path.name} is no wheel: {error}") from error
+
+
+def only_wheel(folder: Path) -> Path:
+    """Return the wheel in a package's folder.
+
+    Raises:
+        WheelError: There is none, or there are several.
+    """
+    found = sorted(folder.glob("*.whl"))
+    if len(found) != 1:
+        names = ", ".join(each.name for each in found) or "none"
+        raise WheelError(f"a package has one wheel; {folder.name} has {names}")
+    return found[0]
 
 
 def top_package(path: Path) -> str:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import keyword
 import re
+import sys
+
+from onnxbuild.providers import all_providers
 
 VARIANT = "{variant}"
 """Stands for the variant's name in that of a distribution."""
@@ -42,6 +45,20 @@ def import_name(distribution: str) -> str:
     if name[0].isdigit():
         return f"model_{name}"
     return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def taken_by(distribution: str) -> str:
+    """Return what an installed wheel of this name would hide or replace; empty if nothing.
+
+    Args:
+        distribution: Its name.
+    """
+    name = import_name(distribution)
+    if name in sys.stdlib_module_names:
+        return f"Python's own module {name}"
+    required = {"numpy", "onnxruntime"} | {each.distribution for each in all_providers()}
+    hidden = next((each for each in sorted(required) if each and import_name(each) == name), "")
+    return f"{hidden}, which wheels require" if hidden else ""
 
 
 def wheel_file(distribution: str, version: str) -> str:

@@ -11,6 +11,7 @@ from onnxbuild.expansion.feature import WrittenVariant
 from onnxbuild.recipe.checks.axes import check_axes
 from onnxbuild.recipe.checks.dummy_inputs import check_dummy_input
 from onnxbuild.recipe.checks.formats import check_formats
+from onnxbuild.recipe.checks.packages import check_packages
 from onnxbuild.recipe.checks.providers import check_providers
 from onnxbuild.recipe.parts.parts import variant_nodes
 
@@ -31,6 +32,7 @@ def check_parts(parts: Parts) -> Iterator[Fault]:
             yield from mode.variant_faults(variant, parts)
     for feature in all_features():
         yield from feature.faults(parts)
+    yield from check_packages(parts)
 
 
 def _output_names(parts: Parts) -> Iterator[Fault]:

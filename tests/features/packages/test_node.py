@@ -240,6 +240,11 @@ def _test_that_always_passes(package):
     _list_again(package)
 
 
+def _test_that_always_skips(package):
+    (package / "test.js").write_text("console.error('no provider'); process.exit(3)\n")
+    _list_again(package)
+
+
 def _truncated(package):
     content = (package / "model.onnx").read_bytes()
     (package / "model.onnx").write_bytes(content[: len(content) // 2])
@@ -258,6 +263,10 @@ def _truncated_and_listed(package):
         (_swapped, "elements differ by more than"),
         (_fewer_points, "it gives nothing at "),
         (_test_that_always_passes, "`node test.js` ends with 0"),
+        (
+            _test_that_always_skips,
+            "ends with 3, as if no provider of the package were here; the CPU is",
+        ),
         (_truncated, "the package is damaged: model.onnx is another file than"),
         (_truncated_and_listed, "`node test.js` ends with 1: the model can't be opened"),
         (lambda package: (package / "judge.js").unlink(), "damaged: judge.js is missing"),

@@ -49,6 +49,11 @@ def test_it_is_what_push_pushes_and_is_pulled_run_and_judged(tmp_path, project):
         check=False,
     )
     assert (same.returncode, same.stdout) == (0, "")
+    layout = project("push", "tiny:fp32-oci", "oci:again:fp32")
+    assert layout.code == 2
+    assert "tiny:fp32-oci is an OCI layout" in layout.err
+    assert "`onnxbuild push tiny:fp32 REGISTRY/REPOSITORY:TAG`" in layout.err
+    assert not (project.folder / "again").exists()
     pulled = project("pull", f"oci:{out}:fp32", "-o", "pulled")
     assert pulled.code == 0, pulled.out + pulled.err
     model = project.folder / "artifacts/out/tiny/fp32/model.onnx"

@@ -41,6 +41,17 @@ def test_cuda_without_options_is_what_any_gpu_has():
     assert (found.gpu, found.device, found.gpus) == ((), "gpu", (2,))
 
 
+def test_the_first_gpu_is_picked_where_the_recipe_names_it_and_no_gpu_where_it_names_none():
+    def gpus(*chain):
+        return accelerators_of([ManifestProvider(*each) for each in chain]).gpus
+
+    cuda, tensorrt = "CUDAExecutionProvider", "TensorrtExecutionProvider"
+    assert gpus((cuda, {"device_id": "0"})) == (0,)
+    assert gpus((cuda, {})) == ()
+    assert gpus((tensorrt, {"device_id": "0"}), (cuda, {"device_id": "0"})) == (0,)
+    assert gpus((tensorrt, {"device_id": "0"}), (cuda, {})) == (0,)
+
+
 def test_openvino_runs_on_the_cpu_and_takes_no_options():
     chain = [
         ManifestProvider("OpenVINOExecutionProvider", {"device_type": "CPU", "cache_dir": "x"})

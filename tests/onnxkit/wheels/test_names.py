@@ -5,6 +5,7 @@ from onnxbuild.onnxkit.wheels.names import (
     import_name,
     info_folder,
     is_name,
+    taken_by,
     wheel_file,
 )
 
@@ -34,3 +35,18 @@ def test_file_and_folder_are_escaped():
 @pytest.mark.parametrize("name", ["", "-a", "a-", "a b", "ä", "a/b", "{variant}"])
 def test_what_is_no_name(name):
     assert not is_name(name)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "taken"),
+    [
+        ("numpy", "numpy, which wheels require"),
+        ("ONNX.Runtime", ""),
+        ("OnnxRuntime", "onnxruntime, which wheels require"),
+        ("onnxruntime-openvino", "onnxruntime-openvino, which wheels require"),
+        ("asyncio", "Python's own module asyncio"),
+        ("bert-int8", ""),
+    ],
+)
+def test_names_of_what_is_installed_with_it_are_taken(distribution, taken):
+    assert taken_by(distribution) == taken

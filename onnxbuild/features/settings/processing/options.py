@@ -59,6 +59,13 @@ class ProcessingOptions(AskedOfVariants):
     are_bundles: ClassVar[bool] = True
 
     @property
+    def makes_text(self) -> bool:
+        """Whether an operation takes a text, or names classes."""
+        return any(each.text is not None for each in self.preprocess) or any(
+            each.labels is not None for each in self.postprocess
+        )
+
+    @property
     def asked(self) -> tuple[str, ...]:
         """The one folder that is made of a variant."""
         return (PIPELINE,) if self.preprocess or self.postprocess else ()

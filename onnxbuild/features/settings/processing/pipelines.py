@@ -177,9 +177,7 @@ def deliver(scope: Scope, subject: Subject) -> Sequence[FurtherBundle]:
     )
     judges = tuple(report.step for report in reports.values())
     files = OutputRef(bundle, "bundle")
-    has_text = any(each.dtype == "string" for each in made.inputs) or any(
-        each.labels is not None for each in options_of(recipe).postprocess
-    )
+    has_text = options_of(recipe).makes_text or any(each.dtype == "string" for each in made.inputs)
     return (FurtherBundle(PIPELINE, files, judges, reference, tolerances, has_text),)
 
 

@@ -1,0 +1,128 @@
+"""Steps that run a package's own test: what is skipped, and what fails because the CPU is always here."""
+
+import json
+import shutil
+
+import pytest
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.features.packages import wheel as wheel_format
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.bundles.manifest import BundleTarget, ManifestProvider
+from onnxbuild.onnxkit.bundles.write import names_below
+from onnxbuild.onnxkit.loaders.script import load_script
+from onnxbuild.onnxkit.oci.layout import ArtifactText, write_layout
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.onnxkit.wheels.archive import WheelError, unpack_wheel, write_wheel
+from onnxbuild.onnxkit.wheels.content import WheelNames
+from onnxbuild.steps import package_wheel, run_oci, run_wheel
+from tests.fakes.step_context import run_step
+from tests.native.packages import write_bundle, write_reference
+
+DTYPES = ("float32",)
+TOLERANCES = VariantTolerances(atol=1e-3, rtol=1e-3)
+CUDA = ManifestProvider("CUDAExecutionProvider", {}, "cuda")
+ON_CUDA = {
+    "targets": {"cuda": BundleTarget((CUDA,), SessionSettings())}, "providers": (CUDA,),
+}  # fmt: skip
+INFO = "demo-1.0.dist-info"
+
+
+def bundle_of(folder, **changes):
+    bundle = write_bundle(folder / "bundle", DTYPES, **changes)
+    (bundle / "load.py").write_text(load_script("onnxruntime"))
+    return bundle, write_reference(folder / "reference", DTYPES)
+
+
+def wheel_of(folder, **changes):
+    """(folder of a wheel, reference)."""
+    bundle, reference = bundle_of(folder, **changes)
+    params = package_wheel.PackageWheelParams(
+        WheelNames("demo", "demo", "1.0", "a model"), "none", TOLERANCES
+    )
+    inputs = {"bundle": bundle, "reference": reference}
+    _, context = run_step(package_wheel.KIND, params, folder / "package", inputs)
+    return context.output("bundle"), reference
+
+
+def skipping(wheel):
+    """Rewrite a wheel so that its own test says that no provider is here."""
+    files = wheel.parent.parent / "unpacked"
+    unpack_wheel(wheel, files)
+    (files / "demo/__main__.py").write_text("raise SystemExit(3)\n")
+    (files / INFO / "RECORD").unlink()
+    write_wheel(wheel, INFO, {name: files / name for name in names_below(files)})
+
+
+def run_wheel_of(package, reference, folder):
+    params = run_wheel.RunWheelParams("the wheel", "demo", TOLERANCES)
+    inputs = {"package": package, "reference": reference}
+    return run_step(run_wheel.KIND, params, folder / "run", inputs)[0]
+
+
+def test_a_wheel_whose_test_always_skips_fails_where_it_may_run_on_the_cpu(tmp_path):
+    package, reference = wheel_of(tmp_path / "cpu")
+    skipping(next(package.glob("*.whl")))
+    with pytest.raises(StepError) as caught:
+        run_wheel_of(package, reference, tmp_path)
+    assert caught.value.what == (
+        "`python -m demo` ends with 3, as if no provider of the wheel were here; the CPU is: it prints nothing"
+    )
+
+
+def test_a_wheel_that_needs_a_gpu_is_skipped_where_there_is_none(tmp_path):
+    package, reference = wheel_of(tmp_path / "cuda", **ON_CUDA)
+    (note,) = run_wheel_of(package, reference, tmp_path).notes
+    assert note.startswith("the wheel was not run: onnxruntime ")
+    assert "CUDAExecutionProvider" in note
+
+
+@pytest.mark.parametrize("names", [(), ("a-1.0-py3-none-any.whl", "demo-1.0-py3-none-any.whl")])
+def test_a_folder_without_one_wheel_is_refused(tmp_path, names):
+    package = tmp_path / "demo-wheel"
+    package.mkdir()
+    for name in names:
+        (package / name).touch()
+    said = f"a package has one wheel; {package.name} has {', '.join(names) or 'none'}"
+    with pytest.raises(StepError) as caught:
+        run_wheel_of(package, tmp_path, tmp_path)
+    assert caught.value.what == said
+    with pytest.raises(WheelError, match=said):
+        wheel_format.FEATURE.replays(package, "the wheel", TOLERANCES)
+
+
+@pytest.mark.parametrize("manifest", ["{}", "[", None])
+def test_a_wheel_whose_manifest_can_not_be_read_is_no_reason_to_skip(tmp_path, manifest):
+    package, reference = wheel_of(tmp_path / "cpu")
+    wheel = next(package.glob("*.whl"))
+    skipping(wheel)
+    files = shutil.copytree(wheel.parent.parent / "unpacked", tmp_path / "files")
+    (files / "demo/manifest.json").unlink()
+    if manifest is not None:
+        (files / "demo/manifest.json").write_text(manifest)
+    write_wheel(wheel, INFO, {name: files / name for name in names_below(files)})
+    with pytest.raises(StepError, match=r"manifest.json of the package can't be read"):
+        run_wheel_of(package, reference, tmp_path)
+
+
+def test_an_artifact_whose_loader_says_that_nothing_is_here_fails_where_it_may_run_on_the_cpu(
+    tmp_path,
+):
+    for name, changes in (("cpu", {}), ("cuda", ON_CUDA)):
+        bundle, reference = bundle_of(tmp_path / name, **changes)
+        with (bundle / "load.py").open("a") as loader:
+            loader.write("\n\ndef load(target=''):\n    raise LoadError('gone')\n")
+        package = tmp_path / name / "package"
+        package.mkdir()
+        files = {each: bundle / each for each in names_below(bundle)}
+        write_layout(package, files, ArtifactText("demo:fp32", {}, {}, "fp32"))
+        params = run_oci.RunOciParams("the artifact", TOLERANCES)
+        inputs = {"package": package, "reference": reference}
+        if name == "cpu":
+            with pytest.raises(StepError, match="of the artifact were here; the CPU is: gone"):
+                run_step(run_oci.KIND, params, tmp_path / name / "step", inputs)
+            continue
+        outcome, context = run_step(run_oci.KIND, params, tmp_path / name / "step", inputs)
+        assert outcome.notes == ("the artifact was not run: gone",)
+        report = json.loads((context.output("report") / "report.json").read_text())
+        assert report == {"skipped": "gone"}
