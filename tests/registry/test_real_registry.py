@@ -28,6 +28,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 RELEASE = ROOT / "tests/verification/releases/first-manifests.tar.xz"
+TRIES = 3
 USER, PASSWORD = "ann", "a-password"
 HTPASSWD = "ann:$2b$05$abcdefghijklmnopqrstuubsRD.Ffj/ka0r3BpAjv57rF8oK.y5YW"
 CONFIG = """\
@@ -48,6 +49,14 @@ def tool(name: str) -> str:
     return found
 
 
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
 class Server:
     """A docker-registry in a process of its own, on a port that stays the same."""
 
@@ -55,10 +64,7 @@ class Server:
         self.folder, self.data = folder, folder / "data"
         folder.mkdir(parents=True)
         (folder / "htpasswd").write_text(HTPASSWD)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.host = f"127.0.0.1:{self.port}"
+        self.port, self._has_run = free_port(), False
         self.tls = (
             f", tls: {{certificate: {certificate}, key: {certificate}}}" if certificate else ""
         )
@@ -68,7 +74,22 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
         self._binary = tool("docker-registry")
 
+    @property
+    def host(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
     def start(self, *, readonly: bool = False) -> Server:
+        """Start it. Where somebody else took its port before its first start, it has another one."""
+        for _ in range(TRIES):
+            if self._is_up(readonly=readonly):
+                self._has_run = True
+                return self
+            if self._has_run:
+                break
+            self.port = free_port()
+        raise AssertionError((self.folder / "log").read_text())
+
+    def _is_up(self, *, readonly: bool) -> bool:
         values = {"data": self.data, "port": self.port, "tls": self.tls, "auth": self.auth}
         config = CONFIG % {**values, "readonly": str(readonly).lower()}
         (self.folder / "config.yml").write_text(config)
@@ -77,11 +98,13 @@ class Server:
                 [self._binary, "serve", str(self.folder / "config.yml")], stdout=log, stderr=log
             )
         for _ in range(200):
+            if self._process.poll() is not None:
+                return False
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return self
+                    break
             time.sleep(0.05)
-        raise AssertionError((self.folder / "log").read_text())
+        return self._process.poll() is None
 
     def kill(self) -> None:
         assert self._process is not None

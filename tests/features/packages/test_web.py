@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -92,6 +93,21 @@ def environment(built):
     """Where onnxruntime-web is."""
     cache = built.cache.get("ONNXBUILD_CACHE") or __import__("os").environ["ONNXBUILD_CACHE"]
     return next(Path(cache).rglob("node_modules/onnxruntime-web")).parents[1]
+
+
+def test_serve_says_which_port_is_taken_and_which_to_try():
+    script = ROOT / "onnxbuild/onnxkit/web/static/serve.py"
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            [sys.executable, script, "--port", str(port)],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    said = f"port {port} can't be opened: Address already in use; try --port {port + 1}\n"
+    assert done.stderr == said
 
 
 @pytest.mark.slow
