@@ -73,7 +73,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="package-node",
-    version=1,
+    version=2,
     params=PackageNodeParams,
     inputs=("bundle", "reference"),
     outputs={"bundle": "bundle"},

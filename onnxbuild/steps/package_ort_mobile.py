@@ -64,7 +64,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="package-ort-mobile",
-    version=1,
+    version=2,
     params=PackageOrtMobileParams,
     inputs=("bundle", "model", "reference"),
     outputs={"bundle": "bundle"},

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from onnxbuild.core.environment import NODE, Environment
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
-from onnxbuild.core.recipe import Entrypoint, Recipe
+from onnxbuild.core.recipe import Recipe
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import dotted
 from onnxbuild.document.parts import Parts
@@ -28,7 +28,6 @@ from onnxbuild.steps import package_web, run_web
 
 NAME = "web"
 _OPERATORS = "operators"
-_LABELS_OF_PIPELINES = ("processing.postprocess", ".labels.file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class WebOptions:
     page: bool = option(True, help="write the example page, index.html")
     labels: str = option(
         "",
-        help="a file that names classes, one a line, for the page; left out: that of `processing`",
+        help="a file that names classes, one a line; left out: those of `processing`",
     )
     tolerances: VariantTolerances | None = option(
         None,
@@ -62,8 +61,7 @@ def _package(scope: Scope, subject: Subject, bundle: OutputRef, options: WebOpti
         providers=("webgpu", "wasm") if options.webgpu else ("wasm",),
         threads=options.threads,
         page=options.page,
-        labels=_labels(recipe, options),
-        labels_fit=bool(options.labels),
+        labels=recipe.entrypoints[dotted((PACKAGES, NAME, "labels"))] if options.labels else None,
         values=_values(recipe),
         tolerances=_tolerances(scope, subject, options),
         environment=Environment(npm=NPM_LIST),
@@ -105,15 +103,6 @@ def _tolerances(scope: Scope, subject: Subject, options: WebOptions) -> VariantT
     given = {each.name: getattr(own, each.name) for each in fields(Tolerance)}
     given = {name: value for name, value in given.items() if value is not None}
     return replace(base, outputs={**base.outputs, **own.outputs}, **given)
-
-
-def _labels(recipe: Recipe, options: WebOptions) -> Entrypoint | None:
-    """The file that the recipe names for the page; else the first of its processing."""
-    if options.labels:
-        return recipe.entrypoints[dotted((PACKAGES, NAME, "labels"))]
-    first, last = _LABELS_OF_PIPELINES
-    found = (key for key in recipe.entrypoints if key.startswith(first) and key.endswith(last))
-    return next((recipe.entrypoints[key] for key in found), None)
 
 
 def _values(recipe: Recipe) -> tuple[float, float] | None:

@@ -207,7 +207,6 @@ def package(
         threads=4,
         page=True,
         labels=Entrypoint("", files=(str(listed),)) if labels else None,
-        labels_fit=True,
         values=(0, 1),
         tolerances=STRICT,
         environment=Environment(npm=NPM_LIST, folder=str(environment)),
