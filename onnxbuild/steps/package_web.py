@@ -19,7 +19,6 @@ from onnxbuild.onnxkit.packages.golden import GOLDEN, write_plain_points
 from onnxbuild.onnxkit.packages.signature import ModelSignature, signature_of, with_labels
 from onnxbuild.onnxkit.packages.typescript import refused_port
 from onnxbuild.onnxkit.processing.labels import read_labels
-from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.web.content import MOST_POINTS, Page, write_module, write_page
 from onnxbuild.onnxkit.web.runtime import (
     ML_DOMAIN,
@@ -27,6 +26,7 @@ from onnxbuild.onnxkit.web.runtime import (
     PACKAGE,
     WEBGPU,
     copy_runtime,
+    session_of,
     settings_left_out,
 )
 
@@ -99,7 +99,7 @@ def run(context: StepContext) -> Outcome:
         "golden_points": len(points),
         "files": write_sums(folder),
     }
-    if left_out := settings_left_out(manifest.session or SessionSettings()):
+    if left_out := settings_left_out(session_of(manifest)):
         notes += (f"a browser has no place for session settings: {', '.join(left_out)}",)
     return Outcome(metrics, notes=notes)
 

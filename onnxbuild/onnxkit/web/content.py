@@ -25,8 +25,7 @@ from onnxbuild.onnxkit.packages.typescript import (
     shared_javascript,
     typed_port,
 )
-from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.onnxkit.web.runtime import BUILDS, FOLDER, VERSION, session_options
+from onnxbuild.onnxkit.web.runtime import BUILDS, FOLDER, VERSION, session_of, session_options
 from onnxbuild.onnxkit.web.view import view_of
 
 MOST_POINTS = 32
@@ -87,9 +86,7 @@ def write_module(
         "files": _pretty({name: to_json(files[name]) for name in sorted(files)}),
         "runtime_json": _pretty({"version": VERSION, "folder": FOLDER, "builds": builds}),
         "model_files": json.dumps(list(model_files)),
-        "session": json.dumps(
-            session_options(manifest.session or SessionSettings()), sort_keys=True
-        ),
+        "session": json.dumps(session_options(session_of(manifest)), sort_keys=True),
         "threads": threads,
         "inputs": [typed_port(each, signature) for each in signature.inputs],
         "outputs": [typed_port(each, signature) for each in signature.outputs],
