@@ -73,9 +73,8 @@ def free_port():
         return found.getsockname()[1]
 
 
-def serve(folder, port):
+def serve(folder, port, programs=Path(sys.executable).parent):
     """Start a server, which starts a process of its own: both are in one group."""
-    programs = Path(sys.executable).parent
     command = [programs / "mlflow", "models", "serve", "-m", folder, "-p", str(port), "--env-manager", "local"]  # fmt: skip
     environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
     return subprocess.Popen(command, env=environment, start_new_session=True, stdout=sys.stderr)
