@@ -1,13 +1,14 @@
 # make run: install into .venv and build recipes/bert.yaml. make test: each module's tests and a few whole builds, 5 minutes
 # on two cores. make test-rest: what that leaves out, and 200 random programs (ONNXBUILD_LAW_PROGRAMS, ONNXBUILD_LAW_S: more
-# of them, longer). make test-all: both. make dist: wheel and sdist of the commit in dist/. make docs: the site in build/site/.
+# of them, longer). make test-all: both, after make servers, which installs
+# what tests run against. make dist: wheel and sdist of the commit in dist/. make docs: the site in build/site/.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TESTS := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-rest test-all check bench format golden dist docs clean
+.PHONY: run test test-rest test-all servers check bench format golden dist docs clean
 
 run: $(INSTALLED)
 	$(BIN)/onnxbuild run recipes/bert.yaml
@@ -15,7 +16,11 @@ run: $(INSTALLED)
 test: $(INSTALLED)
 	ONNXBUILD_EXAMPLES=0.2 $(TESTS) -m "not slow or smoke"
 
-test-all: test test-rest
+test-all: servers test test-rest
+
+# As root on Debian with apt-get; elsewhere it says what is missing. Tests that miss a program are skipped by name.
+servers:
+	PYTHON=$(PYTHON) tests/install_servers.sh .servers
 
 test-rest: $(INSTALLED)
 	$(TESTS) -m "(slow and not smoke) or sampled"

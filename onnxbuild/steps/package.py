@@ -31,6 +31,7 @@ from onnxbuild.onnxkit.bundles.write import (
 )
 from onnxbuild.onnxkit.model.inspect import summarize
 from onnxbuild.onnxkit.model.model_files import load_model
+from onnxbuild.onnxkit.processing.labels import LabelsFile, labelled
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.sessions.settings_file import read_settings
 from onnxbuild.providers import full_name
@@ -51,6 +52,7 @@ class PackageParams:
         axes: As the variant takes them: of one size where its session fixes that.
         targets: Where it is meant to run, in order of preference.
         session: How the variant's session runs it, where no input `session/TARGET` says so.
+        labels: Names of classes.
     """
 
     onnxbuild: str
@@ -61,13 +63,14 @@ class PackageParams:
     axes: tuple[Axis, ...]
     targets: tuple[Target, ...]
     session: SessionSettings = field(default_factory=SessionSettings)
+    labels: tuple[LabelsFile, ...] = field(default=(), metadata={"sparse": True})
 
 
 def run(context: StepContext) -> Outcome:
     """Write the bundle: the model, what the gates found out about it, checksums, and a loader.
 
     Raises:
-        StepError: The model ran on none of its targets.
+        StepError: The model ran on none of its targets, or a file of labels can't be read.
     """
     from onnxbuild.onnxkit.saturation.products import sums_may_saturate
 
@@ -87,7 +90,7 @@ def run(context: StepContext) -> Outcome:
         precision=params.precision,
         recipe_sha256=params.recipe_sha256,
         inputs=values(summary["inputs"]),
-        outputs=values(summary["outputs"]),
+        outputs=labelled(values(summary["outputs"]), params.labels, context),
         dynamic_axes=axes_for_callers(params.axes),
         opsets=summary["opsets"],
         ir_version=summary["ir_version"],
@@ -205,4 +208,5 @@ KIND = StepKind(
     outputs={"bundle": "bundle"},
     toolchain=("onnx", "onnxruntime"),
     run=run,
+    entrypoints=lambda params: tuple(each.file for each in params.labels),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from onnxbuild.core.axis import axes_for_callers
 from onnxbuild.core.params import from_json
@@ -26,6 +26,7 @@ from onnxbuild.onnxkit.bundles.write import (
 )
 from onnxbuild.onnxkit.model.inspect import summarize
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model
+from onnxbuild.onnxkit.processing.labels import LabelsFile, labelled
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.providers import short_name
 
@@ -38,6 +39,7 @@ class PackageAheadParams:
         onnxbuild: Version of this program.
         recipe_sha256: Digest of the part of the recipe that this is made from.
         variant: That it is made of.
+        labels: Names of classes.
     """
 
     onnxbuild: str
@@ -46,10 +48,15 @@ class PackageAheadParams:
     variant: str
     precision: Precision
     axes: tuple[Axis, ...]
+    labels: tuple[LabelsFile, ...] = field(default=(), metadata={"sparse": True})
 
 
 def run(context: StepContext) -> Outcome:
-    """Write the bundle; inputs and outputs are those of the portable model."""
+    """Write the bundle; inputs and outputs are those of the portable model.
+
+    Raises:
+        StepError: A file of labels can't be read.
+    """
     params: PackageAheadParams = context.params
     source, portable = context.input("artifact"), context.input("model")
     found = read_description(source)
@@ -66,7 +73,7 @@ def run(context: StepContext) -> Outcome:
         precision=params.precision,
         recipe_sha256=params.recipe_sha256,
         inputs=values(summary["inputs"]),
-        outputs=values(summary["outputs"]),
+        outputs=labelled(values(summary["outputs"]), params.labels, context),
         dynamic_axes=axes_for_callers(params.axes),
         made_for=found.made_for,
         targets={
@@ -95,4 +102,5 @@ KIND = StepKind(
     outputs={"bundle": "bundle"},
     toolchain=("onnx", "onnxruntime"),
     run=run,
+    entrypoints=lambda params: tuple(each.file for each in params.labels),
 )

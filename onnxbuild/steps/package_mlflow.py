@@ -1,45 +1,43 @@
 """Put a bundle into MLflow's model format: a folder with MLmodel, which its registry and servers take.
 
-Source: MLflow 3.17, mlflow/onnx/__init__.py, mlflow/models/model.py, mlflow/types/schema.py. It is written here,
-as MLflow's own `log_model` gives weights another name each time.
+It is written here, as MLflow's own `log_model` gives weights another name each time.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
-from onnxbuild.onnxkit.bundles.write import write_sums
-from onnxbuild.onnxkit.data.array_files import NUMPY_DTYPES
+from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest, read_manifest
+from onnxbuild.onnxkit.bundles.write import described, names_below, write_sums
 from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.mlflow.content import (
+    CONDA,
+    VIRTUALENV,
+    NoTypeError,
+    mlmodel,
+    readme_of,
+    requirements_of,
+    unplaced,
+)
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, hand_on
+from onnxbuild.onnxkit.packages.runtimes import RuntimeChoice
+from onnxbuild.onnxkit.packages.signature import ModelSignature, signature_of
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 if TYPE_CHECKING:
     import numpy as np
 
-_MODEL, _CONDA, _VIRTUALENV, _REQUIREMENTS = (
-    "MLmodel", "conda.yaml", "python_env.yaml", "requirements.txt",
-)  # fmt: skip
+_MODEL, _REQUIREMENTS, _README = "MLmodel", "requirements.txt", "README.md"
 _EXAMPLE, _SERVING_EXAMPLE = "input_example.json", "serving_input_example.json"
 _MOST_EXAMPLE_ELEMENTS = 1 << 16
 """An example of more would be megabytes of JSON."""
-
-_WRITTEN_FOR = "3.17.2"
-_FIRST_TIME = "1980-01-01 00:00:00.000000"
-_LEVELS = {"disable": 0, "basic": 1, "extended": 2, "all": 99}
-"""Session's graph_optimization -> onnxruntime.GraphOptimizationLevel."""
-
-_NO_PLACE = {
-    "memory_pattern": True, "cpu_arena": True, "deterministic_compute": False, "free_dimensions": {},
-    "spinning": "allow",
-}  # fmt: skip
-"""Settings that MLflow's loader takes none of, with ONNX Runtime's own values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +46,13 @@ class PackageMlflowParams:
 
     Attributes:
         python: Version of Python that its environments ask for.
+        runtime: Which distribution of ONNX Runtime requirements.txt names.
         requirements: More lines of requirements.txt.
         metadata: What MLflow shows of the model besides.
     """
 
     python: str
+    runtime: RuntimeChoice
     requirements: tuple[str, ...]
     metadata: tuple[tuple[str, str], ...]
 
@@ -65,128 +65,52 @@ def run(context: StepContext) -> Outcome:
     """
     params: PackageMlflowParams = context.params
     source, folder = context.input("bundle"), context.output("bundle")
-    manifest = json.loads((source / MANIFEST_FILE).read_text("utf-8"))
+    manifest = read_manifest(json.loads((source / MANIFEST_FILE).read_text("utf-8")))
     for name in (MODEL_FILE, WEIGHTS_FILE):
         if (source / name).exists():
             hand_on(source / name, folder / name)
     hand_on(source / MANIFEST_FILE, folder / MANIFEST_FILE)
-    model = mlmodel(manifest, params, context.where)
     point = next(read_reference(context.input("reference")))
-    taken = {each["name"]: point.feeds[each["name"]] for each in manifest["inputs"]}
-    if sum(each.size for each in taken.values()) <= _MOST_EXAMPLE_ELEMENTS:
+    signature = signature_of(manifest)
+    try:
+        model = mlmodel(manifest, signature, python=params.python, metadata=dict(params.metadata))
+    except NoTypeError as error:
+        fix = "take the variant out of `packages: {variants: [...]}`"
+        raise StepError(str(error), where=context.where, fix=fix) from error
+    taken = {port.name: point.feeds[port.name] for port in signature.inputs}
+    if _has_json(taken.values()):
+        signature = replace(signature, golden=(point.name,))
         example = {name: _listed(array) for name, array in taken.items()}
         _write(context, _EXAMPLE, _json(example))
         _write(context, _SERVING_EXAMPLE, _json({"inputs": example}))
         model["saved_input_example_info"] = {
             "artifact_path": _EXAMPLE, "serving_input_path": _SERVING_EXAMPLE, "type": "ndarray",
         }  # fmt: skip
-    versions = manifest["versions"]
-    required = [
-        "mlflow>=3",
-        f"onnx>={versions['onnx']}",
-        f"onnxruntime>={versions['onnxruntime']}",
-        *params.requirements,
-    ]
+    required = [*requirements_of(manifest, params.runtime), *params.requirements]
     dependencies = [f"python={params.python}", "pip", {"pip": required}]
-    _write(
-        context,
-        _CONDA,
-        _yaml({"channels": ["conda-forge"], "dependencies": dependencies, "name": "mlflow-env"}),
-    )
+    conda = {"channels": ["conda-forge"], "dependencies": dependencies, "name": "mlflow-env"}
+    _write(context, CONDA, _yaml(conda))
     own = {
         "python": params.python,
         "build_dependencies": ["pip", "setuptools", "wheel"],
         "dependencies": [f"-r {_REQUIREMENTS}"],
     }
-    _write(context, _VIRTUALENV, _yaml(own))
+    _write(context, VIRTUALENV, _yaml(own))
+    _write(context, _README, readme_of(signature))
     _write(context, _REQUIREMENTS, "".join(f"{each}\n" for each in required))
+    files = {name: described(folder / name).sha256 for name in names_below(folder)}
+    identity = json.dumps([files, model], sort_keys=True)
+    model["model_uuid"] = uuid.uuid5(uuid.NAMESPACE_OID, identity).hex
     _write(context, _MODEL, _yaml(model))
-    metrics = {"model_bytes": manifest["size_bytes"], "files": write_sums(folder)}
-    return Outcome(metrics, notes=_notes(manifest))
+    metrics = {"model_bytes": manifest.size_bytes, "files": write_sums(folder)}
+    return Outcome(metrics, notes=_notes(manifest, signature))
 
 
-def mlmodel(
-    manifest: Mapping[str, Any], params: PackageMlflowParams, where: str
-) -> dict[str, Any]:
-    """Return the content of MLmodel, without an input example.
-
-    Args:
-        manifest: A bundle's.
-        params: The package's.
-        where: `recipe:step`, for messages.
-
-    Raises:
-        StepError: MLflow has no type for an input or output.
-    """
-    digest = manifest["files"][MODEL_FILE]["sha256"]
-    return {
-        "flavors": {
-            "onnx": {
-                "code": None,
-                "data": MODEL_FILE,
-                "onnx_session_options": _session(manifest["session"]),
-                "onnx_version": manifest["versions"]["onnx"],
-                "providers": [
-                    [each["name"], each["options"]] if each["options"] else each["name"]
-                    for each in manifest["providers"]
-                ],
-            },
-            "python_function": {
-                "data": MODEL_FILE,
-                "env": {"conda": _CONDA, "virtualenv": _VIRTUALENV},
-                "loader_module": "mlflow.onnx",
-                "python_version": params.python,
-            },
-        },
-        "metadata": dict(params.metadata),
-        "mlflow_version": _WRITTEN_FOR,
-        "model_size_bytes": manifest["size_bytes"],
-        "model_uuid": uuid.uuid5(uuid.NAMESPACE_OID, digest).hex,
-        "signature": {
-            side: json.dumps([_tensor(each, where) for each in manifest[side]])
-            for side in ("inputs", "outputs")
-        }
-        | {"params": None},
-        "utc_time_created": _FIRST_TIME,
-    }
-
-
-def _tensor(value: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """A tensor of a signature: sizes that vary are -1."""
-    dtype = "str" if value["dtype"] == "string" else value["dtype"]
-    if value["dtype"] not in NUMPY_DTYPES or value["shape"] is None:
-        what = "of no known shape" if value["shape"] is None else value["dtype"]
-        raise StepError(
-            f"'{value['name']}' is {what}, which MLflow's signatures can't say",
-            where=where,
-            fix="take the variant out of `packages: {variants: [...]}`",
-        )
-    shape = [size if isinstance(size, int) else -1 for size in value["shape"]]
-    return {
-        "name": value["name"],
-        "type": "tensor",
-        "tensor-spec": {"dtype": dtype, "shape": shape},
-    }
-
-
-def _session(session: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that MLflow's loader hands on to ONNX Runtime."""
-    options = {
-        "inter_op_num_threads": session["inter_op_threads"],
-        "intra_op_num_threads": session["intra_op_threads"],
-        "execution_mode": session["execution_mode"],
-        "graph_optimization_level": _LEVELS[session["graph_optimization"]],
-    }
-    config = {key: str(value) for key, value in sorted(session["config"].items())}
-    return options | ({"extra_session_config": config} if config else {})
-
-
-def _notes(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+def _notes(manifest: Manifest, signature: ModelSignature) -> tuple[str, ...]:
     notes = []
-    dropped = [name for name, usual in _NO_PLACE.items() if manifest["session"][name] != usual]
-    if dropped:
+    if dropped := unplaced(manifest.session or SessionSettings()):
         notes.append(f"MLflow has no place for the session settings {', '.join(dropped)}")
-    narrow = [each["name"] for each in manifest["inputs"] if each["dtype"].startswith("int")]
+    narrow = [port.name for port in signature.inputs if port.dtype.startswith("int")]
     if narrow:
         notes.append(
             f"MLflow's server takes floats for the integers of {', '.join(narrow)}, and cuts them off: send whole numbers"
@@ -195,7 +119,25 @@ def _notes(manifest: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _listed(array: np.ndarray) -> Any:
-    return array.astype(str).tolist() if array.dtype.kind in "OU" else array.tolist()
+    """An array as JSON: NaN is null, which MLflow makes a NaN of again."""
+    if array.dtype.kind in "OU":
+        return array.astype(str).tolist()
+    return _without_nan(array.tolist())
+
+
+def _has_json(arrays: Collection[np.ndarray]) -> bool:
+    """Whether they are few elements, and none is infinite, which JSON has no word for."""
+    if sum(each.size for each in arrays) > _MOST_EXAMPLE_ELEMENTS:
+        return False
+    return not any(
+        math.isinf(e) for a in arrays if a.dtype.kind == "f" for e in a.ravel().tolist()
+    )
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_nan(each) for each in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _write(context: StepContext, name: str, text: str) -> None:
@@ -203,7 +145,7 @@ def _write(context: StepContext, name: str, text: str) -> None:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value) + "\n"
+    return json.dumps(value, allow_nan=False) + "\n"
 
 
 def _yaml(value: Any) -> str:
@@ -215,10 +157,10 @@ def _yaml(value: Any) -> str:
 
 KIND = StepKind(
     name="package-mlflow",
-    version=1,
+    version=2,
     params=PackageMlflowParams,
     inputs=("bundle", "reference"),
     outputs={"bundle": "bundle"},
-    toolchain=("numpy", "pyyaml"),
+    toolchain=("numpy", "pyyaml", "jinja2"),
     run=run,
 )

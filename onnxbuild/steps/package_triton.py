@@ -21,6 +21,7 @@ from onnxbuild.onnxkit.triton.repository import (
     can_warm_up,
     hand_libraries_on,
     write_model,
+    write_readme,
 )
 from onnxbuild.onnxkit.triton.types import NoFormError
 
@@ -75,6 +76,7 @@ def run(context: StepContext) -> Outcome:
             size = write_model(
                 repository, served, signature, source, point=point, libraries=libraries
             )
+        write_readme(repository, params.name, signature, size)
     except NoFormError as error:
         raise StepError(str(error), where=context.where, fix=error.fix) from error
     notes = []
@@ -114,6 +116,6 @@ KIND = StepKind(
     params=PackageTritonParams,
     inputs=("bundle", "reference", f"{MODEL_INPUT}?", f"{MODEL_REFERENCE_INPUT}?"),
     outputs={"bundle": "bundle"},
-    toolchain=("onnx", "numpy"),
+    toolchain=("onnx", "numpy", "jinja2"),
     run=run,
 )

@@ -16,10 +16,9 @@ from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest, read_man
 from onnxbuild.onnxkit.bundles.write import described, write_sums
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, file_bytes, hand_on
 from onnxbuild.onnxkit.packages.golden import GOLDEN, write_plain_points
-from onnxbuild.onnxkit.packages.signature import ModelSignature, signature_of
+from onnxbuild.onnxkit.packages.signature import ModelSignature, signature_of, with_labels
 from onnxbuild.onnxkit.packages.typescript import refused_port
 from onnxbuild.onnxkit.processing.labels import read_labels
-from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.web.content import MOST_POINTS, Page, write_module, write_page
 from onnxbuild.onnxkit.web.runtime import (
     ML_DOMAIN,
@@ -27,9 +26,9 @@ from onnxbuild.onnxkit.web.runtime import (
     PACKAGE,
     WEBGPU,
     copy_runtime,
+    session_of,
     settings_left_out,
 )
-from onnxbuild.onnxkit.web.view import view_of
 
 _LEAVE_OUT = "take the variant out of `packages: {variants: [...]}`"
 
@@ -44,8 +43,7 @@ class PackageWebParams:
         providers: Where it runs in browsers: `wasm`, `webgpu`.
         threads: The most that model.js starts by itself.
         page: Whether there is an example page.
-        labels: The file that names classes, one a line.
-        labels_fit: Whether labels that no output has scores for are an error.
+        labels: A file that names classes, one a line, over the labels that the bundle has.
         values: Least and greatest value of the recipe's dummy image.
         tolerances: Of the golden points.
         environment: Where npm's onnxruntime-web is.
@@ -57,7 +55,6 @@ class PackageWebParams:
     threads: int
     page: bool
     labels: Entrypoint | None
-    labels_fit: bool
     values: tuple[float, float] | None
     tolerances: VariantTolerances
     environment: Environment
@@ -81,17 +78,15 @@ def run(context: StepContext) -> Outcome:
     node_modules = Path(params.environment.folder) / "node_modules"
     runtime = copy_runtime(node_modules, folder, providers)
     fetched = {name: described(folder / name) for name in (*model_files, *runtime)}
-    signature = signature_of(manifest)
     points = write_plain_points(
         folder / GOLDEN,
         context.input("reference"),
         params.tolerances,
-        dtypes={port.name: port.dtype for port in signature.inputs},
+        dtypes={each.name: each.dtype or "" for each in manifest.inputs},
         most=MOST_POINTS,
     )
-    page = Page(
-        params.title, params.description, _labels(context, signature), params.values, params.page
-    )
+    signature = _labelled(context, signature_of(manifest, [each["name"] for each in points]))
+    page = Page(params.title, params.description, params.values, params.page)
     write_module(
         folder, manifest, signature, page,
         files=fetched, model_files=model_files, providers=providers, threads=params.threads,
@@ -104,7 +99,7 @@ def run(context: StepContext) -> Outcome:
         "golden_points": len(points),
         "files": write_sums(folder),
     }
-    if left_out := settings_left_out(manifest.session or SessionSettings()):
+    if left_out := settings_left_out(session_of(manifest)):
         notes += (f"a browser has no place for session settings: {', '.join(left_out)}",)
     return Outcome(metrics, notes=notes)
 
@@ -138,17 +133,19 @@ def _check(manifest: Manifest, where: str) -> None:
         raise StepError(what, where=where, fix=_LEAVE_OUT)
 
 
-def _labels(context: StepContext, signature: ModelSignature) -> tuple[str, ...]:
+def _labelled(context: StepContext, signature: ModelSignature) -> ModelSignature:
+    """The signature with the labels of the recipe's `packages: {web: {labels: FILE}}`."""
     params: PackageWebParams = context.params
     if params.labels is None:
-        return ()
+        return signature
     name, path = context.files(params.labels)[0]
     labels = read_labels(name, path, context.where)
-    if params.labels_fit and not view_of(signature, labels, None)["labels"]:
+    found = with_labels(signature, labels)
+    if labels not in found.labels.values():
         outputs = ", ".join(f"'{each.name}' {each.shape_text}" for each in signature.outputs)
         what = f"{name} has {len(labels)} labels, and no output has a row of as many floats: {outputs}"
         raise StepError(what, where=context.where, fix="correct the file, or remove `labels`")
-    return labels
+    return found
 
 
 def _downloaded(fetched: dict[str, Digest], providers: tuple[str, ...], runtime: list[str]) -> int:

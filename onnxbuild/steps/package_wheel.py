@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
+from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, read_manifest
 from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.packages.golden import golden_points, refused_dtype
+from onnxbuild.onnxkit.packages.signature import signature_of
 from onnxbuild.onnxkit.wheels.archive import write_wheel
 from onnxbuild.onnxkit.wheels.content import WheelNames, requirements_of, wheel_files
 from onnxbuild.onnxkit.wheels.names import info_folder, wheel_file
@@ -47,14 +48,23 @@ def run(context: StepContext) -> Outcome:
             fix="take the variant out of `packages: {variants: [...]}`",
         )
     requirements = requirements_of(manifest, params.runtime)
-    files = wheel_files(params.names, requirements, bundle, reference, params.tolerances)
+    points = golden_points(reference)
+    signature = signature_of(read_manifest(manifest), [each.name for each in points])
+    files = wheel_files(
+        params.names,
+        bundle,
+        reference,
+        params.tolerances,
+        signature=signature,
+        requirements=requirements,
+    )
     folder, names = context.output("bundle"), params.names
     path = folder / wheel_file(names.distribution, names.version)
     write_wheel(path, info_folder(names.distribution, names.version), files)
     metrics = {
         "model_bytes": manifest["size_bytes"],
         "wheel_bytes": path.stat().st_size,
-        "golden_points": len(golden_points(reference)),
+        "golden_points": len(points),
         "requires": list(requirements),
         "files": write_sums(folder),
     }
@@ -63,10 +73,10 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="package-wheel",
-    version=1,
+    version=2,
     params=PackageWheelParams,
     inputs=("bundle", "reference"),
     outputs={"bundle": "bundle"},
-    toolchain=("numpy",),
+    toolchain=("numpy", "jinja2"),
     run=run,
 )

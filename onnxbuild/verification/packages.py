@@ -64,6 +64,8 @@ def _check_model(
     form = PACKAGE_FORMATS.get(entry["format"])
     if form is None or not form.has_model:
         return
+    if form.is_converted(release.folder / entry["folder"]):
+        return
     inside = f"{entry['folder']}/"
     held = {each.sha256 for path, each in release.files.items() if path.startswith(inside)}
     held.update(form.archived(release.folder / entry["folder"]))

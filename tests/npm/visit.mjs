@@ -9,8 +9,8 @@ const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const { browser: program, flags, visits } = JSON.parse(readFileSync(asked, "utf8"));
 const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox", ...flags] });
 const found = {};
-for (const { name, url, keys = [], scheme = "light", width = 1280, picture } of visits) {
-  const context = await browser.newContext({ viewport: { width, height: 800 }, colorScheme: scheme });
+for (const { name, url, keys = [], scheme = "light", width = 1280, height = 800, picture, draw, shot } of visits) {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme });
   const page = await context.newPage();
   const seen = { console: [], outside: [], failed: [], keys: [] };
   const own = new URL(url).origin;
@@ -48,6 +48,17 @@ for (const { name, url, keys = [], scheme = "light", width = 1280, picture } of 
       await page.waitForFunction(() => document.querySelector(".seen span")?.textContent);
       await page.waitForTimeout(300);
     }
+    if (draw) {
+      const box = await page.locator("#input canvas[role=img]").boundingBox();
+      const at = ([x, y]) => [box.x + x * box.width, box.y + y * box.height];
+      await page.mouse.move(...at(draw[0]));
+      await page.mouse.down();
+      for (const point of draw.slice(1)) await page.mouse.move(...at(point), { steps: 8 });
+      await page.mouse.up();
+      await page.mouse.move(0, 0);
+      await page.waitForTimeout(800);
+    }
+    if (shot) await page.screenshot({ path: shot });
     await page.click("#check");
     await page.waitForFunction(() => !document.querySelector("#check").disabled);
   }

@@ -8,11 +8,8 @@ from __future__ import annotations
 import base64
 import json
 import lzma
-import shutil
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -23,73 +20,12 @@ from onnxbuild.registry.push import push
 from onnxbuild.registry.refusals import RegistryUnavailableError
 from tests.cli.conftest import Project, make_project
 from tests.registry.conftest import Keys, Place, contents, tree
+from tests.registry.real_server import PASSWORD, USER, Server, tool
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 RELEASE = ROOT / "tests/verification/releases/first-manifests.tar.xz"
-USER, PASSWORD = "ann", "a-password"
-HTPASSWD = "ann:$2b$05$abcdefghijklmnopqrstuubsRD.Ffj/ka0r3BpAjv57rF8oK.y5YW"
-CONFIG = """\
-version: 0.1
-log: {level: error, accesslog: {disabled: true}}
-storage: {filesystem: {rootdirectory: %(data)s}, maintenance: {readonly: {enabled: %(readonly)s}, uploadpurging: {enabled: false}}}
-http: {addr: "127.0.0.1:%(port)d"%(tls)s}
-%(auth)s
-"""
-
-
-def tool(name: str) -> str:
-    """Path of a tool; the test is skipped where it is missing."""
-    own = ROOT / ".servers/usr/bin" / name
-    found = str(own) if own.is_file() else shutil.which(name)
-    if found is None:
-        pytest.skip(f"{name} is not installed: tests/install_servers.sh")
-    return found
-
-
-class Server:
-    """A docker-registry in a process of its own, on a port that stays the same."""
-
-    def __init__(self, folder: Path, certificate: Path | None = None) -> None:
-        self.folder, self.data = folder, folder / "data"
-        folder.mkdir(parents=True)
-        (folder / "htpasswd").write_text(HTPASSWD)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.host = f"127.0.0.1:{self.port}"
-        self.tls = (
-            f", tls: {{certificate: {certificate}, key: {certificate}}}" if certificate else ""
-        )
-        self.auth = (
-            f"auth: {{htpasswd: {{realm: a, path: {folder}/htpasswd}}}}" if certificate else ""
-        )
-        self._process: subprocess.Popen[bytes] | None = None
-        self._binary = tool("docker-registry")
-
-    def start(self, *, readonly: bool = False) -> Server:
-        values = {"data": self.data, "port": self.port, "tls": self.tls, "auth": self.auth}
-        config = CONFIG % {**values, "readonly": str(readonly).lower()}
-        (self.folder / "config.yml").write_text(config)
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [self._binary, "serve", str(self.folder / "config.yml")], stdout=log, stderr=log
-            )
-        for _ in range(200):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return self
-            time.sleep(0.05)
-        raise AssertionError((self.folder / "log").read_text())
-
-    def kill(self) -> None:
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
-
-    def blob(self, sha256: str) -> Path:
-        return self.data / f"docker/registry/v2/blobs/sha256/{sha256[:2]}/{sha256}/data"
 
 
 @pytest.fixture(scope="module")

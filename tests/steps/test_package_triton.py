@@ -59,7 +59,7 @@ def model_config():
         ("reshape", "Reshape", False),
     )  # fmt: skip
     message("ModelInput", *value)
-    message("ModelOutput", *value)
+    message("ModelOutput", *value, ("label_filename", text, False))
     message(
         "Group",
         ("kind", "Kind", False),
@@ -428,7 +428,7 @@ def test_the_models_files_are_the_bundles_byte_for_byte_with_checksums(tmp_path)
         p.relative_to(repository).as_posix() for p in repository.rglob("*") if p.is_file()
     )
     assert files == [
-        "SHA256SUMS", "demo-fp32/1/model.onnx", "demo-fp32/1/model.onnx.data",
+        "README.md", "SHA256SUMS", "demo-fp32/1/model.onnx", "demo-fp32/1/model.onnx.data",
         "demo-fp32/config.pbtxt",
     ]  # fmt: skip
     for name in ("model.onnx", "model.onnx.data"):

@@ -25,6 +25,9 @@ HERE = Path(__file__).parent
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 LIBRARY = f"libpython{VERSION}.so.1.0"
 PATIENCE_S = 60
+TRIES = 3
+TAKEN = "already in use"
+"""Triton's word where somebody took a port meanwhile: others are tried."""
 
 
 @dataclass(frozen=True)
@@ -93,22 +96,36 @@ def serving(triton: Triton, repository: Path, folder: Path, *arguments: str):
         folder: For its log.
         arguments: More of tritonserver's.
     """
-    http, grpc = free_ports(2)
     log = folder / "triton.log"
-    libraries = triton.core.parents[1] / "nvidia_pytriton.libs"
-    command = [
-        triton.core / "bin/tritonserver", f"--model-repository={repository}",
-        f"--backend-directory={triton.backends}", "--http-address=127.0.0.1", f"--http-port={http}",
-        "--grpc-address=127.0.0.1", f"--grpc-port={grpc}", "--allow-metrics=false", "--log-verbose=1",
-        "--disable-auto-complete-config", *arguments,
-    ]  # fmt: skip
+    for left in reversed(range(TRIES)):
+        http, grpc = free_ports(2)
+        command = [
+            triton.core / "bin/tritonserver", f"--model-repository={repository}",
+            f"--backend-directory={triton.backends}", "--http-address=127.0.0.1", f"--http-port={http}",
+            "--grpc-address=127.0.0.1", f"--grpc-port={grpc}", "--allow-metrics=false", "--log-verbose=1",
+            "--disable-auto-complete-config", *arguments,
+        ]  # fmt: skip
+        process = _started(triton, command, repository, folder, log)
+        is_ready = wait(process, http)
+        if is_ready or not left or TAKEN not in log.read_text(errors="replace"):
+            break
+        _end(process)
+    try:
+        yield Server(triton, http, grpc, log, is_ready)
+    finally:
+        _end(process)
+
+
+def _started(
+    triton: Triton, command: list[str | Path], repository: Path, home: Path, log: Path
+) -> subprocess.Popen[bytes]:
     environment = {
         "PATH": f"{triton.python.parent}:{os.environ['PATH']}",
-        "LD_LIBRARY_PATH": str(libraries),
-        "HOME": str(folder),
+        "LD_LIBRARY_PATH": str(triton.core.parents[1] / "nvidia_pytriton.libs"),
+        "HOME": str(home),
     }
     with log.open("wb") as said:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             command,
             env=environment,
             cwd=repository,
@@ -116,15 +133,15 @@ def serving(triton: Triton, repository: Path, folder: Path, *arguments: str):
             stderr=said,
             start_new_session=True,
         )
-    try:
-        yield Server(triton, http, grpc, log, wait(process, http))
-    finally:
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=10)
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # its stubs, too
-        process.wait()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=10)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # its stubs, too
+    process.wait()
 
 
 def free_ports(number: int) -> list[int]:

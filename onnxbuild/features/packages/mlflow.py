@@ -17,6 +17,7 @@ from onnxbuild.expansion.packaged import (
     package_reference,
 )
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.onnxkit.packages.runtimes import RuntimeChoice
 from onnxbuild.steps import package_mlflow
 
 NAME = "mlflow"
@@ -28,6 +29,11 @@ class MlflowOptions:
     """What its environments hold."""
 
     python: str = option("3.11", help="version of Python in conda.yaml and python_env.yaml")
+    runtime: RuntimeChoice = option(
+        "auto",
+        help="the distribution of ONNX Runtime in requirements.txt, in the version that built the model; "
+        "`auto`: that of the first provider, `none`: none",
+    )
     requirements: tuple[str, ...] = option((), help="more lines of requirements.txt")
 
 
@@ -42,7 +48,9 @@ def _package(
         subject,
         NAME,
         package_mlflow.KIND,
-        params=package_mlflow.PackageMlflowParams(options.python, options.requirements, about),
+        params=package_mlflow.PackageMlflowParams(
+            options.python, options.runtime, options.requirements, about
+        ),
         inputs={"bundle": bundle, "reference": package_reference(scope, subject)},
     )
 

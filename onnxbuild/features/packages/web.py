@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Literal
 
 from onnxbuild.core.environment import NODE, Environment
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
-from onnxbuild.core.recipe import Entrypoint, Recipe
+from onnxbuild.core.recipe import Recipe
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import dotted
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.asked import PACKAGES
+from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, bundles_of
+from onnxbuild.expansion.delivery import Bundle, artifact_bundle
 from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
+from onnxbuild.expansion.ort_model import add_ort_model
 from onnxbuild.expansion.packaged import (
     add_package,
     add_run,
@@ -23,18 +28,23 @@ from onnxbuild.expansion.packaged import (
 )
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
+from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
+from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, VALIDATION_FILE
 from onnxbuild.onnxkit.web.runtime import NPM_LIST
 from onnxbuild.steps import package_web, run_web
 
-NAME = "web"
+NAME, ORT = "web", "ort"
 _OPERATORS = "operators"
-_LABELS_OF_PIPELINES = ("processing.postprocess", ".labels.file")
 
 
 @dataclass(frozen=True, slots=True)
 class WebOptions:
     """How the model runs in browsers, and what the example page shows."""
 
+    format: Literal["onnx", "ort"] = option(
+        "onnx",
+        help="`ort`: the model in ORT format, optimized once, with a gate of its own; of variants alone",
+    )
     title: str = option("", help="of the example page; left out: the recipe's name")
     webgpu: bool = option(
         False,
@@ -46,7 +56,7 @@ class WebOptions:
     page: bool = option(True, help="write the example page, index.html")
     labels: str = option(
         "",
-        help="a file that names classes, one a line, for the page; left out: that of `processing`",
+        help="a file that names classes, one a line; left out: those of `processing`",
     )
     tolerances: VariantTolerances | None = option(
         None,
@@ -62,12 +72,13 @@ def _package(scope: Scope, subject: Subject, bundle: OutputRef, options: WebOpti
         providers=("webgpu", "wasm") if options.webgpu else ("wasm",),
         threads=options.threads,
         page=options.page,
-        labels=_labels(recipe, options),
-        labels_fit=bool(options.labels),
+        labels=recipe.entrypoints[dotted((PACKAGES, NAME, "labels"))] if options.labels else None,
         values=_values(recipe),
         tolerances=_tolerances(scope, subject, options),
         environment=Environment(npm=NPM_LIST),
     )
+    if options.format == ORT:
+        bundle = _in_ort_format(scope, subject).files
     return add_package(
         scope,
         subject,
@@ -78,10 +89,22 @@ def _package(scope: Scope, subject: Subject, bundle: OutputRef, options: WebOpti
     )
 
 
+def _in_ort_format(scope: Scope, subject: Subject) -> Bundle:
+    """The model in ORT format, its gate and its bundle; the same steps each time."""
+    made = add_ort_model(
+        scope, subject.variant, subject.model, f"{NAME}-{ORT}", OrtFormatOptions()
+    )
+    return artifact_bundle(scope, subject, made)
+
+
 def _runs(
     scope: Scope, subject: Subject, package: OutputRef, options: WebOptions
 ) -> Sequence[Laid]:
-    return add_run(
+    gates: tuple[Laid, ...] = ()
+    if options.format == ORT:
+        (gate,) = _in_ort_format(scope, subject).judged_by
+        gates = (Laid(OutputRef(gate, "report"), VALIDATION_FILE),)
+    ran = add_run(
         scope,
         subject,
         NAME,
@@ -93,6 +116,16 @@ def _runs(
         ),
         package=package,
     )
+    return (*gates, *ran)
+
+
+def _is_converted(folder: Path) -> bool:
+    """Whether a package's model is in ORT format."""
+    try:
+        manifest = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(manifest, dict) and manifest.get("kind") == ORT
 
 
 def _tolerances(scope: Scope, subject: Subject, options: WebOptions) -> VariantTolerances:
@@ -107,15 +140,6 @@ def _tolerances(scope: Scope, subject: Subject, options: WebOptions) -> VariantT
     return replace(base, outputs={**base.outputs, **own.outputs}, **given)
 
 
-def _labels(recipe: Recipe, options: WebOptions) -> Entrypoint | None:
-    """The file that the recipe names for the page; else the first of its processing."""
-    if options.labels:
-        return recipe.entrypoints[dotted((PACKAGES, NAME, "labels"))]
-    first, last = _LABELS_OF_PIPELINES
-    found = (key for key in recipe.entrypoints if key.startswith(first) and key.endswith(last))
-    return next((recipe.entrypoints[key] for key in found), None)
-
-
 def _values(recipe: Recipe) -> tuple[float, float] | None:
     """Least and greatest value of the only input, where the recipe says both."""
     if len(recipe.inputs) != 1:
@@ -124,7 +148,23 @@ def _values(recipe: Recipe) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
 
 
+def _pipeline_faults(parts: Parts) -> Iterator[Fault]:
+    """Pipelines that `format: ort` would be of."""
+    section = parts.sections.get(PACKAGES)
+    options = getattr(section, NAME, None)
+    if not isinstance(section, PackagesOptions) or not isinstance(options, WebOptions):
+        return
+    sections = parts.sections.values()
+    bundles = [each for name in parts.variants for each in bundles_of(sections, name)]
+    pipelines = [each for each in bundles if each not in parts.variants and section.includes(each)]
+    if options.format == ORT and pipelines:
+        what = f"packages.web.format is 'ort', which pipelines have no form in, and {pipelines[0]} is one"
+        fix = "remove `format: ort`, or name variants alone in `packages: {variants: [...]}`"
+        yield Fault(what, parts.at(PACKAGES, NAME, "format"), fix)
+
+
 def _faults(parts: Parts) -> Iterator[Fault]:
+    yield from _pipeline_faults(parts)
     if parts.node(PACKAGES, NAME) is not None and parts.node(_OPERATORS) is not None:
         what = "no browser can load a library of custom operators, and the recipe has some"
         yield Fault(what, parts.key_at(PACKAGES, NAME), f"remove `{NAME}`")
@@ -139,5 +179,6 @@ FEATURE = PackageFormat(
     no_dtypes=frozenset({"bfloat16"}),
     package=_package,
     runs=_runs,
+    is_converted=_is_converted,
     faults=_faults,
 )

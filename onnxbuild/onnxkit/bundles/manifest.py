@@ -52,11 +52,14 @@ class Value:
         name: Its name.
         dtype: As numpy spells it; None for an output of a program, which declares none.
         shape: Ints and symbols of the dynamic axes, outermost first; None where it is unknown.
+        labels: Names of classes: of the places along a float output's last axis, or what an output of strings
+            holds; empty where there are none.
     """
 
     name: str
     dtype: str | None = None
     shape: tuple[int | str, ...] | None = None
+    labels: tuple[str, ...] = dataclasses.field(default=(), metadata={"sparse": True})
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from onnxbuild.onnxkit.loaders.onnx_bundle import _LEVELS, _SPINNING
 from onnxbuild.onnxkit.model.model_files import hand_on
 from onnxbuild.onnxkit.packages.golden import GOLDEN, write_plain_points
 from onnxbuild.onnxkit.packages.signature import ModelSignature, Port, signature_of
+from onnxbuild.onnxkit.packages.tables import signature_table
 from onnxbuild.onnxkit.packages.templates import rendered
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.providers import named, short_name
@@ -78,9 +79,9 @@ def write_package(
         reference: Golden inputs, and what the original gives.
         tolerances: The variant's.
     """
-    signature = signature_of(manifest)
-    names = names_of(signature.recipe, signature.variant)
     points = write_plain_points(folder / GOLDEN, reference, tolerances)
+    signature = signature_of(manifest, [each["name"] for each in points])
+    names = names_of(signature.recipe, signature.variant)
     for name in _model_files(bundle, manifest):
         (folder / MODEL / name).parent.mkdir(parents=True, exist_ok=True)
         hand_on(bundle / name, folder / MODEL / name)
@@ -121,6 +122,12 @@ def _content(
         "inputs": inputs,
         "outputs": outputs,
         "axes": [f"{each.name}: {each.rule}" for each in signature.axes],
+        "labels": {
+            each["member"]: [literal(name) for name in signature.labels[each["name"]]]
+            for each in outputs
+            if each["name"] in signature.labels
+        },
+        "table": signature_table(signature),
         "input_names": ", ".join(each["literal"] for each in inputs) or "nullptr",
         "output_names": ", ".join(each["literal"] for each in outputs),
         "model_file": literal(signature.file),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, hand_on
 from onnxbuild.onnxkit.node.sessions import NodeSessions
 from onnxbuild.onnxkit.packages.golden import GOLDEN, write_plain_points
 from onnxbuild.onnxkit.packages.signature import ModelSignature
+from onnxbuild.onnxkit.packages.tables import signature_table
 from onnxbuild.onnxkit.packages.templates import rendered
 from onnxbuild.onnxkit.packages.typescript import (
     example_call,
@@ -73,7 +74,8 @@ def write_node_package(
     for name in (*models, MANIFEST_FILE):
         hand_on(bundle / name, folder / name)
     dtypes = {port.name: port.dtype for port in signature.inputs}
-    write_plain_points(folder / GOLDEN, reference, tolerances, dtypes=dtypes)
+    points = write_plain_points(folder / GOLDEN, reference, tolerances, dtypes=dtypes)
+    signature = replace(signature, golden=tuple(each["name"] for each in points))
     for name in _SHARED:
         _write(folder / name, shared_javascript(name))
     own = resources.files(__package__ or "").joinpath("static", TEST_FILE)
@@ -100,7 +102,8 @@ def _content(
         "file": manifest.file,
         "inputs": [typed_port(port, signature) for port in signature.inputs],
         "outputs": [typed_port(port, signature) for port in signature.outputs],
-        "axes": signature.axes,
+        "labels": signature.labels,
+        "table": signature_table(signature),
         "has_half": any(port.dtype == "float16" for port in signature.ports),
         "signature": javascript_signature(signature),
         "targets": json.dumps(sessions.targets, indent=2),

@@ -17,6 +17,7 @@ from onnxbuild.onnxkit.ort_mobile.coverage import Coverage
 from onnxbuild.onnxkit.ort_mobile.languages import LANGUAGES, Language
 from onnxbuild.onnxkit.packages.golden import GOLDEN, write_plain_points
 from onnxbuild.onnxkit.packages.signature import ModelSignature, identifiers, signature_of
+from onnxbuild.onnxkit.packages.tables import signature_table
 from onnxbuild.onnxkit.packages.templates import rendered
 from onnxbuild.onnxkit.reports import write_report
 
@@ -51,11 +52,11 @@ def write_package(
     for name in (manifest.file, OPERATORS_FILE, MANIFEST_FILE, *sorted(operators)):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         hand_on(bundle / name, folder / name)
-    write_plain_points(folder / GOLDEN, reference, tolerances)
+    points = write_plain_points(folder / GOLDEN, reference, tolerances)
     needed = required_operators((bundle / OPERATORS_FILE).read_text(encoding="utf-8"))
     write_report(folder, {**sizes, "kernels": needed}, SIZES_FILE)
     write_report(folder, [to_json(each) for each in coverage], COVERAGE_FILE)
-    signature = signature_of(manifest)
+    signature = signature_of(manifest, [each["name"] for each in points])
     content = _content(signature, manifest)
     written = [each for each in LANGUAGES if not each.lacks(signature.ports)]
     for language in written:
@@ -93,6 +94,7 @@ def _content(signature: ModelSignature, manifest: Manifest) -> dict[str, Any]:
     }
     return {
         "signature": signature,
+        "table": signature_table(signature),
         "class_name": names["pascal"]
         if names["pascal"][0].isalpha()
         else f"Model{names['pascal']}",
@@ -112,6 +114,10 @@ def _ports(language: Language, signature: ModelSignature, manifest: Manifest) ->
         "config": [
             (language.quoted(key), language.quoted(str(value))) for key, value in config.items()
         ],
+        "labels": {
+            language.quoted(name): [language.quoted(each) for each in labels]
+            for name, labels in signature.labels.items()
+        },
         "arrays": _ARRAYS,
         "kinds": {
             "takes": sorted({each["type"] for each in inputs}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from onnxbuild.core.axis import Axis, Dimension, shape_at, symbols_of
@@ -26,12 +26,15 @@ class Port:
         dtype: As numpy spells it; `string` for text.
         shape: Sizes, axes and sums of them, outermost first; None where the rank is unknown.
         example_shape: Its shape at the example sizes; None where it is unknown.
+        labels: Names of classes: of the places along a float output's last axis, or what an output of strings
+            holds; empty where there are none.
     """
 
     name: str
     dtype: str
     shape: tuple[Dimension, ...] | None
     example_shape: tuple[int, ...] | None
+    labels: tuple[str, ...] = ()
 
     @property
     def shape_text(self) -> str:
@@ -50,6 +53,7 @@ class ModelSignature:
         inputs: In the graph's order.
         outputs: In the graph's order.
         axes: Dynamic axes that stand in a shape, as the variant takes them.
+        golden: Names of the golden points that the package holds.
     """
 
     recipe: str
@@ -58,6 +62,12 @@ class ModelSignature:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     axes: tuple[Axis, ...]
+    golden: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> dict[str, tuple[str, ...]]:
+        """Output -> names of its classes, where it has some."""
+        return {port.name: port.labels for port in self.outputs if port.labels}
 
     @property
     def ports(self) -> tuple[Port, ...]:
@@ -75,11 +85,12 @@ def _shown(dimension: Dimension) -> str:
     return plain.replace("*/", "* /").replace("/*", "/ *")
 
 
-def signature_of(manifest: Manifest) -> ModelSignature:
+def signature_of(manifest: Manifest, golden: Iterable[str] = ()) -> ModelSignature:
     """Return a bundle's signature.
 
     Args:
         manifest: The bundle's, as `read_manifest` gives it.
+        golden: Names of the golden points that the package holds.
     """
     axes = tuple(Axis(name, **sizes) for name, sizes in manifest.dynamic_axes.items())
     examples = {axis.name: axis.example for axis in axes}
@@ -88,8 +99,24 @@ def signature_of(manifest: Manifest) -> ModelSignature:
         for values in (manifest.inputs, manifest.outputs)
     )
     return ModelSignature(
-        manifest.name, manifest.variant or "", manifest.file, inputs, outputs, axes
+        manifest.name, manifest.variant or "", manifest.file, inputs, outputs, axes, tuple(golden)
     )
+
+
+def with_labels(signature: ModelSignature, labels: tuple[str, ...]) -> ModelSignature:
+    """Return a signature whose float outputs with as many places along their last axis have these labels.
+
+    Args:
+        signature: The model's.
+        labels: Names of classes, over those that the signature has.
+    """
+    outputs = tuple(
+        replace(port, labels=labels)
+        if port.dtype.startswith("float") and (port.shape or ("",))[-1] == len(labels)
+        else port
+        for port in signature.outputs
+    )
+    return replace(signature, outputs=outputs)
 
 
 def _port(value: Value, examples: dict[str, int]) -> Port:
@@ -98,7 +125,7 @@ def _port(value: Value, examples: dict[str, int]) -> Port:
         symbol in examples for size in shape for symbol in symbols_of(size)
     )
     example = shape_at(shape, examples) if shape is not None and is_known else None
-    return Port(value.name, value.dtype or "", shape, example)
+    return Port(value.name, value.dtype or "", shape, example, value.labels)
 
 
 def identifiers(

@@ -11,11 +11,15 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
+PACKAGES_ROOM = __package__ or ""
+"""The room whose templates several formats share."""
+
+
 def rendered(room: str, template: str, **content: object) -> str:
     """Return the text of a template, which ends with one newline; a name that it lacks is an error.
 
     Filters: `json` gives a value as JSON, which is a literal of JavaScript, TypeScript and, for ASCII text,
-    of Kotlin, Swift and C++.
+    of Kotlin, Swift and C++; `python` gives a literal of Python.
 
     Args:
         room: The package that has a folder `templates`, as its `__package__` says.
@@ -34,7 +38,18 @@ def _environment() -> Environment:
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     made.filters["json"] = _json
+    made.filters["python"] = python_literal
     return made
+
+
+def python_literal(value: object) -> str:
+    """Return a literal of Python in ASCII, with double quotes around strings."""
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinstance(value, tuple):
+        inside = ", ".join(map(python_literal, value))
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    return repr(value)
 
 
 def _json(value: object) -> str:

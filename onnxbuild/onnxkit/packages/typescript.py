@@ -74,6 +74,7 @@ def javascript_signature(signature: ModelSignature) -> str:
         "inputs": [_port(each) for each in signature.inputs],
         "outputs": [_port(each) for each in signature.outputs],
         "axes": axes,
+        "golden": list(signature.golden),
     }
     return json.dumps(said, indent=2)
 
@@ -97,7 +98,8 @@ def example_call(signature: ModelSignature) -> str:
 
 def _port(port: Port) -> dict[str, Any]:
     shape = None if port.shape is None else list(port.shape)
-    return {"name": port.name, "dtype": port.dtype, "shape": shape}
+    said = {"name": port.name, "dtype": port.dtype, "shape": shape}
+    return {**said, "labels": list(port.labels)} if port.labels else said
 
 
 def _in_comment(text: str) -> str:

@@ -54,13 +54,26 @@ def head(
             is_reshaped = not dims and max_batch_size > 0 and not is_ensemble
             own: Message = (("reshape", reshape),) if is_reshaped else ()
             kind = Word(data_type(port))
+            file = "" if is_ensemble or side == "input" else label_files(signature).get(port.name)
+            named: Message = (("label_filename", file),) if file else ()
             tensor: Message = (
                 ("name", port.name),
                 ("data_type", kind),
                 ("dims", dims or [1]),
                 *own,
+                *named,
             )
             yield side, tensor
+
+
+def label_files(signature: ModelSignature) -> dict[str, str]:
+    """Return output of floats -> file in the model's folder with the names of its classes, one a line."""
+    numbered = enumerate(signature.outputs)
+    return {
+        port.name: f"labels-{number}.txt"
+        for number, port in numbered
+        if port.labels and port.dtype != "string"
+    }
 
 
 def model_fields(

@@ -15,12 +15,15 @@ from onnxbuild.onnxkit.data.reference_files import ReferencePoint
 from onnxbuild.onnxkit.loaders.operator_libraries import this_platform
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, hand_on
 from onnxbuild.onnxkit.packages.signature import ModelSignature
+from onnxbuild.onnxkit.packages.tables import signature_table
+from onnxbuild.onnxkit.packages.templates import rendered
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.triton.accelerators import Accelerators
 from onnxbuild.onnxkit.triton.batching import batch_axis, largest_batch, why_not
 from onnxbuild.onnxkit.triton.model_config import (
     CONFIG_FILE,
     Field,
+    label_files,
     model_fields,
     optimization,
     serving_fields,
@@ -126,7 +129,31 @@ def write_model(
         samples = write_warm_up(own, point.name, signature.inputs, point.feeds, batches)
         fields += [("model_warmup", each) for each in samples]
     (own / CONFIG_FILE).write_text(text_of(fields), encoding="utf-8", newline="\n")
+    for name, file in label_files(signature).items():
+        lines = "".join(f"{label}\n" for label in signature.labels[name])
+        (own / file).write_text(lines, encoding="utf-8", newline="\n")
     return size
+
+
+def write_readme(folder: Path, name: str, signature: ModelSignature, max_batch_size: int) -> None:
+    """Write README.md, which has the signature.
+
+    Args:
+        folder: The repository.
+        name: What clients ask for.
+        signature: Of that model.
+        max_batch_size: 0 if Triton makes no batches.
+    """
+    text = rendered(
+        __package__ or "",
+        "README.md.j2",
+        name=name,
+        signature=signature,
+        table=signature_table(signature),
+        max_batch_size=max_batch_size,
+        has_label_files=any(folder.glob("*/labels-*.txt")),
+    )
+    (folder / "README.md").write_text(text, encoding="utf-8", newline="\n")
 
 
 def hand_libraries_on(source: Path, folder: Path, name: str, manifest: Manifest) -> list[str]:

@@ -17,6 +17,7 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.core.params import to_json
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
+from onnxbuild.onnxkit.packages.tables import signature_table
 from onnxbuild.onnxkit.packages.templates import rendered
 from onnxbuild.onnxkit.packages.typescript import (
     ARRAYS,
@@ -24,8 +25,7 @@ from onnxbuild.onnxkit.packages.typescript import (
     shared_javascript,
     typed_port,
 )
-from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.onnxkit.web.runtime import BUILDS, FOLDER, VERSION, session_options
+from onnxbuild.onnxkit.web.runtime import BUILDS, FOLDER, VERSION, session_of, session_options
 from onnxbuild.onnxkit.web.view import view_of
 
 MOST_POINTS = 32
@@ -44,14 +44,12 @@ class Page:
     Attributes:
         title: Of the page, and of the module.
         description: The recipe's; may be empty.
-        labels: Names of classes; may be empty.
         values: Least and greatest value of the recipe's dummy image.
         is_there: Whether the package has an example page.
     """
 
     title: str
     description: str
-    labels: tuple[str, ...]
     values: tuple[float, float] | None
     is_there: bool
 
@@ -67,7 +65,7 @@ def write_module(
     providers: Sequence[str],
     threads: int,
 ) -> None:
-    """Write model.js and model.d.ts.
+    """Write model.js, model.d.ts and README.md.
 
     Args:
         folder: The package.
@@ -88,12 +86,11 @@ def write_module(
         "files": _pretty({name: to_json(files[name]) for name in sorted(files)}),
         "runtime_json": _pretty({"version": VERSION, "folder": FOLDER, "builds": builds}),
         "model_files": json.dumps(list(model_files)),
-        "session": json.dumps(
-            session_options(manifest.session or SessionSettings()), sort_keys=True
-        ),
+        "session": json.dumps(session_options(session_of(manifest)), sort_keys=True),
         "threads": threads,
         "inputs": [typed_port(each, signature) for each in signature.inputs],
         "outputs": [typed_port(each, signature) for each in signature.outputs],
+        "labels": signature.labels,
         "has_half": any(port.dtype == "float16" for port in signature.ports),
         "providers": " | ".join(json.dumps(each) for each in ("auto", *providers)),
         "ran": " | ".join(
@@ -105,6 +102,15 @@ def write_module(
         _write(folder / name, rendered(__package__, f"{name}.j2", **content))
     for name in _SHARED:
         _write(folder / name, shared_javascript(name))
+    readme = rendered(
+        __package__,
+        "README.md.j2",
+        title=content["title"],
+        signature=signature,
+        example=example_of(signature),
+        table=signature_table(signature),
+    )
+    _write(folder / "README.md", readme)
     package = {"name": package_name(signature), "private": True, "type": "module", "main": "model.js", "types": "model.d.ts"}  # fmt: skip
     _write(folder / "package.json", f"{_pretty(package)}\n")
     _write(folder / FOLDER / "LICENSE", rendered(__package__, "LICENSE.j2", version=VERSION))
@@ -135,7 +141,7 @@ def write_page(
             _copy(each, folder / each.name)
     if not page.is_there:
         return
-    config = json.dumps(view_of(signature, page.labels, page.values), sort_keys=True)
+    config = json.dumps(view_of(signature, page.values), sort_keys=True)
     ports = [("input", each) for each in signature.inputs]
     ports += [("output", each) for each in signature.outputs]
     text = rendered(

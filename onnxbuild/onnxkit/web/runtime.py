@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.environment import BUILT_IN
+from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 NPM_LIST = f"{BUILT_IN}/onnxkit/web/package-lock.json"
@@ -56,6 +57,12 @@ def copy_runtime(node_modules: Path, folder: Path, providers: Sequence[str]) -> 
     for name in names:
         shutil.copyfile(node_modules / PACKAGE / "dist" / name, folder / FOLDER / name)
     return [f"{FOLDER}{name}" for name in names]
+
+
+def session_of(manifest: Manifest) -> SessionSettings:
+    """Return the variant's settings; of a model in ORT format those that its gate opened it with."""
+    targets = [each.session for each in (manifest.targets or {}).values()]
+    return manifest.session or (targets[0] if targets else SessionSettings())
 
 
 def session_options(settings: SessionSettings) -> dict[str, Any]:

@@ -23,22 +23,20 @@ _SCALES: dict[tuple[float, float], str] = {
 }
 
 
-def view_of(
-    signature: ModelSignature, labels: Sequence[str], values: tuple[float, float] | None
-) -> dict[str, Any]:
-    """Return what the page reads, as JSON.
+def view_of(signature: ModelSignature, values: tuple[float, float] | None) -> dict[str, Any]:
+    """Return how the page shows the model, as JSON.
 
     Args:
         signature: The model's.
-        labels: Names of classes, in the model's order; may be empty.
         values: Least and greatest value that the recipe's dummy image has.
     """
-    scores = _scores(signature.outputs, len(labels))
+    scores = _scores(signature.outputs)
+    labels = signature.labels.get(scores.name) if scores else None
     texts = [each.name for each in signature.outputs if each.dtype == "string"]
     shown = {
         "kind": "values",
-        "scores": scores,
-        "labels": list(labels) if labels_fit(signature, labels, scores) else None,
+        "scores": scores.name if scores else None,
+        "labels": list(labels) if labels else None,
         "label": texts[0] if texts else None,
     }
     if len(signature.inputs) != 1:
@@ -51,20 +49,7 @@ def view_of(
     return shown
 
 
-def labels_fit(signature: ModelSignature, labels: Sequence[str], scores: str | None) -> bool:
-    """Return whether there is a label for each of the scores.
-
-    Args:
-        signature: The model's.
-        labels: Names of classes.
-        scores: Name of the output that the page shows as classes.
-    """
-    shapes = {each.name: each.shape for each in signature.outputs}
-    shape = shapes.get(scores) if scores else None
-    return bool(labels and shape and shape[-1] == len(labels))
-
-
-def _scores(outputs: Sequence[Port], labels: int) -> str | None:
+def _scores(outputs: Sequence[Port]) -> Port | None:
     """The first output with one number for each class in its rows."""
     for each in outputs:
         shape = each.shape or ()
@@ -72,8 +57,8 @@ def _scores(outputs: Sequence[Port], labels: int) -> str | None:
         is_row = each.dtype.startswith("float") and len(shape) == 2 and isinstance(count, int)  # noqa: PLR2004
         if not is_row or not 1 < int(count or 0) <= _MOST_CLASSES:
             continue
-        if count == labels or _SCORES.search(each.name):
-            return each.name
+        if each.labels or _SCORES.search(each.name):
+            return each
     return None
 
 

@@ -11,24 +11,10 @@ from onnxbuild.core.params import to_json
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.write import names_below
 from onnxbuild.onnxkit.packages.own_test import own_test_files
+from onnxbuild.onnxkit.packages.runtimes import runtime_distribution
+from onnxbuild.onnxkit.packages.signature import ModelSignature
 from onnxbuild.onnxkit.wheels.names import info_folder
-from onnxbuild.providers import named
-
-_INIT = '''\
-"""{summary}
-
-    from {package} import load
-    session = load()          # an onnxruntime.InferenceSession
-    outputs = session.run(None, {{...}})
-
-`python -m {package}` runs golden inputs through the model and compares its outputs.
-"""
-
-from {package}.load import LoadError, load
-
-__all__ = ["LoadError", "load"]
-__version__ = "{version}"
-'''
+from onnxbuild.onnxkit.wheels.python_source import README, python_sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +36,22 @@ class WheelNames:
 
 def wheel_files(
     names: WheelNames,
-    requirements: Sequence[str],
     bundle: Path,
     reference: Path,
     tolerances: VariantTolerances,
+    *,
+    signature: ModelSignature,
+    requirements: Sequence[str],
 ) -> dict[str, Path | bytes]:
     """Return name in the wheel -> file, or content.
 
     Args:
         names: The wheel's.
-        requirements: Distributions that it needs.
         bundle: The variant's.
         reference: Golden inputs, and what the original gives.
         tolerances: The variant's.
+        signature: The bundle's, with the golden points that the wheel holds.
+        requirements: Distributions that it needs.
     """
     package, info = names.package, info_folder(names.distribution, names.version)
     files: dict[str, Path | bytes] = {
@@ -70,10 +59,11 @@ def wheel_files(
     }
     tested = own_test_files(reference, tolerances)
     files |= {f"{package}/{name}": content for name, content in tested.items()}
+    sources = python_sources(signature, to_json(names))
+    files |= {f"{package}/{name}": text.encode() for name, text in sources.items()}
     files |= {
-        f"{package}/__init__.py": _INIT.format(**to_json(names)).encode(),
         f"{package}/py.typed": b"",
-        f"{info}/METADATA": _metadata(names, requirements).encode(),
+        f"{info}/METADATA": _metadata(names, requirements, sources[README]).encode(),
         f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: onnxbuild\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{info}/top_level.txt": f"{package}\n".encode(),
     }
@@ -85,23 +75,20 @@ def requirements_of(manifest: Mapping[str, Any], runtime: str) -> tuple[str, ...
 
     Args:
         manifest: The bundle's.
-        runtime: The distribution of ONNX Runtime; `auto` for that of the first provider that has one,
-            `none` to require none: two of them in one environment overwrite each other's files.
+        runtime: The distribution of ONNX Runtime, as `runtime_distribution` takes it.
     """
-    if runtime == "none":
-        return ("numpy",)
-    brought = [named(each["name"]).distribution for each in manifest["providers"]]
-    chosen = next(filter(None, brought), "onnxruntime") if runtime == "auto" else runtime
-    return ("numpy", f"{chosen}>={manifest['versions']['onnxruntime']}")
+    chosen = runtime_distribution((each["name"] for each in manifest["providers"]), runtime)
+    return ("numpy", f"{chosen}>={manifest['versions']['onnxruntime']}") if chosen else ("numpy",)
 
 
-def _metadata(names: WheelNames, requirements: Sequence[str]) -> str:
+def _metadata(names: WheelNames, requirements: Sequence[str], readme: str) -> str:
     lines = [
         "Metadata-Version: 2.1",
         f"Name: {names.distribution}",
         f"Version: {names.version}",
         f"Summary: {names.summary}",
         "Requires-Python: >=3.9",
+        "Description-Content-Type: text/markdown",
         *(f"Requires-Dist: {each}" for each in requirements),
     ]
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in lines) + f"\n{readme}"

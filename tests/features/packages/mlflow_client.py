@@ -1,6 +1,8 @@
-"""Asks MLflow for a model as its users do: `mlflow_client.py FOLDER SCRATCH` prints JSON."""
+"""Asks MLflow for a model as its users do: `mlflow_client.py FOLDER POINTS.npz SCRATCH` prints JSON."""
 
+import contextlib
 import json
+import math
 import os
 import signal
 import socket
@@ -12,15 +14,16 @@ from pathlib import Path
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 PATIENCE_S = 120
+TRIES = 3
 
 
-def main(folder, scratch):
+def main(folder, points, scratch):
     import mlflow
     import numpy as np
 
     mlflow.set_tracking_uri(f"sqlite:///{scratch}/registry.db")
-    with np.load(Path(folder) / ".." / "points.npz") as points:
-        feeds = {name: points[name] for name in points.files}
+    with np.load(points) as arrays:
+        feeds = {name: arrays[name] for name in arrays.files}
     loaded = mlflow.pyfunc.load_model(folder)
     answers = {"loaded": loaded.predict(feeds)}
     version = mlflow.register_model(folder, "tiny").version
@@ -32,7 +35,7 @@ def main(folder, scratch):
         refused = ""
     except mlflow.exceptions.MlflowException as error:
         refused = str(error)
-    example = {name: np.shape(array) for name, array in loaded.input_example.items()}
+    example = {name: np.asarray(array).tolist() for name, array in loaded.input_example.items()}
     outputs = {
         how: {name: np.asarray(array).tolist() for name, array in answer.items()}
         for how, answer in answers.items()
@@ -41,47 +44,70 @@ def main(folder, scratch):
 
 
 def served(folder, feeds):
-    """What the server answers; it starts a process of its own, which must end with it."""
+    """What the server answers; where its port was taken meanwhile, another one is tried."""
+    asked = {"inputs": {name: plain(each.tolist()) for name, each in feeds.items()}}
+    for left in reversed(range(TRIES)):
+        port = free_port()
+        process = serve(folder, port)
+        try:
+            wait(process, f"http://127.0.0.1:{port}/ping")
+            return ask(f"http://127.0.0.1:{port}/invocations", asked)["predictions"]
+        except EndedError:
+            if not left:
+                raise
+        finally:
+            end(process)
+    return None
+
+
+def plain(value):
+    """NaN as null, which is what JSON has for it."""
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def free_port():
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-    command = [
-        "mlflow",
-        "models",
-        "serve",
-        "-m",
-        folder,
-        "-p",
-        str(port),
-        "--env-manager",
-        "local",
-    ]
-    process = subprocess.Popen(
-        [f"{Path(sys.executable).parent}/{command[0]}", *command[1:]],
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        start_new_session=True,
-        stdout=sys.stderr,
-    )
-    try:
-        asked = {"inputs": {name: each.tolist() for name, each in feeds.items()}}
-        return ask(f"http://127.0.0.1:{port}", asked)["predictions"]
-    finally:
+        return found.getsockname()[1]
+
+
+def serve(folder, port, programs=Path(sys.executable).parent):
+    """Start a server, which starts a process of its own: both are in one group."""
+    command = [programs / "mlflow", "models", "serve", "-m", folder, "-p", str(port), "--env-manager", "local"]  # fmt: skip
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    return subprocess.Popen(command, env=environment, start_new_session=True, stdout=sys.stderr)
+
+
+def end(process):
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    process.wait()
 
 
-def ask(url, body):
+class EndedError(Exception):
+    """The server ended before it answered: its port may be taken."""
+
+
+def wait(process, url):
     end_s = time.monotonic() + PATIENCE_S
     while True:
+        if process.poll() is not None:
+            raise EndedError(f"mlflow ended with {process.returncode}")
         try:
-            urllib.request.urlopen(f"{url}/ping", timeout=PATIENCE_S)
-            break
+            urllib.request.urlopen(url, timeout=PATIENCE_S)
+            if process.poll() is None:
+                return
         except OSError:
             if time.monotonic() > end_s:
                 raise
             time.sleep(0.2)
+
+
+def ask(url, body):
     request = urllib.request.Request(
-        f"{url}/invocations", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        url, json.dumps(body, allow_nan=False).encode(), {"Content-Type": "application/json"}
     )
     with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
         return json.load(answer)

@@ -1,74 +1,76 @@
+"""Folders for MLflow: what is in them, and what MLflow makes of a missing value; tests/recipes/test_packages.py serves recipes."""
+
 import json
-import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import onnxruntime
 import pytest
 import yaml
+from onnx import TensorProto, helper
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.steps.package_mlflow import KIND, PackageMlflowParams
-from tests.environments import INSTALLED
 from tests.fakes.step_context import run_step
-from tests.framework_environments import onnxbuild
+from tests.features.packages import mlflow_server
 
-HERE = Path(__file__).parent
-RECIPES = HERE.parents[2] / "recipes"
-FEEDS = {
-    "vad/fp32": {
-        "sound": np.random.default_rng(1).random((3, 576), np.float32) / 10,
-        "state": np.zeros((2, 3, 128), np.float32), "rate": np.array(16000),
-    },
-    "intents/int8-pipeline": {"text": np.array(["play a song", "", "é 天"])},
-}  # fmt: skip
-"""RECIPE/BUNDLE -> what MLflow is asked."""
 SESSION = {
     "graph_optimization": "all", "execution_mode": "sequential", "intra_op_threads": 2,
     "inter_op_threads": 0, "memory_pattern": True, "cpu_arena": True, "config": {}, "spinning": "allow",
     "deterministic_compute": False, "free_dimensions": {},
 }  # fmt: skip
+CUDA = {"name": "CUDAExecutionProvider", "options": {"device_id": "1"}}
+CPU = {"name": "CPUExecutionProvider", "options": {}}
+LABELS = ["no", "yes"]
 MANIFEST = {
+    "schema_version": 2, "name": "demo", "kind": "onnx", "file": "model.onnx", "precision": "fp32",
+    "recipe_sha256": "00", "variant": "fp32", "validation": {},
     "inputs": [{"name": "x", "dtype": "float32", "shape": ["batch", 4]}],
-    "outputs": [{"name": "label", "dtype": "string", "shape": ["batch"]}],
-    "providers": [
-        {"name": "CUDAExecutionProvider", "options": {"device_id": "1"}, "target": "cuda"},
-        {"name": "CPUExecutionProvider", "options": {}, "target": "cpu"},
+    "outputs": [
+        {"name": "label", "dtype": "string", "shape": ["batch"], "labels": LABELS},
+        {"name": "scores", "dtype": "float32", "shape": ["batch", 2], "labels": LABELS},
     ],
-    "session": SESSION, "size_bytes": 7, "files": {"model.onnx": {"sha256": "ab"}},
+    "dynamic_axes": {"batch": {"min": 1, "max": 8, "example": 2, "multiple_of": 1}},
+    "targets": {"cuda": {"chain": [CUDA, CPU], "session": SESSION}},
+    "providers": [{**CUDA, "target": "cuda"}, {**CPU, "target": "cpu"}],
+    "session": SESSION, "size_bytes": 0, "files": {},
     "versions": {"onnx": "1.23.2", "onnxruntime": "1.31.1"},
 }  # fmt: skip
 
 
-def packaged(folder, **changes):
+def packaged(folder, *, runtime="auto", model=b"a model", weights=None, feeds=None, **changes):
     bundle, reference = folder / "bundle", folder / "reference"
     bundle.mkdir(parents=True)
     reference.mkdir()
-    (bundle / "model.onnx").write_bytes(b"a model")
+    (bundle / "model.onnx").write_bytes(model)
+    if weights is not None:
+        (bundle / "model.onnx.data").write_bytes(weights)
     (bundle / "manifest.json").write_text(json.dumps(MANIFEST | changes))
     writer = ReferenceWriter(reference)
-    feeds = {"x": np.arange(8, dtype=np.float32).reshape(2, 4)}
-    writer.add(ReferencePoint("example", {"batch": 2}, feeds, {"label": np.array(["a", "b"])}))
+    feeds = feeds or {"x": np.arange(8, dtype=np.float32).reshape(2, 4)}
+    writer.add(ReferencePoint("example", {"batch": 2}, feeds, {"label": np.array(["no", "yes"])}))
     writer.finish()
-    params = PackageMlflowParams("3.11", ("our-metrics==1.0",), (("recipe", "demo"),))
+    params = PackageMlflowParams("3.11", runtime, ("our-metrics",), (("recipe", "demo"),))
     outcome, context = run_step(
         KIND, params, folder / "step", {"bundle": bundle, "reference": reference}
     )
     return outcome, context.output("bundle")
 
 
-def test_mlmodel_has_the_signature_providers_with_options_and_the_session(tmp_path):
+def mlmodel(folder):
+    return yaml.safe_load((folder / "MLmodel").read_text())
+
+
+def test_mlmodel_has_the_signature_labels_providers_with_options_and_the_session(tmp_path):
     outcome, folder = packaged(tmp_path)
-    model = yaml.safe_load((folder / "MLmodel").read_text())
-    onnx = model["flavors"]["onnx"]
-    assert onnx["providers"] == [
+    model = mlmodel(folder)
+    onnx_flavor = model["flavors"]["onnx"]
+    assert onnx_flavor["providers"] == [
         ["CUDAExecutionProvider", {"device_id": "1"}],
         "CPUExecutionProvider",
     ]
-    assert onnx["onnx_session_options"] == {
+    assert onnx_flavor["onnx_session_options"] == {
         "execution_mode": "sequential", "graph_optimization_level": 99, "inter_op_num_threads": 0,
         "intra_op_num_threads": 2,
     }  # fmt: skip
@@ -76,23 +78,78 @@ def test_mlmodel_has_the_signature_providers_with_options_and_the_session(tmp_pa
     tensor = {"dtype": "float32", "shape": [-1, 4]}
     assert inputs == [{"name": "x", "type": "tensor", "tensor-spec": tensor}]
     assert outputs[0]["tensor-spec"] == {"dtype": "str", "shape": [-1]}
+    assert model["metadata"] == {"recipe": "demo", "labels": {"label": LABELS, "scores": LABELS}}
     assert json.loads((folder / "input_example.json").read_text()) == {
         "x": [[0, 1, 2, 3], [4, 5, 6, 7]]
     }
-    assert (folder / "requirements.txt").read_text().splitlines() == [
-        "mlflow>=3", "onnx>=1.23.2", "onnxruntime>=1.31.1", "our-metrics==1.0",
-    ]  # fmt: skip
+    readme = (folder / "README.md").read_text()
+    assert "| output | `scores` | float32 | `[batch, 2]` | 2: no, yes |" in readme
+    assert "Golden inputs: `example`." in readme
     assert outcome.notes == ()
     subprocess.run(["sha256sum", "-c", "SHA256SUMS", "--quiet"], cwd=folder, check=True)
 
 
-def test_equal_bundles_give_equal_bytes_and_another_model_another_id(tmp_path):
+@pytest.mark.parametrize(
+    ("runtime", "providers", "line"),
+    [
+        ("auto", MANIFEST["providers"], "onnxruntime-gpu==1.31.1"),
+        ("auto", MANIFEST["providers"][1:], "onnxruntime==1.31.1"),
+        ("onnxruntime", MANIFEST["providers"], "onnxruntime==1.31.1"),
+        ("none", MANIFEST["providers"], None),
+    ],
+)
+def test_requirements_are_pinned_and_name_the_runtime_of_the_first_provider(
+    tmp_path, runtime, providers, line
+):
+    _, folder = packaged(tmp_path, runtime=runtime, providers=providers)
+    lines = (folder / "requirements.txt").read_text().splitlines()
+    pinned = ["mlflow==3.17.2", "onnx==1.23.2", *([line] if line else [])]
+    assert lines == [*pinned, "our-metrics"]
+    conda = yaml.safe_load((folder / "conda.yaml").read_text())
+    assert conda["dependencies"] == ["python=3.11", "pip", {"pip": lines}]
+
+
+def test_equal_bundles_give_equal_bytes(tmp_path):
     one, two = (packaged(tmp_path / each)[1] for each in ("one", "two"))
     for path in one.iterdir():
         assert path.read_bytes() == (two / path.name).read_bytes()
-    _, other = packaged(tmp_path / "other", files={"model.onnx": {"sha256": "cd"}})
-    ids = {yaml.safe_load((f / "MLmodel").read_text())["model_uuid"] for f in (one, other)}
-    assert len(ids) == 2
+
+
+def test_whatever_differs_gives_another_id(tmp_path):
+    """MLflow takes two models of one id for one."""
+    changes = {
+        "same": {},
+        "model": {"model": b"another model"},
+        "weights": {"weights": b"1"},
+        "retrained": {"weights": b"2"},
+        "session": {"session": SESSION | {"intra_op_threads": 1}},
+        "providers": {"providers": MANIFEST["providers"][1:]},
+        "variant": {"variant": "int8"},
+        "runtime": {"runtime": "none"},
+    }
+    ids = {
+        name: mlmodel(packaged(tmp_path / name, **each)[1])["model_uuid"]
+        for name, each in changes.items()
+    }
+    assert len(set(ids.values())) == len(ids), ids
+
+
+def test_an_example_is_json_without_nan_and_is_left_out_where_json_has_no_number(tmp_path):
+    feeds = {"x": np.array([[1, np.nan, 2, 3]], np.float32)}
+    _, folder = packaged(tmp_path / "missing", feeds=feeds)
+
+    def refuse(word):
+        raise AssertionError(word)
+
+    for name, inside in (("input_example.json", ()), ("serving_input_example.json", ("inputs",))):
+        found = json.loads((folder / name).read_text(), parse_constant=refuse)
+        for key in inside:
+            found = found[key]
+        assert found == {"x": [[1, None, 2, 3]]}
+    feeds = {"x": np.array([[1, np.inf, 2, 3]], np.float32)}
+    _, folder = packaged(tmp_path / "infinite", feeds=feeds)
+    assert not (folder / "input_example.json").exists()
+    assert "saved_input_example_info" not in mlmodel(folder)
 
 
 def test_what_mlflow_has_no_place_for_is_said(tmp_path):
@@ -100,8 +157,7 @@ def test_what_mlflow_has_no_place_for_is_said(tmp_path):
     ids = [{"name": "ids", "dtype": "int64", "shape": []}]
     outcome, folder = packaged(tmp_path, session=session, inputs=[*MANIFEST["inputs"]])
     assert outcome.notes == ("MLflow has no place for the session settings free_dimensions",)
-    model = yaml.safe_load((folder / "MLmodel").read_text())
-    options = model["flavors"]["onnx"]["onnx_session_options"]
+    options = mlmodel(folder)["flavors"]["onnx"]["onnx_session_options"]
     assert options["extra_session_config"] == {"session.a": "1"}
     with pytest.raises(StepError, match="'ids' is bfloat16, which MLflow's signatures can't say"):
         packaged(tmp_path / "odd", outputs=[ids[0] | {"dtype": "bfloat16"}])
@@ -109,51 +165,27 @@ def test_what_mlflow_has_no_place_for_is_said(tmp_path):
         packaged(tmp_path / "unknown", outputs=[ids[0] | {"shape": None}])
 
 
-@pytest.fixture(scope="module")
-def python(tmp_path_factory):
-    """An interpreter with MLflow and all that is installed here."""
-    folder = tmp_path_factory.mktemp("mlflow") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    made = folder / "bin" / "python"
-    quiet = ["-q", "--disable-pip-version-check", "--no-deps"]
-    subprocess.run([made, "-m", "pip", "install", *quiet, "-r", HERE / "mlflow.txt"], check=True)
-    (site,) = folder.glob("lib/python3*/site-packages")
-    (site / "tests.pth").write_text(f"{INSTALLED}\n")
-    return made
-
-
-@pytest.fixture(scope="module")
-def out(tmp_path_factory):
-    """Packages of a ready ONNX with a scalar of int64 among its inputs, and of text in, labels out."""
-    folder = tmp_path_factory.mktemp("project")
-    (folder / "pyproject.toml").write_text("")
-    shutil.copytree(RECIPES / "models", folder / "models")
-    for name in ("vad", "intents"):
-        text = (RECIPES / f"{name}.yaml").read_text().partition("\nevaluate:")[0]
-        (folder / f"{name}.yaml").write_text(f"{text}\npackages: {{mlflow: {{}}}}\n")
-    only = [word for each in FEEDS for word in ("--only", f"{each.replace('/', ':')}-mlflow")]
-    done = onnxbuild(folder, "run", "vad.yaml", "intents.yaml", *only)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "artifacts/out"
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FEEDS)
-def test_mlflow_loads_registers_and_serves_it_as_onnx_runtime_runs_it(out, python, tmp_path, name):
-    folder, feeds = out / f"{name}-mlflow", FEEDS[name]
-    np.savez(folder.parent / "points.npz", **feeds)
-    asked = subprocess.run(
-        [python, HERE / "mlflow_client.py", folder, tmp_path],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+def test_mlflow_reads_a_missing_value_of_the_example_and_of_a_request_as_nan(tmp_path):
+    python = mlflow_server.install(tmp_path / "venv")
+    values = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 4]) for name in "xy"
+    ]
+    zero = helper.make_tensor("zero", TensorProto.FLOAT, [], [0.0])
+    nodes = [
+        helper.make_node("IsNaN", ["x"], ["missing"]),
+        helper.make_node("Where", ["missing", "zero", "x"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "fill", values[:1], values[1:], [zero])
+    opset = [helper.make_opsetid("", 18)]
+    model = helper.make_model(graph, opset_imports=opset, ir_version=9).SerializeToString()
+    feeds = {"x": np.array([[1, np.nan, 2, 3]], np.float32)}
+    (y,) = onnxruntime.InferenceSession(model).run(None, feeds)
+    outputs = [{"name": "y", "dtype": "float32", "shape": ["batch", 4]}]
+    providers = MANIFEST["providers"][1:]
+    _, folder = packaged(
+        tmp_path / "package", model=model, feeds=feeds, outputs=outputs, providers=providers
     )
-    assert asked.returncode == 0, asked.stdout + asked.stderr
-    answer = json.loads(asked.stdout.splitlines()[-1])
-    session = onnxruntime.InferenceSession(folder / "model.onnx")
-    names = [each.name for each in session.get_outputs()]
-    expected = dict(zip(names, (each.tolist() for each in session.run(None, feeds)), strict=True))
-    assert answer["loaded"] == answer["registered"] == answer["served"] == expected
-    assert "Failed to enforce schema" in answer["refused"]
-    assert answer["example"].keys() == feeds.keys()
+    answer = mlflow_server.ask(python, folder, feeds, tmp_path)
+    assert answer["loaded"] == answer["registered"] == answer["served"] == {"y": y.tolist()}
+    assert str(answer["example"]["x"]) == "[[1.0, nan, 2.0, 3.0]]"

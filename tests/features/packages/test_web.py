@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,12 +15,15 @@ from PIL import Image
 from onnxbuild.core.environment import NODE, Environment
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.host import HostFacts
-from onnxbuild.onnxkit.web.runtime import NPM_LIST
+from onnxbuild.features.packages.web import FEATURE as FORMAT
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.web.runtime import MOST_BYTES, NPM_LIST
 from onnxbuild.resolver import resolve
+from onnxbuild.steps import package_web
 from onnxbuild.steps.run_web import KIND, RunWebParams
 from tests.cli.conftest import make_project
 from tests.fakes.step_context import run_step
-from tests.features.packages import web_packages
+from tests.features.packages import web_packages, web_visits
 from tests.features.packages.web_packages import STRICT, TYPES, package
 from tests.written_recipes import faults, loader
 
@@ -66,6 +70,12 @@ def test_each_variant_gets_a_folder_that_is_run_and_judged(tmp_path):
             "custom operators",
             "`web`",
         ),
+        ("packages: {web: {format: tflite}}\n", "expected one of onnx, ort", ""),
+        (
+            "processing: {postprocess: [{softmax: {}}]}\npackages: {web: {format: ort}}\n",
+            "fp32-pipeline is one",
+            "remove `format: ort`",
+        ),
     ],
 )
 def test_what_no_browser_can_do_is_refused_when_the_recipe_is_read(tmp_path, written, what, fix):
@@ -92,6 +102,40 @@ def environment(built):
     """Where onnxruntime-web is."""
     cache = built.cache.get("ONNXBUILD_CACHE") or __import__("os").environ["ONNXBUILD_CACHE"]
     return next(Path(cache).rglob("node_modules/onnxruntime-web")).parents[1]
+
+
+def test_a_model_that_no_browser_can_hold_is_refused(tmp_path):
+    """Its size is declared; no such file is written."""
+    source = web_packages.bundle(tmp_path / "bundle", web_packages.picture_model())
+    manifest = json.loads((source / "manifest.json").read_text())
+    digest = {"sha256": "0" * 64, "size_bytes": MOST_BYTES}
+    manifest["files"]["model.onnx.data"] = digest
+    manifest["size_bytes"] += MOST_BYTES
+    (source / "manifest.json").write_text(json.dumps(manifest))
+    params = package_web.PackageWebParams(
+        title="", description="", providers=("wasm",), threads=1, page=True, labels=None, values=None,
+        tolerances=STRICT, environment=Environment(npm=NPM_LIST),
+    )  # fmt: skip
+    inputs = {"bundle": source, "reference": tmp_path}
+    with pytest.raises(StepError) as caught:
+        run_step(package_web.KIND, params, tmp_path / "step", inputs)
+    assert caught.value.what == "the model has 1.90 GB; a browser opens up to 1.9 GB"
+    assert "mode: weight_only" in caught.value.fix
+
+
+def test_serve_says_which_port_is_taken_and_which_to_try():
+    script = ROOT / "onnxbuild/onnxkit/web/static/serve.py"
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            [sys.executable, script, "--port", str(port)],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    said = f"port {port} can't be opened: Address already in use; try --port {port + 1}\n"
+    assert done.stderr == said
 
 
 @pytest.mark.slow
@@ -277,6 +321,33 @@ def test_operators_that_the_runtime_lacks_are_all_named(environment, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_model_in_ort_format_has_a_gate_of_its_own_and_runs_on_the_web(built):
+    asked = "packages: {web: {format: ort}}\n"
+    text = (built.folder / "tiny.yaml").read_text().replace("packages: {web: {}}\n", asked)
+    built.write("ort.yaml", text.replace("name: tiny", "name: in-ort"))
+    done = built("run", "ort.yaml", "--only", "fp32-web")
+    assert done.code == 0, done.out + done.err
+    out = built.folder / "artifacts/out/in-ort/fp32-web"
+    assert (out / "model.ort").is_file()
+    assert not (out / "model.onnx").exists()
+    for name in ("validation.json", "run.json"):
+        report = json.loads((out / name).read_text())
+        assert (report["passed"], report["metrics"]["points_passed"]) == (True, 4)
+    assert FORMAT.is_converted(out)
+    assert not FORMAT.is_converted(built.folder / "artifacts/out/tiny/fp32-web")
+
+
+@pytest.mark.slow
+def test_weights_of_4_bits_run_on_the_web(environment, tmp_path):
+    feeds = [{"x": np.random.default_rng(1).normal(size=(3, 64)).astype(np.float32)}]
+    folder = package(tmp_path / "int4", web_packages.int4_model(), feeds, environment)
+    params = RunWebParams("the package", VariantTolerances(atol=1e-4, rtol=1e-3), node())
+    inputs = {"package": folder, "reference": tmp_path / "int4/reference"}
+    outcome, _ = run_step(KIND, params, tmp_path / "run", inputs)
+    assert (outcome.findings, outcome.metrics["points_passed"]) == ((), 1)
+
+
+@pytest.mark.slow
 def test_without_node_it_is_skipped_and_says_what_to_install(environment, tmp_path):
     feeds = [{"x": np.array([1, 0], np.int8)}]
     folder = package(tmp_path / "any", web_packages.lacking_model(), feeds, environment)
@@ -289,9 +360,7 @@ def test_without_node_it_is_skipped_and_says_what_to_install(environment, tmp_pa
 @pytest.fixture(scope="module")
 def visited(environment, tmp_path_factory):
     """What Chromium shows of pages for pictures, texts and numbers, on several servers."""
-    chromium = shutil.which("chromium")
-    if chromium is None or not (MODULES / "node_modules/playwright-core").is_dir():
-        pytest.skip("Chromium and playwright-core are not installed: tests/install_servers.sh")
+    chromium = web_visits.chromium()
     folder = tmp_path_factory.mktemp("pages")
     values = np.random.default_rng(1).uniform(0, 1, (1, 1, 8, 8)).astype(np.float32)
     digits = [str(number) for number in range(10)]
@@ -318,8 +387,8 @@ def visited(environment, tmp_path_factory):
         ),
     }  # fmt: skip
     Image.fromarray(np.full((40, 60), 255, np.uint8)).save(folder / "white.png")
-    servers = [serve(pages[name] / "serve.py") for name in pages]
-    plain = serve("-m", "http.server", "--bind", "127.0.0.1", "0", cwd=pages["text"])
+    servers = [web_visits.serve(pages[name] / "serve.py") for name in pages]
+    plain = web_visits.serve("-m", "http.server", "--bind", "127.0.0.1", "0", cwd=pages["text"])
     picture, mixed, text, numbers = (url for _, url in servers)
     typed = [
         {"tab": "#text"}, {"press": "Control+A"}, {"text": "green"}, {"press": "Control+Enter"}, {"wait": 500},
@@ -328,7 +397,7 @@ def visited(environment, tmp_path_factory):
     ]  # fmt: skip
     try:
         return {
-            **visit(folder, chromium, [
+            **web_visits.visit(folder, chromium, [
                 {"name": "picture", "url": picture, "picture": str(folder / "white.png"),
                  "keys": [{"tab": "#file"}, {"tab": "#scale"}, {"tab": ".thumbs button"}]},
                 {"name": "picture, dark, small", "url": picture, "scheme": "dark", "width": 390},
@@ -339,37 +408,13 @@ def visited(environment, tmp_path_factory):
                 {"name": "plain", "url": plain[1]},
                 {"name": "refused", "url": f"{numbers}?provider=webgpu"},
             ]),
-            **visit(folder, chromium, [
+            **web_visits.visit(folder, chromium, [
                 {"name": "picture on webgpu", "url": picture}, {"name": "text on webgpu", "url": text},
                 {"name": "mixed on webgpu", "url": mixed},
             ], "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"),
         }  # fmt: skip
     finally:
-        for process, _ in (*servers, plain):
-            process.kill()
-            process.wait()
-            process.stdout.close()
-
-
-def serve(*arguments, cwd=None):
-    """(process, URL) of a server in Python."""
-    process = subprocess.Popen(
-        [sys.executable, "-u", *arguments, *(() if "-m" in arguments else ("--port", "0"))],
-        cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
-    said = process.stdout.readline()
-    return process, said[said.index("http") :].split("/ ")[0].split(") ")[0].rstrip("/") + "/"
-
-
-def visit(folder, chromium, visits, *flags):
-    asked, answer = folder / "asked.json", folder / "answer.json"
-    asked.write_text(json.dumps({"browser": chromium, "flags": flags, "visits": visits}))
-    done = subprocess.run(
-        ["node", ROOT / "tests/npm/visit.mjs", MODULES, asked, answer],
-        capture_output=True, text=True, check=False, timeout=400,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(answer.read_text())
+        web_visits.end(*servers, plain)
 
 
 @pytest.mark.slow

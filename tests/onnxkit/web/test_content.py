@@ -45,7 +45,7 @@ class Texts(HTMLParser):
 def written(folder, *, is_there=True, providers=("webgpu", "wasm")):
     (folder / "runtime").mkdir()
     manifest = SimpleNamespace(session=SessionSettings(), size_bytes=1_234_567)
-    page = Page(f"A {ODD} & b", "", (), None, is_there)
+    page = Page(f"A {ODD} & b", "", None, is_there)
     write_module(
         folder, manifest, SIGNATURE, page,
         files={"model.onnx": Digest("0" * 64, 5)}, model_files=["model.onnx"], providers=providers, threads=2,
@@ -74,7 +74,7 @@ def test_a_package_without_a_page_has_the_module_and_its_test(tmp_path):
     names = {path.name for path in written(tmp_path, is_there=False).iterdir()}
     assert names == {
         "model.js", "model.d.ts", "tensors.js", "judge.js", "golden.js", "test.mjs", "serve.py", "package.json",
-        "runtime",
+        "runtime", "README.md",
     }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onnxbuild.core.axis import Axis
-from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
+from onnxbuild.onnxkit.packages.signature import ModelSignature, Port, with_labels
 from onnxbuild.onnxkit.web.view import view_of
 
 
@@ -29,7 +29,7 @@ def port(dtype, shape, name="x"):
     ],
 )
 def test_pictures_are_known_by_their_shape(dtype, shape, layout, channels, draws):
-    view = view_of(signature([port(dtype, shape)]), (), (0.0, 1.0))
+    view = view_of(signature([port(dtype, shape)]), (0.0, 1.0))
     image = view["image"]
     assert (view["kind"], image["layout"], image["channels"]) == ("image", layout, channels)
     assert (image["draws"], image["whole"]) == (draws, dtype == "uint8")
@@ -51,11 +51,11 @@ def test_pictures_are_known_by_their_shape(dtype, shape, layout, channels, draws
     ],
 )
 def test_all_else_is_shown_as_numbers(inputs):
-    assert view_of(signature(inputs), (), None)["kind"] == "values"
+    assert view_of(signature(inputs), None)["kind"] == "values"
 
 
 def test_a_string_is_a_text():
-    view = view_of(signature([port("string", ("batch",))]), (), None)
+    view = view_of(signature([port("string", ("batch",))]), None)
     assert (view["kind"], view["input"]) == ("text", "x")
 
 
@@ -74,7 +74,7 @@ def test_a_string_is_a_text():
 )
 def test_scores_are_the_rows_that_labels_fit_or_whose_name_says_so(outputs, labels, scores):
     ports = [port(dtype, shape, name) for name, dtype, shape in outputs]
-    view = view_of(signature([], ports), labels, None)
+    view = view_of(with_labels(signature([], ports), labels), None)
     assert view["scores"] == scores
     fits = bool(scores and labels) and {n: s[-1] for n, _, s in outputs}[scores] == len(labels)
     assert view["labels"] == (list(labels) if fits else None)

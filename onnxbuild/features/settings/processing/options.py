@@ -14,6 +14,7 @@ from onnxbuild.expansion.evaluation import OWN, PIPELINE
 from onnxbuild.expansion.evaluation import PROCESSING as SECTION
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.processing.chains import type_of
+from onnxbuild.onnxkit.processing.labels import LabelsFile
 from onnxbuild.onnxkit.processing.options import (
     Operation,
     PostprocessOperation,
@@ -26,7 +27,7 @@ from onnxbuild.onnxkit.processing.text_options import TokenizeOptions
 from onnxbuild.onnxkit.processing.values import POSTPROCESS, PREPROCESS
 
 __all__ = [
-    "OWN", "PIPELINE", "SECTION", "AskedTokenizer", "ProcessingOptions", "operations", "options_of", "pipeline_of",
+    "OWN", "PIPELINE", "SECTION", "AskedTokenizer", "ProcessingOptions", "labels_files_of", "operations", "options_of", "pipeline_of",
     "raw_of", "texts_of", "tokenizers_of",
 ]  # fmt: skip
 
@@ -127,6 +128,15 @@ def tokenizers_of(recipe: Recipe) -> Mapping[str, AskedTokenizer]:
                 operation.tokenize, text.name, file, corpus
             )
     return found
+
+
+def labels_files_of(recipe: Recipe) -> tuple[LabelsFile, ...]:
+    """The files of all operations `labels`, each with the output that it makes."""
+    return tuple(
+        LabelsFile(_declared(recipe, POSTPROCESS, position, "labels", "file"), each.labels.to)
+        for position, each in enumerate(options_of(recipe).postprocess)
+        if each.labels is not None
+    )
 
 
 def texts_of(recipe: Recipe) -> dict[str, Entrypoint]:
