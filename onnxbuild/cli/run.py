@@ -94,8 +94,9 @@ def command(
     onnxbuild run recipes/bert.yaml --force int8/quantize
     onnxbuild run recipes --github --junit build/onnxbuild.xml
 
-    RECIPE is a file, or a folder that stands for all recipes in it. Without one, all recipes in the
-    project's recipes/ are built, or those that `default` of `[tool.onnxbuild]` in pyproject.toml lists.
+    RECIPE is a file, a recipe's name, or a folder that stands for all recipes in it. Without one, all
+    recipes in the project's recipes/ are built, or those that `default` of `[tool.onnxbuild]` in
+    pyproject.toml lists.
 
     The variants are in artifacts/out/RECIPE/VARIANT/ afterwards. Running a recipe runs its
     author's Python code: only run recipes that you trust.

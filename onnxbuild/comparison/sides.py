@@ -14,6 +14,7 @@ from onnxbuild.onnxkit.bundles.manifest import Manifest, read_manifest
 from onnxbuild.release_format.figures import Latency, latencies_of
 from onnxbuild.release_format.forms import read_json
 from onnxbuild.release_format.layout import MANIFEST
+from onnxbuild.typed_names import FoundName
 
 SideKind = Literal["model", "build", "folder", "release", "commit"]
 
@@ -58,7 +59,7 @@ class Side:
         bundles: In the recipe's order.
         lock: What it was built from, and what came out; None where nothing says so.
         variant: The one variant that is meant; empty for all.
-        recipe: The recipe's file in the working tree; None where none is known.
+        named: The recipe in the working tree; None where none is known.
     """
 
     given: str
@@ -67,7 +68,7 @@ class Side:
     bundles: tuple[ComparedBundle, ...]
     lock: Lock | None = None
     variant: str = ""
-    recipe: Path | None = None
+    named: FoundName | None = None
 
 
 def bundle_in(

@@ -14,6 +14,7 @@ from onnxbuild.outcome import end_line, run_result
 from onnxbuild.python.build import Build
 from onnxbuild.python.failure import FailedBuildError, FailureNotes
 from onnxbuild.python.progress import shown_progress
+from onnxbuild.typed_names import recipes_meant
 from onnxbuild.wiring import RunOptions
 
 Recipe = str | os.PathLike[str]
@@ -40,8 +41,8 @@ def run(
     notebook, a thread or a coroutine (it returns when the build has ended).
 
     Args:
-        recipe: The recipe's file; or several.
-        only: Variants (int8) or steps (int8/validate) to build; empty for all.
+        recipe: The recipe's file, its name, or a folder of recipes; or several of these.
+        only: Variants (int8) or steps (int8/validate) to build, with or without their recipe (bert:int8); empty for all.
         settings: Values in place of the recipe's, as `--set`: `{"opset": 17}`.
         store: The store's folder; None for artifacts/ at the project's root, or ONNXBUILD_STORE.
         locked: Refuse whatever is not as the recipe's lock says.
@@ -60,7 +61,9 @@ def run(
     """
     recipes = (recipe,) if isinstance(recipe, str | os.PathLike) else tuple(recipe)
     request = Request(
-        recipes=tuple(map(Path, recipes)),
+        recipes=tuple(
+            map(Path, recipes_meant([os.fspath(each) for each in recipes], can_choose=True))
+        ),
         only=(only,) if isinstance(only, str) else tuple(only),
         settings={key: _as_text(value) for key, value in (settings or {}).items()},
         store=None if store is None else os.fspath(store),
