@@ -23,7 +23,7 @@ from onnxbuild.recipe.load import LoadedRecipes, load_recipes
 from onnxbuild.recipe.point_bytes import point_faults, point_remarks
 from onnxbuild.recipe.project import find_project
 from onnxbuild.resolver import resolve
-from onnxbuild.resolver.select import targets_of
+from onnxbuild.resolver.select import parts_of, targets_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,11 @@ class Loaded:
     def recipes(self) -> tuple[Recipe, ...]:
         """All recipes, in the order asked for."""
         return tuple(recipe for each in self.by_file.values() for recipe in each)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Name of each recipe -> its file, as given."""
+        return {each.name: str(path) for path, held in self.by_file.items() for each in held}
 
     @property
     def variables(self) -> frozenset[str]:
@@ -165,7 +170,14 @@ def graph_of(request: Request, loaded: Loaded | None = None) -> Graph:
 
         for path in loaded.by_file:
             choices |= read_lock(path).choices
-    return resolve(loaded.recipes, machine.host_facts(), request.only, choices, request.comparison)
+    return resolve(
+        loaded.recipes,
+        machine.host_facts(),
+        request.only,
+        choices,
+        request.comparison,
+        files=loaded.files,
+    )
 
 
 def forced_steps(loaded: Loaded, graph: Graph, names: Sequence[str]) -> frozenset[str]:
@@ -179,7 +191,8 @@ def forced_steps(loaded: Loaded, graph: Graph, names: Sequence[str]) -> frozense
     Raises:
         UsageError: One is no variant and no step of what was asked for.
     """
-    found = targets_of(graph, loaded.recipes, names, option="--force")
+    asked = parts_of(names, loaded.files)
+    found = targets_of(graph, loaded.recipes, asked, option="--force")
     return frozenset(map(graph.resolve, found))
 
 

@@ -1,41 +1,125 @@
-"""`RECIPE:STEP` and `RECIPE:VARIANT` on the command line: which file, and what of its graph."""
+"""What a person types for recipes and their parts: `bert`, `bert:int8`, `recipes/bert.yaml:int8/quantize`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.core.typed_name import TypedName
 
 if TYPE_CHECKING:
-    from onnxbuild.core.graph import Deliverable, Graph
+    from onnxbuild.core.graph import Deliverable, Family, Graph
+
+_ENDINGS = (".yaml", ".yml")
+_FOLDERS = ("recipes", ".")
 
 
-def split_name(text: str, store: str | None = None) -> tuple[Path, str]:
-    """The recipe file and the step that `text` names.
+@dataclass(frozen=True, slots=True)
+class FoundName:
+    """A typed name whose recipe was found.
+
+    Attributes:
+        typed: As typed.
+        file: The recipe's file.
+    """
+
+    typed: TypedName
+    file: Path
+
+    @property
+    def local(self) -> str:
+        """The variant or step."""
+        return self.typed.local
+
+    def __str__(self) -> str:
+        return str(self.typed)
+
+
+def find_name(text: str, store: str | None = None, part: str = "STEP") -> FoundName:
+    """Find the recipe of `RECIPE:STEP` or `RECIPE:VARIANT`.
 
     Args:
         text: `bert:export`, `recipes/bert.yaml:int8/quantize`.
         store: As for `find_recipe`.
+        part: What stands after the colon: STEP or VARIANT.
 
     Raises:
-        UsageError: No step is named, or there is no such recipe, or there are several.
+        UsageError: No recipe or no part is named, or there is no such recipe, or there are several.
     """
-    recipe, colon, step = text.rpartition(":")
-    if not colon or not recipe or not step:
-        raise UsageError(
-            f"'{text}' is not RECIPE:STEP", fix="write it like bert:export or bert:int8/quantize"
+    typed = TypedName.parse(text)
+    if not typed.recipe or not typed.local:
+        examples = {"STEP": "bert:export or bert:int8/quantize", "VARIANT": "bert:int8"}
+        raise UsageError(f"'{text}' is not RECIPE:{part}", fix=f"write it like {examples[part]}")
+    return FoundName(typed, find_recipe(typed.recipe, store, typed.local))
+
+
+def recipes_meant(given: Sequence[str], *, can_choose: bool = False) -> list[str]:
+    """Return the recipe files that a command line means, each once.
+
+    Args:
+        given: Files, folders and names of recipes; where it is empty, those that `default` of
+            `[tool.onnxbuild]` in pyproject.toml lists, else all of the project's recipes/, or of its root.
+        can_choose: The command has `--only`.
+
+    Raises:
+        UsageError: A folder holds no recipe, a file is a model or Python, there is no recipe of a
+            name or several, a name means a part of a file, or there is no recipe at all.
+    """
+    from onnxbuild.recipe.asked import default_recipes, recipes_in
+
+    found: list[str] = []
+    for each in given or default_recipes():
+        found += (
+            recipes_in(each) if Path(each).is_dir() else [recipe_file(each, can_choose=can_choose)]
         )
-    return find_recipe(recipe, store, step), step
+    each_once = {Path(path).absolute(): path for path in reversed(found)}
+    return list(each_once.values())[::-1]
 
 
-def split_printed(text: str) -> tuple[str, str]:
-    """(recipe, step) of `text` typed as `run` prints it: no recipe's name has a colon."""
-    recipe, _, step = text.partition(":")
-    return recipe, step
+def recipe_file(text: str, *, can_choose: bool = False) -> str:
+    """Return the file that a recipe's file or name means.
+
+    Args:
+        text: As typed.
+        can_choose: The command has `--only`.
+
+    Raises:
+        UsageError: As `recipes_meant`.
+    """
+    from onnxbuild.recipe.asked import refuse_other_files
+
+    if Path(text).is_file():
+        refuse_other_files(text)
+        return text
+    if text.endswith(_ENDINGS) or not text:
+        return text  # whoever reads it says that it is not there
+    typed = TypedName.parse(text)
+    if typed.recipe.endswith(".py"):
+        raise UsageError(
+            f"{text} is a callable, not a recipe",
+            fix=f"write a first recipe: onnxbuild init {text}",
+        )
+    if typed.recipe:
+        file = find_recipe(typed.recipe, part=typed.local)
+        raise UsageError(
+            f"'{text}' is a part of a recipe; a whole one is expected here",
+            fix=f"write {file} --only {text}" if can_choose else f"write {file}",
+        )
+    file = find_recipe(text)
+    name, _, combination = text.partition("@")
+    if combination:
+        settings = " ".join(f"--set {pair}" for pair in combination.split(","))
+        raise UsageError(
+            f"'{text}' is one combination of the matrix of '{name}'; a whole file is expected here",
+            fix=f"write {file} {settings}",
+        )
+    return str(file)
 
 
-def find_recipe(text: str, store: str | None = None, step: str = "STEP") -> Path:
+def find_recipe(text: str, store: str | None = None, part: str = "") -> Path:
     """The file of a recipe that is given by its path, its name (as `run` prints it) or its file's.
 
     Files are looked for in recipes/, here, and among those that were built last.
@@ -43,7 +127,7 @@ def find_recipe(text: str, store: str | None = None, step: str = "STEP") -> Path
     Args:
         text: `recipes/bert.yaml`, `bert`; of a matrix, `bert@size=8`, too.
         store: `--store`, whose runs know which files were built.
-        step: What was named with it, for what to type instead.
+        part: The step or variant that was named with it, for what to type instead.
 
     Raises:
         UsageError: There is none, or several recipes have the name.
@@ -57,11 +141,9 @@ def find_recipe(text: str, store: str | None = None, step: str = "STEP") -> Path
         return Path(text)
     bring_plugins(find_project(Path("recipe.yaml")))
     base = text.partition("@")[0]
-    in_folders = [
-        path for folder in ("recipes", ".") for path in sorted(Path(folder).glob("*.y*ml"))
-    ]
-    endings = [(folder, end) for folder in ("recipes", ".") for end in (".yaml", ".yml")]
-    alike = [path for folder, end in endings if (path := Path(folder, f"{base}{end}")).is_file()]
+    in_folders = [path for folder in _FOLDERS for path in sorted(Path(folder).glob("*.y*ml"))]
+    places = [Path(folder, f"{base}{end}") for folder in _FOLDERS for end in _ENDINGS]
+    alike = [path for path in places if path.is_file()]
     for path in alike:
         if base in names_in(path, environment()):
             return path
@@ -71,7 +153,7 @@ def find_recipe(text: str, store: str | None = None, step: str = "STEP") -> Path
         files = ", ".join(map(str, found))
         raise UsageError(
             f"several files hold a recipe named '{base}': {files}",
-            fix=f"write {found[0]}:{step}",
+            fix=f"write {found[0]}:{part}" if part else f"write {found[0]}",
         )
     if found or alike or built:
         return (*found, *alike, *built)[0]  # the last were built so named, with `--set name=...`
@@ -99,56 +181,113 @@ def _shown(path: Path) -> Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
-def find_deliverable(graph: Graph, text: str) -> Deliverable:
-    """The folder below out/ that `text` means.
+def find_deliverable(graph: Graph, name: FoundName, shown: Sequence[Family] = ()) -> Deliverable:
+    """The folder below out/ that a name means.
 
     Args:
         graph: The recipe's.
-        text: `RECIPE:VARIANT`, RECIPE the name of a recipe (of a matrix, too) or a file.
+        name: `RECIPE:VARIANT`.
+        shown: What an error lists; empty for all.
 
     Raises:
         UsageError: There is none, or several recipes of a matrix have it.
     """
+    recipes = recipes_of(graph, name)
     made = [each for each in graph.deliverables if each.family != "report"]
-    exact = [each for each in made if f"{each.recipe}:{each.name}" == text]
-    recipe, _, name = text.rpartition(":")
-    found = exact or [each for each in made if each.name == name]
+    found = [each for each in made if each.name == name.local and each.recipe in recipes]
     if not found:
-        known = list(dict.fromkeys(each.name for each in made))
+        of_kind = [each for each in made if not shown or each.family in shown]
+        known = list(dict.fromkeys(each.name for each in of_kind if each.recipe in recipes))
         raise UsageError(
-            f"'{recipe}' has no variant '{name}'; it has {', '.join(known)}",
-            fix=did_you_mean(name, known),
+            f"'{name.typed.recipe}' has no variant '{name.local}'; it has {', '.join(known)}",
+            fix=did_you_mean(name.local, known)
+            or (f"write {name.typed.recipe}:{known[0]}" if known else f"look at {name.file}"),
         )
     if len(found) > 1:
         names = [f"{each.recipe}:{each.name}" for each in found]
         raise UsageError(
-            f"'{name}' is a variant of several recipes: {', '.join(names)}",
+            f"'{name.local}' is a variant of several recipes: {', '.join(names)}",
             fix=f"write {names[0]}",
         )
     return found[0]
 
 
-def find_step(graph: Graph, text: str) -> str:
-    """The full name of the step that `text` means.
+def find_onnx(
+    graph: Graph, name: FoundName, verb: str, families: Sequence[Family] = ("variant",)
+) -> Deliverable:
+    """The ONNX variant that a name means.
 
     Args:
-        graph: The recipe's graph.
-        text: As typed: `RECIPE:STEP`, RECIPE the name of a recipe (of a matrix, too) or a file.
+        graph: The recipe's.
+        name: `RECIPE:VARIANT`.
+        verb: What was typed, and what is typed again.
+        families: What the verb works on.
+
+    Raises:
+        UsageError: As `find_deliverable`, or it is something else than an ONNX model.
+    """
+    found = find_deliverable(graph, name, families)
+    if found.family in families:
+        return found
+    variants = [
+        each.name
+        for each in graph.deliverables
+        if each.recipe == found.recipe and each.family == "variant"
+    ]
+    source = f"is made of '{found.variant}' and " if found.variant else ""
+    other = found.variant or next(iter(variants), "")
+    raise UsageError(
+        f"'{found.name}' {source}is not an ONNX variant; {verb} works on ONNX variants",
+        fix=f"onnxbuild {verb} {name.typed.recipe}:{other}"
+        if other
+        else f"add `onnx` to `formats` in {name.file}",
+    )
+
+
+def find_step(graph: Graph, name: FoundName) -> str:
+    """The full name of the step that a name means.
+
+    Args:
+        graph: The recipe's.
+        name: `RECIPE:STEP`.
 
     Raises:
         UsageError: There is none, or several recipes of a matrix have it.
     """
-    if text in graph.addresses:
-        return graph.resolve(text)
-    step = text.rpartition(":")[2]
-    found = sorted(name for name, address in graph.addresses.items() if address.local == step)
+    recipes = recipes_of(graph, name)
+    own = {full: at for full, at in graph.addresses.items() if at.recipe in recipes}
+    found = sorted(full for full, at in own.items() if at.local == name.local)
     if len(found) == 1:
         return graph.resolve(found[0])
     if found:
         raise UsageError(
-            f"'{step}' is a step of several recipes: {', '.join(found)}", fix=f"write {found[0]}"
+            f"'{name.local}' is a step of several recipes: {', '.join(found)}",
+            fix=f"write {found[0]}",
         )
-    known = sorted({address.local for address in graph.addresses.values()})
+    known = sorted({at.local for at in own.values()})
     raise UsageError(
-        f"there is no step '{step}'; there are {', '.join(known)}", fix=did_you_mean(step, known)
+        f"there is no step '{name.local}'; there are {', '.join(known)}",
+        fix=did_you_mean(name.local, known) or f"write {name.typed.recipe}:{known[0]}",
     )
+
+
+def recipes_of(graph: Graph, name: FoundName) -> list[str]:
+    """Return the names of a file's recipes that a name means; all where it was named with `--set name=...`.
+
+    Args:
+        graph: The file's.
+        name: `RECIPE` or `RECIPE:LOCAL`.
+
+    Raises:
+        UsageError: It names a combination that the file's matrix has not.
+    """
+    files = dict.fromkeys((at.recipe for at in graph.addresses.values()), str(name.file))
+    found = name.typed.recipes_of(files)
+    if not found and "@" in name.typed.recipe:
+        known = sorted(files)
+        raise UsageError(
+            f"{name.file} makes no '{name.typed.recipe}'; it makes {', '.join(known)}",
+            fix=did_you_mean(name.typed.recipe, known)
+            or f"write {TypedName(known[0], name.local)}",
+        )
+    return found or list(files)

@@ -16,14 +16,16 @@ from onnxbuild.core.action import ActionResult, Observed
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.step import Finding
+from onnxbuild.core.typed_name import TypedName
 from onnxbuild.diagnosis.chain import chain_of, find_variant
 from onnxbuild.engine.report import Failure, Report
 from onnxbuild.engine.verdict import gate_error
 from onnxbuild.request import Loaded
 from onnxbuild.resolver import resolve
-from onnxbuild.resolver.select import targets_of
+from onnxbuild.resolver.select import parts_of, targets_of
 from onnxbuild.summary import summarize
 from onnxbuild.terminal.next_commands import next_commands
+from onnxbuild.typed_names import FoundName
 from tests.written_recipes import loader
 
 HOST = HostFacts("x86_64", frozenset({"avx2", "avx512_vnni"}))
@@ -59,6 +61,10 @@ def demo(tmp_path_factory):
     load = loader(folder, model="def load(): ...\ndef samples(): ...\n")
     (recipe,) = load(RECIPE).recipes
     return recipe
+
+
+def typed(recipe: str, part: str) -> FoundName:
+    return FoundName(TypedName(recipe, part), Path("recipe.yaml"))
 
 
 def renamed(recipe, name, variants, targets):
@@ -116,8 +122,9 @@ def test_only_means_a_variant_or_a_step_whatever_they_are_called(demo, names):
     taken = {each.name for each in recipe.variants}
     for name, at in whole.addresses.items():
         if at.local not in taken:
-            assert targets_of(whole, [recipe], [name]) == [name]
-            assert targets_of(whole, [recipe], [at.local]) == [name]
+            for text in (name, at.local):
+                asked = parts_of([text], {recipe.name: "recipe.yaml"})
+                assert targets_of(whole, [recipe], asked) == [name]
 
 
 @settings(max_examples=12)
@@ -156,12 +163,12 @@ def test_choices_rows_and_chains_are_those_of_their_variant(demo, names):
         assert rows[variant]["max abs error"] == f"{validated.metrics['max_abs']:.1e}"
 
     for variant in (plain, tuned):
-        assert find_variant(graph, f"{recipe.name}:{variant}") == (recipe.name, variant)
+        assert find_variant(graph, typed(recipe.name, variant)) == (recipe.name, variant)
         chain = chain_of(graph, recipe.name, variant)
         assert {graph.addresses[gate.name].bundle for gate in chain.gates} == {variant}
         assert [gate.kind for gate in chain.gates] == ["validate", "validate"]
     with pytest.raises(UsageError, match="is made of") as caught:
-        find_variant(graph, f"{recipe.name}:{plain}-ort")
+        find_variant(graph, typed(recipe.name, f"{plain}-ort"))
     assert caught.value.fix == f"onnxbuild diagnose {recipe.name}:{plain}"
 
     finding = Finding("it differs", "", "")

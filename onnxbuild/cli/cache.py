@@ -260,8 +260,8 @@ def key(
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.ci.cache_key import cache_key
     from onnxbuild.ci.outputs import CiOutputs, set_outputs
-    from onnxbuild.recipe.asked import recipes_meant
     from onnxbuild.request import Request
+    from onnxbuild.typed_names import recipes_meant
 
     ci = CiOutputs(recipes, lambda line: click.echo(line, err=True), github=github)
     with ci.refusals():

@@ -11,7 +11,7 @@ from onnxbuild.diagnosis.advice import advice, trial_line
 from onnxbuild.terminal.diagnosis_document import diagnosis_document
 from onnxbuild.terminal.diagnosis_tables import show_nodes, show_stages
 from onnxbuild.terminal.json_output import print_document
-from onnxbuild.typed_names import split_name
+from onnxbuild.typed_names import find_name
 
 
 @click.command("diagnose")
@@ -100,13 +100,13 @@ def command(
     from onnxbuild.terminal.display import make_display
     from onnxbuild.wiring import RunOptions
 
-    recipe, _ = split_name(name, store)
-    request = Request((recipe,), (), settings, store)
+    asked = find_name(name, store, "VARIANT")
+    request = Request((asked.file,), (), settings, store)
     options = RunOptions(jobs, keep_going=True)
     if as_json:
         with make_display(as_json=False, verbose=False, quiet=quiet, on_stderr=True) as display:
             found = diagnose(
-                request, name, options, [display],
+                request, asked, options, [display],
                 trial=trial, points=points, bisect=not no_bisect,
             )  # fmt: skip
         print_document(diagnosis_document(found, below))
@@ -114,7 +114,7 @@ def command(
     with make_display(as_json=False, verbose=False, quiet=quiet) as display:
         found = diagnose(
             request,
-            name,
+            asked,
             options,
             [display],
             trial=trial,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from onnxbuild.cli.options import set_option
+from onnxbuild.core.errors import UsageError
 from onnxbuild.terminal.json_output import json_option, print_document
 
 
@@ -30,18 +31,17 @@ def command(*, asked: tuple[str, ...], settings: Mapping[str, str], as_json: boo
     onnxbuild explain recipes/sweep.yaml --set width=64 > recipes/sweep64.yaml
     onnxbuild explain quantization.int8.balance
     """  # noqa: D301 - click's own mark for text that keeps its lines
-    from onnxbuild.explanation.key_page import is_key, key_lines
+    from onnxbuild.explanation.key_page import is_key
 
-    keys, texts = list[str](), list[str]()
+    keys, recipes, unknown = list[str](), list[str](), None
     if all(map(is_key, asked)):
-        from onnxbuild.adapters.console.standard_streams import columns
-
-        keys = ["\n".join(key_lines(text, columns())) for text in asked]
-    else:
-        from onnxbuild.explanation.command import explain
-        from onnxbuild.recipe.asked import recipes_meant
-
-        texts = list(explain(tuple(map(Path, recipes_meant(asked))), settings))
+        try:
+            keys = _pages(asked)
+        except UsageError as error:
+            unknown = error
+    if not keys:
+        recipes = _recipes(asked, unknown)
+    texts = _texts(recipes, settings)
     if as_json:
         from onnxbuild.terminal.documents import explain_document
 
@@ -50,3 +50,32 @@ def command(*, asked: tuple[str, ...], settings: Mapping[str, str], as_json: boo
         click.echo("\n\n".join(keys))
     else:
         click.echo("---\n".join(texts), nl=False)
+
+
+def _pages(keys: Sequence[str]) -> list[str]:
+    """The reference of each key."""
+    from onnxbuild.adapters.console.standard_streams import columns
+    from onnxbuild.explanation.key_page import key_lines
+
+    return ["\n".join(key_lines(text, columns())) for text in keys]
+
+
+def _recipes(asked: Sequence[str], unknown: UsageError | None) -> list[str]:
+    """The recipes that are meant where no key is; `unknown` is what was wrong with the keys."""
+    from onnxbuild.typed_names import recipes_meant
+
+    try:
+        return recipes_meant(asked)
+    except UsageError:
+        if unknown is None or any("@" in text for text in asked):
+            raise
+        raise unknown from None
+
+
+def _texts(recipes: Sequence[str], settings: Mapping[str, str]) -> list[str]:
+    """The recipes in full."""
+    if not recipes:
+        return []
+    from onnxbuild.explanation.command import explain
+
+    return list(explain(tuple(map(Path, recipes)), settings))

@@ -8,8 +8,9 @@ import click
 
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import BuildError, UsageError
+from onnxbuild.core.typed_name import TypedName
 from onnxbuild.terminal.json_output import json_option, print_document
-from onnxbuild.typed_names import find_step, split_name, split_printed
+from onnxbuild.typed_names import find_name, find_step
 
 
 @click.command("log")
@@ -28,21 +29,23 @@ def command(*, name: str, store: str | None, as_json: bool) -> None:
     from onnxbuild.recipe.project import find_project
 
     try:
-        recipe, _ = split_name(name, store)
-        request = Request((recipe,), store=store)
+        asked = find_name(name, store)
+        request = Request((asked.file,), store=store)
         graph, root = graph_of(request), request.store_root
-        found = [graph.addresses[step] for step in graph.equals(find_step(graph, name))]
+        found = [graph.addresses[step] for step in graph.equals(find_step(graph, asked))]
     except BuildError:
         # As `run` printed it, of a recipe that is gone, or that was built with --set.
         root = store_root(find_project(Path("recipe.yaml")), store)
-        path = last_log(root, [split_printed(name)])
+        printed = TypedName.parse(name)
+        path = last_log(root, [(printed.recipe, printed.local)])
         if path is None:
             raise
     else:
         path = last_log(root, [(each.recipe, each.local) for each in found])
     if path is None:
         raise UsageError(
-            f"there is no log of {found[0]}: it has not run here", fix=f"onnxbuild run {recipe}"
+            f"there is no log of {found[0]}: it has not run here",
+            fix=f"onnxbuild run {asked.file}",
         )
     text = path.read_text(encoding="utf-8", errors="replace")
     if as_json:

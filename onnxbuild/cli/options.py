@@ -11,7 +11,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def recipes_argument(*, needed: bool = True, as_typed: bool = False) -> Decorator:
-    """Recipe files, or folders of them.
+    """Recipes: files, names, or folders of files.
 
     Args:
         needed: Whether one must be given; else all of the project stand for none.
@@ -27,9 +27,10 @@ def recipes_argument(*, needed: bool = True, as_typed: bool = False) -> Decorato
 
 def _meant(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     del param
-    from onnxbuild.recipe.asked import recipes_meant
+    from onnxbuild.typed_names import recipes_meant
 
-    return values if ctx.resilient_parsing else tuple(recipes_meant(values))
+    can_choose = any(each.name == "only" for each in ctx.command.params)
+    return values if ctx.resilient_parsing else tuple(recipes_meant(values, can_choose=can_choose))
 
 
 def store_option() -> Decorator:
@@ -48,7 +49,7 @@ def only_option() -> Decorator:
         "--only",
         multiple=True,
         metavar="NAME",
-        help="Only this variant (int8) or step (export, int8/validate) and what it needs. "
+        help="Only this variant (int8, bert:int8) or step (export, int8/validate) and what it needs. "
         "May be given several times.",
     )
 

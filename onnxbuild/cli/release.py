@@ -95,10 +95,11 @@ def command(
     from onnxbuild.release.release import ReleaseRequest, make_release
     from onnxbuild.terminal.display import make_display
     from onnxbuild.terminal.documents import release_document
+    from onnxbuild.typed_names import recipe_file
     from onnxbuild.wiring import RunOptions
 
     wanted = ReleaseRequest(
-        recipe=Path(recipe),
+        recipe=Path(recipe_file(recipe)),
         version=version,
         out=Path(out) if out else None,
         store=store,

@@ -124,8 +124,9 @@ def command(
     onnxbuild run recipes/bert.yaml --force int8/quantize
     onnxbuild run recipes --github --junit build/onnxbuild.xml
 
-    RECIPE is a file, or a folder that stands for all recipes in it. Without one, all recipes in the
-    project's recipes/ are built, or those that `default` of `[tool.onnxbuild]` in pyproject.toml lists.
+    RECIPE is a file, a recipe's name, or a folder that stands for all recipes in it. Without one, all
+    recipes in the project's recipes/ are built, or those that `default` of `[tool.onnxbuild]` in
+    pyproject.toml lists.
 
     The variants are in artifacts/out/RECIPE/VARIANT/ afterwards. Running a recipe runs its
     author's Python code: only run recipes that you trust.
@@ -134,9 +135,9 @@ def command(
     from onnxbuild.ci.outputs import CiOutputs
     from onnxbuild.out_folders.owners import leftover_lines
     from onnxbuild.outcome import end_line, run_result
-    from onnxbuild.recipe.asked import recipes_meant
     from onnxbuild.terminal.display import make_display
     from onnxbuild.terminal.json_output import print_line
+    from onnxbuild.typed_names import recipes_meant
     from onnxbuild.wiring import RunOptions
 
     options = RunOptions(jobs, memory, timeout, keep_going, force=force)

@@ -10,7 +10,7 @@ import click
 from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import set_option, store_option
 from onnxbuild.terminal.json_output import json_option, print_document
-from onnxbuild.typed_names import find_step, split_name
+from onnxbuild.typed_names import find_name, find_step
 
 if TYPE_CHECKING:
     from onnxbuild.engine.plan import Planned
@@ -40,10 +40,10 @@ def command(
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.api import Request, graph_of, plan, story
 
-    recipe, _ = split_name(name, store)
-    request = Request((recipe,), (), settings, store)
+    asked = find_name(name, store)
+    request = Request((asked.file,), (), settings, store)
     graph = graph_of(request)
-    full = find_step(graph, name)
+    full = find_step(graph, asked)
     planned = {each.step: each for each in plan(request, graph, catalog=kinds_of(ctx).catalog)}
     each = planned[full]
     if each.error is not None:

@@ -19,23 +19,22 @@ from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.graph import Deliverable, Graph
 from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.core.typed_name import TypedName
 from onnxbuild.recipe.project import find_project, is_marked
 from onnxbuild.release_format.about import compared_in
 from onnxbuild.release_format.layout import MANIFEST
+from onnxbuild.typed_names import FoundName, recipes_of
 from onnxbuild.wiring import Workspace, open_workspace
 
 _PACKAGE = "package"
 _COMMIT_DIGITS = 12
 
 
-def recipe_side(
-    recipe: Path, variant: str, given: str, store: str | None, stack: ExitStack
-) -> Side:
+def recipe_side(name: FoundName, given: str, store: str | None, stack: ExitStack) -> Side:
     """Return the build of a recipe as it stands.
 
     Args:
-        recipe: Its file.
-        variant: The only bundle that is meant; empty for all.
+        name: Its file, and the only bundle that is meant, if one is named.
         given: As typed.
         store: `--store`.
         stack: Keeps what is laid for as long as it is looked at.
@@ -43,21 +42,19 @@ def recipe_side(
     Raises:
         RecipeErrors, UsageError: The recipe is faulty, it is not built, or has no such variant.
     """
-    request = Request((recipe,), store=store)
-    fix = f"onnxbuild run {recipe}" + (f" --store {store}" if store else "")
-    title = f"{_name(recipe, variant)} as built"
-    return _side(request, _Asked(given, "build", title, variant, recipe, fix), stack)
+    request = Request((name.file,), store=store)
+    fix = f"onnxbuild run {name.file}" + (f" --store {store}" if store else "")
+    title = f"{_title(name)} as built"
+    return _side(request, _Asked(given, "build", title, name, fix), stack)
 
 
-def commit_side(
-    revision: str, recipe: Path, variant: str, store: str | None, stack: ExitStack
-) -> Side:
+def commit_side(revision: str, name: FoundName, store: str | None, stack: ExitStack) -> Side:
     """Return the build of a recipe as a commit has it: by its lock, else by what the store has of its files.
 
     Args:
         revision: As typed.
-        recipe: The recipe's file in the working tree; it need not be there any more.
-        variant: The only bundle that is meant; empty for all.
+        name: The recipe's file in the working tree, which need not be there any more, and the only bundle
+            that is meant, if one is named.
         store: `--store`.
         stack: As for `recipe_side`.
 
@@ -65,6 +62,7 @@ def commit_side(
         RecipeErrors, UsageError: There is no such commit, the recipe is not in it, or faulty there, or the
             build is not in the store.
     """
+    recipe = name.file
     project = find_project(recipe)
     commit = git.commit_of(project, revision)
     if commit is None:
@@ -91,12 +89,13 @@ def commit_side(
         f"git worktree add ../{recipe.stem}-{commit[:_COMMIT_DIGITS]} {commit[:_COMMIT_DIGITS]} && "
         f"onnxbuild run ../{recipe.stem}-{commit[:_COMMIT_DIGITS]}/{inside} --store {shown}"
     )
-    title = f"{_name(recipe, variant)} at {commit[:_COMMIT_DIGITS]} ({revision})"
-    return _side(at_commit, _Asked(revision, "commit", title, variant, recipe, fix), stack)
+    title = f"{_title(name)} at {commit[:_COMMIT_DIGITS]} ({revision})"
+    return _side(at_commit, _Asked(revision, "commit", title, name, fix), stack)
 
 
-def _name(recipe: Path, variant: str) -> str:
-    return f"{recipe.stem}:{variant}" if variant else recipe.stem
+def _title(name: FoundName) -> str:
+    recipe = name.typed.recipe if "@" in name.typed.recipe else name.file.stem
+    return str(TypedName(recipe, name.local))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +106,14 @@ class _Asked:
         given: As typed.
         kind: What it is.
         title: What to call it.
-        variant: The only bundle that is meant; empty for all.
-        recipe: The recipe's file in the working tree.
+        name: The recipe's file in the working tree, and the only bundle that is meant, if one is named.
         fix: What to type to build it.
     """
 
     given: str
     kind: SideKind
     title: str
-    variant: str
-    recipe: Path
+    name: FoundName
     fix: str
 
 
@@ -140,7 +137,7 @@ def _side(request: Request, asked: _Asked, stack: ExitStack) -> Side:
         found = locked(lock, loaded.recipes, workspace)
     else:
         found = decided(recipe, request, loaded.recipes, workspace)
-    wanted = _wanted(found.graph, recipe, asked.variant)
+    wanted = _wanted(found.graph, asked.name)
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="onnxbuild-diff-")))
     bundles = [_bundle(each, found, workspace, folder, asked.fix) for each in wanted]
     missing = [each for each in bundles if not each.sha256 and not each.failed]
@@ -152,21 +149,24 @@ def _side(request: Request, asked: _Asked, stack: ExitStack) -> Side:
             fix=asked.fix,
         )
     return Side(
-        asked.given, asked.kind, asked.title, tuple(bundles), found.lock, asked.variant,
-        asked.recipe,
+        asked.given, asked.kind, asked.title, tuple(bundles), found.lock, asked.name.local,
+        asked.name,
     )  # fmt: skip
 
 
-def _wanted(graph: Graph, recipe: Path, variant: str) -> list[Deliverable]:
-    made = [each for each in graph.deliverables if each.family != _PACKAGE]
-    if not variant:
+def _wanted(graph: Graph, name: FoundName) -> list[Deliverable]:
+    recipes = recipes_of(graph, name)
+    made = [
+        each for each in graph.deliverables if each.family != _PACKAGE and each.recipe in recipes
+    ]
+    if not name.local:
         return made
-    found = [each for each in made if each.name == variant]
+    found = [each for each in made if each.name == name.local]
     if not found:
         known = list(dict.fromkeys(each.name for each in made))
         raise UsageError(
-            f"{recipe.name} has no variant '{variant}'; it has {', '.join(known)}",
-            fix=did_you_mean(variant, known),
+            f"{name.file.name} has no variant '{name.local}'; it has {', '.join(known)}",
+            fix=did_you_mean(name.local, known),
         )
     return found
 

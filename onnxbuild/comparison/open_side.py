@@ -11,6 +11,7 @@ from onnxbuild.comparison.build_side import commit_side, recipe_side
 from onnxbuild.comparison.sides import ComparedBundle, Side, bundle_in
 from onnxbuild.core.errors import NotReproducibleError, StepError, UsageError
 from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.core.typed_name import TypedName
 from onnxbuild.onnxkit.model.model_files import external_files
 from onnxbuild.release_format.bundles import (
     BUNDLE,
@@ -24,7 +25,7 @@ from onnxbuild.release_format.forms import printable, read_json
 from onnxbuild.release_format.layout import MANIFEST, RELEASE_FILE, release_name
 from onnxbuild.release_format.opened import opened
 from onnxbuild.release_format.released import Released, read_release
-from onnxbuild.typed_names import find_recipe, split_name
+from onnxbuild.typed_names import FoundName, find_name, find_recipe
 
 _RECIPE_ENDINGS = (".yaml", ".yml")
 _WHAT = (
@@ -49,37 +50,38 @@ def open_sides(
         NotReproducibleError: A release is not as it was made.
     """
     first: list[Side | None] = [_no_commit(text, store, stack) for text in texts]
-    file, variant = recipe_of(recipe, store) if recipe else _other_recipe(first)
+    named = recipe_of(recipe, store) if recipe else _other_recipe(first)
     sides = []
     for text, side in zip(texts, first, strict=True):
         if side is not None:
             sides.append(side)
             continue
-        _check_commit(text, file)
-        if file is None:
+        _check_commit(text, named)
+        if named is None:
             raise UsageError(
                 f"'{text}' is a commit; of which recipe?",
                 fix=f"onnxbuild diff {texts[0]} {texts[1]} recipes/NAME.yaml",
             )
-        sides.append(commit_side(text, file, variant, store, stack))
+        sides.append(commit_side(text, named, store, stack))
     return sides[0], sides[1]
 
 
-def _other_recipe(sides: list[Side | None]) -> tuple[Path | None, str]:
+def _other_recipe(sides: list[Side | None]) -> FoundName | None:
     """The recipe of the side that names one, and its variant."""
-    known = [side for side in sides if side is not None and side.recipe is not None]
-    return (known[0].recipe, known[0].variant) if known else (None, "")
+    return next(
+        (side.named for side in sides if side is not None and side.named is not None), None
+    )
 
 
-def recipe_of(text: str, store: str | None) -> tuple[Path, str]:
-    """Return the file and the variant (or nothing) of `RECIPE` or `RECIPE:VARIANT`."""
+def recipe_of(text: str, store: str | None) -> FoundName:
+    """Return the recipe and the variant (or none) of `RECIPE` or `RECIPE:VARIANT`."""
     if Path(text).is_file() or ":" not in text:
-        return find_recipe(text, store), ""
-    return split_name(text, store)
+        return FoundName(TypedName(text, ""), find_recipe(text, store))
+    return find_name(text, store, "VARIANT")
 
 
-def _check_commit(text: str, recipe: Path | None) -> None:
-    where = Path.cwd() if recipe is None else recipe.absolute().parent
+def _check_commit(text: str, named: FoundName | None) -> None:
+    where = Path.cwd() if named is None else named.file.absolute().parent
     if git.commit_of(where, text) is not None:
         return
     if Path(text).suffix in (".onnx", ".tar", *_RECIPE_ENDINGS) or "/" in text:
@@ -91,7 +93,7 @@ def _no_commit(text: str, store: str | None, stack: ExitStack) -> Side | None:
     """The side that a text means; None where it can only be a commit."""
     path = Path(text)
     if path.is_file() and path.suffix in _RECIPE_ENDINGS:
-        return recipe_side(path, "", text, store, stack)
+        return recipe_side(FoundName(TypedName(text, ""), path), text, store, stack)
     if (path.is_file() and path.suffix == ".tar") or (path / RELEASE_FILE).is_file():
         return release_side(path, text, stack)
     if path.is_dir():
@@ -99,15 +101,14 @@ def _no_commit(text: str, store: str | None, stack: ExitStack) -> Side | None:
     if path.is_file():
         return _model_side(path, text)
     if ":" in text:
-        recipe, variant = split_name(text, store)
-        return recipe_side(recipe, variant, text, store, stack)
+        return recipe_side(find_name(text, store, "VARIANT"), text, store, stack)
     if "/" in text or path.suffix:
         return None
     try:
-        recipe = find_recipe(text, store)
+        named = recipe_of(text, store)
     except UsageError:
         return None
-    return recipe_side(recipe, "", text, store, stack)
+    return recipe_side(named, text, store, stack)
 
 
 def _model_side(path: Path, text: str) -> Side:

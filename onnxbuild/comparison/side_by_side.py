@@ -37,8 +37,8 @@ def benched(
         UsageError: No recipe is known, or no pair of ONNX models is here.
         BuildError: They can't be measured.
     """
-    file = recipe_of(recipe, store)[0] if recipe else found.after.recipe or found.before.recipe
-    if file is None:
+    named = recipe_of(recipe, store) if recipe else found.after.named or found.before.named
+    if named is None:
         raise UsageError(
             "--bench measures on the inputs of a recipe, and neither side names one",
             fix=f"onnxbuild diff {found.before.given} {found.after.given} recipes/NAME.yaml --bench",
@@ -50,7 +50,7 @@ def benched(
     ]
     if not pairs:
         raise UsageError("--bench measures ONNX models, and no two of them are here")
-    request = Request((file,), store=store)
+    request = Request((named.file,), store=store)
     own = load(request).recipes[0].variants[0].name
     with tempfile.TemporaryDirectory(prefix="onnxbuild-diff-") as folder:
         against = []

@@ -14,6 +14,7 @@ from onnxbuild.onnxkit.bundles.manifest import GATES_FILE, Manifest, read_manife
 from onnxbuild.release_format.figures import Latency, latencies_of
 from onnxbuild.release_format.forms import read_json
 from onnxbuild.release_format.layout import MANIFEST
+from onnxbuild.typed_names import FoundName
 
 GATE = "gate"
 """The noun of gates that plug-ins bring, and of a few others."""
@@ -102,7 +103,7 @@ class Side:
         bundles: In the recipe's order.
         lock: What it was built from, and what came out; None where nothing says so.
         variant: The one variant that is meant; empty for all.
-        recipe: The recipe's file in the working tree; None where none is known.
+        named: The recipe in the working tree; None where none is known.
     """
 
     given: str
@@ -111,7 +112,7 @@ class Side:
     bundles: tuple[ComparedBundle, ...]
     lock: Lock | None = None
     variant: str = ""
-    recipe: Path | None = None
+    named: FoundName | None = None
 
 
 def bundle_in(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from onnxbuild.catalog import PROGRAM_FORMATS, all_features
+from onnxbuild.catalog import all_features
 from onnxbuild.core.action import ActionResult
-from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import Graph, Step
 from onnxbuild.core.target import CPU_TARGET, Target
-from onnxbuild.typed_names import find_deliverable
+from onnxbuild.typed_names import FoundName, find_onnx
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,34 +36,18 @@ class Chain:
     target: Target
 
 
-def find_variant(graph: Graph, text: str) -> tuple[str, str]:
-    """The recipe and the variant that `text` means.
+def find_variant(graph: Graph, name: FoundName) -> tuple[str, str]:
+    """The recipe and the variant that a name means.
 
     Args:
         graph: The recipe's.
-        text: `RECIPE:VARIANT`, RECIPE the name of a recipe (of a matrix, too) or a file.
+        name: `RECIPE:VARIANT`.
 
     Raises:
-        UsageError: There is none, or several recipes of a matrix have it.
+        UsageError: There is none, it is no ONNX variant, or several recipes of a matrix have it.
     """
-    variant = text.rpartition(":")[2]
-    if variant in PROGRAM_FORMATS:
-        raise UsageError(
-            f"'{variant}' is not an ONNX variant; diagnose works on ONNX variants",
-            fix="see validation.json of its step, `onnxbuild log`, or diagnose the variant fp32",
-        )
-    found = find_deliverable(graph, text)
-    recipe, name = found.recipe, found.name
-    made = [
-        each for each in graph.addresses.values() if (each.recipe, each.bundle) == (recipe, name)
-    ]
-    if made and made[0].artifact:
-        portable = made[0].variant
-        raise UsageError(
-            f"'{name}' is made of '{portable}'; what can be looked into are variants",
-            fix=f"onnxbuild diagnose {text.removesuffix(name)}{portable}",
-        )
-    return recipe, name
+    found = find_onnx(graph, name, "diagnose")
+    return found.recipe, found.name
 
 
 def chain_of(graph: Graph, recipe: str, variant: str) -> Chain:

@@ -33,6 +33,7 @@ from onnxbuild.onnxkit.accuracy.node_trace import NodeError, trace
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.sessions.custom_operators import OPERATORS_INPUT, operators_of
+from onnxbuild.typed_names import FoundName
 from onnxbuild.wiring import RunOptions
 
 
@@ -93,7 +94,7 @@ class Diagnosis:
 
 def diagnose(
     request: Request,
-    name: str,
+    name: FoundName,
     options: RunOptions,
     events: Sequence[EventSink] = (),
     *,

@@ -16,6 +16,7 @@ from onnxbuild.diagnosis.chain import find_variant
 from onnxbuild.diagnosis.remedies import as_setting
 from onnxbuild.diagnosis.search_goal import SearchGoal
 from onnxbuild.resolver.trials import trials_of
+from onnxbuild.typed_names import FoundName
 from onnxbuild.wiring import RunOptions
 
 
@@ -35,7 +36,11 @@ class Pinned:
 
 
 def pin_trial(
-    request: Request, name: str, trial: str, options: RunOptions, events: Sequence[EventSink] = ()
+    request: Request,
+    name: FoundName,
+    trial: str,
+    options: RunOptions,
+    events: Sequence[EventSink] = (),
 ) -> Pinned:
     """The request with a searched variant written out as one of its trials.
 

@@ -27,7 +27,7 @@ _PLACES = 12  # shown of a short name
 
 
 def is_key(text: str) -> bool:
-    """Return whether an argument of `explain` means a key, and no file."""
+    """Return whether an argument of `explain` may be a key: it is no file, and has the form of one."""
     is_path = "/" in text or text.endswith((".yaml", ".yml")) or Path(text).exists()
     return not is_path and re.fullmatch(r"[\w.\[\]-]+", text) is not None
 

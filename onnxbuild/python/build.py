@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from onnxbuild.core.errors import did_you_mean
+from onnxbuild.core.typed_name import TypedName
 from onnxbuild.output.build import FailureRecord, ResultRecord
 from onnxbuild.python.html import table
 from onnxbuild.python.metrics import UnknownNameError
 from onnxbuild.python.names import public_names
 from onnxbuild.python.reports import held, write_report
 from onnxbuild.python.variant import BuiltVariant
-from onnxbuild.request import Request
+from onnxbuild.request import Request, load
 
 
 class Build(Mapping[str, BuiltVariant]):
@@ -81,16 +82,25 @@ class Build(Mapping[str, BuiltVariant]):
     def __getitem__(self, name: str) -> BuiltVariant:
         if name in self._variants:
             return self._variants[name]
-        for each in self._variants.values():
-            if name == f"{each.recipe}:{each.name}":
-                return each
-        of_name = [key for key in self._variants if key.partition(":")[2] == name]
-        if of_name:
-            what = f"'{name}' is a variant of several recipes: {', '.join(of_name)}"
-            raise UnknownNameError(what, fix=f"build['{of_name[0]}']")
+        found = self._named(name)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            keys = [f"{each.recipe}:{each.name}" for each in found]
+            what = f"'{name}' is a variant of several recipes: {', '.join(keys)}"
+            raise UnknownNameError(what, fix=f"build['{keys[0]}']")
         near = did_you_mean(name, self._variants)
         what = f"there is no variant '{name}' in this build{f'; {near}' if near else ''}"
         raise UnknownNameError(what, fix=f"one of {', '.join(self)}" if len(self) else "")
+
+    def _named(self, name: str) -> list[BuiltVariant]:
+        """The variants that a name means on a command line."""
+        typed = TypedName.parse(name)
+        found = [each for each in self._variants.values() if each.name == typed.local]
+        recipes = typed.recipes_of(dict.fromkeys((each.recipe for each in found), ""))
+        if found and not recipes:  # a file, or the name of one
+            recipes = typed.recipes_of(load(self._request).files)
+        return [each for each in found if each.recipe in recipes]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._variants)

@@ -14,7 +14,7 @@ from onnxbuild.outcome import end_line, run_result
 from onnxbuild.python.build import Build
 from onnxbuild.python.failure import FailedBuildError, FailureNotes
 from onnxbuild.python.progress import shown_progress
-from onnxbuild.recipe.asked import recipes_meant
+from onnxbuild.typed_names import recipes_meant
 from onnxbuild.wiring import RunOptions
 
 Recipe = str | os.PathLike[str]
@@ -43,9 +43,10 @@ def run(
     notebook, a thread or a coroutine (it returns when the build has ended).
 
     Args:
-        recipe: The recipe's file, or a folder that stands for all recipes in it; or several. None for those of the project:
-            all in its recipes/, or those that `default` of `[tool.onnxbuild]` in pyproject.toml lists.
-        only: Variants (int8) or steps (int8/validate) to build; empty for all.
+        recipe: The recipe's file, its name, or a folder that stands for all recipes in it; or several. None for
+            those of the project: all in its recipes/, or those that `default` of `[tool.onnxbuild]` in pyproject.toml
+            lists.
+        only: Variants (int8) or steps (int8/validate) to build, with or without their recipe (bert:int8); empty for all.
         force: Variants or steps to run again, though they are up to date.
         settings: Values in place of the recipe's, as `--set`: `{"opset": 17}`.
         store: The store's folder; None for artifacts/ at the project's root, or ONNXBUILD_STORE.
@@ -66,7 +67,9 @@ def run(
     """
     given = (recipe,) if isinstance(recipe, str | os.PathLike) else tuple(recipe)
     request = Request(
-        recipes=tuple(map(Path, recipes_meant([os.fspath(each) for each in given]))),
+        recipes=tuple(
+            map(Path, recipes_meant([os.fspath(each) for each in given], can_choose=True))
+        ),
         only=_listed(only),
         settings={key: _as_text(value) for key, value in (settings or {}).items()},
         store=None if store is None else os.fspath(store),

@@ -1,4 +1,4 @@
-"""Find the recipe files that a command means: those named, all of a folder, or the project's own."""
+"""Find the recipe files of a folder, or the project's own; refuse files that hold no recipe."""
 
 from __future__ import annotations
 
@@ -18,27 +18,6 @@ _BASE = re.compile(rb"^[\"']?extends[\"']?\s*:\s*[\"']?([^\"'#\r\n]+)", re.MULTI
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a]")
 _START_BYTES = 1024
 _FIX_DEFAULT = 'write `default = ["recipes"]`: recipe files and folders of them'
-
-
-def recipes_meant(given: Sequence[str]) -> list[str]:
-    """Return the recipe files that a command line means, each once.
-
-    Args:
-        given: Files and folders; where it is empty, those that `default` of `[tool.onnxbuild]` in
-            pyproject.toml lists, else all of the project's recipes/, or of its root.
-
-    Raises:
-        UsageError: A folder holds no recipe, a file is a model or Python, or there is no recipe at all.
-    """
-    found: list[str] = []
-    for each in given or _default():
-        if Path(each).is_dir():
-            found += recipes_in(each)
-        else:
-            _refuse_other_files(each)
-            found.append(each)
-    each_once = {Path(path).absolute(): path for path in reversed(found)}
-    return list(each_once.values())[::-1]
 
 
 def recipes_in(folder: str) -> list[str]:
@@ -97,7 +76,12 @@ def project_recipes(project: Path) -> list[str]:
     return next(filter(None, map(_recipes_in, _shown([project / _FOLDER, project]))), [])
 
 
-def _default() -> list[str]:
+def default_recipes() -> list[str]:
+    """Return the files and folders that `default` of `[tool.onnxbuild]` lists, else the project's recipes.
+
+    Raises:
+        UsageError: There is none, or the list is faulty.
+    """
     project = find_project(Path("recipe.yaml"))
     listed = _listed(project)
     if listed is not None:
@@ -146,7 +130,7 @@ def _shown(paths: Sequence[Path]) -> list[str]:
     return [os.path.relpath(path) for path in paths]
 
 
-def _refuse_other_files(path: str) -> None:
+def refuse_other_files(path: str) -> None:
     """Refuse a model or Python where a recipe belongs.
 
     Raises:

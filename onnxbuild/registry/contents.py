@@ -25,7 +25,7 @@ from onnxbuild.release_format.layout import MANIFEST, PROVENANCE_FILE, RELEASE_F
 from onnxbuild.release_format.opened import opened
 from onnxbuild.release_format.released import read_release
 from onnxbuild.release_format.tree import Tree, bytes_of
-from onnxbuild.typed_names import find_deliverable, split_name
+from onnxbuild.typed_names import find_deliverable, find_name
 from onnxbuild.verification.signature import check_signatures
 from onnxbuild.wiring import open_workspace
 
@@ -122,16 +122,16 @@ def _release(folder: Path, source: str) -> Contents:
 
 @contextmanager
 def _variant(text: str, store: str | None, catalog: Mapping[str, StepKind]) -> Iterator[Contents]:
-    recipe, _ = split_name(text, store)
-    request = Request((recipe,), store=store)
+    asked = find_name(text, store, "VARIANT")
+    request = Request((asked.file,), store=store)
     whole = graph_of(request)
-    found = find_deliverable(whole, text)
+    found = find_deliverable(whole, asked)
     graph = whole.pruned([found.bundle.step, *found.judged_by])
     root = request.store_root
     lock = wait_lock(root / "locks" / "store", shared=True) if root.is_dir() else None
     try:
         planned = {each.step: each for each in plan(request, graph, catalog=catalog)}
-        _check_up_to_date(f"{found.recipe}:{found.name}", recipe, found.name, planned)
+        _check_up_to_date(f"{found.recipe}:{found.name}", asked.file, planned)
         artifact = planned[graph.resolve(found.bundle.step)].outputs[found.bundle.output]
         if any(path == MARK_FILE for path, _ in artifact.files):
             what = f"{found.recipe}:{found.name} is an OCI layout, which would be pushed as files of an artifact"
@@ -148,9 +148,7 @@ def _variant(text: str, store: str | None, catalog: Mapping[str, StepKind]) -> I
             lock.release()
 
 
-def _check_up_to_date(
-    name: str, recipe: Path, variant: str, planned: Mapping[str, Planned]
-) -> None:
+def _check_up_to_date(name: str, recipe: Path, planned: Mapping[str, Planned]) -> None:
     """Refuse what is not built as its recipe says now.
 
     Raises:
@@ -165,7 +163,7 @@ def _check_up_to_date(
         why = f" ({'; '.join(map(str, first.reasons))})" if first.reasons else ""
         raise UsageError(
             f"{name} is not built as its recipe says now: {first.step} would run{why}",
-            fix=f"onnxbuild run {recipe} --only {variant}",
+            fix=f"onnxbuild run {recipe} --only {name}",
         )
 
 

@@ -14,7 +14,7 @@ from onnxbuild.expansion.comparison import Comparison
 from onnxbuild.expansion.graph_builder import GraphBuilder
 from onnxbuild.resolver.brought import with_plugins
 from onnxbuild.resolver.expand import expand, scope_of
-from onnxbuild.resolver.select import chosen, targets_of
+from onnxbuild.resolver.select import chosen, parts_of, targets_of
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -25,18 +25,21 @@ def resolve(
     only: Sequence[str] = (),
     choices: Mapping[str, str] = _NONE,
     comparison: Comparison | None = None,
+    *,
+    files: Mapping[str, str] | None = None,
 ) -> Graph:
     """One graph for all recipes; steps that are equal are one step.
 
     Args:
         recipes: Names unique.
         host: Decides options left at `auto`.
-        only: Variants (`int8`, `bert:int8`) or steps (`export`, `int8/validate`, `bert:export`)
-            to build; empty for all.
+        only: Variants (`int8`, `bert:int8`) or steps (`export`, `int8/validate`, `bert:export`,
+            `recipes/bert.yaml:export`) to build; empty for all.
         choices: `RECIPE:VARIANT` -> the trial of `mode: auto` that a lock names, and
             `RECIPE:VARIANT/session` -> its session's settings on the first target
             (`.../session-TARGET` on others); nothing is searched for these.
         comparison: Compare the variants with other models, and build only what that needs.
+        files: Name of each recipe -> its file as `only` may name it; None for those of its location.
 
     Raises:
         UsageError: Two recipes share a name, or `only` names nothing.
@@ -46,17 +49,18 @@ def resolve(
     for recipe in recipes:
         if counts[recipe.name] > 1:
             same = [each.location for each in recipes if each.name == recipe.name]
-            files = " and ".join(dict.fromkeys(each.path for each in same))
+            places = " and ".join(dict.fromkeys(each.path for each in same))
             raise UsageError(
-                f"two recipes are named '{recipe.name}': {files}",
+                f"two recipes are named '{recipe.name}': {places}",
                 where=str(same[-1]),
                 fix="write another `name:` in one of them",
             )
+    wanted = parts_of(only, files or {each.name: each.location.path for each in recipes})
     builder = GraphBuilder()
     for recipe in recipes:
         scope = scope_of(recipe, builder, host, choices, comparison)
-        expand(scope, *chosen(recipe, only))
+        expand(scope, *chosen(recipe, wanted))
     graph = with_plugins(builder.graph())
     if comparison is not None:
         return graph.pruned([name for name, step in graph.steps.items() if step.occasion])
-    return graph.pruned(targets_of(graph, recipes, only)) if only else graph
+    return graph.pruned(targets_of(graph, recipes, wanted)) if only else graph

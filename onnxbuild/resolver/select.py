@@ -1,8 +1,9 @@
-"""`--only`: which variants and steps a person means."""
+"""`--only` and `--force`: which variants and steps a person means."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 from onnxbuild.catalog import all_features
@@ -10,15 +11,40 @@ from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import UsageError, listed, nearest
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Format, Recipe, Variant
+from onnxbuild.core.typed_name import TypedName
 from onnxbuild.expansion.asked import AskedOfVariants, PackagesOptions, bundles_of
 
 
-def chosen(recipe: Recipe, only: Sequence[str]) -> tuple[tuple[Variant, ...], tuple[Format, ...]]:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of recipes that a person asked for.
+
+    Attributes:
+        typed: As typed.
+        recipes: Names of the recipes that may have it.
+    """
+
+    typed: TypedName
+    recipes: frozenset[str]
+
+
+def parts_of(texts: Sequence[str], files: Mapping[str, str]) -> list[Part]:
+    """Return what texts ask for.
+
+    Args:
+        texts: Variants and steps, with or without their recipe.
+        files: Name of each recipe -> its file, as it may be typed.
+    """
+    typed = [TypedName.parse(text) for text in texts]
+    return [Part(each, frozenset(each.recipes_of(files))) for each in typed]
+
+
+def chosen(recipe: Recipe, only: Sequence[Part]) -> tuple[tuple[Variant, ...], tuple[Format, ...]]:
     """The recipe's variants and formats that `only` names; all if it names none as a whole.
 
     Where it does, those of which it names a step are there too, so that the step can be found.
     """
-    local = [name.removeprefix(f"{recipe.name}:") for name in only]
+    local = [each.typed.local for each in only if recipe.name in each.recipes]
     formats = {each.name for each in recipe.formats}
     if not (formats | {each.name for each in recipe.variants}).intersection(local):
         return recipe.variants, recipe.formats
@@ -51,14 +77,14 @@ def _owners(recipe: Recipe) -> dict[str, str]:
 
 
 def targets_of(
-    graph: Graph, recipes: Sequence[Recipe], only: Sequence[str], *, option: str = "--only"
+    graph: Graph, recipes: Sequence[Recipe], only: Sequence[Part], *, option: str = "--only"
 ) -> list[str]:
     """The steps that `only` asks for.
 
     Args:
         graph: Of the recipes.
         recipes: What is built.
-        only: Names of variants and steps.
+        only: Variants and steps.
         option: The option that they were given with, for messages.
 
     Raises:
@@ -66,16 +92,17 @@ def targets_of(
     """
     measures = _measures(graph)
     targets: list[str] = []
-    for name in only:
+    for part in only:
         found = [
             step
             for recipe in recipes
             for step, address in graph.addresses.items()
             if address.recipe == recipe.name
-            and _is_meant(name, recipe, address, measures.get(graph.resolve(step), ()))
+            and recipe.name in part.recipes
+            and _is_meant(part.typed.local, recipe, address, measures.get(graph.resolve(step), ()))
         ]
         if not found:
-            raise _unknown(name, recipes, graph.addresses, option)
+            raise _unknown(part, recipes, graph.addresses, option)
         targets += found
     return targets
 
@@ -90,20 +117,19 @@ def _measures(graph: Graph) -> dict[str, set[tuple[str, str]]]:
 
 
 def _is_meant(
-    name: str, recipe: Recipe, address: StepAddress, measured: Collection[tuple[str, str]]
+    local: str, recipe: Recipe, address: StepAddress, measured: Collection[tuple[str, str]]
 ) -> bool:
-    """Whether `name`, with or without the recipe's, stands for a step of the recipe, too.
+    """Whether a name stands for a step of a recipe.
 
     A variant's name stands for its steps, and for those that measure it; the name of a format likewise;
     that of a trial, or of what is made ahead of time, for its steps.
 
     Args:
-        name: What a person typed.
+        local: What a person typed, without the recipe.
         recipe: One of those that are built.
         address: Of a step of it.
         measured: (recipe, name) of each bundle that the step measures.
     """
-    local = name.removeprefix(f"{recipe.name}:")
     if local in {
         *(each.name for each in recipe.formats),
         *(each.name for each in recipe.variants),
@@ -113,13 +139,22 @@ def _is_meant(
 
 
 def _unknown(
-    name: str, recipes: Sequence[Recipe], addresses: Mapping[str, StepAddress], option: str
+    part: Part, recipes: Sequence[Recipe], addresses: Mapping[str, StepAddress], option: str
 ) -> UsageError:
-    made = {each.name for recipe in recipes for each in recipe.variants}
-    made |= {each.name for recipe in recipes for each in recipe.formats}
-    known = sorted(made.union(address.local for address in addresses.values()))
+    if not part.recipes:
+        names = [recipe.name for recipe in recipes]
+        near = nearest(part.typed.recipe, names, 1)[0]
+        return UsageError(
+            f"{option} {part.typed} names a recipe that is not among these: {listed(names, 'and')}",
+            fix=f"write {option} {near}:{part.typed.local}",
+        )
+    meant = [recipe for recipe in recipes if recipe.name in part.recipes]
+    made = {each.name for recipe in meant for each in recipe.variants}
+    made |= {each.name for recipe in meant for each in recipe.formats}
+    steps = (each.local for each in addresses.values() if each.recipe in part.recipes)
+    known = sorted(made.union(steps))
     return UsageError(
-        f"{option} {name} is no variant or step of these recipes; the nearest of {len(known)} are "
-        f"{listed(nearest(name, known), 'and')}",
-        fix=f"write one of them; to see all: onnxbuild graph {recipes[0].location.path}",
+        f"{option} {part.typed} is no variant or step of these recipes; the nearest of {len(known)} are "
+        f"{listed(nearest(part.typed.local, known), 'and')}",
+        fix=f"write one of them; to see all: onnxbuild graph {meant[0].location.path}",
     )

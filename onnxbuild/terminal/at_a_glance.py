@@ -113,12 +113,12 @@ def _parsed(
 
 def _meant(recipes: list[str]) -> list[str]:
     """The files of the folders, or of the project; empty where the command has to say what is wrong."""
-    from onnxbuild.core.errors import UsageError
-    from onnxbuild.recipe.asked import recipes_meant
+    from onnxbuild.core.errors import BuildError
+    from onnxbuild.typed_names import recipes_meant
 
     try:
         return recipes_meant(recipes)
-    except (UsageError, *_NOT_FOR_US):
+    except (BuildError, *_NOT_FOR_US):
         return []
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from onnxbuild.recipe.asked import recipes_meant
 from onnxbuild.terminal.at_a_glance import answer
+from onnxbuild.typed_names import recipes_meant
 from tests.cli.conftest import QUICK, RECIPE, CheapProject, Project
 
 NOTHING = """\

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.typed_names import find_recipe, split_name
+from onnxbuild.typed_names import find_name, find_recipe
 from tests.cli.conftest import (
     QUICK,
     RECIPE,
@@ -179,7 +179,7 @@ def test_a_name_that_several_files_have_is_asked_about(here):
     here("recipes/a.yaml", "version: 1\nname: twin\n")
     here("recipes/b.yaml", "version: 1\nname: twin\n")
     with pytest.raises(UsageError, match=r"several files hold a recipe named 'twin'") as caught:
-        split_name("twin:export")
+        find_name("twin:export")
     assert caught.value.fix == "write recipes/a.yaml:export"
     here("recipes/twin.yaml", "version: 1\nname: twin\n")
     assert str(find_recipe("twin")) == "recipes/twin.yaml"  # its own file comes first

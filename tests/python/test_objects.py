@@ -16,6 +16,7 @@ from onnxbuild.python.build import Build
 from onnxbuild.python.failure import FailedBuildError
 from onnxbuild.python.metrics import Metrics
 from onnxbuild.request import Request
+from tests.cli.conftest import make_cheap_project
 
 VARIANT = {
     "recipe": "bert", "variant": "int8", "family": "variant", "of": "", "made": True, "passed": True,
@@ -94,6 +95,19 @@ def test_variants_of_one_name_are_told_apart_by_recipe():
     assert list(made) == ["bert:int8", "vad:int8"]
     with pytest.raises(KeyError, match="variant of several recipes: bert:int8, vad:int8"):
         made["int8"]
+
+
+def test_a_variant_has_the_names_that_it_has_on_a_command_line(tmp_path, monkeypatch):
+    project = make_cheap_project(tmp_path / "project")
+    monkeypatch.chdir(project.folder)
+    text = (project.folder / "tiny.yaml").read_text().replace("name: tiny", "name: bert")
+    project.write("models/other.yaml", text.replace("models/", ""))
+    made = build(VARIANT, {**VARIANT, "recipe": "tiny"})
+    made._request = Request((Path("tiny.yaml"), Path("models/other.yaml")))
+    assert made["models/other.yaml:int8"] is made["other:int8"] is made["bert:int8"]
+    assert made["tiny.yaml:int8"] is made["tiny:int8"]
+    with pytest.raises(KeyError, match="there is no variant 'gone:int8' in this build"):
+        made["gone:int8"]
 
 
 def test_metrics_are_found_by_step_and_name_or_by_name_alone():

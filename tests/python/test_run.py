@@ -23,7 +23,7 @@ from tests.cli.conftest import (
 pytestmark = pytest.mark.slow
 
 
-def test_a_variant_has_its_model_a_session_and_its_metrics(project):
+def test_a_variant_has_its_model_a_session_and_its_metrics(project, monkeypatch):
     path = project.folder / "tiny.yaml"
     build = ob.run(path, settings={"benchmark.max_time_s": 0.1, "opset": 17})
     assert build.ok
@@ -37,6 +37,11 @@ def test_a_variant_has_its_model_a_session_and_its_metrics(project):
     assert not list(variant.folder.rglob("__pycache__"))
     said = project("run", "tiny.yaml", "--set", "benchmark.max_time_s=0.1", "--set", "opset=17")
     assert said.out.splitlines()[-1] == "up to date: 8 steps, nothing to do"
+    monkeypatch.chdir(project.folder)
+    named = ob.run(
+        "tiny", only="tiny.yaml:fp32", settings={"benchmark.max_time_s": 0.1, "opset": 17}
+    )
+    assert named["tiny:fp32"].model == variant.model
     again = ob.run(path, settings={"benchmark.max_time_s": 0.1, "opset": 17})
     assert again.summary == "up to date: 8 steps, nothing to do"
     assert dict(again["fp32"].metrics) == dict(variant.metrics)

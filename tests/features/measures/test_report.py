@@ -1,11 +1,14 @@
 """The section `report`: a step and a folder of their own, which are no bundle."""
 
+from pathlib import Path
+
 import pytest
 
 from onnxbuild.core.errors import RecipeErrors, UsageError
 from onnxbuild.core.host import HostFacts
+from onnxbuild.core.typed_name import TypedName
 from onnxbuild.resolver import resolve
-from onnxbuild.typed_names import find_deliverable
+from onnxbuild.typed_names import FoundName, find_deliverable
 
 HOST = HostFacts("x86_64", frozenset({"avx2", "avx512_vnni"}))
 
@@ -43,7 +46,7 @@ def test_it_is_no_variant_that_a_person_can_name(project, base):
     graph = graph_of(project, base + "report: html\n")
     name = graph.deliverables[0].recipe
     with pytest.raises(UsageError, match="has no variant 'report'; it has fp32"):
-        find_deliverable(graph, f"{name}:report")
+        find_deliverable(graph, FoundName(TypedName(name, "report"), Path("recipe.yaml")))
 
 
 def test_a_variant_can_not_have_the_folder_of_the_page(project, base):

@@ -1,0 +1,52 @@
+"""`RECIPE:VARIANT` and `RECIPE:STEP` as a person types them, and which recipes RECIPE means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class TypedName:
+    """A name that was typed; every verb and option reads it with this.
+
+    Attributes:
+        recipe: What stands before the last colon: a recipe's name, of a matrix with or without
+            `@KEY=VALUE`, or its file; empty where there is no colon.
+        local: What stands after it: a variant, a folder below out/RECIPE/, or a step.
+    """
+
+    recipe: str
+    local: str
+
+    @classmethod
+    def parse(cls, text: str) -> TypedName:
+        """Return the parts of `bert:int8`, `recipes/bert.yaml:int8/quantize` or `int8`."""
+        recipe, _, local = text.rpartition(":")  # a path may hold a colon, a step or variant none
+        return cls(recipe, local)
+
+    def __str__(self) -> str:
+        return ":".join(filter(None, (self.recipe, self.local)))
+
+    def recipes_of(self, files: Mapping[str, str]) -> list[str]:
+        """Return the names of the recipes that `recipe` means; all of them where it is empty.
+
+        A recipe's own name comes first, then that of its matrix, then the path of its file, then the
+        file's name without its ending.
+
+        Args:
+            files: Name of each recipe -> its file, as typed.
+        """
+        if not self.recipe:
+            return list(files)
+        if self.recipe in files:
+            return [self.recipe]
+        of_matrix = [name for name in files if name.partition("@")[0] == self.recipe]
+        if of_matrix:
+            return of_matrix
+        path = Path(self.recipe).absolute()
+        of_file = [name for name, file in files.items() if Path(file).absolute() == path]
+        if of_file or "@" in self.recipe:
+            return of_file
+        return [name for name, file in files.items() if Path(file).stem == self.recipe]
