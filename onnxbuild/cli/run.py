@@ -144,7 +144,8 @@ def command(
     kinds = kinds_of(ctx)
     ci = CiOutputs(recipes, lambda line: click.echo(line, err=as_json), junit, summary, github)
     with ci.refusals():
-        request = Request(tuple(map(Path, recipes_meant(recipes))), only, settings, store, locked)
+        files = tuple(map(Path, recipes_meant(recipes, can_choose=True)))
+        request = Request(files, only, settings, store, locked)
         with make_display(as_json=as_json, verbose=verbose, quiet=quiet) as display:
             sinks: list[EventSink] = [display, ci.recorder]
             result = build(

@@ -25,7 +25,7 @@ from onnxbuild.reporting.history import over_time
 from onnxbuild.reporting.how_built import how_built
 from onnxbuild.reporting.made_of import commit_of, made_of, said_of
 from onnxbuild.request import Loaded, Request, graph_of, load
-from onnxbuild.resolver.select import targets_of
+from onnxbuild.resolver.select import parts_of, targets_of
 from onnxbuild.wiring import open_workspace
 
 _SHORT = 12
@@ -100,7 +100,8 @@ def report(
 
 def _asked(request: Request, loaded: Loaded, graph: Graph) -> set[str]:
     """The recipes of which something was asked for: a graph may hold another's, which is equal to theirs."""
-    steps = targets_of(graph, loaded.recipes, request.only) if request.only else graph.addresses
+    asked = parts_of(request.only, loaded.files)
+    steps = targets_of(graph, loaded.recipes, asked) if request.only else graph.addresses
     return {graph.addresses[step].recipe for step in steps}
 
 

@@ -170,7 +170,7 @@ def _faults(parts: Parts) -> Iterator[Fault]:
         yield Fault(what, parts.key_at(PACKAGES, NAME), f"remove `{NAME}`")
 
 
-FEATURE = PackageFormat(
+FEATURE: PackageFormat = PackageFormat(
     name=NAME,
     options=WebOptions,
     below={"labels": "file"},

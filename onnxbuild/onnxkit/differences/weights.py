@@ -86,7 +86,7 @@ def _entries(weight: onnx.SparseTensorProto) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"sparse weight '{name}' is in a file, where ONNX has dense ones alone")
     values, indices = weight_array(weight.values), weight_array(weight.indices)
     if indices.ndim == 2:  # noqa: PLR2004 - a row of coordinates for each element
-        indices = np.ravel_multi_index(tuple(indices.T), shape)
+        indices = np.asarray(np.ravel_multi_index(tuple(indices.T), shape))
     if indices.shape != values.shape or np.unique(indices).size != indices.size:
         raise ValueError(f"the indices of sparse weight '{name}' do not fit its values")
     if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < math.prod(shape):
