@@ -10,6 +10,7 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
@@ -149,6 +150,25 @@ def mlmodel(
         | {"params": None},
         "utc_time_created": _FIRST_TIME,
     }
+
+
+def opened_file(folder: Path) -> str:
+    """Return the file that MLflow opens as the model.
+
+    Args:
+        folder: A package.
+
+    Raises:
+        ValueError: Its flavors name none, or two.
+    """
+    import yaml
+
+    try:
+        flavors = yaml.safe_load((folder / _MODEL).read_text(encoding="utf-8"))["flavors"]
+        (opened,) = {flavors[name]["data"] for name in ("onnx", "python_function")}
+    except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"the flavors of {_MODEL} do not name one file: {error}") from error
+    return str(opened)
 
 
 def _tensor(value: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def run(context: StepContext) -> Outcome:
     if not there.interpreter:
         test = OwnTest(NOT_HERE, "there is no Node here: `apt-get install nodejs npm`", {})
     elif not there.folder:
-        test = OwnTest(NOT_HERE, "npm could not install onnxruntime-node", {})
+        test = OwnTest(NOT_HERE, "npm has not installed onnxruntime-node here", {})
     else:
         test = run_own_test(package, there, context.scratch)
     return outcome_of(

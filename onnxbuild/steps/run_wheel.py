@@ -8,8 +8,9 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.packages.own_test import run_own_test
+from onnxbuild.onnxkit.packages.sums import damage
 from onnxbuild.onnxkit.packages.tested import outcome_of
-from onnxbuild.onnxkit.wheels.archive import WheelError, unpack_wheel
+from onnxbuild.onnxkit.wheels.archive import WheelError, the_wheel, unpack_wheel
 
 _FIX = (
     "keep the wheel's folder and run `python -m {package}` in an environment that has it installed"
@@ -38,14 +39,14 @@ def run(context: StepContext) -> Outcome:
         StepError: The wheel is damaged, or its test dies.
     """
     params: RunWheelParams = context.params
-    (wheel,) = context.input("package").glob("*.whl")
+    package, fix = context.input("package"), "run `onnxbuild cache verify`"
+    if damaged := damage(package):
+        raise StepError(f"the package is damaged: {damaged}", where=context.where, fix=fix)
     site = context.scratch / "site"
     try:
-        unpack_wheel(wheel, site)
+        unpack_wheel(the_wheel(package), site)
     except WheelError as error:
-        raise StepError(
-            str(error), where=context.where, fix="run `onnxbuild cache verify`"
-        ) from error
+        raise StepError(str(error), where=context.where, fix=fix) from error
     return outcome_of(
         run_own_test(site, params.package, context.scratch),
         context,

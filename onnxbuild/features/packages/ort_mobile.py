@@ -89,11 +89,12 @@ def _replays(
 FEATURE: PackageFormat = PackageFormat(
     name=NAME,
     options=OrtFormatOptions,
-    help="`{}` or options: the model in ORT format for phones, with sizes and sources, in VARIANT-ort-mobile/",
+    title="the model in ORT format for phones, with sizes and sources",
     kinds=(package_ort_mobile.KIND, run_ort_mobile.KIND),
     takes=_takes,
     package=_package,
     runs=_runs,
     has_model=False,
+    own_manifest=MANIFEST_FILE,
     replays=_replays,
 )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 
 from onnxbuild.core.environment import NODE, Environment
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Entrypoint, Recipe
+from onnxbuild.core.step import StepKind
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import dotted
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES
 from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
+from onnxbuild.expansion.held_files import described_at_top
 from onnxbuild.expansion.packaged import (
     add_package,
     add_run,
@@ -23,10 +26,14 @@ from onnxbuild.expansion.packaged import (
 )
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
+from onnxbuild.onnxkit.bundles.manifest import Manifest, graph_files
+from onnxbuild.onnxkit.packages.golden import GOLDEN, read_plain_tolerances
+from onnxbuild.onnxkit.web.content import opened_files
 from onnxbuild.onnxkit.web.runtime import NPM_LIST
 from onnxbuild.steps import package_web, run_web
 
 NAME = "web"
+_RUNTIME = Environment(npm=NPM_LIST, needs=(NODE,))
 _OPERATORS = "operators"
 _LABELS_OF_PIPELINES = ("processing.postprocess", ".labels.file")
 
@@ -89,10 +96,19 @@ def _runs(
         params=run_web.RunWebParams(
             subject=f"the web package of variant '{bundle_name(subject)}'",
             tolerances=_tolerances(scope, subject, options),
-            environment=Environment(npm=NPM_LIST, needs=(NODE,)),
+            environment=_RUNTIME,
         ),
         package=package,
     )
+
+
+def _replays(
+    folder: Path, subject: str, tolerances: VariantTolerances
+) -> tuple[StepKind, run_web.RunWebParams]:
+    """Judge by the package's own bounds, which may be wider than the variant's."""
+    del tolerances
+    own = read_plain_tolerances(folder / GOLDEN)
+    return run_web.KIND, run_web.RunWebParams(subject, own, _RUNTIME)
 
 
 def _tolerances(scope: Scope, subject: Subject, options: WebOptions) -> VariantTolerances:
@@ -130,13 +146,28 @@ def _faults(parts: Parts) -> Iterator[Fault]:
         yield Fault(what, parts.key_at(PACKAGES, NAME), f"remove `{NAME}`")
 
 
+def _held(folder: Path, manifest: Manifest) -> Mapping[str, str]:
+    """The files that model.js fetches, in the order in which it takes them.
+
+    Raises:
+        ValueError: They are more or fewer than the model has.
+    """
+    names = sorted(graph_files(manifest), key=lambda name: (name != manifest.file, name))
+    return {
+        **described_at_top(folder, manifest),
+        **dict(zip(names, opened_files(folder), strict=True)),
+    }
+
+
 FEATURE = PackageFormat(
     name=NAME,
     options=WebOptions,
     below={"labels": "file"},
-    help="`{}` or options: a static folder that runs the model in a browser, in VARIANT-web/",
+    title="a static folder that runs the model in a browser",
     kinds=(package_web.KIND, run_web.KIND),
     package=_package,
     runs=_runs,
+    held=_held,
+    replays=_replays,
     faults=_faults,
 )
