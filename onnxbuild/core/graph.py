@@ -74,6 +74,7 @@ class Deliverable:
             `program` of the user's framework, a `package` of another, or a `report` on all of them.
         variant: The variant that it is, or that it is made of; empty for programs.
         of: Of a package, the name of the deliverable whose bundle it holds; else empty.
+        form: Of a package, its format; else empty.
         judged_by: Names of the steps that judge it.
         measured_by: Target -> names of the steps that measure it there.
 
@@ -87,6 +88,7 @@ class Deliverable:
     family: Family = "variant"
     variant: str = ""
     of: str = ""
+    form: str = ""
     judged_by: tuple[str, ...] = ()
     measured_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

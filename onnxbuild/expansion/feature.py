@@ -11,12 +11,11 @@ from onnxbuild.core.draft import Draft, no_draft
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.graph import Deliverable, OutputRef
 from onnxbuild.core.points import Point
-from onnxbuild.core.recipe import Format, Location, Recipe, Variant
+from onnxbuild.core.recipe import Format, Recipe, Variant
 from onnxbuild.core.remark import Remark
 from onnxbuild.core.step import StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.document.faults import Fault
-from onnxbuild.document.node import Node
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import NamedBundle
 from onnxbuild.expansion.cells import Column
@@ -24,6 +23,7 @@ from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, KeptNodes
 from onnxbuild.expansion.further_bundle import FurtherBundle
 from onnxbuild.expansion.graph_builder import GraphBuilder
+from onnxbuild.expansion.held_files import graph_at_top
 from onnxbuild.expansion.laid import Laid
 from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.expansion.reported import Reported
@@ -32,38 +32,15 @@ from onnxbuild.expansion.section import Below, Section
 from onnxbuild.expansion.sessions import VariantSession
 from onnxbuild.expansion.side_by_side import SideBySide
 from onnxbuild.expansion.trial import Trial
+from onnxbuild.expansion.written_variant import WrittenVariant
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
+from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 __all__ = [
     "AheadOfTimeModel", "ArtifactFormat", "Column", "Feature", "Frontend", "Laid", "Mode", "PackageFormat",
     "ProgramFormat", "Section", "Subject", "Trial", "WrittenVariant",
 ]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenVariant:
-    """A variant as the recipe has it, faults and all.
-
-    Attributes:
-        name: Its key; of a single mode, the precision.
-        at: Where it stands.
-        node: A mapping, or the mode alone.
-        parsed: None where it has faults.
-    """
-
-    name: str
-    at: Location
-    node: Node
-    parsed: Variant | None
-
-    @property
-    def mode(self) -> object:
-        """What is written as its mode; None if nothing is."""
-        if isinstance(self.node.value, str):
-            return self.node.value
-        mode = self.node.child("mode")
-        return None if mode is None else mode.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +254,8 @@ class PackageFormat(Feature):
 
     Attributes:
         options: Frozen dataclass of its options.
-        help: One line.
+        help: One line of the schema; empty for the usual one.
+        title: What a package is, for people: `a Python wheel with the model`; empty for `help`.
         below: Its options that name files, as `Section.below` has them.
         refuses: Why it is not made of a bundle; empty where it is.
         no_dtypes: Types of inputs that it can't hold, or can't be run with.
@@ -285,23 +263,34 @@ class PackageFormat(Feature):
         runs: Add the steps that run it as its user would, and judge it; their reports lie next to it.
         has_model: Its model is the bundle's, byte for byte.
         is_converted: Whether a package's model is the bundle's in another form, judged by a gate of its own.
+        held: (package, its bundle's manifest) -> each file of the bundle that it must hold byte for byte, and
+            the path in the package, or in one of its archives, that is opened as that file.
+        own_manifest: Of a model that it makes itself or converts, the manifest.json in a package; else empty.
         has_sums: It has a SHA256SUMS of its own.
-        archived: The sha256 of each file in a package's archives.
+        archived: Path of each file in a package's archives -> sha256.
         is_cut: Whether a package holds a pipeline in parts; the variant's model is one, byte for byte.
         replays: (package, what is judged, tolerances) -> the step that judges it in a release, with inputs
             `package` and `reference`, and its parameters; None where that needs another program.
     """
 
     options: type
-    help: str
     package: Callable[[Scope, Subject, OutputRef, Any], OutputRef]
+    help: str = ""
+    title: str = ""
     below: Below = field(default_factory=dict)
     refuses: Callable[[NamedBundle], str] = lambda _: ""
     no_dtypes: frozenset[str] = frozenset()
     runs: Callable[[Scope, Subject, OutputRef, Any], Sequence[Laid]] = _nothing
     has_model: bool = True
     is_converted: Callable[[Path], bool] = _never
+    held: Callable[[Path, Manifest], Mapping[str, str]] = graph_at_top
+    own_manifest: str = ""
     has_sums: bool = True
-    archived: Callable[[Path], Iterable[str]] = _nothing
+    archived: Callable[[Path], Mapping[str, str]] = _no_names
     is_cut: Callable[[Path], bool] | None = None
     replays: Callable[[Path, str, VariantTolerances], tuple[StepKind, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        usual = f"`{{}}` or options: {self.title}, in VARIANT-{self.name}/" if self.title else ""
+        object.__setattr__(self, "help", self.help or usual)
+        object.__setattr__(self, "title", self.title or self.help)

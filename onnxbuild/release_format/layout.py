@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-FORMAT = 5  # increment when release.json, or what is derived from it and compared, changes
-READ_FORMATS = (4, FORMAT)
-"""4 has no packages."""
+FORMAT = 6  # increment when release.json, or what is derived from it and compared, changes
+WITHOUT_PACKAGES, WITHOUT_VARIANTS = 4, 5
+"""Formats of older releases: without packages; with packages whose records name no variant."""
+READ_FORMATS = (WITHOUT_PACKAGES, WITHOUT_VARIANTS, FORMAT)
 
 DIST_FOLDER = "dist"
 """Where releases are written, below the project's root."""

@@ -10,6 +10,8 @@ from onnxbuild.core.graph import Deliverable
 
 PACKAGES = "packages"
 """Where release.json has their records, and their folder; releases of format 4 have none."""
+VARIANT = "variant"
+"""Key of a record: the variant that a package is made of; records of format 5 have none."""
 
 
 def package_records(about: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -26,13 +28,12 @@ def record_of(each: Deliverable, below: str) -> dict[str, str]:
         each: The package.
         below: What stands in front of a bundle's name: `RECIPE/` of a matrix, else nothing.
     """
-    form = each.name.removeprefix(f"{each.of}-")
-    about = PACKAGE_FORMATS[form].help
     return {
         "recipe": each.recipe,
         "of": f"{below}{each.of}",
-        "format": form,
-        "about": about.partition(": ")[2].partition(", in ")[0] or about,
+        VARIANT: f"{below}{each.variant}",
+        "format": each.form,
+        "about": PACKAGE_FORMATS[each.form].title,
         "folder": f"{PACKAGES}/{below}{each.name}",
         "step": each.bundle.step,
         "output": each.bundle.output,

@@ -11,13 +11,15 @@ from onnxbuild.recipe.schema.validator import StrictValidator
 from onnxbuild.release_format.about import EPOCH_MAX_S, VERSION_PATTERN
 from onnxbuild.release_format.bundles import SECTIONS, section_bundles
 from onnxbuild.release_format.layout import (
+    FORMAT,
     GOLDEN_FOLDER,
     MANIFEST,
-    READ_FORMATS,
     RECIPE_FOLDER,
     REPORTS_FOLDER,
+    WITHOUT_PACKAGES,
+    WITHOUT_VARIANTS,
 )
-from onnxbuild.release_format.package_records import PACKAGES, package_records
+from onnxbuild.release_format.package_records import PACKAGES, VARIANT, package_records
 
 Schema = dict[str, Any]
 
@@ -38,7 +40,7 @@ _COMMIT: Schema = {
 }
 
 
-def release_schema(files: Collection[str], *, has_packages: bool = True) -> Schema:
+def release_schema(files: Collection[str], form: object = FORMAT) -> Schema:
     """Return the schema of a release.json.
 
     Each `title` says what is wrong with a value that does not fit.
@@ -46,7 +48,7 @@ def release_schema(files: Collection[str], *, has_packages: bool = True) -> Sche
     Args:
         files: The release's files: every path that release.json names must be one of them, or a
             folder of one.
-        has_packages: Of format 4 it is false.
+        form: The release's format: older ones say less.
     """
     folders = {str(folder) for name in files for folder in PurePosixPath(name).parents} - {"."}
     bundles = {str(PurePosixPath(n).parent) for n in files if n.endswith(f"/{MANIFEST}")}
@@ -63,6 +65,7 @@ def release_schema(files: Collection[str], *, has_packages: bool = True) -> Sche
     package = _record(
         recipe=_TEXT,
         of=_TEXT,
+        **({} if form == WITHOUT_VARIANTS else {VARIANT: _TEXT}),
         format=_NAME,
         about=_TEXT,
         folder=_one_of(folders, "folder"),
@@ -80,7 +83,7 @@ def release_schema(files: Collection[str], *, has_packages: bool = True) -> Sche
         lock=file,
         bases=_list(file),
         **{section.key: _map(record) for section in SECTIONS},
-        **({PACKAGES: _map(package)} if has_packages else {}),
+        **({} if form == WITHOUT_PACKAGES else {PACKAGES: _map(package)}),
         reports={**_map(_TEXT), "propertyNames": file},
     )
 
@@ -92,8 +95,8 @@ def about_fault(about: Any, files: Collection[str]) -> str:
         about: Its value.
         files: The release's files.
     """
-    has_packages = not isinstance(about, dict) or about.get("format") != READ_FORMATS[0]
-    schema = release_schema(files, has_packages=has_packages)
+    form = about.get("format") if isinstance(about, dict) else FORMAT
+    schema = release_schema(files, form)
     error = next(StrictValidator(schema).iter_errors(about), None)
     if error is not None:
         return _shown(error).strip()
@@ -137,6 +140,8 @@ def _names_fault(about: Any) -> str:
             return f".{PACKAGES}.{name} has the name of a bundle"
         if entry["of"] not in names:
             return f".{PACKAGES}.{name}.of names no bundle of the release"
+        if VARIANT in entry and entry[VARIANT] not in about[SECTIONS[0].key]:
+            return f".{PACKAGES}.{name}.{VARIANT} names no variant of the release"
     return "" if names else f".{SECTIONS[0].key} is empty, and so is all else"
 
 

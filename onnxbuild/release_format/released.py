@@ -71,7 +71,7 @@ def read_release(files: Files) -> Released:
     form = about.get("format") if isinstance(about, dict) else None
     if isinstance(form, int) and form not in READ_FORMATS:
         raise NotReproducibleError(
-            f"the release has format {form}; this onnxbuild reads {' and '.join(map(str, READ_FORMATS))}",
+            f"the release has format {form}; this onnxbuild reads {', '.join(map(str, READ_FORMATS))}",
             where=RELEASE_FILE,
             fix="check it with the onnxbuild that made it",
         )

@@ -197,6 +197,7 @@ def _add_packages(scope: Scope, subject: Subject, made: Bundle) -> None:
             family="package",
             variant=subject.variant.name,
             of=packed,
+            form=name,
         )
 
 
@@ -220,6 +221,7 @@ def _deliver(
     family: Family = "variant",
     variant: str = "",
     of: str = "",
+    form: str = "",
 ) -> None:
     scope.graph.deliver(
         Deliverable(
@@ -229,6 +231,7 @@ def _deliver(
             family=family,
             variant=variant,
             of=of,
+            form=form,
             judged_by=bundle.judged_by,
             measured_by={
                 target: tuple(each.report.step for each in laid if each.target == target)

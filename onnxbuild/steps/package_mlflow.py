@@ -10,6 +10,7 @@ import math
 import uuid
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
@@ -104,6 +105,25 @@ def run(context: StepContext) -> Outcome:
     _write(context, _MODEL, _yaml(model))
     metrics = {"model_bytes": manifest.size_bytes, "files": write_sums(folder)}
     return Outcome(metrics, notes=_notes(manifest, signature))
+
+
+def opened_file(folder: Path) -> str:
+    """Return the file that MLflow opens as the model.
+
+    Args:
+        folder: A package.
+
+    Raises:
+        ValueError: Its flavors name none, or two.
+    """
+    import yaml
+
+    try:
+        flavors = yaml.safe_load((folder / _MODEL).read_text(encoding="utf-8"))["flavors"]
+        (opened,) = {flavors[name]["data"] for name in ("onnx", "python_function")}
+    except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"the flavors of {_MODEL} do not name one file: {error}") from error
+    return str(opened)
 
 
 def _notes(manifest: Manifest, signature: ModelSignature) -> tuple[str, ...]:

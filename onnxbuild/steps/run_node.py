@@ -48,7 +48,7 @@ def run(context: StepContext) -> Outcome:
     if not there.interpreter:
         test = OwnTest(NOT_HERE, "there is no Node here: `apt-get install nodejs npm`", {})
     elif not there.folder:
-        test = OwnTest(NOT_HERE, "npm could not install onnxruntime-node", {})
+        test = OwnTest(NOT_HERE, "npm has not installed onnxruntime-node here", {})
     else:
         test = run_own_test(package, there, context.scratch)
         if test.code != NOT_HERE or runtime_loads(there):

@@ -11,6 +11,7 @@ from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
 from onnxbuild.onnxkit.oci.layout import LayoutError, unpack_layout
 from onnxbuild.onnxkit.packages.own_test import own_test_files, run_own_test
+from onnxbuild.onnxkit.packages.sums import damage
 from onnxbuild.onnxkit.packages.tested import outcome_of
 
 _PACKAGE = "pulled"
@@ -38,12 +39,13 @@ def run(context: StepContext) -> Outcome:
     params: RunOciParams = context.params
     site = context.scratch / "site"
     folder = site / _PACKAGE
+    package, fix = context.input("package"), "run `onnxbuild cache verify`"
+    if damaged := damage(package):
+        raise StepError(f"the layout is damaged: {damaged}", where=context.where, fix=fix)
     try:
-        unpack_layout(context.input("package"), folder)
+        unpack_layout(package, folder)
     except LayoutError as error:
-        raise StepError(
-            str(error), where=context.where, fix="run `onnxbuild cache verify`"
-        ) from error
+        raise StepError(str(error), where=context.where, fix=fix) from error
     for name, content in own_test_files(context.input("reference"), params.tolerances).items():
         (folder / name).parent.mkdir(exist_ok=True)
         if isinstance(content, Path):

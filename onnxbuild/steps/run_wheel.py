@@ -9,6 +9,7 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
 from onnxbuild.onnxkit.packages.own_test import run_own_test
+from onnxbuild.onnxkit.packages.sums import damage
 from onnxbuild.onnxkit.packages.tested import outcome_of
 from onnxbuild.onnxkit.wheels.archive import WheelError, only_wheel, unpack_wheel
 
@@ -39,13 +40,14 @@ def run(context: StepContext) -> Outcome:
         StepError: The wheel is damaged, or its test dies.
     """
     params: RunWheelParams = context.params
+    package, fix = context.input("package"), "run `onnxbuild cache verify`"
+    if damaged := damage(package):
+        raise StepError(f"the package is damaged: {damaged}", where=context.where, fix=fix)
     site = context.scratch / "site"
     try:
-        unpack_wheel(only_wheel(context.input("package")), site)
+        unpack_wheel(only_wheel(package), site)
     except WheelError as error:
-        raise StepError(
-            str(error), where=context.where, fix="run `onnxbuild cache verify`"
-        ) from error
+        raise StepError(str(error), where=context.where, fix=fix) from error
     return outcome_of(
         run_own_test(site, params.package, context.scratch),
         context,

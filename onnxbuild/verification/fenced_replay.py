@@ -9,9 +9,12 @@ from typing import Any
 
 from onnxbuild.adapters.processes.fenced_call import TIMEOUT_S, call_fenced
 from onnxbuild.adapters.toolchain.headers import installed_headers
+from onnxbuild.adapters.toolchain.npm_here import look_here
+from onnxbuild.core.environment import Interpreter
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Finding
+from onnxbuild.core.target import environment_of
 from onnxbuild.release_format.forms import printable
 from onnxbuild.verification.replay_context import Replayed
 
@@ -75,6 +78,7 @@ class Replay:
             StepError: The step's; or its process died, took too long, or answered nonsense.
         """
         headers = installed_headers()
+        node = _node_of(self.params)
         job = {
             "kind": self.kind,
             "params": to_json(self.params),
@@ -83,13 +87,18 @@ class Replay:
             "libraries": list(self.libraries),
             "plugins": list(self.plugins),
             "headers": headers or "",
+            "interpreter": None if node is None else to_json(node),
         }
         self.scratch.mkdir()
         try:
             answer = call_fenced(
                 _JUDGE,
                 job,
-                readable=(*self.readable, *(() if headers is None else (Path(headers),))),
+                readable=(
+                    *self.readable,
+                    *(() if headers is None else (Path(headers),)),
+                    *(() if node is None else map(Path, node.folders)),
+                ),
                 scratch=self.scratch,
                 where=self.where,
                 timeout_s=self.timeout_s,
@@ -98,6 +107,12 @@ class Replay:
         except StepError as error:
             parts = {"where": printable(error.where), "fix": printable(error.fix)}
             raise StepError(printable(error.what), **parts) from error
+
+
+def _node_of(params: Any) -> Interpreter | None:
+    """Where Node and npm's packages are, of a step that runs something by them."""
+    environment = environment_of(params)
+    return look_here(environment) if environment is not None and environment.npm else None
 
 
 def attempt(

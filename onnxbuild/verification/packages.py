@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from onnxbuild.catalog import PACKAGE_FORMATS
-from onnxbuild.onnxkit.bundles.manifest import SUMS_FILE, Manifest
+from onnxbuild.expansion.feature import PackageFormat
+from onnxbuild.onnxkit.bundles.manifest import SUMS_FILE, Manifest, graph_files, read_manifest
 from onnxbuild.release_format.bundles import bundles_of, manifest_in
 from onnxbuild.release_format.checksums import ReleaseFault
-from onnxbuild.release_format.forms import following
+from onnxbuild.release_format.forms import following, read_json
 from onnxbuild.release_format.layout import MANIFEST
-from onnxbuild.release_format.package_records import package_records
+from onnxbuild.release_format.package_records import VARIANT, package_records
 from onnxbuild.release_format.released import Released
 
 
@@ -28,15 +29,32 @@ def check_packages(release: Released) -> Iterator[ReleaseFault]:
                 yield from check_own_sums(release, folder)
             of = bundles[_held(release, entry, bundles)]
             manifest = manifest_in(of, release.read)
-            yield from _check_model(release, entry, f"{of['bundle']}/{MANIFEST}", manifest)
+            form = PACKAGE_FORMATS.get(entry["format"])
+            if (
+                form is not None
+                and form.has_model
+                and not form.is_converted(release.folder / folder)
+            ):
+                yield from _check_held(release, folder, form, of["bundle"], manifest)
+            elif form is not None and form.own_manifest:
+                yield from _check_own(release, f"{folder}/{form.own_manifest}", manifest)
 
 
 def _held(release: Released, entry: Mapping[str, Any], bundles: Collection[str]) -> str:
-    """The bundle whose model a package holds: the one that it is of, or, of a pipeline in parts, its variant."""
+    """The bundle whose model a package holds: the one that it is of, or, of a pipeline in parts, its variant.
+
+    Raises:
+        ValueError: The variant is not the one that the pipeline's name starts with.
+    """
     of, form = str(entry["of"]), PACKAGE_FORMATS.get(entry["format"])
     if form is None or form.is_cut is None or not form.is_cut(release.folder / entry["folder"]):
         return of
-    return max((name for name in bundles if of.startswith(f"{name}-")), key=len, default=of)
+    if VARIANT not in entry:  # format 5
+        return max((name for name in bundles if of.startswith(f"{name}-")), key=len, default=of)
+    variant = str(entry[VARIANT])
+    if not of.startswith(f"{variant}-"):
+        raise ValueError(f"'{of}' is no pipeline of '{variant}'")
+    return variant
 
 
 def _has_sums(release: Released, entry: Mapping[str, Any]) -> bool:
@@ -57,18 +75,40 @@ def check_own_sums(release: Released, folder: str) -> Iterator[ReleaseFault]:
         yield ReleaseFault(place, "does not name the files next to it")
 
 
-def _check_model(
-    release: Released, entry: Mapping[str, Any], manifest_file: str, manifest: Manifest
+def _check_held(
+    release: Released, folder: str, form: PackageFormat, bundle: str, manifest: Manifest
 ) -> Iterator[ReleaseFault]:
-    """Whether the bundle's model is in a package byte for byte, where its format promises that."""
-    form = PACKAGE_FORMATS.get(entry["format"])
-    if form is None or not form.has_model:
-        return
-    if form.is_converted(release.folder / entry["folder"]):
-        return
-    inside = f"{entry['folder']}/"
-    held = {each.sha256 for path, each in release.files.items() if path.startswith(inside)}
-    held.update(form.archived(release.folder / entry["folder"]))
-    if manifest.files[manifest.file].sha256 not in held:
-        what = f"does not hold the model that {manifest_file} names, or its bytes differ"
-        yield ReleaseFault(entry["folder"], what)
+    """Whether the files that a package opens are those of its bundle, byte for byte."""
+    there = {
+        path.removeprefix(f"{folder}/"): digest.sha256
+        for path, digest in release.files.items()
+        if path.startswith(f"{folder}/")
+    }
+    package = release.folder / folder
+    there |= form.archived(package)
+    said_by = f"{bundle}/{MANIFEST}"
+    for name, path in sorted(form.held(package, manifest).items()):
+        expected = release.files.get(f"{bundle}/{name}")
+        if expected is not None and there.get(path) == expected.sha256:
+            continue
+        if name in graph_files(manifest):
+            what = f"does not hold the model that {said_by} names, or its bytes differ"
+            yield ReleaseFault(folder, f"{what}: {name} is opened from {path or 'no file'}")
+        elif expected is None:
+            yield ReleaseFault(folder, f"opens {path}, which is no file of {bundle}")
+        else:
+            yield ReleaseFault(folder, f"does not hold {bundle}/{name}, or its bytes differ")
+
+
+def _check_own(release: Released, place: str, manifest: Manifest) -> Iterator[ReleaseFault]:
+    """The manifest of a model that a format makes itself: of the same variant, it names the model's files."""
+    own = read_manifest(read_json(release.read(place)))
+    if (own.name, own.variant) != (manifest.name, manifest.variant):
+        what = f"is of {own.name}:{own.variant}, not of {manifest.name}:{manifest.variant}"
+        yield ReleaseFault(place, what)
+    if (own.inputs, own.outputs) != (manifest.inputs, manifest.outputs):
+        yield ReleaseFault(place, "has other inputs or outputs than the variant")
+    for name in (own.file, *graph_files(own)):
+        path = f"{place.rpartition('/')[0]}/{name}"
+        if name not in own.files or release.files.get(path) != own.files[name]:
+            yield ReleaseFault(path, f"is not the file that {place} names")

@@ -10,6 +10,7 @@ from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.catalog import PACKAGE_FORMATS
 from onnxbuild.core.params import from_json
 from onnxbuild.core.step import StepKind
+from onnxbuild.core.target import run_by
 from onnxbuild.onnxkit.sessions.custom_operators import adopt_libraries
 from onnxbuild.steps import validate, validate_program
 from onnxbuild.verification.replay_context import ReplayContext
@@ -23,7 +24,8 @@ def judge(job: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         job: `kind`: the step's; `params`: as JSON; `where`: for messages; `inputs`: name -> path;
             `libraries`: of custom operators; `plugins`: distributions that bring an execution provider.
-            `headers`: the folder of ONNX Runtime's C++ headers, or empty. The working folder is its own.
+            `headers`: the folder of ONNX Runtime's C++ headers, or empty; `interpreter`: where Node is, or
+            None. The working folder is its own.
 
     Returns: `metrics` and `findings` of its outcome; a finding is [what, where].
 
@@ -36,6 +38,8 @@ def judge(job: Mapping[str, Any]) -> dict[str, Any]:
         refuse_faulty(bring_plugins(names=job["plugins"]))
     kind = _kind(job["kind"])
     params: Any = from_json(kind.params, job["params"])
+    if job["interpreter"] is not None:
+        params = run_by(params, job["interpreter"])
     inputs = {name: Path(path) for name, path in job["inputs"].items()}
     adopt_libraries(job["libraries"])
     outcome = kind.run(ReplayContext(params, job["where"], Path.cwd(), inputs, job["headers"]))

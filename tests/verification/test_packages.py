@@ -47,6 +47,7 @@ def test_a_release_holds_packages_and_runs_those_that_no_server_has_to(project):
     assert about["packages"]["fp32-wheel"] == {
         "recipe": "tiny",
         "of": "fp32",
+        "variant": "fp32",
         "format": "wheel",
         "about": "a Python wheel with the model, `load()` and its own test",
         "folder": "packages/fp32-wheel",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -12,6 +12,7 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES, NamedBundle, PackagesOptions
 from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
+from onnxbuild.expansion.held_files import described_at_top
 from onnxbuild.expansion.packaged import (
     add_package,
     add_run,
@@ -21,7 +22,7 @@ from onnxbuild.expansion.packaged import (
 )
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
+from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest
 from onnxbuild.onnxkit.cpp.content import MODEL
 from onnxbuild.onnxkit.packages.own_files import owner_of
 from onnxbuild.steps import package_cpp, run_cpp
@@ -81,6 +82,10 @@ def _runs(
     )
 
 
+def _held(folder: Path, manifest: Manifest) -> Mapping[str, str]:
+    return {name: f"{MODEL}/{path}" for name, path in described_at_top(folder, manifest).items()}
+
+
 def _replays(
     folder: Path, subject: str, tolerances: VariantTolerances
 ) -> tuple[StepKind, run_cpp.RunCppParams]:
@@ -102,7 +107,7 @@ def _faults(parts: Parts) -> Iterator[Fault]:
 FEATURE = PackageFormat(
     name=NAME,
     options=CppOptions,
-    help="`{}` or options: a CMake project with a typed header and its own test, in VARIANT-cpp/",
+    title="a CMake project with a typed header and its own test",
     kinds=(package_cpp.KIND, run_cpp.KIND),
     faults=_faults,
     below={HEADERS: "file"},
@@ -110,5 +115,6 @@ FEATURE = PackageFormat(
     no_dtypes=frozenset({"bfloat16", "string"}),
     package=_package,
     runs=_runs,
+    held=_held,
     replays=_replays,
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
@@ -11,12 +12,14 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES
 from onnxbuild.expansion.feature import PackageFormat, Subject
+from onnxbuild.expansion.held_files import described_at_top
 from onnxbuild.expansion.packaged import (
     add_package,
     bundle_name,
     package_reference,
 )
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.packages.runtimes import RuntimeChoice
 from onnxbuild.steps import package_mlflow
 
@@ -63,12 +66,23 @@ def _faults(parts: Parts) -> Iterator[Fault]:
         yield Fault(what, parts.key_at(PACKAGES, NAME), f"remove `{NAME}`, or take `wheel: {{}}`")
 
 
+def _held(folder: Path, manifest: Manifest) -> Mapping[str, str]:
+    """The file that MLmodel names is the one that is opened.
+
+    Raises:
+        ValueError: MLmodel's flavors name none, or two.
+    """
+    opened = package_mlflow.opened_file(folder)
+    return {**described_at_top(folder, manifest), manifest.file: opened}
+
+
 FEATURE = PackageFormat(
     name=NAME,
     options=MlflowOptions,
-    help="`{}` or options: a model in MLflow's format, in VARIANT-mlflow/",
+    title="a model in MLflow's format",
     kinds=(package_mlflow.KIND,),
     no_dtypes=frozenset({"bfloat16"}),
     package=_package,
     faults=_faults,
+    held=_held,
 )

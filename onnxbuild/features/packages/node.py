@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from onnxbuild.core.environment import BUILT_IN, NODE, Environment
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
+from onnxbuild.core.step import StepKind
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, bundles_of
 from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
+from onnxbuild.expansion.held_files import described_at_top
 from onnxbuild.expansion.packaged import (
     add_package,
     add_run,
@@ -20,7 +23,9 @@ from onnxbuild.expansion.packaged import (
     package_tolerances,
 )
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.onnxkit.node.content import NodeNames
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.bundles.manifest import Manifest
+from onnxbuild.onnxkit.node.content import NodeNames, opened_file
 from onnxbuild.onnxkit.node.names import VARIANT, is_name, is_version, mapped, package_name
 from onnxbuild.steps import package_node, run_node
 
@@ -81,6 +86,13 @@ def _runs(
     )
 
 
+def _replays(
+    folder: Path, subject: str, tolerances: VariantTolerances
+) -> tuple[StepKind, run_node.RunNodeParams]:
+    del folder
+    return run_node.KIND, run_node.RunNodeParams(subject, tolerances, _RUNTIME)
+
+
 def _faults(parts: Parts) -> Iterator[Fault]:
     section = parts.sections.get(PACKAGES)
     options = getattr(section, NAME, None)
@@ -121,13 +133,19 @@ def _name_faults(parts: Parts, options: NodeOptions, bundles: Sequence[str]) -> 
         owners[name] = bundle
 
 
+def _held(folder: Path, manifest: Manifest) -> Mapping[str, str]:
+    return {**described_at_top(folder, manifest), manifest.file: opened_file(folder)}
+
+
 FEATURE = PackageFormat(
     name=NAME,
     options=NodeOptions,
-    help="`{}` or options: an npm package with the model, typed `load()` and `run()`, in VARIANT-node/",
+    title="an npm package with the model, typed `load()` and `run()`",
     kinds=(package_node.KIND, run_node.KIND),
     faults=_faults,
     no_dtypes=frozenset({"bfloat16"}),
     package=_package,
     runs=_runs,
+    held=_held,
+    replays=_replays,
 )

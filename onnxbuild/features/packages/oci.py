@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES, PackagesOptions
 from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
+from onnxbuild.expansion.held_files import whole_bundle
 from onnxbuild.expansion.packaged import (
     add_package,
     add_run,
@@ -22,6 +23,8 @@ from onnxbuild.expansion.packaged import (
 )
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.bundles.manifest import Manifest
+from onnxbuild.onnxkit.oci.layout import blobs_of
 from onnxbuild.steps import package_oci, run_oci
 
 NAME = "oci"
@@ -62,6 +65,18 @@ def _runs(
     )
 
 
+def _held(folder: Path, manifest: Manifest) -> Mapping[str, str]:
+    """The blobs that the one artifact of the layout's index names.
+
+    Raises:
+        LayoutError: The layout is damaged, or names more artifacts or files.
+    """
+    blobs, expected = blobs_of(folder), set(whole_bundle(manifest))
+    if more := sorted(blobs.keys() - expected):
+        raise ValueError(f"its artifact has {more[0]}, which is no file of the bundle")
+    return {name: blobs.get(name, "") for name in expected}
+
+
 def _replays(
     folder: Path, subject: str, tolerances: VariantTolerances
 ) -> tuple[StepKind, run_oci.RunOciParams]:
@@ -85,11 +100,12 @@ def _faults(parts: Parts) -> Iterator[Fault]:
 FEATURE = PackageFormat(
     name=NAME,
     options=OciOptions,
-    help="`{}` or options: an OCI layout with the model as an artifact of registries, in VARIANT-oci/",
+    title="an OCI layout with the model as an artifact of registries",
     kinds=(package_oci.KIND, run_oci.KIND),
     faults=_faults,
     no_dtypes=frozenset({"bfloat16"}),  # its test is fed from NumPy's files
     package=_package,
     runs=_runs,
+    held=_held,
     replays=_replays,
 )

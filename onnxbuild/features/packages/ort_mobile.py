@@ -89,12 +89,13 @@ def _replays(
 FEATURE: PackageFormat = PackageFormat(
     name=NAME,
     options=OrtFormatOptions,
-    help="`{}` or options: the model in ORT format for phones, with sizes and sources, in VARIANT-ort-mobile/",
+    title="the model in ORT format for phones, with sizes and sources",
     kinds=(package_ort_mobile.KIND, run_ort_mobile.KIND),
     refuses=_refuses,
     no_dtypes=frozenset({"bfloat16"}),
     package=_package,
     runs=_runs,
     has_model=False,
+    own_manifest=MANIFEST_FILE,
     replays=_replays,
 )

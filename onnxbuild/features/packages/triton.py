@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, bundles_of
 from onnxbuild.expansion.feature import PackageFormat, Subject
+from onnxbuild.expansion.held_files import graph_at_top
 from onnxbuild.expansion.packaged import (
     add_package,
     bundle_name,
     package_reference,
 )
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.triton.batching import why_not
-from onnxbuild.onnxkit.triton.ensemble import holds_ensemble
+from onnxbuild.onnxkit.triton.ensemble import holds_ensemble, version_folder
 from onnxbuild.onnxkit.triton.options import VARIANT, TritonOptions, model_name
 from onnxbuild.steps import package_triton
 
@@ -145,12 +148,24 @@ def _batch_faults(
             yield Fault(what, place, f"write sizes up to {cap}")
 
 
+def _held(folder: Path, manifest: Manifest) -> Mapping[str, str]:
+    """The one version of the model that Triton serves holds the model's files, and no other.
+
+    Raises:
+        ValueError: There are more models or versions.
+    """
+    served = version_folder(folder)
+    there = {path.name: f"{served}/{path.name}" for path in (folder / served).iterdir()}
+    return {**there, **{name: there.get(name, "") for name in graph_at_top(folder, manifest)}}
+
+
 FEATURE = PackageFormat(
     name=NAME,
     options=TritonOptions,
-    help="`{}` or options: a model repository for NVIDIA's Triton, in VARIANT-triton/",
+    title="a model repository for NVIDIA's Triton",
     kinds=(package_triton.KIND,),
     package=_package,
     faults=_faults,
+    held=_held,
     is_cut=holds_ensemble,
 )

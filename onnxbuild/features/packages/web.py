@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
@@ -12,12 +12,14 @@ from onnxbuild.core.environment import NODE, Environment
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.step import StepKind
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import dotted
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, bundles_of
 from onnxbuild.expansion.delivery import Bundle, artifact_bundle
 from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
+from onnxbuild.expansion.held_files import described_at_top
 from onnxbuild.expansion.ort_model import add_ort_model
 from onnxbuild.expansion.packaged import (
     add_package,
@@ -29,11 +31,19 @@ from onnxbuild.expansion.packaged import (
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
-from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, VALIDATION_FILE
+from onnxbuild.onnxkit.bundles.manifest import (
+    MANIFEST_FILE,
+    VALIDATION_FILE,
+    Manifest,
+    graph_files,
+)
+from onnxbuild.onnxkit.packages.golden import GOLDEN, read_plain_tolerances
+from onnxbuild.onnxkit.web.content import opened_files
 from onnxbuild.onnxkit.web.runtime import NPM_LIST
 from onnxbuild.steps import package_web, run_web
 
 NAME, ORT = "web", "ort"
+_RUNTIME = Environment(npm=NPM_LIST, needs=(NODE,))
 _OPERATORS = "operators"
 
 
@@ -112,7 +122,7 @@ def _runs(
         params=run_web.RunWebParams(
             subject=f"the web package of variant '{bundle_name(subject)}'",
             tolerances=_tolerances(scope, subject, options),
-            environment=Environment(npm=NPM_LIST, needs=(NODE,)),
+            environment=_RUNTIME,
         ),
         package=package,
     )
@@ -126,6 +136,15 @@ def _is_converted(folder: Path) -> bool:
     except (OSError, ValueError):
         return False
     return isinstance(manifest, dict) and manifest.get("kind") == ORT
+
+
+def _replays(
+    folder: Path, subject: str, tolerances: VariantTolerances
+) -> tuple[StepKind, run_web.RunWebParams]:
+    """Judge by the package's own bounds, which may be wider than the variant's."""
+    del tolerances
+    own = read_plain_tolerances(folder / GOLDEN)
+    return run_web.KIND, run_web.RunWebParams(subject, own, _RUNTIME)
 
 
 def _tolerances(scope: Scope, subject: Subject, options: WebOptions) -> VariantTolerances:
@@ -170,15 +189,31 @@ def _faults(parts: Parts) -> Iterator[Fault]:
         yield Fault(what, parts.key_at(PACKAGES, NAME), f"remove `{NAME}`")
 
 
+def _held(folder: Path, manifest: Manifest) -> Mapping[str, str]:
+    """The files that model.js fetches, in the order in which it takes them.
+
+    Raises:
+        ValueError: They are more or fewer than the model has.
+    """
+    names = sorted(graph_files(manifest), key=lambda name: (name != manifest.file, name))
+    return {
+        **described_at_top(folder, manifest),
+        **dict(zip(names, opened_files(folder), strict=True)),
+    }
+
+
 FEATURE: PackageFormat = PackageFormat(
     name=NAME,
     options=WebOptions,
     below={"labels": "file"},
-    help="`{}` or options: a static folder that runs the model in a browser, in VARIANT-web/",
+    title="a static folder that runs the model in a browser",
     kinds=(package_web.KIND, run_web.KIND),
     no_dtypes=frozenset({"bfloat16"}),
     package=_package,
     runs=_runs,
     is_converted=_is_converted,
+    own_manifest=MANIFEST_FILE,
+    held=_held,
+    replays=_replays,
     faults=_faults,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,6 +14,7 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, bundles_of
 from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
+from onnxbuild.expansion.held_files import whole_bundle
 from onnxbuild.expansion.packaged import (
     add_package,
     add_run,
@@ -23,6 +24,7 @@ from onnxbuild.expansion.packaged import (
 )
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.wheels.archive import digests_in, only_wheel, top_package
 from onnxbuild.onnxkit.wheels.content import WheelNames
 from onnxbuild.onnxkit.wheels.names import (
@@ -88,9 +90,13 @@ def _runs(
     )
 
 
-def _archived(folder: Path) -> Iterator[str]:
-    for wheel in folder.glob("*.whl"):
-        yield from digests_in(wheel)
+def _held(folder: Path, manifest: Manifest) -> Mapping[str, str]:
+    package = top_package(only_wheel(folder))
+    return {name: f"{package}/{name}" for name in whole_bundle(manifest)}
+
+
+def _archived(folder: Path) -> Mapping[str, str]:
+    return dict(digests_in(only_wheel(folder)))
 
 
 def _replays(
@@ -169,12 +175,13 @@ def _version_faults(parts: Parts, options: WheelOptions) -> Iterator[Fault]:
 FEATURE = PackageFormat(
     name=NAME,
     options=WheelOptions,
-    help="`{}` or options: a Python wheel with the model, `load()` and its own test, in VARIANT-wheel/",
+    title="a Python wheel with the model, `load()` and its own test",
     kinds=(package_wheel.KIND, run_wheel.KIND),
     faults=_faults,
     no_dtypes=frozenset({"bfloat16"}),
     package=_package,
     runs=_runs,
+    held=_held,
     archived=_archived,
     replays=_replays,
 )

@@ -284,5 +284,10 @@ def model_bytes(files: Mapping[str, Digest]) -> int:
     )
 
 
+def graph_files(manifest: Manifest) -> tuple[str, ...]:
+    """Return the files that hold the model: the one that is opened, and its external weights."""
+    return tuple(name for name in manifest.files if name.startswith(manifest.file))
+
+
 def _without_none(value: Mapping[str, Any]) -> dict[str, Any]:
     return {key: each for key, each in value.items() if each is not None}

@@ -19,6 +19,7 @@ from onnxbuild.onnxkit.packages.signature import ModelSignature
 from onnxbuild.onnxkit.packages.tables import signature_table
 from onnxbuild.onnxkit.packages.templates import rendered
 from onnxbuild.onnxkit.packages.typescript import (
+    constant_in,
     example_call,
     javascript_signature,
     shared_javascript,
@@ -85,6 +86,18 @@ def write_node_package(
         _write(folder / name, rendered(__package__ or "", f"{name}.j2", **content))
     _write(folder / "package.json", _package_json(names, manifest, models))
     return write_sums(folder)
+
+
+def opened_file(folder: Path) -> str:
+    """Return the file that index.js opens as the model.
+
+    Args:
+        folder: A package.
+
+    Raises:
+        ValueError: It does not say so as this version writes it.
+    """
+    return str(constant_in(folder / "index.js", "MODEL_FILE"))
 
 
 def archive_name(names: NodeNames) -> str:

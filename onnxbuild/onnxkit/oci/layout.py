@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,20 +89,51 @@ def unpack_layout(folder: Path, target: Path) -> None:
     Raises:
         LayoutError: A blob is missing, has other bytes, or would be written elsewhere.
     """
-    try:
-        (entry,) = json.loads((folder / INDEX_FILE).read_bytes())["manifests"]
-        manifest = json.loads(_checked(folder, entry).read_bytes())
-        _checked(folder, manifest["config"])
-        layers = {each["annotations"][FILE_PATH]: each for each in manifest["layers"]}
-        check_file_names(list(layers))
-        for path, layer in layers.items():
+    with _reading():
+        for path, layer in _layers(folder).items():
             place = target / path
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(_checked(folder, layer), place)
+
+
+def blobs_of(folder: Path) -> dict[str, str]:
+    """Return file of a layout's one artifact -> its blob, as a path in the layout.
+
+    Raises:
+        LayoutError: A blob is missing, has other bytes, or would be written elsewhere.
+    """
+    with _reading():
+        layers = _layers(folder).items()
+        return {
+            path: _checked(folder, each).relative_to(folder).as_posix() for path, each in layers
+        }
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Read a layout that somebody else may have written.
+
+    Raises:
+        LayoutError: It is not as this version writes one.
+    """
+    try:
+        yield
     except OSError as error:
         raise LayoutError(f"{error.filename} can't be read: {error.strerror}") from error
+    except LayoutError:
+        raise
     except (ValueError, LookupError, TypeError) as error:
         raise LayoutError(f"the layout is not as onnxbuild writes one: {error}") from error
+
+
+def _layers(folder: Path) -> dict[str, Mapping[str, Any]]:
+    """Path in the one artifact that the index names -> its layer's descriptor."""
+    (entry,) = json.loads((folder / INDEX_FILE).read_bytes())["manifests"]
+    manifest = json.loads(_checked(folder, entry).read_bytes())
+    _checked(folder, manifest["config"])
+    listed = [(each["annotations"][FILE_PATH], each) for each in manifest["layers"]]
+    check_file_names([path for path, _ in listed])
+    return dict(listed)
 
 
 def _checked(folder: Path, descriptor: Mapping[str, Any]) -> Path:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.core.params import to_json
-from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
+from onnxbuild.core.params import from_json, to_json
+from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances, bounds_of
+from onnxbuild.onnxkit.accuracy.verdict import Bounds
 from onnxbuild.onnxkit.data.array_files import NUMPY_DTYPES
 from onnxbuild.onnxkit.data.reference_files import PointEntry, read_points, read_reference
 
@@ -89,6 +90,28 @@ def write_plain_points(
     text = json.dumps(listed, indent=1, sort_keys=True) + "\n"
     (folder / INDEX_FILE).write_text(text, encoding="utf-8", newline="\n")
     return listed
+
+
+def read_plain_tolerances(folder: Path) -> VariantTolerances:
+    """Return the bounds of a package's outputs, as `write_plain_points` writes them.
+
+    Raises:
+        ValueError: points.json is not as it writes it.
+        OSError: It can't be read.
+    """
+    listed = json.loads((folder / INDEX_FILE).read_text(encoding="utf-8"))
+    outputs = {}
+    try:
+        for each in (output for point in listed for output in point["outputs"]):
+            bounds = from_json(Bounds, each["bounds"])
+            if "float" in each["dtype"]:
+                own = Tolerance(bounds.atol, bounds.rtol, bounds.cosine_min, bounds.sqnr_db_min)
+            else:
+                own = Tolerance(atol=bounds.apart or None, equal_min=bounds.equal_min)
+            outputs[each["name"]] = own
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"{INDEX_FILE} lacks {error}") from error
+    return VariantTolerances(outputs=outputs)
 
 
 def read_plain_outputs(folder: Path) -> dict[str, dict[str, np.ndarray]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.axis import is_sum
@@ -104,3 +106,15 @@ def _port(port: Port) -> dict[str, Any]:
 
 def _in_comment(text: str) -> str:
     return text.replace("*/", "* /")
+
+
+def constant_in(path: Path, name: str) -> Any:
+    """Return a constant of a module that this version wrote: the JSON in its line `const NAME = JSON;`.
+
+    Raises:
+        ValueError: The module has no such line, or several.
+    """
+    lines = re.findall(rf"^const {name} = (.*);$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    if len(lines) != 1:
+        raise ValueError(f"{path.name} has {len(lines)} lines `const {name}`, not one")
+    return json.loads(lines[0])

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 VERSION_FILE = "ensemble.txt"
 _NOTE = "The ensemble is in config.pbtxt; Triton wants a folder for its version.\n"
+_PART_ENDS = ("-preprocess", "-model", "-postprocess")
 _ON_CPU = Accelerators((), (), "cpu", (), ())
 
 
@@ -125,6 +126,36 @@ def holds_ensemble(folder: Path) -> bool:
         folder: The repository.
     """
     return any(folder.glob(f"*/*/{VERSION_FILE}"))
+
+
+def version_folder(folder: Path) -> str:
+    """Return the folder of the variant's own model in a repository: `NAME/VERSION`.
+
+    Args:
+        folder: The repository, with one model, or one ensemble and its parts.
+
+    Raises:
+        ValueError: It holds more models or versions than this version writes, or none.
+    """
+    models = {path.parent.name for path in folder.glob(f"*/{CONFIG_FILE}")}
+    ensembles = {path.parent.parent.name for path in folder.glob(f"*/*/{VERSION_FILE}")}
+    if not ensembles:
+        (name,) = _only(models, "models", folder)
+    else:
+        (ensemble,) = _only(ensembles, "ensembles", folder)
+        name = model_in_ensemble(ensemble)
+        if odd := sorted(models - {f"{ensemble}{end}" for end in ("", *_PART_ENDS)}):
+            raise ValueError(f"the model '{odd[0]}' is no part of '{ensemble}'")
+    versions = {path.name for path in (folder / name).iterdir() if path.name.isdecimal()}
+    (version,) = _only(versions, "versions", folder / name)
+    return f"{name}/{version}"
+
+
+def _only(found: set[str], what: str, folder: Path) -> set[str]:
+    if len(found) != 1:
+        names = ", ".join(sorted(found)) or "none"
+        raise ValueError(f"{folder.name} holds {len(found)} {what} ({names}), not one")
+    return found
 
 
 def model_in_ensemble(name: str) -> str:

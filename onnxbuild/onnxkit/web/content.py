@@ -21,6 +21,7 @@ from onnxbuild.onnxkit.packages.tables import signature_table
 from onnxbuild.onnxkit.packages.templates import rendered
 from onnxbuild.onnxkit.packages.typescript import (
     ARRAYS,
+    constant_in,
     javascript_signature,
     shared_javascript,
     typed_port,
@@ -160,6 +161,18 @@ def write_page(
         runtime={"version": VERSION},
     )
     _write(folder / "index.html", text)
+
+
+def opened_files(folder: Path) -> tuple[str, ...]:
+    """Return the files that model.js opens as the model, the graph first.
+
+    Args:
+        folder: A package.
+
+    Raises:
+        ValueError: It does not say so as this version writes it.
+    """
+    return tuple(map(str, constant_in(folder / "model.js", "MODEL_FILES")))
 
 
 def package_name(signature: ModelSignature) -> str:

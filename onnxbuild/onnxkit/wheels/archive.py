@@ -82,20 +82,23 @@ def unpack_wheel(path: Path, folder: Path) -> None:
         raise WheelError(f"{path.name} is no wheel: {error}") from error
 
 
-def digests_in(path: Path) -> Iterator[str]:
-    """Yield the sha256 of each file in a wheel, read from it.
+def digests_in(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield (name, sha256) of each file in a wheel, read from it.
 
     Raises:
-        WheelError: It is no wheel.
+        WheelError: It is no wheel, or has a file twice.
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
+            names = archive.namelist()
+            if len(set(names)) != len(names):
+                raise WheelError(f"{path.name} has a file twice")
+            for name in names:
                 digest = hashlib.sha256()
                 with archive.open(name) as file:
                     while chunk := file.read(_CHUNK_BYTES):
                         digest.update(chunk)
-                yield digest.hexdigest()
+                yield name, digest.hexdigest()
     except zipfile.BadZipFile as error:
         raise WheelError(f"{path.name} is no wheel: {error}") from error
 

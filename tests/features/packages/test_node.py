@@ -114,7 +114,7 @@ def test_two_variants_that_npm_can_not_tell_apart_are_refused(tmp_path):
     ("there", "why"),
     [
         ({}, "there is no Node here: `apt-get install nodejs npm`"),
-        ({"interpreter": "/usr/bin/node"}, "npm could not install onnxruntime-node"),
+        ({"interpreter": "/usr/bin/node"}, "npm has not installed onnxruntime-node here"),
     ],
 )
 def test_where_it_can_not_be_run_it_is_skipped_with_a_note(tmp_path, there, why):

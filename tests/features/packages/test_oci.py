@@ -13,6 +13,7 @@ import pytest
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.host import HostFacts
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.resolver import resolve
 from onnxbuild.steps.run_oci import KIND, RunOciParams
@@ -64,8 +65,12 @@ def test_it_is_what_push_pushes_and_is_pulled_run_and_judged(tmp_path, project):
     cut = shutil.copytree(out, tmp_path / "cut")
     (blob,) = (b for b in (cut / "blobs/sha256").iterdir() if b.read_bytes() == model.read_bytes())
     blob.write_bytes(blob.read_bytes()[:-1])
-    with pytest.raises(StepError, match="has other bytes than its name says"):
+    with pytest.raises(StepError, match="another file than the one that SHA256SUMS names"):
         run_of(cut, reference, tmp_path / "bad")
+    (cut / "SHA256SUMS").unlink()
+    write_sums(cut)
+    with pytest.raises(StepError, match="has other bytes than its name says"):
+        run_of(cut, reference, tmp_path / "summed")
 
 
 def reference_of(model, folder):

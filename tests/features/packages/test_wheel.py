@@ -9,6 +9,7 @@ from onnx import numpy_helper
 
 from onnxbuild.core.host import HostFacts
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.wheels.archive import unpack_wheel, write_wheel
 from onnxbuild.resolver import resolve
 from onnxbuild.steps.run_wheel import KIND, RunWheelParams
@@ -121,6 +122,7 @@ def judged(wheel, golden, folder):
     """What the step says of a wheel."""
     (folder / "package").mkdir(parents=True)
     shutil.copy(wheel, folder / "package")
+    write_sums(folder / "package")
     params = RunWheelParams("the wheel", "tiny_fp32", VariantTolerances(atol=1e-5, rtol=1e-4))
     inputs = {"package": folder / "package", "reference": golden}
     return run_step(KIND, params, folder / "step", inputs)[0]

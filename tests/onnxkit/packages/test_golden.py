@@ -7,9 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances, bounds_of
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
-from onnxbuild.onnxkit.packages.golden import read_plain_outputs, write_plain_points
+from onnxbuild.onnxkit.packages.golden import (
+    read_plain_outputs,
+    read_plain_tolerances,
+    write_plain_points,
+)
 from onnxbuild.onnxkit.packages.verdict import verdict_on
 
 ARRAYS = {
@@ -62,6 +66,23 @@ def test_inputs_have_the_types_that_the_model_takes_and_others_are_left_out(tmp_
     (none,) = {len(each["inputs"]) for each in write_plain_points(
         tmp_path / "none", reference, VariantTolerances(), dtypes={})}  # fmt: skip
     assert none == 0
+
+
+def test_bounds_come_back_as_they_were(tmp_path, reference):
+    given = VariantTolerances(
+        atol=0.5, cosine_min=0.9, equal_min=0.75, outputs={"i": Tolerance(atol=2, equal_min=0.5)}
+    )
+    write_plain_points(tmp_path / "golden", reference, given)
+    found = read_plain_tolerances(tmp_path / "golden")
+    assert found.outputs.keys() == ARRAYS.keys()
+    for name in ("f", "h", "scalar"):
+        said = bounds_of(given, name)
+        assert found.outputs[name] == Tolerance(said.atol, said.rtol, said.cosine_min)
+    assert found.outputs["i"] == Tolerance(atol=2, equal_min=0.5)
+    assert found.outputs["b"] == found.outputs["s"] == Tolerance(equal_min=0.75)
+    (tmp_path / "golden/points.json").write_text('[{"outputs": [{"name": "f"}]}]')
+    with pytest.raises(ValueError, match="lacks"):
+        read_plain_tolerances(tmp_path / "golden")
 
 
 def test_what_is_no_such_folder_is_refused(tmp_path):
