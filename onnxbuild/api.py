@@ -24,7 +24,7 @@ from onnxbuild.core.step import StepKind
 from onnxbuild.engine.build import lay_views
 from onnxbuild.engine.report import Report
 from onnxbuild.environments import environments_made
-from onnxbuild.out_folders.claim import note_owners, refuse_clash
+from onnxbuild.out_folders.claim import note_owners, refuse_clash, taken_over
 from onnxbuild.remarks import build_remarks, new_store_remark
 from onnxbuild.request import (
     Loaded,
@@ -231,6 +231,8 @@ def _build(
         )  # fmt: skip
         cleanup.callback(started.close)
         for text in build_remarks(request, loaded):
+            sink.emit(Notice(text))
+        for text in taken_over(workspace.root, request.project, loaded) if lay else ():
             sink.emit(Notice(text))
         report = started.builder.build(graph if lay else replace(graph, deliverables=()), run)
         if lay:

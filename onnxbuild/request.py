@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +11,10 @@ from onnxbuild.adapters import locate, machine, memo
 from onnxbuild.adapters.clock import wall_ns
 from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.adapters.recipe_cache import RecipeCache
-from onnxbuild.catalog import all_features
+from onnxbuild.catalog import CATALOG, all_features
 from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
 from onnxbuild.core.graph import Graph
+from onnxbuild.core.places import real_path
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.remark import Remark
 from onnxbuild.expansion.comparison import Comparison
@@ -178,6 +179,20 @@ def graph_of(request: Request, loaded: Loaded | None = None) -> Graph:
         request.comparison,
         files=loaded.files,
     )
+
+
+def declared_files(graph: Graph, project: Path) -> Iterator[Path]:
+    """Yield the files that the recipes of a graph declare, whether they are there or not.
+
+    Args:
+        graph: Theirs.
+        project: The project's root.
+    """
+    for step in graph.steps.values():
+        kind = CATALOG.get(step.kind)
+        for entrypoint in () if kind is None else kind.entrypoints(step.params):
+            for name in entrypoint.files:
+                yield project / real_path(name, entrypoint.outside)
 
 
 def forced_steps(loaded: Loaded, graph: Graph, names: Sequence[str]) -> frozenset[str]:

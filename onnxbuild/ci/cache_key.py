@@ -17,7 +17,7 @@ from onnxbuild.catalog import CATALOG
 from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.graph import Graph
 from onnxbuild.output.store import CacheKeyRecord
-from onnxbuild.request import Loaded, Request, graph_of, load
+from onnxbuild.request import Loaded, Request, declared_files, graph_of, load
 
 _DIGITS = 32
 
@@ -67,22 +67,17 @@ def _files(request: Request, loaded: Loaded, graph: Graph) -> Iterator[Path]:
         lock = path.with_suffix(".lock").absolute()
         if lock.is_file():
             yield lock
+    yield from (path for path in declared_files(graph, request.project) if path.is_file())
     for step in graph.steps.values():
         kind = CATALOG.get(step.kind)
         for each in () if kind is None else kind.entrypoints(step.params):
-            for path in _files_of(each, request.project):
-                if path.is_file():
-                    yield path
+            yield from _code_of(each, request.project)
 
 
-def _files_of(entrypoint: Entrypoint, project: Path) -> Iterator[Path]:
-    for name in entrypoint.files:
-        folder, _, rest = name.partition("/")
-        outside = entrypoint.outside.get(folder)
-        yield project / name if outside is None else Path(outside) / rest
+def _code_of(entrypoint: Entrypoint, project: Path) -> Iterator[Path]:
     source = entrypoint.target.partition(":")[0]
     if source.endswith(".py"):
-        yield from sorted((project / source).parent.glob("*.py"))
+        yield from (path for path in (project / source).parent.glob("*.py") if path.is_file())
 
 
 def _software(graph: Graph) -> Iterator[str]:

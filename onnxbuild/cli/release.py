@@ -91,7 +91,7 @@ def command(
     from onnxbuild.cli.run import print_end
     from onnxbuild.comparison.previous_release import lines_about_previous
     from onnxbuild.registry.command import push as push_command
-    from onnxbuild.registry.reference import parse_reference
+    from onnxbuild.registry.reference import parse_destination
     from onnxbuild.release.release import ReleaseRequest, make_release
     from onnxbuild.terminal.display import make_display
     from onnxbuild.terminal.documents import release_document
@@ -108,7 +108,7 @@ def command(
         previous=Path(previous) if previous else None,
         force=force,
     )
-    destination = None if push is None else str(parse_reference(with_tag(push, version)))
+    destination = None if push is None else str(parse_destination(with_tag(push, version)))
     ask = _ask if sys.stdin.isatty() else None
     with make_display(as_json=False, verbose=False, quiet=quiet, on_stderr=as_json) as display:
         result, release = make_release(wanted, RunOptions(jobs), [display], ask=ask)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from onnxbuild.adapters.disk.atomic_files import make_folder, write_atomically
@@ -52,6 +52,31 @@ def refuse_clash(root: Path, project: Path, loaded: Loaded) -> None:
                     f"{os.path.relpath(root / 'out' / recipe.name)} is of the first",
                     where=str(recipe.location),
                     fix=f"write another `name:` in one of them, such as `name: {stem if stem != name else f'{name}-2'}`",
+                )
+
+
+def taken_over(root: Path, project: Path, loaded: Loaded) -> Iterator[str]:
+    """Yield a note for each folder below out/ that the same recipe of another checkout made last.
+
+    Both are one recipe, and the folder holds the files of whichever was built last.
+
+    Args:
+        root: The store's folder.
+        project: The project's root.
+        loaded: The recipes that are built.
+    """
+    owners = read_owners(root)
+    for path, recipes in loaded.by_file.items():
+        file = _relative(path, project)
+        for recipe in recipes:
+            owner = owners.get(recipe.name)
+            if owner is None or owner.file != file:
+                continue
+            other = os.path.realpath(root / owner.project)
+            if other != os.path.realpath(project) and owner.path(root).is_file():
+                yield (
+                    f"{os.path.relpath(root / 'out' / recipe.name)} is of {owner.path(root)}, which shares this store; "
+                    "this build lays its own files there. To have both, give each a store or another `name:`"
                 )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from onnxbuild.registry.progress import Progress, as_size
-from onnxbuild.registry.reference import Reference, parse_reference
+from onnxbuild.registry.reference import Reference, parse_destination, parse_reference
 
 if TYPE_CHECKING:
     from onnxbuild.core.step import StepKind
@@ -103,16 +103,11 @@ def push(
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from dataclasses import replace
 
-    from onnxbuild.core.errors import UsageError
     from onnxbuild.registry.contents import contents_of
     from onnxbuild.registry.push import push as push_contents
     from onnxbuild.registry.push import signature
 
-    reference = parse_reference(destination)
-    if reference.sha256:
-        raise UsageError(
-            "the digest follows from the contents", fix=f"write {reference.place}:TAG"
-        )
+    reference = parse_destination(destination)
     ask = _ask if sys.stdin.isatty() and not access["password_stdin"] else None
     with contents_of(source, store, _catalog(ctx)) as found:
         attached = found.attached if sign is None else signature(found, sign, ask)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -79,7 +80,8 @@ def pull(
     content, sha256 = _manifest(reference, repository)
     files = model_files(read_manifest(content, str(reference)), str(reference))
     attached = attached_to(sha256, files, repository, str(reference))
-    with _partial(folder) as partial:
+    written = not os.path.lexists(folder)
+    with _partial(folder) if written else _elsewhere() as partial:
         fetcher = _Fetcher(repository, partial, str(reference), progress)
         small = {
             path: fetcher.blob(path, files[path]).read_bytes()
@@ -89,7 +91,6 @@ def pull(
         signed = check_signed(files, small, attached, key, str(reference))
         everything = {**files, **{n: Digest.of(c) for n, c in signed.files.items()}}
         size_bytes = sum(each.size_bytes for each in everything.values())
-        written = not os.path.lexists(folder)
         if written:
             fetcher.check_space(files)
             tree = _assembled(partial, files, signed, fetcher)
@@ -143,6 +144,16 @@ def _partial(folder: Path) -> Iterator[Path]:
         if not is_kept or not any((path / _BLOBS).glob("*")):
             shutil.rmtree(path, ignore_errors=True)
         lock.release()
+
+
+@contextmanager
+def _elsewhere() -> Iterator[Path]:
+    """A folder for the few small files that a folder which is there is compared with: nothing is written next to it."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="onnxbuild-pull-") as path:
+            yield Path(path)
+    except OSError as error:
+        raise unwritable(error, Path(tempfile.gettempdir())) from error
 
 
 class _Fetcher:

@@ -114,6 +114,18 @@ def parse_reference(text: str) -> Reference:
     return _with_target(Reference(registry.lower(), repository, tag, sha256))
 
 
+def parse_destination(text: str) -> Reference:
+    """Return the reference that a person typed to push to: one with a tag, without a digest.
+
+    Raises:
+        UsageError: It is none.
+    """
+    found = parse_reference(text)
+    if found.sha256:
+        raise UsageError("the digest follows from the contents", fix=f"write {found.place}:TAG")
+    return found
+
+
 def _layout(text: str, rest: str, sha256: str) -> Reference:
     folder, _, tag = rest.rpartition(":")
     if sha256 and not folder:

@@ -69,7 +69,7 @@ def build_once(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _inputs(request: Any, *, whole: bool) -> list[str]:
-    """What the last good build looked at; where this one was none, the project's code and recipes as well.
+    """What the last good build looked at; where this one was none, the project's code, recipes and declared files as well.
 
     A failed step does not say what it has read, and what mends it may be any file.
     """
@@ -92,7 +92,21 @@ def _inputs(request: Any, *, whole: bool) -> list[str]:
     own = _of_the_project(seen, str(root))
     if not whole or not own:
         own += sources_below(str(project))
+        own += _declared(request)
     return sorted({*paths, *own})
+
+
+def _declared(request: Any) -> list[str]:
+    """What the recipes declare, as far as they can be loaded; with the folders, for files that are not there yet."""
+    from onnxbuild.request import declared_files, graph_of
+
+    try:
+        files = {
+            os.path.normpath(each) for each in declared_files(graph_of(request), request.project)
+        }
+    except BuildError:
+        return []
+    return sorted({*files, *map(os.path.dirname, files)})
 
 
 def _of_the_project(paths: Iterable[str], store: str) -> list[str]:

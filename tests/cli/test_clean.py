@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -114,6 +115,27 @@ def test_two_recipes_of_one_name_clash_even_when_they_run_apart(built):
     assert built("run", "tiny.yaml").code == 0
     built.edit("tiny.yaml", "name: tiny", "name: first")
     assert built("run", "twin.yaml").code == 0
+
+
+def test_another_checkout_that_lays_its_files_over_those_of_the_first_says_so(built, tmp_path):
+    other = CheapProject(tmp_path / "checkout")
+    shutil.copytree(built.folder, other.folder, ignore=shutil.ignore_patterns("artifacts"))
+    store = str(built.folder / "artifacts")
+
+    def notes(project):
+        seen = project("run", "tiny.yaml", "--store", store)
+        assert seen.code == 0
+        return [line for line in (seen.out + seen.err).splitlines() if "shares this store" in line]
+
+    assert notes(built) == []
+    other.edit("tiny.yaml", "half: fp16", "half: bf16")
+    (note,) = notes(other)
+    assert f"/out/tiny is of {built.folder}/tiny.yaml, which shares this store" in note
+    assert notes(other) == []
+    (built.folder / "tiny.yaml").rename(built.folder / "moved.yaml")
+    built.edit("moved.yaml", "name: tiny", "name: moved")
+    built.write("tiny.yaml", TWO)
+    assert len(notes(built)) == 1
 
 
 def test_two_recipes_of_one_name_are_both_named_when_they_run_together(cheap):

@@ -374,3 +374,11 @@ def test_a_killed_release_leaves_nothing_half_written(project):
             )
     assert project.release(version="1").code == 0
     assert project.released() == ["tiny-1", "tiny-1.tar"]
+
+
+def test_a_digest_to_push_to_is_refused_before_anything_is_built(cheap):
+    to = f"localhost:1/team/tiny@sha256:{'0' * 64}"
+    refused = cheap("release", "tiny.yaml", "--version", "1", "--allow-dirty", "--push", to)
+    assert (refused.code, "the digest follows from the contents" in refused.err) == (2, True)
+    assert not (cheap.folder / "artifacts").exists()
+    assert not (cheap.folder / "dist").exists()

@@ -51,14 +51,53 @@ def test_a_new_file_is_named_and_what_editors_and_builds_leave_is_not(watched):
     assert names(folder, changes) == ["models/helper.py"]
 
 
-def test_a_file_that_was_saved_while_the_build_read_it_has_changed(tmp_path):
+@pytest.fixture
+def built(tmp_path):
+    """A folder, and the time at which its first build began."""
+    for name in (
+        "early.py",
+        "late.py",
+        "copied.py",
+        "models/tiny.py",
+        "gone/tiny.py",
+        "still/a.py",
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    time.sleep(0.05)
     began = now_ns()
-    (tmp_path / "late.py").write_text("saved while it was built")
-    (tmp_path / "early.py").write_text("")
-    os.utime(tmp_path / "early.py", ns=(began - 10**9, began - 10**9))
-    changes = Changes("")
-    changes.watch([str(tmp_path / "late.py"), str(tmp_path / "early.py")], began)
-    assert names(tmp_path, changes) == ["late.py"]
+    time.sleep(0.05)
+
+    def changed(*paths):
+        changes = Changes(str(tmp_path / "artifacts"))
+        changes.watch([str(tmp_path / each) for each in paths], began)
+        return names(tmp_path, changes)
+
+    return tmp_path, changed
+
+
+def test_a_file_that_was_saved_while_the_first_build_read_it_has_changed(built):
+    folder, changed = built
+    (folder / "late.py").write_text("saved while it was built")
+    (folder / "copied.py").write_text("with an old date, as by cp -p")
+    os.utime(folder / "copied.py", ns=(10**18, 10**18))
+    assert changed("early.py", "late.py", "copied.py") == ["copied.py", "late.py"]
+
+
+def test_a_folder_with_a_name_that_came_or_went_during_the_first_build_has_changed(built):
+    folder, changed = built
+    (folder / "models/helper.py").write_text("")
+    (folder / "gone/tiny.py").unlink()
+    (folder / "still/a.py").write_text("the folder has the same names")
+    assert changed("models", "gone", "still") == ["gone", "models"]
+
+
+def test_what_a_build_makes_in_a_folder_is_no_change_of_it(built):
+    folder, changed = built
+    (folder / "artifacts").mkdir()
+    (folder / "models/__pycache__").mkdir()
+    (folder / "models/.tiny.py.swp").write_text("")
+    assert changed(".", "models") == []
 
 
 def test_a_file_that_is_read_no_more_is_not_looked_at_any_more(watched):

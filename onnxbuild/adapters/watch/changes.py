@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Iterable
 
@@ -43,7 +44,7 @@ class Changes:
             if path in before:
                 self._known[path] = before[path]
             else:
-                is_late = _saved_ns(path) > since_ns - _TICK_NS
+                is_late = _is_late(path, since_ns - _TICK_NS, self._own)
                 self._known[path] = "changed meanwhile" if is_late else _state(path)
 
     def found(self) -> list[str]:
@@ -126,17 +127,42 @@ def _state(path: str) -> str | frozenset[str]:
         names = os.listdir(path)
     except OSError:  # most often since it is a file
         return identity(path)
-    return frozenset(
-        name
-        for name in names
-        if not name.startswith((".", "#"))
+    return frozenset(filter(_is_meant, names))
+
+
+def _is_meant(name: str) -> bool:
+    """Whether a build could ask for a name in a folder: it is nothing that editors or Python leave there."""
+    return (
+        not name.startswith((".", "#"))
         and not name.endswith(_NOT_MEANT)
         and name not in _FOLDERS_NOT_MEANT
     )
 
 
-def _saved_ns(path: str) -> int:
+def _is_late(path: str, since_ns: int, own: str) -> bool:
+    """Whether a path was saved since; a file by its change time, too, which no program sets back as the other.
+
+    Of a folder, what this program or Python has made there meanwhile is no change.
+    """
     try:
-        return 0 if os.path.isdir(path) else os.stat(path).st_mtime_ns
+        found = os.stat(path)
+    except OSError:
+        return False
+    if not stat.S_ISDIR(found.st_mode):
+        return max(found.st_mtime_ns, found.st_ctime_ns) > since_ns
+    if found.st_mtime_ns <= since_ns:
+        return False
+    try:
+        late = [each for each in os.scandir(path) if _changed_ns(each) > since_ns]
+    except OSError:
+        return False
+    ours = [each for each in late if each.path == own or not _is_meant(each.name)]
+    # a folder in it is late by what was made in that one; with nothing late, a name was removed
+    return not ours or any(each.is_file() for each in late if each not in ours)
+
+
+def _changed_ns(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_ctime_ns
     except OSError:
         return 0
