@@ -1,6 +1,6 @@
 """A real registry with TLS and passwords, and other tools that read what was pushed.
 
-docker-registry, skopeo and oras come from tests/install_servers.sh; what is missing is skipped by name.
+docker-registry, skopeo and oras come from tests/install_servers.sh; without one, tests are skipped by name, or fail; see tests/servers.py.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from onnxbuild.registry.push import push
 from onnxbuild.registry.refusals import RegistryUnavailableError
 from tests.cli.conftest import Project, make_project
 from tests.registry.conftest import Keys, Place, contents, tree
+from tests.servers import missing
 
 pytestmark = pytest.mark.slow
 
@@ -40,11 +41,11 @@ http: {addr: "127.0.0.1:%(port)d"%(tls)s}
 
 
 def tool(name: str) -> str:
-    """Path of a tool; the test is skipped where it is missing."""
+    """Path of a tool; the test is skipped, or fails, where it is missing."""
     own = ROOT / ".servers/usr/bin" / name
     found = str(own) if own.is_file() else shutil.which(name)
     if found is None:
-        pytest.skip(f"{name} is not installed: tests/install_servers.sh")
+        missing(name)
     return found
 
 

@@ -21,6 +21,7 @@ from tests.cli.conftest import make_project
 from tests.fakes.step_context import run_step
 from tests.features.packages import web_packages
 from tests.features.packages.web_packages import STRICT, TYPES, package
+from tests.servers import missing
 from tests.written_recipes import faults, loader
 
 ROOT = Path(__file__).parents[3]
@@ -79,7 +80,7 @@ def built(tmp_path_factory):
     """A project whose variant was packaged."""
     for name in ("npm", "node"):
         if shutil.which(name) is None:
-            pytest.skip(f"{name} is not installed")
+            missing(name)
     project = make_project(tmp_path_factory.mktemp("web") / "project")
     project.edit("tiny.yaml", "benchmark:", "packages: {web: {}}\nbenchmark:")
     done = project.run("--only", "fp32-web")
@@ -291,7 +292,7 @@ def visited(environment, tmp_path_factory):
     """What Chromium shows of pages for pictures, texts and numbers, on several servers."""
     chromium = shutil.which("chromium")
     if chromium is None or not (MODULES / "node_modules/playwright-core").is_dir():
-        pytest.skip("Chromium and playwright-core are not installed: tests/install_servers.sh")
+        missing("Chromium or playwright-core")
     folder = tmp_path_factory.mktemp("pages")
     values = np.random.default_rng(1).uniform(0, 1, (1, 1, 8, 8)).astype(np.float32)
     digits = [str(number) for number in range(10)]
