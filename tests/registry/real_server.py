@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-import pytest
+from tests.servers import missing
 
 ROOT = Path(__file__).parents[2]
 TRIES = 3
@@ -28,7 +28,7 @@ def tool(name: str) -> str:
     own = ROOT / ".servers/usr/bin" / name
     found = str(own) if own.is_file() else shutil.which(name)
     if found is None:
-        pytest.skip(f"{name} is not installed: tests/install_servers.sh")
+        missing(name)
     return found
 
 

@@ -1,6 +1,6 @@
 """A real registry with TLS and passwords, and other tools that read what was pushed.
 
-docker-registry, skopeo and oras come from tests/install_servers.sh; what is missing is skipped by name.
+docker-registry, skopeo and oras come from tests/install_servers.sh; without one, tests are skipped by name, or fail; see tests/servers.py.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from onnxbuild.onnxkit.ort_mobile.languages import KOTLIN, SWIFT, TYPESCRIPT
 from onnxbuild.steps import package_ort_mobile, run_ort_mobile
 from tests.fakes.step_context import run_step
 from tests.native.packages import write_ort_bundle, write_reference
+from tests.servers import missing
 
 TOLERANCES = VariantTolerances(atol=1e-6, rtol=1e-6, equal_min=1.0)
 EVERYWHERE = ["float32", "int64", "string", "uint8", "int32", "int8"]
@@ -151,7 +152,7 @@ def test_the_grammar_accepts_the_source_of_every_type(language, tmp_path):
 def test_tsc_accepts_the_source_against_the_types_of_react_native(tmp_path):
     compiler, node = SERVERS / "npm/node_modules/typescript/bin/tsc", shutil.which("node")
     if not compiler.exists() or node is None:
-        pytest.skip("needs node, and TypeScript of tests/install_servers.sh")
+        missing("Node or TypeScript")
     package = packaged(tmp_path, [each for each in TYPESCRIPT.forms if each != "uint64"])[1]
     source = tmp_path / "AllTypesFp32.ts"
     text = (package / "react-native/AllTypesFp32.ts").read_text()

@@ -29,6 +29,7 @@ from onnxbuild.verification.package_runs import replay_packages
 from onnxbuild.verification.packages import check_packages
 from tests.cli.conftest import QUICK, RECIPE, Project, make_project
 from tests.fakes.step_context import run_step
+from tests.servers import missing
 from tests.verification.conftest import flip, look_at, release_of, sum_again
 from tests.verification.forger import Forged
 
@@ -148,7 +149,7 @@ def _describe(blobs: Path, descriptor: dict, content: bytes) -> None:
 def package(request, once, tmp_path) -> Package:
     form = request.param
     if form in ("node", "web") and not WITH_NPM:
-        pytest.skip("npm is not installed: tests/install_servers.sh")
+        missing("npm")
     original, folder = release_of(once), tmp_path / "tiny-1.0"
     shutil.copytree(original, folder, ignore=shutil.ignore_patterns("packages"))
     for each in (original / "packages").iterdir():
@@ -391,7 +392,7 @@ def test_verify_runs_the_packages_whose_runtime_is_at_hand_and_names_the_others(
 
 def test_without_node_and_its_packages_verify_says_what_is_missing(once, tmp_path, monkeypatch):
     if not WITH_NPM:
-        pytest.skip("npm is not installed: tests/install_servers.sh")
+        missing("npm")
     monkeypatch.setenv("ONNXBUILD_CACHE", str(tmp_path))
     release = read_release(check_sums(release_of(once)))
     kept = {"fp32-node": release.about["packages"]["fp32-node"]}

@@ -5,6 +5,7 @@ Colours are the page's CSS variables; the same bytes for the same block.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -32,6 +33,9 @@ _FEW = 30
 
 _FITTING = 32
 """Letters of all marks below an axis."""
+
+_DASHES = ("", "6 4", "2 3", "9 3 2 3")
+"""Of the lines that share a colour."""
 
 _DEPTH = 1000
 """Units across a row of dots."""
@@ -89,7 +93,7 @@ def _strips(block: Strips, colour: Colour) -> tuple[list[tuple[str, Markup, str]
 
 
 def scatter(block: Scatter, colour: Colour) -> Markup:
-    """Points with their labels; those on the front are joined."""
+    """Points with their labels; those on the front of x and y are joined."""
     across = scale_of([dot.x for dot in block.dots], log=block.log_x)
     upward = scale_of([dot.y for dot in block.dots], log=block.log_y)
     most = max((dot.area for dot in block.dots), default=0.0) or 1.0
@@ -141,13 +145,14 @@ def lines(block: Lines, colour: Colour) -> Markup:
     upward = scale_of(values, log=block.log)
     across = Scale(-0.5, len(block.marks) - 0.5, log=False)
     drawn = ""
-    for each in block.series:
+    for each, dashes in zip(block.series, dashes_of(block, colour), strict=True):
         paint = colour(each.name)
+        dashed = f";stroke-dasharray:{dashes}" if dashes else ""
         found = [
             (across.place(n), _y(upward, v)) for n, v in enumerate(each.values) if v is not None
         ]
         drawn += "".join(
-            f'<line class="series" x1="{a:g}%" y1="{b:g}" x2="{c:g}%" y2="{d:g}" style="stroke:{paint}"/>'
+            f'<line class="series" x1="{a:g}%" y1="{b:g}" x2="{c:g}%" y2="{d:g}" style="stroke:{paint}{dashed}"/>'
             for (a, b), (c, d) in pairwise(found)
         )
         drawn += "".join(
@@ -157,6 +162,17 @@ def lines(block: Lines, colour: Colour) -> Markup:
     shown = range(len(block.marks)) if all_fit else (0, len(block.marks) - 1)
     ticks = [(across.place(n), mark) for n, mark in enumerate(block.marks) if n in shown]
     return _framed(block.title, drawn, across, upward, ("", ""), x_ticks=ticks, height=180)
+
+
+def dashes_of(block: Lines, colour: Colour) -> list[str]:
+    """Return each line's dashes: those of one colour differ in them; empty for a whole line."""
+    used = Counter[str]()
+    found = []
+    for each in block.series:
+        paint = colour(each.name)
+        found.append(_DASHES[min(used[paint], len(_DASHES) - 1)])
+        used[paint] += 1
+    return found
 
 
 def _framed(

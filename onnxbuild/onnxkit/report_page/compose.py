@@ -288,7 +288,8 @@ def _tradeoff(bundles: Sequence[str], figures: Sequence[Figure]) -> Iterator[Blo
         ("variant", f">{quality.name}", f">{speed.name.partition(',')[0]}", ">size"),
         log_y=cosine,
         up_is_better=not cosine,
-        note="The area of a circle is the size of the model. Filled: no other variant is at least as good in all three.",
+        note="The area of a circle is the size of the model. Filled: no other variant is at least as good in all three. "
+        "The line joins those that are best in quality and speed, whatever their size.",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,9 @@ from onnxbuild.onnxkit.report_page.step_graph import step_graph
 from onnxbuild.onnxkit.report_page.tables import table_of
 
 _PACKAGE = "onnxbuild.onnxkit.report_page"
-_COLOURS = 6
+_COLOURS = 9
+"""Of variants: --v1 to --v9 in report.css."""
+
 _FIRST = ("verdicts", "tradeoff", "history")
 _LIMITS: tuple[tuple[int, tuple[str, ...] | None], ...] = (
     (0, None), (60, None), (20, None), (5, None), (5, _FIRST), (5, _FIRST[:1]), (5, ()),
@@ -46,19 +48,30 @@ def report_page(
     text = ""
     for limit, kept in _LIMITS:
         shown = [_shortened(each, limit, kept) for each in reports]
-        said = () if not limit else _LEFT_OUT if kept is None else _LEFT_OUT_MORE
-        text = _page(shown, title, [*remarks, *said])
+        text = _page(shown, title, [*remarks, *_left_out(reports, limit, kept)])
         if len(text.encode()) < PAGE_MAX_BYTES:
-            break
-    return text
+            return text
+    return _page(shown, title, [*remarks, *_left_out(reports, limit, kept), _TOO_LARGE])
 
 
-_LEFT_OUT = (
-    "The page would be too large: the longest tables and plots show their first rows alone.",
-)
-_LEFT_OUT_MORE = (
-    "The page would be too large with all: it leaves out sections. `onnxbuild report` of one recipe has them.",
-)
+_TOO_LARGE = f"The page is larger than {PAGE_MAX_BYTES // 1000} KB all the same: descriptions, notices and variants are never left out."
+
+
+def _left_out(
+    reports: Sequence[RecipeReport], limit: int, kept: tuple[str, ...] | None
+) -> Iterator[str]:
+    """What a page that is kept small says of what it lacks, and where that is."""
+    if kept is not None:
+        titles = {section.key: section.title for each in reports for section in each.sections}
+        gone = "; ".join(title for key, title in titles.items() if key not in kept)
+        where = (
+            "`onnxbuild report` of one recipe has them."
+            if len(reports) > 1
+            else "The numbers are in the JSON reports next to the models, in out/."
+        )
+        yield f"The page would be too large with all: it leaves out sections ({gone}). {where}"
+    elif limit:
+        yield "The page would be too large: the longest tables and plots show their first rows alone."
 
 
 def _page(reports: Sequence[RecipeReport], title: str, remarks: Sequence[str]) -> str:
@@ -104,15 +117,13 @@ def _shown(report: RecipeReport, prefix: str) -> dict[str, Any]:
 
 
 def _colours(names: Sequence[str]) -> Callable[[str], str]:
-    """Variants in their order, from the sixth on in other shades; what is no variant is grey."""
+    """Variants in their order, a hue each, the tenth with the hue of the first; what is no variant is grey."""
     places = {name: n for n, name in enumerate(names)}
 
     def colour(series: str) -> str:
         if series not in places:
             return "var(--c6)"
-        again, place = divmod(places[series], _COLOURS - 1)
-        plain = f"var(--c{place + 1})"
-        return f"color-mix(in srgb, {plain} {100 // (again + 1)}%, var(--ink))" if again else plain
+        return f"var(--v{places[series] % _COLOURS + 1})"
 
     return colour
 
@@ -140,7 +151,10 @@ def _drawn(block: Block, colour: Callable[[str], str]) -> dict[str, Any]:
     if isinstance(block, Scatter):
         return {**found, "kind": "plot", "svg": charts.scatter(block, colour), "legend": ()}
     if isinstance(block, Lines):
-        legend = [(each.name, colour(each.name)) for each in block.series]
+        legend = [
+            (each.name, colour(each.name), dashes)
+            for each, dashes in zip(block.series, charts.dashes_of(block, colour), strict=True)
+        ]
         return {**found, "kind": "plot", "svg": charts.lines(block, colour), "legend": legend}
     assert isinstance(block, Steps)
     return {**found, "kind": "steps", "svg": step_graph(block), "legend": ()}

@@ -24,6 +24,7 @@ from onnxbuild.resolver import resolve
 from onnxbuild.steps.run_node import KIND, RunNodeParams
 from tests.cli.conftest import Project, make_project
 from tests.fakes.step_context import run_step
+from tests.servers import missing
 from tests.written_recipes import faults, loader
 
 RECIPE = """\
@@ -132,7 +133,7 @@ def test_where_it_can_not_be_run_it_is_skipped_with_a_note(tmp_path, there, why)
 def built(tmp_path_factory) -> Project:
     """Two recipes with a package each: a small network, and a model with an input of each type."""
     if NPM is None:
-        pytest.skip("npm is not installed: tests/install_servers.sh")
+        missing("npm")
     project = make_project(tmp_path_factory.mktemp("node") / "project")
     options = "packages: {node: {name: '@me/tiny-{variant}', version: 1.2.0}}\n"
     project.edit("tiny.yaml", "benchmark:", f"{options}benchmark:")
@@ -212,7 +213,7 @@ def test_npm_packs_the_same_bytes_twice_and_installs_them_in_an_empty_folder(bui
     assert (forged.returncode, "elements are too far off" in forged.stdout) == (1, True)
     assert len(read_plain_outputs(tmp_path / "outputs")) == 4
     if not TYPESCRIPT.exists():
-        pytest.skip("typescript is not installed: tests/install_servers.sh")
+        missing("TypeScript")
     (home / "typed.mts").write_text(TYPED)
     options = ["--strict", "--noEmit", "--module", "nodenext", "--target", "es2022"]
     checked = _node(home, str(TYPESCRIPT), *options, "typed.mts")

@@ -15,6 +15,7 @@ import yaml
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.cli.conftest import Project
+from tests.servers import missing
 from tests.steps.test_package_triton import TYPES, read
 
 LABELS = ("no", 'a "quoted" $name', "déjà \\u")
@@ -77,7 +78,7 @@ def model():
 def out(tmp_path_factory):
     """The bundle, and its packages."""
     if shutil.which("npm") is None:
-        pytest.skip("npm is not installed, and web packages need it: tests/install_servers.sh")
+        missing("npm")
     project = Project(tmp_path_factory.mktemp("signature") / "project", patience_s=600)
     project.write("pyproject.toml", "")
     onnx.save(model(), project.folder / "words.onnx")

@@ -25,6 +25,7 @@ from tests.cli.conftest import make_project
 from tests.fakes.step_context import run_step
 from tests.features.packages import web_packages, web_visits
 from tests.features.packages.web_packages import STRICT, TYPES, package
+from tests.servers import missing
 from tests.written_recipes import faults, loader
 
 ROOT = Path(__file__).parents[3]
@@ -89,7 +90,7 @@ def built(tmp_path_factory):
     """A project whose variant was packaged."""
     for name in ("npm", "node"):
         if shutil.which(name) is None:
-            pytest.skip(f"{name} is not installed")
+            missing(name)
     project = make_project(tmp_path_factory.mktemp("web") / "project")
     project.edit("tiny.yaml", "benchmark:", "packages: {web: {}}\nbenchmark:")
     done = project.run("--only", "fp32-web")

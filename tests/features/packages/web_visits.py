@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-import pytest
+from tests.servers import missing
 
 ROOT = Path(__file__).parents[3]
 MODULES = ROOT / ".servers/npm"
@@ -25,9 +25,9 @@ def chromium() -> str:
     """Path of Chromium; the test is skipped where it, Node or playwright-core is missing."""
     found = shutil.which("chromium")
     if found is None or shutil.which("node") is None:
-        pytest.skip("Chromium and Node are not installed: tests/install_servers.sh")
+        missing("Chromium or Node")
     if not (MODULES / "node_modules/playwright-core").is_dir():
-        pytest.skip("playwright-core is not installed: tests/install_servers.sh")
+        missing("playwright-core")
     return found
 
 

@@ -1,11 +1,20 @@
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from onnxbuild.core.step import Finding
 from onnxbuild.onnxkit.pages.page import PAGE_MAX_BYTES
-from onnxbuild.onnxkit.report_page.blocks import Lines, Series, StepNode, Steps, Table, Text
+from onnxbuild.onnxkit.report_page.blocks import (
+    Lines,
+    Paragraph,
+    Series,
+    StepNode,
+    Steps,
+    Table,
+    Text,
+)
 from onnxbuild.onnxkit.report_page.compose import compose
 from onnxbuild.onnxkit.report_page.forms import FORMS
 from onnxbuild.onnxkit.report_page.model import Part, ReportSource
@@ -105,8 +114,43 @@ def test_a_page_of_many_recipes_stays_small_and_says_what_it_leaves_out(tmp_path
     page = report_page(reports, title="12 recipes")
     assert len(page.encode()) < PAGE_MAX_BYTES
     assert "The page would be too large" in page
+    assert "<code>onnxbuild report</code> of one recipe has them." in page
     assert len(report_page(reports[:1]).encode()) < PAGE_MAX_BYTES
     assert "would be too large" not in report_page(reports[:1])
+
+
+def test_a_page_of_one_recipe_that_is_too_large_says_what_it_leaves_out_and_where_that_is(
+    tmp_path,
+):
+    more = [
+        Part("built", (Paragraph("x" * 200_000),)),
+        Part("history", (Paragraph("y" * 150_000),)),
+    ]
+    page = report_page([report_of(tmp_path, more=more)])
+    assert len(page.encode()) < PAGE_MAX_BYTES
+    said = texts_of(page)
+    left_out = said.partition("it leaves out sections (")[2].partition(")")[0].split("; ")
+    assert left_out == [
+        "Error", "Latency", "Loading, memory, throughput", "Which nodes run where", "Signature",
+        "What it is made of", "How it was built",
+    ]  # fmt: skip
+    assert 'id="built"' not in page
+    assert 'id="history"' in page
+    assert "The numbers are in the JSON reports next to the models, in out/." in said
+    assert "of one recipe has them" not in said, "it is one"
+
+
+def test_a_page_that_stays_too_large_says_so(tmp_path):
+    report = report_of(tmp_path)
+    large = report_page([replace(report, description="x" * PAGE_MAX_BYTES)])
+    assert len(large.encode()) > PAGE_MAX_BYTES
+    assert "The page is larger than 300 KB all the same" in texts_of(large)
+    assert "all the same" not in report_page([report])
+
+
+def test_the_comparison_says_what_the_line_joins(tmp_path):
+    said = texts_of(report_page([report_of(tmp_path)]))
+    assert "The line joins those that are best in quality and speed, whatever their size." in said
 
 
 def test_a_failed_gate_decides_the_headline_and_shows_what_to_try(tmp_path):
