@@ -11,6 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+_PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+_FENCE = re.compile(r"^([ \t]*)```(\S*)[^\n]*\n(.*?)^\1```[ \t]*$", re.DOTALL | re.MULTILINE)
+_COMMAND = re.compile(r"^\s*(?:\$ |(?:- )?run: )?(?:python -m )?onnxbuild [a-z].*", re.MULTILINE)
+_EXIT_CODE = re.compile(r"# exit code (\d+)\b")
+_IMPORT = re.compile(r"^import onnxbuild\b", re.MULTILINE)
 
 
 def commands(page: str) -> Iterator[tuple[str, list[str]]]:
@@ -19,6 +24,28 @@ def commands(page: str) -> Iterator[tuple[str, list[str]]]:
         for part in block.split("$ ")[1:]:
             command, _, shown = part.partition("\n")
             yield command, [line for line in shown.splitlines() if line.strip()]
+
+
+def exit_code(command: str) -> int:
+    """The code that a page says a command ends with, as `# exit code 3` after it; 0 where it says none."""
+    found = _EXIT_CODE.search(command)
+    return int(found[1]) if found else 0
+
+
+def programs(page: str) -> list[str]:
+    """The Python blocks of a page that use onnxbuild."""
+    text = (ROOT / page).read_text()
+    return [block for block in _PYTHON.findall(text) if _IMPORT.search(block)]
+
+
+def commands_elsewhere(text: str) -> list[str]:
+    """The command lines of onnxbuild in blocks of a page that are no console blocks."""
+    return [
+        line.strip()
+        for _, language, block in _FENCE.findall(text)
+        if language != "console"
+        for line in _COMMAND.findall(block)
+    ]
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -13,10 +13,24 @@ from onnxbuild.catalog import FEATURES
 from onnxbuild.expansion.feature import ArtifactFormat, PackageFormat
 from onnxbuild.terminal.help import VERBS
 from tests import test_first_model, test_readme
+from tests.pages import commands_elsewhere, programs
 from tests.registry import test_page
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("artifacts/*.md")])
+NOT_RUN = {
+    "docs/gpu.md": "needs a GPU; its command is tried without one in tests/benchmarks",
+    "docs/packages.md": "names RECIPE and a registry; tests/features/packages/test_oci.py pulls from a layout",
+    "docs/watch.md": "goes on until q is pressed; tests/watching runs it on a terminal",
+}
+"""Page with console blocks that are run in no form -> why."""
+NO_CONSOLE = {
+    "docs/ci.md": [  # a workflow of GitHub's; tests/tools/test_action.py runs both
+        "run: onnxbuild cache key recipes/*.yaml --github",
+        "- run: onnxbuild run recipes/*.yaml --github --junit build/onnxbuild.xml",
+    ]
+}
+"""Page -> the commands of onnxbuild that are in blocks of another kind."""
 _LINK = re.compile(r"\[[^\]]*\]\(([^)#]+)(?:#[^)]*)?\)")
 
 
@@ -36,9 +50,40 @@ def test_every_verb_is_on_the_page_of_commands():
 def test_every_console_block_is_run_by_a_test():
     blocks = {str(page.relative_to(ROOT)) for page in PAGES if "```console" in page.read_text()}
     run = {*test_readme.PAGES, test_first_model.PAGE, test_page.PAGE}
-    assert blocks - run == {
-        "docs/gpu.md"
-    }  # needs a GPU; its command is tried without one in tests/benchmarks
+    assert blocks - run == set(NOT_RUN)
+
+
+def test_every_command_of_onnxbuild_is_in_a_console_block():
+    found = {
+        str(page.relative_to(ROOT)): lines
+        for page in PAGES
+        if (lines := commands_elsewhere(page.read_text()))
+    }
+    assert found == NO_CONSOLE
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "```sh\nonnxbuild run a.yaml\n```",
+        "```\n$ onnxbuild run a.yaml\n```",
+        "  ```text\n  onnxbuild run a.yaml\n  ```",
+        "```yaml\n- run: onnxbuild run a.yaml\n```",
+        "```sh title\ncd a\npython -m onnxbuild run a.yaml\n```",
+    ],
+)
+def test_a_command_outside_of_a_console_block_is_found(block):
+    (line,) = commands_elsewhere(f"# Page\n\n{block}\n\nMore.\n\n```c++\nint a;\n```\n")
+    assert line.endswith("onnxbuild run a.yaml")
+    assert commands_elsewhere(block.replace("onnxbuild run", "onnxbuild-lint")) == []
+    console = re.sub(r"```[a-z]+", "```console", block) if "```\n$" not in block else ""
+    assert commands_elsewhere(console) == []
+
+
+def test_every_python_block_that_uses_onnxbuild_is_run_by_a_test():
+    pages = {str(page.relative_to(ROOT)) for page in PAGES if programs(str(page))}
+    assert pages <= set(test_readme.PAGES)
+    assert pages
 
 
 @pytest.mark.parametrize(

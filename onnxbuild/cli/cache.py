@@ -127,9 +127,11 @@ def unpin(*, name: str, store: str | None, as_json: bool) -> None:
 def verify(ctx: click.Context, *, store: str | None, repair: bool, as_json: bool) -> None:
     """Read every blob and record again; exit 1 if any is damaged."""
     from onnxbuild.adapters.store.housekeeping import verify as verify_store
+    from onnxbuild.terminal.display import make_display
 
     workspace = _open(store)
-    count, bad = verify_store(workspace.store, repair=repair)
+    with make_display(as_json=False, verbose=False, on_stderr=as_json) as display:
+        count, bad = verify_store(workspace.store, repair=repair, events=[display])
     workspace.close()
     if as_json:
         found = {"ok": not bad, "files": count, "damaged": bad, "repaired": repair and bool(bad)}

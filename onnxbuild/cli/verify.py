@@ -95,6 +95,7 @@ def command(
     from onnxbuild.release_format.checksums import check_sums
     from onnxbuild.release_format.opened import opened
     from onnxbuild.release_format.released import read_release
+    from onnxbuild.terminal.display import make_display
     from onnxbuild.verification.verify import verify_archive, verify_contents, verify_files
 
     if providers:
@@ -117,10 +118,13 @@ def command(
         if code == 0 and replays:
             from onnxbuild.verification.replay import verify_run
 
-            run = verify_run(found, providers, trust_programs=trust_programs, timeout_s=timeout_s)
-            code = show(run)
+            with make_display(as_json=False, verbose=False, on_stderr=as_json) as display:
+                run = verify_run(
+                    found, providers, trust_programs=trust_programs, timeout_s=timeout_s,
+                    events=[display],
+                )  # fmt: skip
+                code = show(run)
         if code == 0 and rebuild:
-            from onnxbuild.terminal.display import make_display
             from onnxbuild.verification.rebuild import verify_rebuild
 
             with make_display(as_json=False, verbose=False, on_stderr=as_json) as display:
@@ -160,16 +164,17 @@ def _note(checks: Iterator[Checked], seen: list[CheckRecord]) -> int:
 def _show(checks: Iterator[Checked]) -> int:
     """Print each check as it ends; the exit code of the first that failed."""
     from onnxbuild.release_format.forms import printable
+    from onnxbuild.terminal.display import say_above
 
     code = 0
     for each in checks:
         if each.faults:
             code = code or each.exit_code
             for fault in each.faults[:_SHOWN]:
-                click.echo(printable(f"FAILED  {each.title}: {fault}"))
+                say_above(printable(f"FAILED  {each.title}: {fault}"))
             if len(each.faults) > _SHOWN:
-                click.echo(f"FAILED  {each.title}: and {len(each.faults) - _SHOWN} more")
+                say_above(f"FAILED  {each.title}: and {len(each.faults) - _SHOWN} more")
         else:
             state = "skipped" if each.skipped else "ok"
-            click.echo(printable(f"{state:7} {each.title}: {each.detail}"))
+            say_above(printable(f"{state:7} {each.title}: {each.detail}"))
     return code

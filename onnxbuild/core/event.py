@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+SECONDS, BYTES = "s", "bytes"
+"""Units of progress that are no count of things: time up to a bound, and a size."""
+
 
 @dataclass(frozen=True, slots=True)
 class Event:

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from onnxbuild.adapters.clock import SystemClock
+from onnxbuild.adapters.console.run_meter import RunMeter
 from onnxbuild.adapters.console.sinks import PlainLines
 from onnxbuild.core.event import (
     Event,
     RunFinished,
-    RunStarted,
     StepBlocked,
     StepCached,
     StepFailed,
@@ -49,20 +50,18 @@ class CellProgress:
 
     def __init__(self) -> None:
         self._running: dict[str, None] = {}
-        self._ended = 0
-        self._steps = 0
+        self._run = RunMeter()
         display: Any = importlib.import_module("IPython.display")
         self._handle: Any = display.display(_as_text("looking"), raw=True, display_id=True)
 
     def emit(self, event: Event) -> None:
         """Take one event."""
-        if isinstance(event, RunStarted):
-            self._steps, self._ended = event.steps, 0
-        elif isinstance(event, StepStarted):
+        now_s = SystemClock().monotonic_s()
+        self._run.take(event, now_s)
+        if isinstance(event, StepStarted):
             self._running[event.step] = None
         elif isinstance(event, StepFinished | StepFailed | StepCached | StepBlocked):
             self._running.pop(event.step, None)
-            self._ended += 1
             if isinstance(event, StepCached):
                 return  # hundreds in a moment: the next event shows them
         if isinstance(event, RunFinished):
@@ -70,7 +69,9 @@ class CellProgress:
             line = f"{event.built} built, {event.cached} cached{failed} in {event.wall_s:.1f} s"
         else:
             now = f": {', '.join(self._running)}" if self._running else ""
-            line = f"{self._ended} of {self._steps} steps{now}"
+            pace = self._run.pace(now_s)
+            ended = self._run.total - self._run.left
+            line = f"{ended} of {self._run.total} steps{f', {pace}' if pace else ''}{now}"
         self._handle.update(_as_text(line), raw=True)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TextIO
 
-from onnxbuild.adapters.console.meter import BYTES, Meter, bar, size
-from onnxbuild.core.event import StepProgress
+from onnxbuild.adapters.console.meter import Meter, bar, size
+from onnxbuild.core.event import BYTES, StepProgress
 
 _LARGE_BYTES = 1 << 20
 _EVERY_S, _EVERY_S_ON_A_TERMINAL = 30.0, 0.2

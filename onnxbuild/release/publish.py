@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from onnxbuild.adapters.disk.statcache import hash_file
 from onnxbuild.adapters.store.delivery import (
@@ -17,6 +18,9 @@ from onnxbuild.adapters.store.delivery import (
     write_tree,
 )
 from onnxbuild.core.errors import NotReproducibleError
+from onnxbuild.core.event import BYTES
+from onnxbuild.core.ports import EventSink
+from onnxbuild.core.tally import Tally
 from onnxbuild.release_format.archive import HashSink, write_archive
 from onnxbuild.release_format.tree import digests
 
@@ -43,7 +47,13 @@ class Published:
 
 
 def publish(
-    releases: Path, name: str, tree: Mapping[str, Content], *, epoch_s: int, force: bool
+    releases: Path,
+    name: str,
+    tree: Mapping[str, Content],
+    *,
+    epoch_s: int,
+    force: bool,
+    events: Sequence[EventSink] = (),
 ) -> Published:
     """Write a release's folder and archive, unless they are there.
 
@@ -53,6 +63,7 @@ def publish(
         tree: Path in it -> content.
         epoch_s: The time of the archive's entries, in seconds since 1970.
         force: Replace one that differs.
+        events: Take how many bytes were written.
 
     Raises:
         NotReproducibleError: There is one of this name that differs.
@@ -61,7 +72,9 @@ def publish(
     """
     folder, archive = releases / name, releases / f"{name}.tar"
     tidy(releases)
-    known = _Archive(name, tree, epoch_s)
+    size_bytes = sum(each.size_bytes for each in digests(tree).values())
+    tally = Tally(events, name, 2 * size_bytes, BYTES)  # its folder, and its archive
+    known = _Archive(name, tree, epoch_s, tally)
     folder_differs = _difference(folder, tree) if os.path.lexists(folder) else ""
     archive_differs = os.path.lexists(archive) and _sha256(archive) != known.hashed().sha256
     if (folder_differs or archive_differs) and not force:
@@ -75,19 +88,21 @@ def publish(
     if make_folder or make_archive:
         with scratch_beside(releases) as scratch:
             if make_folder:
-                write_tree(scratch / name, tree)
+                write_tree(scratch / name, tree, tally.add)
             if make_archive:
                 known.write(scratch / archive.name)
             if make_folder:
                 put(scratch / name, folder, scratch)
             if make_archive:
                 put(scratch / archive.name, archive, scratch)
+    hashed = known.hashed()
+    tally.end()
     return Published(
         folder=folder,
         archive=archive,
         files=len(tree),
-        size_bytes=known.hashed().size_bytes,
-        sha256=known.hashed().sha256,
+        size_bytes=hashed.size_bytes,
+        sha256=hashed.sha256,
         written=make_folder or make_archive,
     )
 
@@ -95,19 +110,20 @@ def publish(
 class _Archive:
     """A release's archive, hashed when it is written, or when its hash is asked for before."""
 
-    def __init__(self, name: str, tree: Mapping[str, Content], epoch_s: int) -> None:
+    def __init__(self, name: str, tree: Mapping[str, Content], epoch_s: int, tally: Tally) -> None:
         self._parts = (name, tree, epoch_s)
+        self._tally = tally
         self._hashed: HashSink | None = None
 
     def hashed(self) -> HashSink:
         if self._hashed is None:
-            self._fill(HashSink())
+            self._fill(HashSink(_Counted(self._tally)))
         assert self._hashed is not None
         return self._hashed
 
     def write(self, path: Path) -> None:
         with path.open("xb") as file:
-            self._fill(HashSink(file))
+            self._fill(HashSink(_Counted(self._tally, file)))
             file.flush()
             os.fchmod(file.fileno(), FILE_MODE)
             os.fsync(file.fileno())
@@ -115,6 +131,18 @@ class _Archive:
     def _fill(self, sink: HashSink) -> None:
         write_archive(sink, *self._parts)
         self._hashed = sink
+
+
+class _Counted:
+    """Counts what is written, and passes it on to a file, if there is one."""
+
+    def __init__(self, tally: Tally, file: IO[bytes] | None = None) -> None:
+        self._tally, self._file = tally, file
+
+    def write(self, content: bytes, /) -> None:
+        if self._file is not None:
+            self._file.write(content)
+        self._tally.add(len(content))
 
 
 def _difference(folder: Path, tree: Mapping[str, Content]) -> str:

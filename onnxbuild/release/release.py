@@ -159,6 +159,7 @@ def make_release(
                 tree,
                 epoch_s=source.epoch_s,
                 force=wanted.force,
+                events=events,
             )
         finally:
             lock.release()

@@ -32,6 +32,18 @@ class FailureLines:
                 self._write(line)
 
 
+def say_above(line: str) -> None:
+    """Print a line to standard output, above a display that is live.
+
+    click.echo writes past it, into the line that is drawn.
+
+    Args:
+        line: Without its end.
+    """
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 @contextmanager
 def make_display(
     *, as_json: bool, verbose: bool, quiet: bool = False, on_stderr: bool = False

@@ -17,12 +17,15 @@ from onnxbuild.core.errors import (
     UsageError,
     did_you_mean,
 )
+from onnxbuild.core.ports import EventSink
+from onnxbuild.core.tally import Tally
 from onnxbuild.onnxkit.bundles.manifest import Manifest, read_manifest
 from onnxbuild.onnxkit.host.made_for import other_machine
 from onnxbuild.providers import is_known, provider_names
-from onnxbuild.release_format.bundles import section_bundles
+from onnxbuild.release_format.bundles import bundles_of
 from onnxbuild.release_format.forms import following, read_json
 from onnxbuild.release_format.layout import MANIFEST
+from onnxbuild.release_format.package_records import package_records
 from onnxbuild.release_format.released import Released
 from onnxbuild.verification.allowed import holds_compiled_nodes
 from onnxbuild.verification.fenced_replay import UNTRUSTED, attempt
@@ -108,6 +111,7 @@ def verify_run(
     *,
     trust_programs: bool = False,
     timeout_s: float = TIMEOUT_S,
+    events: Sequence[EventSink] = (),
 ) -> Iterator[Checked]:
     """Replay every bundle of a release, and run its packages.
 
@@ -117,6 +121,7 @@ def verify_run(
         trust_programs: Run PyTorch's programs, engines and compiled models, too. They may do what
             any program may that the kernel fences in.
         timeout_s: Wall time that each may take.
+        events: Take how many of them were run.
 
     Raises:
         UsageError: A provider has no such name.
@@ -128,8 +133,11 @@ def verify_run(
         detail = "this kernel has no Landlock: what the models do is not fenced in"
         yield Checked("fence", detail, skipped=True)
     ran = 0
+    bundles, packages = bundles_of(release.about), [*package_records(release.about)]
+    tally = Tally(events, "golden outputs", len(bundles) + len(packages), "runs")
     with tempfile.TemporaryDirectory(prefix="onnxbuild-replay-") as folder:
-        for number, (_, name, entry) in enumerate(section_bundles(release.about)):
+        for number, (name, entry) in enumerate(bundles.items()):
+            tally.add(0, name)
             asked = ReplayRequest(
                 bundle=release.folder / entry["bundle"],
                 golden=release.folder / entry["golden"],
@@ -142,10 +150,14 @@ def verify_run(
             for each in replay(asked):
                 ran += not each.skipped
                 yield _checked(name, each)
-        packages = Path(folder) / "packages"
-        packages.mkdir()
-        for name, each in replay_packages(release, packages, timeout_s, trusted=trust_programs):
+            tally.add(1)
+        scratch = Path(folder) / "packages"
+        scratch.mkdir()
+        tally.add(0, "packages")
+        for name, each in replay_packages(release, scratch, timeout_s, trusted=trust_programs):
             yield _checked(name, each)
+            tally.add(1)
+    tally.end()
     if not ran:
         what = "nothing that the release names could be run here"
         yield Checked("golden outputs", faults=(what,), exit_code=EXIT_GATE)

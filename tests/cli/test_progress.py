@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -80,3 +82,44 @@ def test_a_terminal_has_a_bar_with_a_rate_and_the_time_left(slow):
         " of 20 samples, " in line and "/s, " in line and " s left" in line for line in bars
     )
     assert max(map(len, bars)) <= 80
+    whole = (
+        r"[━╸─]{8} 0 cached, [1-9] ended, \d running, \d to go, [\d.]+ steps/(min|s), [\w ]+ left"
+    )
+    runs = [line for line in terminal.all.splitlines() if re.fullmatch(whole, line)]
+    assert runs, terminal.all
+    assert max(map(len, runs)) <= 80
+
+
+@pytest.fixture
+def large(tmp_path) -> Project:
+    """A store with a quarter of a gigabyte of blobs, which hold nothing but holes."""
+    made = make_project(tmp_path / "project")
+    made.edit("tiny.yaml", "benchmark: {max_time_s: 0.1, min_samples: 3}\n", "")
+    done = made("run", "tiny.yaml", "--only", "export")
+    assert done.code == 0, done.out
+    for number in range(16):
+        size = (16 << 20) + number
+        name = hashlib.sha256(bytes(size)).hexdigest()
+        path = made.folder / "artifacts/cas/sha256" / name[:2] / name
+        path.parent.mkdir(exist_ok=True)
+        with path.open("wb") as file:
+            file.truncate(size)
+    return made
+
+
+def test_reading_the_store_has_a_bar_on_a_terminal_and_the_same_lines_elsewhere(large):
+    terminal = Terminal(("cache", "verify"), large.folder)
+    try:
+        assert terminal.end() == 0, terminal.all
+    finally:
+        terminal.close()
+    drawn = (
+        r"cache verify +[\d.]+ s [━╸─]{16}\n  [\d.]+ MiB of 256\.0 MiB, [\d.]+ MiB/s, \d+ s left$"
+    )
+    assert re.search(drawn, terminal.all, re.MULTILINE), terminal.all
+    assert max(map(len, terminal.all.splitlines())) <= 80
+    plain = large("cache", "verify")
+    assert (plain.code, plain.err) == (0, "")
+    assert re.fullmatch(r"ok: \d+ files, all undamaged\n", plain.out)
+    document = json.loads(large("cache", "verify", "--json").out)
+    assert document["ok"] is True

@@ -16,6 +16,7 @@ from onnxbuild.adapters.store.delivery import Blob
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, StoreError
 from onnxbuild.release.publish import publish
+from tests.fakes.heard import Heard
 
 TREE = {"README.md": b"read", "variants/int8/model.onnx": b"weights"}
 
@@ -32,8 +33,23 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def put(releases, tree=TREE, *, force=False):
-    return publish(releases, "x-1", tree, epoch_s=0, force=force)
+def put(releases, tree=TREE, *, force=False, events=()):
+    return publish(releases, "x-1", tree, epoch_s=0, force=force, events=events)
+
+
+def test_what_is_written_of_a_release_is_reported_up_to_its_end(tmp_path):
+    tree = {**TREE, "golden/points.npz": os.urandom(1 << 20)}
+    size = 2 * sum(map(len, tree.values()))
+    for _ in ("written", "there already, identical"):
+        heard = Heard()
+        put(tmp_path / "dist", tree, events=[heard])
+        assert {(each.step, each.total, each.unit) for each in heard.events} == {
+            ("x-1", size, "bytes")
+        }
+        done = [each.done for each in heard.events]
+        assert done == sorted(done)
+        assert any(0 < each < size for each in done)
+        assert done[-1] == size
 
 
 def test_a_release_is_a_folder_and_an_archive_with_modes_of_their_own(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import pytest
@@ -11,6 +12,8 @@ from onnxbuild.release_format.checksums import check_sums
 from onnxbuild.release_format.released import read_release
 from onnxbuild.verification.replay import verify_run
 from tests.cli.conftest import Project
+from tests.fakes.heard import Heard
+from tests.terminal import Terminal
 from tests.verification.conftest import edit_json, release_of, sum_again
 
 pytestmark = pytest.mark.slow
@@ -46,8 +49,12 @@ def test_a_model_out_of_its_tolerance_fails_the_replay(released):
         lambda m: m["validation"]["cpu"]["tolerances"].update(atol=0.0, rtol=0.0),
     )
     sum_again(folder)
-    (checked,) = verify_run(read_release(check_sums(folder)))
+    heard = Heard()
+    (checked,) = verify_run(read_release(check_sums(folder)), events=[heard])
     assert checked.exit_code == EXIT_GATE
+    reports = [(each.step, each.done, each.total, each.unit, each.note) for each in heard.events]
+    assert reports[0] == ("golden outputs", 0, 1, "runs", "fp32")
+    assert reports[-1][:4] == ("golden outputs", 1, 1, "runs")
     assert "elements differ by more than 0 + 0 |b|" in checked.faults[0]
     none_here = released("verify", "dist/tiny-1.0.tar", "--run", "--provider", "tensorrt")
     assert none_here.code != 0
@@ -71,3 +78,15 @@ def test_a_rebuild_gives_the_same_bytes_or_says_where_it_parts(released):
     away = Project(released.folder.parent)("verify", "project/dist/tiny-1.0", "--rebuild")
     assert away.code == 2
     assert "there is no tiny.yaml in the project here" in away.err
+
+
+def test_golden_inputs_that_run_have_a_bar_on_a_terminal(released):
+    terminal = Terminal(("verify", "dist/tiny-1.0", "--run"), released.folder)
+    try:
+        assert terminal.end() == 0, terminal.all
+    finally:
+        terminal.close()
+    assert re.search(r"golden outputs +[\d.]+ s ─{16} 0 of 1 run$", terminal.all, re.MULTILINE)
+    lines = terminal.all.splitlines()
+    assert [line for line in lines if line.startswith("ok      fp32 on cpu: 4 golden points")]
+    assert lines[-1] == "verified: tiny 1.0"

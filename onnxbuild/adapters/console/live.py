@@ -13,15 +13,13 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from onnxbuild.adapters.console.meter import Meter, bar
+from onnxbuild.adapters.console.run_meter import RunMeter
 from onnxbuild.adapters.console.words import Words
 from onnxbuild.core.event import (
     Event,
-    RunStarted,
     StepBlocked,
-    StepCached,
     StepFailed,
     StepFinished,
-    StepLeftOut,
     StepProgress,
     StepStarted,
 )
@@ -58,33 +56,24 @@ class RunningSteps:
 
     def __init__(self) -> None:
         self._running: dict[str, _Running] = {}
-        self._total = 0
-        self._cached = 0
-        self._ended = 0
+        self._run = RunMeter()
+        self._has_begun = False
 
     def note(self, event: Event) -> None:
         """Take one event."""
-        if isinstance(event, RunStarted):
-            self._total, self._cached, self._ended = event.steps, 0, 0
-        elif isinstance(event, StepStarted):
+        self._run.take(event, time.monotonic())
+        if isinstance(event, StepStarted):
             reason = event.reasons[0] if event.reasons else ""
             self._running[event.step] = _Running(time.monotonic(), reason)
         elif isinstance(event, StepProgress):
             self._go_on(event)
-        elif isinstance(event, StepCached):
-            self._cached += 1
-        elif isinstance(event, StepFinished | StepFailed):
+        elif isinstance(event, StepFinished | StepFailed | StepBlocked):
             self._running.pop(event.step, None)
-            self._ended += not (isinstance(event, StepFinished) and event.fails)
-        elif isinstance(event, StepLeftOut):
-            self._ended += len(event.followers)
-        elif isinstance(event, StepBlocked):
-            self._running.pop(event.step, None)
-            self._ended += 1
 
     def _go_on(self, event: StepProgress) -> None:
         """A step, or what is made before any step runs: that begins with its first report, and ends with its last."""
         now_s = time.monotonic()
+        self._has_begun = True
         running = self._running.setdefault(event.step, _Running(now_s, "", is_step=False))
         if not running.is_step and event.done >= event.total:
             del self._running[event.step]
@@ -97,20 +86,27 @@ class RunningSteps:
         Args:
             width: Characters a line.
         """
-        if not (self._total or self._running):
-            return [Text("starting", style="dim")]
-        running = sum(each.is_step for each in self._running.values())
-        left = max(self._total - self._cached - self._ended - running, 0)
-        state = Text(
-            f"{self._cached} cached, {self._ended} ended, {running} running, {left} to go",
-            style="dim",
-        )
+        run = self._run
+        if not (run.total or self._running):
+            return [] if self._has_begun else [Text("starting", style="dim")]
         steps = [
             line
             for step, each in list(self._running.items())
             for line in _lines(step, each, width)
         ]
-        return [*steps, state]
+        return [*steps, self._state(width)] if run.total else steps
+
+    def _state(self, width: int) -> Text:
+        """How far the run is: a bar, the numbers, the rate, the time left."""
+        run = self._run
+        running = sum(each.is_step for each in self._running.values())
+        to_go = max(run.left - running, 0)
+        numbers = f"{run.cached} cached, {run.ended} ended, {running} running, {to_go} to go"
+        drawn, pace = run.bar(), run.pace(time.monotonic())
+        state = Text.assemble((f"{drawn} " if drawn else "", "cyan"), (numbers, "dim"))
+        state.append(f", {pace}" if pace else "", "dim")
+        state.truncate(width, overflow="ellipsis")
+        return state
 
 
 class LiveDisplay:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from onnxbuild.core.event import StepProgress
-
-SECONDS, BYTES = "s", "bytes"
-"""Units that are no count of things: time up to a bound, and a size."""
+from onnxbuild.core.event import BYTES, SECONDS, StepProgress
 
 BAR_CELLS = 16
 _WINDOW_S = 15.0

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TextIO
 
 from onnxbuild.adapters.console.meter import Meter, duration
+from onnxbuild.adapters.console.run_meter import RunMeter
 from onnxbuild.adapters.console.words import Words
 from onnxbuild.adapters.disk.atomic_files import make_folder, share, store_error
 from onnxbuild.core.event import (
     Event,
+    RunStarted,
     StepFailed,
     StepFinished,
     StepProgress,
@@ -120,10 +122,15 @@ class PlainLines:
         self._words = Words(verbose=verbose)
         self._now_s = monotonic_s
         self._running: dict[str, _Running] = {}
+        self._run = RunMeter()
+        self._next_s = 0.0
 
     def emit(self, event: Event) -> None:
         """Write what a person would want to read of the event."""
-        if isinstance(event, StepStarted):
+        self._run.take(event, self._now_s())
+        if isinstance(event, RunStarted):
+            self._next_s = self._now_s() + LONG_S
+        elif isinstance(event, StepStarted):
             now_s = self._now_s()
             self._running[event.step] = _Running(now_s, now_s + LONG_S, Meter())
         elif isinstance(event, StepFinished | StepFailed):
@@ -132,6 +139,16 @@ class PlainLines:
             self._go_on(event)
         for line in self._words.lines(event):
             self._write(line)
+        self._say_pace()
+
+    def _say_pace(self) -> None:
+        """Say each half minute how far the whole run is, once it can be said."""
+        now_s = self._now_s()
+        pace = self._run.pace(now_s) if now_s >= self._next_s else ""
+        if pace:
+            self._next_s = now_s + LONG_S
+            total = self._run.ended + self._run.left
+            self._write(f"running {self._run.ended} of {total} steps have ended, {pace}")
 
     def _go_on(self, event: StepProgress) -> None:
         """A step, or what is made before any step runs: that begins with its first report, and ends with its last."""

@@ -43,13 +43,20 @@ def kind_of(path: str) -> str:
     return FILE if stat.S_ISREG(mode) else FOLDER if stat.S_ISDIR(mode) else OTHER
 
 
-def hash_file(path: str) -> str | None:
-    """sha256 of a file's bytes; None if it can't be read, or is no regular file."""
+def hash_file(path: str, note: Callable[[int], None] | None = None) -> str | None:
+    """sha256 of a file's bytes; None if it can't be read, or is no regular file.
+
+    Args:
+        path: The file.
+        note: Takes how many bytes more were read.
+    """
     digest = hashlib.sha256()
     try:
         with open_regular(path) as file:
             while chunk := file.read(_CHUNK_BYTES):
                 digest.update(chunk)
+                if note is not None:
+                    note(len(chunk))
     except OSError:
         return None
     return digest.hexdigest()

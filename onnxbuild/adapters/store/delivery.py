@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,12 +103,15 @@ def _clear(scratch: Path) -> None:
     shutil.rmtree(scratch, ignore_errors=True)
 
 
-def write_tree(folder: Path, tree: Mapping[str, Content]) -> None:
+def write_tree(
+    folder: Path, tree: Mapping[str, Content], note: Callable[[int], None] | None = None
+) -> None:
     """Make a folder of files, all of it durable.
 
     Args:
         folder: Made; its parent is there.
         tree: Path in it, with slashes -> content.
+        note: Takes how many bytes more are written, after each file.
 
     Raises:
         StoreError: A blob is not what it should be.
@@ -120,6 +123,8 @@ def write_tree(folder: Path, tree: Mapping[str, Content]) -> None:
         folders |= {folder / parent for parent in Path(name).parents}
         path.parent.mkdir(parents=True, exist_ok=True)
         _write(path, content)
+        if note is not None:
+            note(digest_of(content).size_bytes)
     for each in sorted(folders, reverse=True):
         each.chmod(FOLDER_MODE)
         fsync_folder(each)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +14,10 @@ from onnxbuild.adapters.disk.plain_files import is_real_folder, parse_json
 from onnxbuild.adapters.disk.statcache import hash_file
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.core.action import ActionResult
+from onnxbuild.core.event import BYTES
+from onnxbuild.core.ports import EventSink
 from onnxbuild.core.regular_files import read_regular
+from onnxbuild.core.tally import Tally
 
 RUN_FILE = "run.json"
 
@@ -80,21 +83,26 @@ def read_run(folder: Path) -> RunNote | None:
     return note if is_sound and not any("\0" in each for each in texts) else None
 
 
-def verify(store: DiskStore, *, repair: bool) -> tuple[int, list[str]]:
+def verify(
+    store: DiskStore, *, repair: bool, events: Sequence[EventSink] = ()
+) -> tuple[int, list[str]]:
     """Read everything again.
 
     Args:
         store: The store.
         repair: Set bad files aside, so that the next run rebuilds them.
+        events: Take how many bytes were read.
 
     Returns:
         How many files were read, and a sentence for each bad one.
     """
     bad: list[tuple[Path, str]] = []
     count = 0
-    for path in blobs_of(store.root):
+    blobs = [*blobs_of(store.root)]
+    tally = Tally(events, "cache verify", sum(map(_size, blobs)), BYTES)
+    for path in blobs:
         count += 1
-        found = hash_file(str(path))
+        found = hash_file(str(path), tally.add)
         if found is None:
             bad.append((path, "can't be read"))
         elif found != path.name:
@@ -103,6 +111,7 @@ def verify(store: DiskStore, *, repair: bool) -> tuple[int, list[str]]:
         count += 1
         if not results:
             bad.append((path, "the record is damaged or of another format"))
+    tally.end()
     if repair:
         for path, _ in bad:
             store.set_aside(path)
@@ -125,6 +134,14 @@ def _entries(folder: Path) -> list[Path]:
     """What the folders in a folder hold; a link is no folder of a store."""
     folders = filter(is_real_folder, folder.iterdir()) if is_real_folder(folder) else ()
     return sorted(path for each in folders for path in each.iterdir())
+
+
+def _size(path: Path) -> int:
+    """Of a file, in bytes; 0 where it can't be read."""
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0
 
 
 def tree_bytes(folder: Path) -> int:

@@ -9,7 +9,14 @@ import pytest
 
 from onnxbuild.adapters.console.sinks import FanOut, JsonLines, PlainLines, RunLog
 from onnxbuild.core.errors import StoreError
-from onnxbuild.core.event import Notice, RunFinished, StepFinished, StepProgress, StepStarted
+from onnxbuild.core.event import (
+    Notice,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StepProgress,
+    StepStarted,
+)
 
 STARTED = StepStarted("bert:export", ("param opset: 17 -> 18", "source m.py: a -> b"), "l.log")
 
@@ -61,6 +68,22 @@ def test_how_far_a_step_is_is_one_line_of_json_a_second():
     sink.emit(StepProgress("bert:tune", 1, 9, "s"))
     steps = [json.loads(line)["step"] for line in file.getvalue().splitlines()]
     assert steps == ["bert:calibrate", "bert:tune"]
+
+
+def test_a_long_run_has_a_line_every_half_minute_with_its_rate_and_the_time_left():
+    lines: list[str] = []
+    now = [0.0]
+    sink = PlainLines(lines.append, monotonic_s=lambda: now[0])
+    sink.emit(RunStarted("r", 10))
+    for number in range(8):
+        sink.emit(StepStarted(f"t:{number}", ("never built here",), ""))
+        now[0] += 10.0
+        sink.emit(StepFinished(f"t:{number}", 10.0, 1 << 20))
+    said = [line for line in lines if line.startswith("running")]
+    assert said == [
+        "running 3 of 10 steps have ended, 6.0 steps/min, 1 min 10 s left",
+        "running 6 of 10 steps have ended, 6.0 steps/min, 40 s left",
+    ]
 
 
 def test_a_step_that_runs_long_has_a_line_every_half_minute_in_a_log():

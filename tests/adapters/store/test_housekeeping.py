@@ -19,6 +19,7 @@ from onnxbuild.adapters.store.usage import HitRates, collect_stats, hit_rates
 from onnxbuild.core.action import Action, ActionResult, Observed
 from onnxbuild.core.errors import StoreError, UsageError
 from tests.adapters.test_store_contract import outputs_of
+from tests.fakes.heard import Heard
 
 DAY_S = 24 * 3600.0
 
@@ -306,3 +307,19 @@ def test_hit_rates_are_those_of_the_last_runs_that_ended(world):
     found = hit_rates(world.root, 2)
     assert found == HitRates(runs=2, reused=7, built=2, failed=1)
     assert found.rate == pytest.approx(0.7)
+
+
+def test_verify_reports_the_bytes_that_it_has_read(tmp_path):
+    world = World(tmp_path)
+    world.build("a", "b", "c")
+    heard = Heard()
+    count, bad = verify(world.store, repair=False, events=[heard])
+    assert (count > 3, bad) == (True, [])
+    size = sum(path.stat().st_size for path in (world.root / "cas").rglob("*") if path.is_file())
+    assert {(each.step, each.total, each.unit) for each in heard.events} == {
+        ("cache verify", size, "bytes")
+    }
+    done = [each.done for each in heard.events]
+    assert done == sorted(set(done))
+    assert len(done) >= 3
+    assert done[-1] == size
