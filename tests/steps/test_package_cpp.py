@@ -226,6 +226,22 @@ def test_the_program_says_what_is_wrong_and_ends_with_its_code(compiled, tmp_pat
 
 
 @pytest.mark.slow
+def test_a_package_of_links_into_a_store_runs_with_weights_in_a_file_of_their_own(
+    compiled, tmp_path
+):
+    _, package, _, program = compiled
+    linked = tmp_path / "linked"
+    for number, name in enumerate(names_below(package)):
+        stored = tmp_path / f"store/{number:03}/{number}"
+        stored.parent.mkdir(parents=True)
+        shutil.copy(package / name, stored)
+        (linked / name).parent.mkdir(parents=True, exist_ok=True)
+        (linked / name).symlink_to(stored)
+    test = run_test(program, linked, tmp_path)
+    assert (test.code, test.said) == (0, "fewest: ok")
+
+
+@pytest.mark.slow
 def test_a_forged_model_is_found_also_without_cmake(compiled, tmp_path, monkeypatch):
     _, package, _, _ = compiled
     tools = tmp_path / "bin"
