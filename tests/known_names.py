@@ -3,6 +3,8 @@
 The resolver, the recipe reader, releases, `diagnose` and the rest walk features and ask them. A literal
 that is the name of a feature, a section, a step kind or an artifact kind is a case for one of them, and
 so is an import of a step or of what only some features share.
+
+The same holds of execution providers: all code asks `all_providers()` and `named()`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,10 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from onnxbuild.adapters.toolchain.distributions import RUNTIME
 from onnxbuild.catalog import CATALOG, SECTIONS, all_features
+from onnxbuild.core.target import CPU
+from onnxbuild.providers import all_providers
 
 PACKAGE = Path(__file__).parents[1] / "onnxbuild"
 
@@ -71,6 +76,7 @@ PLACES: Mapping[tuple[str, str], str] = {
     ("external_models.py", "ort"): "a suffix of model files",
     ("recipe/parts/dimensions.py", "dynamic"): "what users write for a size that varies",
     ("recipe/schema/explain.py", "dynamic"): "the example in a message",
+    ("recipe/checks/packages.py", "asked"): "the keys that ask for families",
     ("release/budgets.py", "release_options"): "a release is held to its own section",
     ("release/release.py", "release_options"): "a release is held to its own section",
     ("release_format/bundles.py", "ahead_of_time"): "a key of release.json",
@@ -91,6 +97,52 @@ PLACES: Mapping[tuple[str, str], str] = {
 """(module, name) -> why it is known there."""
 
 
+PROVIDER_PLACES: Mapping[tuple[str, str], str] = {
+    ("adapters/toolchain/accelerator.py", "cuda"): "where its libraries are installed",
+    ("adapters/toolchain/accelerator.py", "tensorrt"): "where its library is installed",
+    ("features/artifacts/tensorrt.py", "tensorrt"): "the artifact is engines of TensorRT's own",
+    ("features/packages/web.py", "webgpu"): "an interface of browsers, and onnxruntime-web's word",
+    ("features/packages/wheel.py", "onnxruntime-gpu"): "one that a recipe may ask for by name",
+    ("onnxkit/ahead_of_time/tensorrt.py", "tensorrt"): "the artifact is engines of TensorRT's own",
+    ("onnxkit/bundles/kinds.py", "tensorrt"): "the kind of that artifact",
+    (
+        "onnxkit/loaders/onnx_bundle.py",
+        "TensorRT",
+    ): "in messages of ONNX Runtime; load.py stands alone",
+    (
+        "onnxkit/ort_mobile/coverage.py",
+        "XNNPACK",
+    ): "ONNX Runtime's checker has a function for each",
+    ("onnxkit/web/content.py", "webgpu"): "an interface of browsers, and onnxruntime-web's word",
+    ("onnxkit/web/runtime.py", "webgpu"): "an interface of browsers, and onnxruntime-web's word",
+    ("steps/tensorrt_engines.py", "tensorrt"): "the step makes engines of TensorRT's own",
+}
+"""(module, name) -> why an execution provider, or its distribution, is known there. The CPU may be known anywhere."""
+
+
+def provider_words() -> frozenset[str]:
+    """Return the names of all providers and of their distributions, but those of the CPU."""
+    return frozenset(
+        name
+        for each in all_providers()
+        if each.name != CPU
+        for name in (each.name, each.full_name, each.api_name, each.distribution)
+        if name not in ("", RUNTIME)
+    )
+
+
+def known_providers() -> dict[tuple[str, str], int]:
+    """Return (module, name) -> its first line there, for every provider that is known outside of providers/."""
+    words = provider_words()
+    found: dict[tuple[str, str], int] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(PACKAGE)
+        if place.parts[0] != "providers":
+            for line, name in literals(ast.parse(path.read_text()), words):
+                found.setdefault((place.as_posix(), name), line)
+    return found
+
+
 def names() -> frozenset[str]:
     """Return the names of all features, sections, step kinds and artifact kinds."""
     features = {each.name for each in all_features()}
@@ -106,23 +158,29 @@ def known(text: str, of_features: frozenset[str]) -> Iterator[tuple[int, str]]:
         of_features: The names to look for.
     """
     tree = ast.parse(text)
-    docs = {
-        id(node.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }
+    yield from literals(tree, of_features)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
-            if not re.search(r"\s", node.value):  # no sentence
-                found = of_features.intersection(re.split(r"[:/.]", node.value))
-                yield from ((node.lineno, name) for name in sorted(found))
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
             yield from ((node.lineno, name) for name in _imported(node))
         elif isinstance(node, ast.Import):
             parts = [each.name.split(".") for each in node.names]
             yield from (
                 (node.lineno, each[-1]) for each in parts if each[:2] == ["onnxbuild", "steps"]
             )
+
+
+def literals(tree: ast.AST, wanted: frozenset[str]) -> Iterator[tuple[int, str]]:
+    """Yield (line, name) of each string, no sentence and no docstring, that holds one of these names."""
+    docs = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        is_code = isinstance(node, ast.Constant) and id(node) not in docs
+        if is_code and isinstance(node.value, str) and not re.search(r"\s", node.value):
+            found = wanted.intersection(re.split(r"[:/.]", node.value))
+            yield from ((node.lineno, name) for name in sorted(found))
 
 
 def _imported(node: ast.ImportFrom) -> Iterator[str]:

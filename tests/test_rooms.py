@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.known_names import PLACES, WORDS, all_known, known, names
+from tests.known_names import (
+    PLACES,
+    PROVIDER_PLACES,
+    WORDS,
+    all_known,
+    known,
+    known_providers,
+    literals,
+    names,
+    provider_words,
+)
 
 ROOT = Path(__file__).parents[1]
 ROOM_MAX, FILE_MAX = 3_000, 300  # lines
@@ -82,6 +92,30 @@ def test_every_reason_to_know_a_feature_by_name_is_used():
 )
 def test_a_name_that_is_smuggled_in_is_found(line, name):
     assert list(known(f'"""benchmark"""\n{line}\n', names())) == [(2, name)]
+
+
+def test_no_code_outside_of_the_providers_knows_one_by_name():
+    found = known_providers()
+    said = {
+        f"{place}:{found[place, name]} {name}"
+        for place, name in found.keys() - PROVIDER_PLACES.keys()
+    }
+    assert said == set(), "ask all_providers() or named(): a field of core/provider.py holds it"
+    assert PROVIDER_PLACES.keys() - found.keys() == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ('is_gpu = name == "cuda"', "cuda"),
+        ('names = {"openvino": 1}', "openvino"),
+        ('full = "QNNExecutionProvider"', "QNNExecutionProvider"),
+        ('_STRUCTS = frozenset({"TensorRT"})', "TensorRT"),
+        ('wheel = "onnxruntime-directml"', "onnxruntime-directml"),
+    ],
+)
+def test_the_search_finds_providers_in_code(line, name):
+    assert list(literals(ast.parse(f'"""cuda"""\n{line}\n'), provider_words())) == [(2, name)]
 
 
 def test_each_public_class_has_a_name_of_its_own():

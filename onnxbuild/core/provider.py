@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from onnxbuild.core.provider_fault import LibraryFix, Symptom
 from onnxbuild.core.provider_option import ProviderOption
@@ -50,6 +50,29 @@ class OptionGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class TritonAccelerator:
+    """How the ONNX Runtime backend of NVIDIA's Triton takes a provider.
+
+    Source: triton-inference-server/onnxruntime_backend, README.md and src/onnxruntime.cc.
+
+    Attributes:
+        device: Where it runs: `gpu` or `cpu`.
+        parameters: Option -> the backend's name of it; None where it takes all options under their own names.
+        modes: Flag -> the backend's word for it in the one parameter `mode`.
+        mode: Name of that parameter.
+        implied: Options that say what it does in any case.
+        is_implied: Without parameters it needs no entry: it is in every session on that device.
+    """
+
+    device: Literal["gpu", "cpu"]
+    parameters: Mapping[str, str] | None = None
+    modes: Mapping[str, str] = field(default_factory=dict)
+    mode: str = ""
+    implied: Mapping[str, str] = field(default_factory=dict)
+    is_implied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Provider:
     """One execution provider.
 
@@ -74,6 +97,10 @@ class Provider:
         libraries: How to install the libraries that it was linked with.
         remarks: Mode of quantization -> why a variant of it brings no benefit there.
         no_ep_context: Why it has no compiled models (EPContext); empty if it has, or that is not known.
+        api_struct: Whether the APIs take its options as a struct of its own, and not by name.
+        node_name: onnxruntime-node's name of it; empty if it has none.
+        node_options: Option -> onnxruntime-node's name of it; it takes no others.
+        triton: How Triton takes it; None if it has no place for it.
         compiles_for_gpu: Whether what it compiles holds for one model of GPU, one driver and one TensorRT.
     """
 
@@ -98,6 +125,10 @@ class Provider:
     remarks: Mapping[str, Remark] = field(default_factory=dict)
     no_ep_context: str = ""
     compiles_for_gpu: bool = False
+    api_struct: bool = False
+    node_name: str = ""
+    node_options: Mapping[str, str] = field(default_factory=dict)
+    triton: TritonAccelerator | None = None
 
     def written(self, options: Mapping[str, object]) -> dict[str, str]:
         """Return the options of a recipe as ONNX Runtime takes them."""

@@ -138,8 +138,7 @@ class Feature:
             the variants that were asked for, and format -> its program.
         laid_ahead: The same, next to each of the artifacts that are made ahead of time of a variant.
         delivers: More bundles that are made of a variant: portable ONNX, each with a folder of its own.
-        steps_of: Variant -> names of steps that belong to it alone and are not below it; `--only` takes
-            the variant for each.
+        steps_of: Variant -> steps that belong to it alone and are not below it; `--only VARIANT` takes them.
         columns: What the table at a build's end shows of its steps.
         released: Its step kinds whose reports a release shows; their only output is `report`.
         released_if_shared: The same, of steps that belong to no bundle: a bundle has the others' reports.
@@ -187,8 +186,7 @@ class Frontend(Feature):
         reference: What the user's own framework computes, at seeded points and on real samples: for a
             variant, if some axes are fixed to one size for it.
         score: Its score by the user's metric, that variants are held to; None if nothing is evaluated.
-        draft: What a model that a callable returned says of its first recipe; None if it is no model of
-            this frontend's.
+        draft: First recipe of a model that a callable returned; None if it is no model of this frontend's.
         is_measured: The benchmark can run the user's own model next to the variants.
         model_source: How `model` names a file of this frontend's; None where it names a callable.
         environment: Where its steps run the framework, if the recipe names no other; None: onnxbuild's own.
@@ -217,8 +215,7 @@ class Mode(Feature):
         variant_faults: What is wrong with a variant of this mode.
         sensitivity: What its rounding does to each node; None if it has no such table of its own.
         is_plain: Nothing is rounded.
-        trials: The variants of other modes that it tries, the most promising first; None if it
-            searches for nothing.
+        trials: The variants of other modes that it tries, the most promising first; None without a search.
         tries: The modes that its search can try on a recipe.
         kept_nodes: How it leaves single nodes in fp32; None if it can't.
     """

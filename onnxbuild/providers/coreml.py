@@ -31,4 +31,5 @@ PROVIDER = Provider(
         "weight_only": "CoreML has no MatMulNBits: these nodes fall to the CPU",
     },
     no_ep_context="it keeps compiled models in a folder of its own (its option ModelCacheDirectory)",
+    node_name="coreml",
 )

@@ -18,4 +18,5 @@ PROVIDER = Provider(
         )
     },
     no_ep_context="its kernels run the nodes as they are",
+    node_name="cpu",
 )

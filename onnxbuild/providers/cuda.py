@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnxbuild.core.provider import Provider
+from onnxbuild.core.provider import Provider, TritonAccelerator
 from onnxbuild.core.provider_option import (
     ARENA_EXTENSION,
     DEVICE_ID,
@@ -59,4 +59,8 @@ PROVIDER = Provider(
         ),
     },
     no_ep_context="its kernels run the nodes as they are",
+    api_struct=True,
+    node_name="cuda",
+    node_options={"device_id": "deviceId"},
+    triton=TritonAccelerator("gpu", is_implied=True),
 )

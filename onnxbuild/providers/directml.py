@@ -25,4 +25,6 @@ PROVIDER = Provider(
     distribution_note="on Windows",
     remarks={"dynamic": "dynamic INT8 falls to the CPU in part; use fp16"},
     no_ep_context="it keeps nothing of what it makes of a graph",
+    node_name="dml",
+    node_options={"device_id": "deviceId"},
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnxbuild.core.provider import Provider
+from onnxbuild.core.provider import Provider, TritonAccelerator
 from onnxbuild.core.provider_fault import Symptom
 from onnxbuild.core.provider_option import CAPITALIZED, flag, number, path, word
 
@@ -40,4 +40,5 @@ PROVIDER = Provider(
             r"Device \S+ is not available|Device with name \S+ is not registered|Cannot find device",
         ),
     ),
+    triton=TritonAccelerator("cpu", {}, implied={"device_type": "CPU"}),
 )

@@ -38,4 +38,10 @@ PROVIDER = Provider(
         "dynamic": "its HTP runs models with QDQ nodes: use `mode: static`",
         "weight_only": "QNN has no MatMulNBits: these nodes fall to the CPU",
     },
+    node_name="qnn",
+    node_options={
+        "backend_type": "backendType",
+        "backend_path": "backendPath",
+        "enable_htp_fp16_precision": "enableFp16Precision",
+    },
 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from onnxbuild.core.axis import Axis, shape_at, symbols_of
-from onnxbuild.core.provider import OptionGroup, Provider, Shorthand
+from onnxbuild.core.provider import OptionGroup, Provider, Shorthand, TritonAccelerator
 from onnxbuild.core.provider_fault import LibraryFix, Symptom
 from onnxbuild.core.provider_option import DEVICE_ID, flag, number, path, word
 from onnxbuild.core.recipe import DummyInput
@@ -58,6 +58,26 @@ _OPTIONS = {
         "1: engines inside the model; 0: in files next to it", 0, 1
     ),
 }
+
+_TRITON_MODES = {"trt_int8_enable": "INT8", "trt_fp16_enable": "FP16", "trt_bf16_enable": "BF16"}
+_IN_TRITON = {
+    "trt_max_workspace_size": "max_workspace_size_bytes",
+    "trt_int8_calibration_table_name": "int8_calibration_table_name",
+    "trt_int8_use_native_calibration_table": "int8_use_native_calibration_table",
+    **{
+        f"trt_{each}": f"trt_{each}"
+        for each in (
+            "max_partition_iterations", "min_subgraph_size", "dla_enable", "dla_core", "engine_cache_enable",
+            "engine_cache_path", "engine_cache_prefix", "dump_subgraphs", "force_sequential_engine_build",
+            "context_memory_sharing_enable", "layer_norm_fp32_fallback", "timing_cache_enable",
+            "timing_cache_path", "force_timing_cache", "detailed_build_log", "build_heuristics_enable",
+            "sparsity_enable", "builder_optimization_level", "auxiliary_streams", "tactic_sources",
+            "extra_plugin_lib_paths", "profile_min_shapes", "profile_max_shapes", "profile_opt_shapes",
+            "cuda_graph_enable", "dump_ep_context_model", "ep_context_file_path", "ep_context_embed_mode",
+        )
+    },
+}  # fmt: skip
+"""Option -> the name that Triton's backend has for it; it fails on any that it does not know."""
 
 _FROM_AXES = "profiles_from_axes"
 _FROM_AXES_HELP = (
@@ -130,4 +150,8 @@ PROVIDER = Provider(
         "weight_only": "TensorRT has no MatMulNBits: these nodes fall to the providers after it",
     },
     compiles_for_gpu=True,
+    api_struct=True,
+    node_name="tensorrt",
+    node_options={"device_id": "deviceId"},
+    triton=TritonAccelerator("gpu", _IN_TRITON, _TRITON_MODES, "precision_mode"),
 )

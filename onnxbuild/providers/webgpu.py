@@ -22,4 +22,5 @@ PROVIDER = Provider(
     aliases=("wgpu", "browser"),
     options=_OPTIONS,
     no_ep_context="its kernels run the nodes as they are",
+    node_name="webgpu",
 )

@@ -10,10 +10,11 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, read_manifest
 from onnxbuild.onnxkit.node.content import NodeNames, write_node_package
-from onnxbuild.onnxkit.node.sessions import PROVIDERS, node_sessions
+from onnxbuild.onnxkit.node.sessions import node_sessions
 from onnxbuild.onnxkit.packages.golden import golden_points
 from onnxbuild.onnxkit.packages.signature import signature_of
 from onnxbuild.onnxkit.packages.typescript import refused_port
+from onnxbuild.providers import all_providers
 
 _LEAVE_OUT = "take the variant out of `packages: {variants: [...]}`"
 
@@ -48,11 +49,12 @@ def run(context: StepContext) -> Outcome:
             fix=_LEAVE_OUT,
         )
     if not sessions.chain:
-        named = ", ".join(each.name for each in manifest.providers or ())
+        asked = ", ".join(each.name for each in manifest.providers or ())
+        able = ", ".join(each.name for each in all_providers() if each.node_name)
         raise StepError(
-            f"onnxruntime-node has none of the variant's providers ({named or 'none'})",
+            f"onnxruntime-node has none of the variant's providers ({asked or 'none'})",
             where=context.where,
-            fix=f"add a target with one of {', '.join(PROVIDERS)}, or {_LEAVE_OUT}",
+            fix=f"add a target with one of {able}, or {_LEAVE_OUT}",
         )
     files = write_node_package(
         context.output("bundle"),

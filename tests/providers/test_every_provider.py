@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from pathlib import Path
 
 import onnxruntime
@@ -11,6 +12,9 @@ from onnxruntime.capi.onnxruntime_pybind11_state import OrtDevice
 
 import onnxbuild.providers
 from onnxbuild.adapters import machine
+from onnxbuild.adapters.disk.index import Index
+from onnxbuild.adapters.disk.statcache import StatCache
+from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.catalog import MODES
 from onnxbuild.core.provider import is_full_name
 from onnxbuild.onnxkit.host.devices import Devices
@@ -19,6 +23,7 @@ from onnxbuild.providers import all_providers, named, provider_names
 from onnxbuild.recipe.schema.aliases import meaning
 from onnxbuild.recipe.schema.recipe_schema import rendered_schema
 from onnxbuild.recipe.schema.reference_page import reference_markdown
+from tests.environments import write_distribution
 
 IN_BROWSERS = {"JsExecutionProvider", "WebNNExecutionProvider"}
 """Of ONNX Runtime for the web: no session of Python's has them."""
@@ -138,3 +143,15 @@ def test_a_vendors_device_files_are_looked_at_on_every_run(provider):
         assert pattern.startswith((*machine.DEVICE_FILES, "dri/", "accel/"))
     (fault,) = explain(provider.name, "", devices=Devices(0, driver=True, nodes=()))
     assert fault.fix == f"start the container with it: `{provider.vendor.container}`"
+
+
+@pytest.mark.parametrize(
+    "name", sorted({each.distribution for each in all_providers() if each.distribution})
+)
+def test_its_distribution_counts_as_onnx_runtime_where_it_is_installed(name, tmp_path):
+    write_distribution(tmp_path / "site", name, "1.30.0")
+    with closing(Index(tmp_path / "index.db")) as index:
+        installed = Distributions(StatCache(index), (str(tmp_path / "site"),))
+        assert installed.real_name("onnxruntime") == name
+        assert installed.stands_for("onnxruntime") == (name,)
+        assert installed.version("onnxruntime") == "1.30.0"

@@ -27,18 +27,10 @@ from onnxbuild.adapters.toolchain.records import (
     unrecorded_tops,
 )
 
-# Distributions that hold the same import package under different names.
+RUNTIME = "onnxruntime"
+
+# Distributions that hold the same import package under different names; those of ONNX Runtime are their providers'.
 _EQUIVALENTS = {
-    "onnxruntime": (
-        "onnxruntime",
-        "onnxruntime-gpu",
-        "onnxruntime-directml",
-        "onnxruntime-openvino",
-        "onnxruntime-qnn",
-        "onnxruntime-migraphx",
-        "onnxruntime-cann",
-        "onnxruntime-training",
-    ),
     "tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-intel"),
     "xgboost": ("xgboost", "xgboost-cpu"),
 }
@@ -94,6 +86,16 @@ def editable_folder(info: str) -> str:
     return unquote(urlsplit(url).path) if editable and url.startswith("file://") else ""
 
 
+def _equivalents(name: str) -> tuple[str, ...]:
+    """The distributions that hold the import package `name`, if there are several."""
+    if name != RUNTIME:
+        return _EQUIVALENTS.get(name, ())
+    from onnxbuild.providers import all_providers
+
+    brought = (each.distribution for each in all_providers() if each.distribution)
+    return tuple(dict.fromkeys((RUNTIME, *brought, f"{RUNTIME}-training")))
+
+
 class Distributions:
     """What is installed in this interpreter's site folders.
 
@@ -133,7 +135,7 @@ class Distributions:
     def real_name(self, name: str) -> str:
         """The installed distribution that stands for `name`."""
         infos = self._scan()
-        for each in _EQUIVALENTS.get(name, ()):
+        for each in _equivalents(name):
             if each in infos:
                 return each
         return normalized(name)
@@ -158,7 +160,7 @@ class Distributions:
     def stands_for(self, name: str) -> tuple[str, ...]:
         """All installed distributions that hold the import package `name`."""
         infos = self._scan()
-        return tuple(each for each in _EQUIVALENTS.get(name, (name,)) if each in infos)
+        return tuple(each for each in _equivalents(name) or (name,) if each in infos)
 
     def version(self, name: str) -> str | None:
         """The installed version; None if it is not installed."""

@@ -29,9 +29,6 @@ MODEL = "model"
 HEADERS_SCRIPT = "fetch_headers.sh"
 _ROOT = ("main.cpp", "golden.h", "golden_points.h", "CMakeLists.txt", "README.md", HEADERS_SCRIPT)
 _NOT_CHECKED = "NOT_CHECKED"
-_STRUCTS = frozenset({"CUDA", "TensorRT"})
-"""Providers whose options the API takes as a struct of their own; it appends all others by name."""
-
 _BOUNDS = ("atol", "rtol", "cosine_min", "sqnr_db_min", "equal_min", "apart")
 """In the order of the struct Bounds of golden.h."""
 
@@ -138,11 +135,11 @@ def _content(
         ],
         "target_names": ", ".join(f" `{name}`" for name in targets).lstrip(),
         "chains": list(_chains(manifest)),
-        "structs": [_api(each.full_name) for each in usable if each.api_name in _STRUCTS],
+        "structs": [_api(each.full_name) for each in usable if each.api_struct],
         "named": [
             {**_api(each.full_name), "api_name": literal(each.api_name)}
             for each in usable
-            if each.api_name not in _STRUCTS
+            if not each.api_struct
         ],
         "saturates": bool(manifest.sums_may_saturate),
         "vnni": ", ".join(literal(flag) for flag in sorted(VNNI)),

@@ -1,40 +1,18 @@
-"""How onnxruntime-node opens a model: its names of providers, its options of sessions, what it has no place for.
+"""How onnxruntime-node opens a model: its options of sessions, what it has no place for.
 
 Source: ONNX Runtime 1.30, js/node/src/session_options_helper.cc.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from onnxbuild.onnxkit.bundles.manifest import BundleTarget, Manifest, ManifestProvider
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.providers import short_name
+from onnxbuild.providers import named
 
-PROVIDERS: Mapping[str, str] = {
-    "cpu": "cpu",
-    "cuda": "cuda",
-    "tensorrt": "tensorrt",
-    "directml": "dml",
-    "coreml": "coreml",
-    "qnn": "qnn",
-    "webgpu": "webgpu",
-}
-"""Our short name -> onnxruntime-node's; it has no others."""
-
-_DEVICE = {"device_id": "deviceId"}
-_OPTIONS: Mapping[str, Mapping[str, str]] = {
-    "cuda": _DEVICE,
-    "tensorrt": _DEVICE,
-    "directml": _DEVICE,
-    "qnn": {
-        "backend_type": "backendType",
-        "backend_path": "backendPath",
-        "enable_htp_fp16_precision": "enableFp16Precision",
-    },
-}
 _LEVELS = {"disable": "disabled"}
 _SPINNING = {
     "allow": {},
@@ -80,18 +58,17 @@ def node_sessions(manifest: Manifest) -> NodeSessions:
 
 
 def _is_known(provider: ManifestProvider) -> bool:
-    return short_name(provider.name) in PROVIDERS
+    return bool(named(provider.name).node_name)
 
 
 def _provider(provider: ManifestProvider) -> dict[str, Any]:
-    name = short_name(provider.name)
-    known = _OPTIONS.get(name, {})
+    known = named(provider.name).node_options
     options = {
         known[key]: _value(known[key], text)
         for key, text in provider.options.items()
         if key in known
     }
-    return {"name": PROVIDERS[name], **options}
+    return {"name": named(provider.name).node_name, **options}
 
 
 def _value(key: str, text: str) -> str | int | bool:
@@ -125,11 +102,10 @@ def _session(settings: SessionSettings) -> dict[str, Any]:
 
 def _lacks(name: str, target: BundleTarget) -> Iterator[str]:
     for provider in target.chain:
-        short = short_name(provider.name)
-        if short not in PROVIDERS:
+        if not _is_known(provider):
             yield f"onnxruntime-node has no {provider.name}, which target '{name}' names"
             continue
-        dropped = sorted(provider.options.keys() - _OPTIONS.get(short, {}).keys())
+        dropped = sorted(provider.options.keys() - named(provider.name).node_options.keys())
         if dropped:
             yield f"onnxruntime-node takes no {', '.join(dropped)} of {provider.name}"
     if target.library is not None:

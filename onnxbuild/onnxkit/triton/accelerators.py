@@ -8,33 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from onnxbuild.core.provider import TritonAccelerator
+from onnxbuild.core.target import CPU
 from onnxbuild.onnxkit.bundles.manifest import ManifestProvider
 from onnxbuild.onnxkit.triton.text_form import Message
-from onnxbuild.providers import short_name
+from onnxbuild.providers import named
 
 _DEVICE = "device_id"
-_PRECISION = "precision_mode"
-_PRECISIONS = {"trt_int8_enable": "INT8", "trt_fp16_enable": "FP16", "trt_bf16_enable": "BF16"}
-"""TensorRT's flag -> the backend's word for it, of which it takes one."""
-
-_RENAMED = {
-    "trt_max_workspace_size": "max_workspace_size_bytes",
-    "trt_int8_calibration_table_name": "int8_calibration_table_name",
-    "trt_int8_use_native_calibration_table": "int8_use_native_calibration_table",
-}
-_SAME = frozenset(
-    f"trt_{each}"
-    for each in (
-        "max_partition_iterations", "min_subgraph_size", "dla_enable", "dla_core", "engine_cache_enable",
-        "engine_cache_path", "engine_cache_prefix", "dump_subgraphs", "force_sequential_engine_build",
-        "context_memory_sharing_enable", "layer_norm_fp32_fallback", "timing_cache_enable",
-        "timing_cache_path", "force_timing_cache", "detailed_build_log", "build_heuristics_enable",
-        "sparsity_enable", "builder_optimization_level", "auxiliary_streams", "tactic_sources",
-        "extra_plugin_lib_paths", "profile_min_shapes", "profile_max_shapes", "profile_opt_shapes",
-        "cuda_graph_enable", "dump_ep_context_model", "ep_context_file_path", "ep_context_embed_mode",
-    )
-)  # fmt: skip
-_OPENVINO_DEVICE = "device_type"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,41 +45,43 @@ def accelerators_of(chain: Sequence[ManifestProvider]) -> Accelerators:
     gpu: list[Message] = []
     cpu: list[Message] = []
     dropped: list[str] = []
-    names = [short_name(each.name) for each in chain]
-    for name, each in zip(names, chain, strict=True):
+    gpus: dict[int, None] = {}
+    devices = []
+    for each in chain:
+        provider = named(each.name)
         options = {key: value for key, value in each.options.items() if key != _DEVICE}
-        if name == "tensorrt":
-            parameters, lost = _tensorrt(options)
-            gpu.append(_accelerator(name, parameters))
-            dropped += lost
-        elif name == "cuda":
-            if options:  # on a GPU it is there anyway
-                gpu.append(_accelerator(name, options))
-        elif name == "openvino":
-            cpu.append(_accelerator(name, {}))
-            is_cpu = options.get(_OPENVINO_DEVICE) == "CPU"
-            dropped += sorted(options.keys() - ({_OPENVINO_DEVICE} if is_cpu else set()))
-        elif name != "cpu":
-            dropped.append(f"the provider {name}")
-    device = "gpu" if {"tensorrt", "cuda"} & set(names) else "cpu" if cpu else "auto"
-    on_gpu = (
-        each for name, each in zip(names, chain, strict=True) if name in {"tensorrt", "cuda"}
-    )
-    gpus = dict.fromkeys(int(each.options[_DEVICE]) for each in on_gpu if _DEVICE in each.options)
+        taken = provider.triton
+        if taken is None:
+            if provider.name != CPU:
+                dropped.append(f"the provider {provider.name}")
+            continue
+        devices.append(taken.device)
+        if taken.device == "gpu" and _DEVICE in each.options:
+            gpus[int(each.options[_DEVICE])] = None
+        parameters, lost = _parameters(options, taken)
+        dropped += lost
+        if parameters or not taken.is_implied:
+            entry = _accelerator(provider.name, parameters)
+            (gpu if taken.device == "gpu" else cpu).append(entry)
+    device = "gpu" if "gpu" in devices else "cpu" if cpu else "auto"
     return Accelerators(tuple(gpu), tuple(cpu), device, tuple(gpus), tuple(dropped))
 
 
-def _tensorrt(options: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+def _parameters(
+    options: Mapping[str, str], taken: TritonAccelerator
+) -> tuple[dict[str, str], list[str]]:
     """(the backend's parameters, options that it has none for); it fails on any that it does not know."""
+    if taken.parameters is None:
+        return dict(options), []
     parameters, dropped = {}, []
-    modes = [flag for flag in _PRECISIONS if options.get(flag) in {"1", "True"}]
+    modes = [flag for flag in taken.modes if options.get(flag) in {"1", "True"}]
     if modes:
-        parameters[_PRECISION] = _PRECISIONS[modes[0]]
+        parameters[taken.mode] = taken.modes[modes[0]]
         dropped += modes[1:]
     for key, value in options.items():
-        if key in _RENAMED or key in _SAME:
-            parameters[_RENAMED.get(key, key)] = value
-        elif key not in _PRECISIONS:
+        if key in taken.parameters:
+            parameters[taken.parameters[key]] = value
+        elif key not in taken.modes and taken.implied.get(key) != value:
             dropped.append(key)
     return parameters, dropped
 
