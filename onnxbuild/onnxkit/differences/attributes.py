@@ -87,7 +87,7 @@ def _values(attributes: Iterable[onnx.AttributeProto]) -> Iterator[tuple[str, An
         elif each.type == kinds.INTS:
             yield each.name, np.array(each.ints, np.int64)
         elif each.type == kinds.STRINGS:
-            texts = np.empty(len(each.strings), object)
+            texts: np.ndarray = np.empty(len(each.strings), object)
             texts[:] = [_decoded(text) for text in each.strings]
             yield each.name, texts
         else:

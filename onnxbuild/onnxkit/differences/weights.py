@@ -56,12 +56,10 @@ def compare_weights(one: Weight, other: Weight) -> ArrayDifference | None:
     import numpy as np
     import onnx
 
-    if not isinstance(one, onnx.SparseTensorProto) or not isinstance(
-        other, onnx.SparseTensorProto
-    ):
-        assert not isinstance(one, onnx.SparseTensorProto)
-        assert not isinstance(other, onnx.SparseTensorProto)
+    if isinstance(one, onnx.TensorProto) and isinstance(other, onnx.TensorProto):
         return compare_arrays(weight_array(one), weight_array(other))
+    assert isinstance(one, onnx.SparseTensorProto)
+    assert isinstance(other, onnx.SparseTensorProto)  # of one type
     entries = _entries(one), _entries(other)
     places = np.union1d(entries[0][0], entries[1][0])
     filled = []
@@ -86,7 +84,7 @@ def _entries(weight: onnx.SparseTensorProto) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"sparse weight '{name}' is in a file, where ONNX has dense ones alone")
     values, indices = weight_array(weight.values), weight_array(weight.indices)
     if indices.ndim == 2:  # noqa: PLR2004 - a row of coordinates for each element
-        indices = np.ravel_multi_index(tuple(indices.T), shape)
+        indices = np.asarray(np.ravel_multi_index(tuple(indices.T), shape))
     if indices.shape != values.shape or np.unique(indices).size != indices.size:
         raise ValueError(f"the indices of sparse weight '{name}' do not fit its values")
     if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < math.prod(shape):
