@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.core.errors import NotReproducibleError, UsageError
+from onnxbuild.core.errors import UsageError
 from onnxbuild.core.file_names import check_part
 from onnxbuild.core.places import place_name
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint
@@ -20,11 +20,10 @@ from onnxbuild.onnxkit.programs.artifact_file import (
     program_format,
 )
 from onnxbuild.release_format.bundles import FORMATS, VARIANTS, section_bundles
-from onnxbuild.release_format.checksums import check_sums
 from onnxbuild.release_format.forms import read_json
 from onnxbuild.release_format.layout import MANIFEST, RELEASE_FILE
 from onnxbuild.release_format.opened import opened
-from onnxbuild.release_format.released import read_release
+from onnxbuild.release_format.released import read_whole_release
 
 _MODEL_SUFFIXES = (".onnx", ".ort")
 _FIX = (
@@ -125,14 +124,7 @@ def _released(path: Path, folder: Path) -> list[_Found]:
     Raises:
         NotReproducibleError: Its files are not those that it names, or it says what no release says.
     """
-    files = check_sums(folder)
-    if files.faults:
-        raise NotReproducibleError(
-            f"the release is damaged: {files.faults[0]}",
-            where=str(path),
-            fix=f"onnxbuild verify {path}",
-        )
-    release = read_release(files)
+    release = read_whole_release(folder, path)
     version, found = release.about["version"], []
     for section, name, entry in section_bundles(release.about):
         bundle, shown = folder / entry["bundle"], f"{version}/{name}"

@@ -16,10 +16,11 @@ def as_json(found: ComparedSides) -> DiffRecord:
         "after": _side(found.after),
         "differences": [
             {
-                "group": each.group,
+                "group": each.group.value,
                 "sentence": each.sentence,
                 "variants": list(each.variants),
                 "data": each.data,
+                "data_by_variant": each.data_by_variant,
             }
             for each in found.differences
         ],

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass
 
 from onnxbuild.comparison.bundle_files import other_files
+from onnxbuild.comparison.difference import ORDER, Difference, Group
 from onnxbuild.comparison.figures import (
     LatencyChange,
     figure_rows,
@@ -20,29 +20,14 @@ from onnxbuild.comparison.sides import ComparedBundle, Side
 from onnxbuild.core.errors import StepError, UsageError
 from onnxbuild.onnxkit.differences.artifacts import ArtifactDifference, first_difference
 from onnxbuild.onnxkit.differences.models import compare_models
-from onnxbuild.onnxkit.differences.sentences import OPSET, say
+from onnxbuild.onnxkit.differences.sentences import ModelPart, say
 
-GROUPS = (
-    "verdicts", "accuracy", "signature", "recipe", "inputs", "tools", "graph", "weights", "files", "size",
-)  # fmt: skip
-"""The most important first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One difference.
-
-    Attributes:
-        group: One of GROUPS.
-        sentence: For a person.
-        variants: Names of the bundles that it is of; empty for all of a side.
-        data: The same as JSON values.
-    """
-
-    group: str
-    sentence: str
-    variants: tuple[str, ...] = ()
-    data: dict[str, Any] = field(default_factory=dict)
+_GROUPS = {
+    ModelPart.SIGNATURE: Group.SIGNATURE,
+    ModelPart.OPSET: Group.GRAPH,
+    ModelPart.GRAPH: Group.GRAPH,
+    ModelPart.WEIGHTS: Group.WEIGHTS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +37,7 @@ class ComparedSides:
     Attributes:
         before: The one.
         after: The other.
-        differences: In the order of GROUPS.
+        differences: In the order of their groups.
         latencies: As they were recorded, or measured side by side; they decide nothing.
         pairs: (name, before, after) of the bundles that were compared.
         figures: ComparedBundle -> rows of (figure, before, after, change), as text.
@@ -80,10 +65,7 @@ def compare(before: Side, after: Side) -> ComparedSides:
         UsageError: Their models can't be paired, or one of them is not ONNX.
     """
     pairs, alone = _pairs(before, after)
-    found: list[Difference] = [
-        Difference(group, sentence, (), data) for group, sentence, data in origins(before, after)
-    ]
-    found += alone
+    found = [*origins(before, after), *alone]
     measured: list[LatencyChange] = []
     rows: dict[str, list[tuple[str, str, str, str]]] = {}
     notes: list[str] = []
@@ -94,9 +76,8 @@ def compare(before: Side, after: Side) -> ComparedSides:
     )
     for old, new in pairs:
         name = _pair_name(old, new)
-        for group, sentence, data in (*judged(old, new), *scored(old, new), *sized(old, new)):
-            found.append(Difference(group, sentence, (name,), data))
-        found += _models(old, new, name, notes)
+        own = (*judged(old, new), *scored(old, new), *sized(old, new), *_models(old, new, notes))
+        found += [each.of(name) for each in own]
         if not (old.sha256 and old.sha256 == new.sha256):  # else only the machine differs
             measured += latencies(old, new, name, together=together)
         rows[name] = figure_rows(old, new)
@@ -137,7 +118,7 @@ def _pairs(
         theirs = {name: each for name, each in theirs.items() if name in wanted}
     alone = [
         Difference(
-            "verdicts", f"{_title(each)} is {word}", (), {"kind": "bundle", "name": each.name}
+            Group.VERDICTS, f"variant {each.name} is {word}", {"kind": "bundle", "name": each.name}
         )
         for ones, others, word in ((mine, theirs, "gone"), (theirs, mine, "new"))
         for name, each in ones.items()
@@ -146,18 +127,12 @@ def _pairs(
     return [(each, theirs[name]) for name, each in mine.items() if name in theirs], alone
 
 
-def _title(each: ComparedBundle) -> str:
-    return f"variant {each.name}"
-
-
 def _pair_name(old: ComparedBundle, new: ComparedBundle) -> str:
     recipes = f"{new.recipe}:" if "@" in new.recipe else ""
     return f"{recipes}{new.name}" if old.name == new.name else f"{old.name} -> {new.name}"
 
 
-def _models(
-    old: ComparedBundle, new: ComparedBundle, name: str, notes: list[str]
-) -> Iterator[Difference]:
+def _models(old: ComparedBundle, new: ComparedBundle, notes: list[str]) -> Iterator[Difference]:
     if old.sha256 and old.sha256 == new.sha256:
         return
     absent = [each for each in (old, new) if each.model is None and each.folder is None]
@@ -165,7 +140,7 @@ def _models(
         if old.sha256 and new.sha256:
             sizes = {"before": old.size_bytes, "after": new.size_bytes}
             text = "the bundle differs, and its files are not in the store on both sides"
-            yield Difference("graph", text, (name,), {"kind": "bundle", **sizes})
+            yield Difference(Group.GRAPH, text, {"kind": "bundle", **sizes})
         notes += [f"to see what differs in the models: {each.fix}" for each in absent]
         return
     if old.model is not None and new.model is not None:
@@ -176,37 +151,32 @@ def _models(
             raise UsageError(error.what, where=error.where, fix=error.fix) from error
         said = say(found)
         for one in said:
-            group = "graph" if one.group == OPSET else one.group
-            yield Difference(group, one.sentence, (name,), one.data)
+            yield Difference(_GROUPS[one.part], one.sentence, one.data, one.change)
         if not said and not found.same_bytes:
             text = "the same graph and weights, written in another way: the files' bytes differ"
-            yield Difference("graph", text, (name,), {"kind": "bytes"})
-        yield from (_of_file("files", each, name) for each in others)
+            yield Difference(Group.GRAPH, text, {"kind": "bytes"})
+        yield from (_of_file(Group.FILES, each) for each in others)
     elif old.folder is not None and new.folder is not None:
         first = first_difference(old.folder, new.folder)
         if first is not None:
-            yield _of_file("graph", first, name)
+            yield _of_file(Group.GRAPH, first)
     else:
         text = "one is an ONNX model, the other is not"
-        yield Difference("graph", text, (name,), {"kind": "form"})
+        yield Difference(Group.GRAPH, text, {"kind": "form"})
 
 
-def _of_file(group: str, found: ArtifactDifference, name: str) -> Difference:
+def _of_file(group: Group, found: ArtifactDifference) -> Difference:
     data = {"kind": "file", "file": found.file, "what": found.what, "more": found.more}
-    return Difference(group, str(found), (name,), data)
+    return Difference(group, str(found), data)
 
 
 def _merged(found: Iterable[Difference]) -> list[Difference]:
-    """Equal sentences of several variants as one, in the order of GROUPS."""
-    by_text: dict[tuple[str, str], Difference] = {}
+    """Equal sentences of several variants as one, in the order of their groups."""
+    by_text: dict[tuple[Group, str], Difference] = {}
     for each in found:
-        key = each.group, each.sentence
-        known = by_text.get(key)
-        if known is not None:
-            by_text[key] = replace(known, variants=(*known.variants, *each.variants))
-        else:
-            by_text[key] = each
-    return sorted(by_text.values(), key=lambda each: GROUPS.index(each.group))
+        known = by_text.get((each.group, each.sentence))
+        by_text[each.group, each.sentence] = each if known is None else known.merged(each)
+    return sorted(by_text.values(), key=lambda each: ORDER.index(each.group))
 
 
 def _unexplained(before: Side, after: Side) -> list[Difference]:
@@ -227,4 +197,4 @@ def _unexplained(before: Side, after: Side) -> list[Difference]:
     first = names[0]
     more = f" (and {len(names) - 1} more after it)" if len(names) > 1 else ""
     text = f"step {first} gave another output{more}, though no model differs"
-    return [Difference("inputs", text, (), {"kind": "steps", "steps": list(names)})]
+    return [Difference(Group.INPUTS, text, {"kind": "steps", "steps": list(names)})]

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from onnxbuild.comparison.difference import Difference, Group
 from onnxbuild.comparison.sides import ComparedBundle, GateReport
-
-Found = tuple[str, str, dict[str, Any]]
-"""(group, sentence, data)."""
+from onnxbuild.onnxkit.differences.value_change import ValueChange
 
 _MEASURES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "validation": (
@@ -18,10 +17,6 @@ _MEASURES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("equal_min", "least share of equal elements"),
     ),
     "evaluation": (("score", "score"),),
-    "fidelity": (
-        ("cosine_mean", "mean cosine on your data"),
-        ("cosine_min", "least cosine on your data"),
-    ),
 }
 """Noun of a gate -> the figures of its report, and what to call them; of any other gate, all are shown."""
 _SAME_SHARE = 1e-9
@@ -81,7 +76,7 @@ def _ms(value: tuple[float, float, float]) -> str:
     return f"{value[0]:.3g} ms [{value[1]:.3g} to {value[2]:.3g}]"
 
 
-def judged(old: ComparedBundle, new: ComparedBundle) -> Iterator[Found]:
+def judged(old: ComparedBundle, new: ComparedBundle) -> Iterator[Difference]:
     """Yield what differs in the verdicts of gates."""
     ones, others = _verdicts(old), _verdicts(new)
     said = {(each.noun, each.of) for each in (*old.failed, *new.failed)}
@@ -93,15 +88,20 @@ def judged(old: ComparedBundle, new: ComparedBundle) -> Iterator[Found]:
             continue  # with what it finds fault with
         passes = right.content["passed"]
         data = {"kind": "verdict", "gate": right.title, "before": not passes, "after": passes}
-        yield "verdicts", f"{right.title} {'passes' if passes else 'fails'} now", data
+        words = ("failed", "passed") if passes else ("passed", "failed")
+        change = ValueChange(right.title, *words)
+        text = f"{right.title} {'passes' if passes else 'fails'} now"
+        yield Difference(Group.VERDICTS, text, data, change)
     gates = [{each.gate for each in bundle.failed} for bundle in (old, new)]
     for each in new.failed:
         if each not in old.failed:
             word = "still fails" if each.gate in gates[0] else "fails now"
-            yield "verdicts", f"{word}: {each}", {"kind": "failed", "what": str(each)}
+            data = {"kind": "failed", "what": str(each)}
+            yield Difference(Group.VERDICTS, f"{word}: {each}", data)
     for each in old.failed:
         if each not in new.failed and each.gate not in gates[1]:
-            yield "verdicts", f"no longer fails: {each}", {"kind": "mended", "what": str(each)}
+            data = {"kind": "mended", "what": str(each)}
+            yield Difference(Group.VERDICTS, f"no longer fails: {each}", data)
 
 
 def _verdicts(bundle: ComparedBundle) -> dict[tuple[str, str], GateReport]:
@@ -112,7 +112,7 @@ def _verdicts(bundle: ComparedBundle) -> dict[tuple[str, str], GateReport]:
     }
 
 
-def scored(old: ComparedBundle, new: ComparedBundle) -> Iterator[Found]:
+def scored(old: ComparedBundle, new: ComparedBundle) -> Iterator[Difference]:
     """Yield what differs in accuracy."""
     ones, others = _scores(old), _scores(new)
     for name in dict.fromkeys((*ones, *others)):
@@ -120,8 +120,8 @@ def scored(old: ComparedBundle, new: ComparedBundle) -> Iterator[Found]:
         if left is None or right is None or _is_same(left, right):
             continue
         data = {"kind": "figure", "name": name, "before": left, "after": right}
-        texts = " -> ".join(shown_pair(left, right))
-        yield "accuracy", f"{name}: {texts} ({right - left:+.2g})", data
+        change = ValueChange(name, *shown_pair(left, right))
+        yield Difference(Group.ACCURACY, f"{change} ({right - left:+.2g})", data, change)
 
 
 def _scores(bundle: ComparedBundle) -> dict[str, float]:
@@ -152,13 +152,13 @@ def _is_same(left: float, right: float) -> bool:
     return abs(left - right) <= _SAME_SHARE * max(abs(left), abs(right))
 
 
-def sized(old: ComparedBundle, new: ComparedBundle) -> Iterator[Found]:
+def sized(old: ComparedBundle, new: ComparedBundle) -> Iterator[Difference]:
     """Yield the change of the model's size."""
     if _known_sizes(old, new) and old.size_bytes != new.size_bytes:
         left, right = old.size_bytes, new.size_bytes
         data = {"kind": "size", "before": left, "after": right}
         share = f"{(right - left) / left * 100:+.3g} %"
-        yield "size", f"{left:,} -> {right:,} bytes ({share})", data
+        yield Difference(Group.SIZE, f"{left:,} -> {right:,} bytes ({share})", data)
 
 
 def _known_sizes(old: ComparedBundle, new: ComparedBundle) -> bool:

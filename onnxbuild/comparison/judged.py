@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from onnxbuild.comparison.sides import GateFailure, GateReport
+from onnxbuild.comparison.sides import GATE, GateFailure, GateReport
 from onnxbuild.comparison.stored_build import StoredBuild
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.graph import Deliverable, OutputRef
@@ -13,7 +13,7 @@ from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.core.target import CPU, Target
 from onnxbuild.wiring import Workspace
 
-_GATES = ("validation", "evaluation", "fidelity", "gate")
+_GATES = ("validation", "evaluation", GATE)
 """Inputs of the step that makes a bundle, or what they begin with: `validation/cpu`, `gate/size`."""
 _JUDGED = ("model", "program")
 """Inputs of a gate that hold what it judges."""

@@ -12,6 +12,7 @@ from onnxbuild.comparison.sides import ComparedBundle, Side, bundle_in
 from onnxbuild.core.errors import NotReproducibleError, StepError, UsageError
 from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.core.typed_name import TypedName
+from onnxbuild.onnxkit.benchmark.report import report_file
 from onnxbuild.onnxkit.model.model_files import external_files
 from onnxbuild.release_format.bundles import (
     BUNDLE,
@@ -19,12 +20,11 @@ from onnxbuild.release_format.bundles import (
     manifest_in,
     section_bundles,
 )
-from onnxbuild.release_format.checksums import check_sums
 from onnxbuild.release_format.figures import figures_of
 from onnxbuild.release_format.forms import printable, read_json
 from onnxbuild.release_format.layout import MANIFEST, RELEASE_FILE, release_name
 from onnxbuild.release_format.opened import opened
-from onnxbuild.release_format.released import Released, read_release
+from onnxbuild.release_format.released import Released, read_whole_release
 from onnxbuild.typed_names import FoundName, find_name, find_recipe
 
 _RECIPE_ENDINGS = (".yaml", ".yml")
@@ -138,10 +138,12 @@ def _folder_side(path: Path, text: str) -> Side:
 
 def _measured(folder: Path) -> ComparedBundle:
     """A bundle in a folder, with the measurements that are laid next to it."""
+    bundle = bundle_in(folder)
+    assert bundle.manifest is not None
     reports = {}
-    for path in sorted(folder.glob("benchmark*.json")):
+    for target in ("", *(bundle.manifest.targets or {})):
         try:
-            report = read_json(path.read_bytes())
+            report = read_json((folder / report_file(target)).read_bytes())
             if isinstance(report, dict) and isinstance(report.get("provider"), str):
                 reports[report["provider"]] = report
         except (OSError, ValueError):
@@ -149,7 +151,7 @@ def _measured(folder: Path) -> ComparedBundle:
     try:
         return bundle_in(folder, reports=reports)
     except (KeyError, TypeError):
-        return bundle_in(folder)  # measurements of another form
+        return bundle  # measurements of another form
 
 
 def release_side(path: Path, text: str, stack: ExitStack) -> Side:
@@ -165,14 +167,7 @@ def release_side(path: Path, text: str, stack: ExitStack) -> Side:
         NotReproducibleError: Its files are not those that were released.
     """
     folder = stack.enter_context(opened(path))
-    files = check_sums(folder)
-    if files.faults:
-        raise NotReproducibleError(
-            f"the release is damaged: {files.faults[0]}",
-            where=str(path),
-            fix=f"onnxbuild verify {path}",
-        )
-    release = read_release(files)
+    release = read_whole_release(folder, path)
     try:
         bundles = tuple(_released(release))
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
+from onnxbuild.comparison.difference import Difference, Group
 from onnxbuild.comparison.sides import Side
-from onnxbuild.lock.compare import LockDifference, differences
+from onnxbuild.lock.compare import LockDifference, LockPart, differences
 from onnxbuild.lock.model import Lock
-
-Found = tuple[str, str, dict[str, Any]]
-"""(group, sentence, data)."""
+from onnxbuild.onnxkit.differences.value_change import ValueChange
 
 _WIDEST = 120
-_RECIPE, _CHOICE = "recipe ", "choice for "
-_INPUTS = ("file ", "source ", "folder ")
+_GROUPS = {
+    LockPart.RECIPE: Group.RECIPE,
+    LockPart.CHOICES: Group.RECIPE,
+    LockPart.INPUTS: Group.INPUTS,
+    LockPart.TOOLS: Group.TOOLS,
+}
 
 
-def origins(before: Side, after: Side) -> Iterator[Found]:
+def origins(before: Side, after: Side) -> Iterator[Difference]:
     """Yield what differs in recipe, inputs and tools; of sides without a lock, what their bundles say of it."""
     if before.lock is not None and after.lock is not None:
         one, other = _comparable(before, before.lock), _comparable(after, after.lock)
@@ -33,12 +35,14 @@ def origins(before: Side, after: Side) -> Iterator[Found]:
         return
     if old.recipe_sha256 != new.recipe_sha256:
         data = {"kind": "recipe digest", "before": old.recipe_sha256, "after": new.recipe_sha256}
-        yield "recipe", "the recipe differs (a bundle alone does not say in what)", data
+        text = "the recipe differs (a bundle alone does not say in what)"
+        yield Difference(Group.RECIPE, text, data)
     for name in sorted({*old.versions, *new.versions}):
         left, right = old.versions.get(name, ""), new.versions.get(name, "")
         if left != right:
             data = {"kind": "tools", "name": name, "before": left, "after": right}
-            yield "tools", _arrow(f"package {name}", left, right), data
+            change = ValueChange(f"package {name}", left, right)
+            yield Difference(Group.TOOLS, _in_short(change), data, change)
 
 
 def _comparable(side: Side, lock: Lock) -> Lock:
@@ -52,32 +56,20 @@ def _comparable(side: Side, lock: Lock) -> Lock:
     return replace(lock, resolved=resolved, recipe="", steps={}, measurements={})
 
 
-def _said(each: LockDifference) -> Found:
-    subject = each.subject
-    data = {"kind": "lock", "subject": subject.strip(), "before": each.old, "after": each.new}
-    if subject.startswith(_RECIPE):
-        path = subject.removeprefix(_RECIPE).lstrip(".")
-        return "recipe", _arrow(path, each.old, each.new), {**data, "subject": path}
-    if subject.startswith(_CHOICE):
-        return "recipe", _arrow(subject, each.old, each.new), data
-    if subject.startswith(_INPUTS):
-        what = "changed"
+def _said(each: LockDifference) -> Difference:
+    subject = each.path if each.part is LockPart.RECIPE else each.subject
+    data = {"kind": "lock", "subject": subject, "before": each.old, "after": each.new}
+    change = ValueChange(subject, each.old, each.new)
+    text = _in_short(change)
+    if each.part is LockPart.INPUTS:
+        text = f"{subject} changed ({each.old} -> {each.new})"
         if not each.old or not each.new:
-            what = "is gone" if each.old else "is new"
-        return "inputs", f"{subject} {what}{_short(each)}", data
-    return "tools", _arrow(subject, each.old, each.new), data
+            text = f"{subject} is {'gone' if each.old else 'new'}"
+    return Difference(_GROUPS[each.part], text, data, change)
 
 
-def _short(each: LockDifference) -> str:
-    return f" ({each.old} -> {each.new})" if each.old and each.new else ""
-
-
-def _arrow(subject: str, old: str, new: str) -> str:
-    if not old:
-        return f"{subject} is new: {_cut(new)}"
-    if not new:
-        return f"{subject} is gone; it was {_cut(old)}"
-    return f"{subject}: {_cut(old)} -> {_cut(new)}"
+def _in_short(change: ValueChange) -> str:
+    return str(ValueChange(change.subject, _cut(change.old), _cut(change.new)))
 
 
 def _cut(text: str) -> str:

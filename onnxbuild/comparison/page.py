@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from onnxbuild.comparison.compare import GROUPS, ComparedSides, Difference
-from onnxbuild.comparison.figures import shown_pair
+from onnxbuild.comparison.compare import ComparedSides
+from onnxbuild.comparison.difference import ORDER, Difference, Group
 from onnxbuild.comparison.text import latency_kind, summary
 from onnxbuild.onnxkit.pages.page import render
 
@@ -13,16 +11,16 @@ _MOST_ROWS = 500
 """Of a group; what is cut is said."""
 
 _TITLES = {
-    "verdicts": "Verdicts",
-    "accuracy": "Accuracy",
-    "signature": "Signature",
-    "recipe": "Recipe",
-    "inputs": "Inputs",
-    "tools": "Tools and machine",
-    "graph": "Graph",
-    "weights": "Weights",
-    "files": "Files next to the model",
-    "size": "Size",
+    Group.VERDICTS: "Verdicts",
+    Group.ACCURACY: "Accuracy",
+    Group.SIGNATURE: "Signature",
+    Group.RECIPE: "Recipe",
+    Group.INPUTS: "Inputs",
+    Group.TOOLS: "Tools and machine",
+    Group.GRAPH: "Graph",
+    Group.WEIGHTS: "Weights",
+    Group.FILES: "Files next to the model",
+    Group.SIZE: "Size",
 }
 _KINDS = {
     "model": "a model file",
@@ -41,8 +39,8 @@ def page_of(found: ComparedSides) -> str:
             "rows": [_row(each, several=len(found.figures) > 1) for each in own[:_MOST_ROWS]],
             "more": max(0, len(own) - _MOST_ROWS),
         }
-        for group in GROUPS
-        if (own := [each for each in found.differences if each.group == group])
+        for group in ORDER
+        if (own := [each for each in found.differences if each.group is group])
     ]
     values = {
         "title": f"{found.before.title} and {found.after.title}",
@@ -61,26 +59,15 @@ def page_of(found: ComparedSides) -> str:
     return render("onnxbuild.comparison", "diff.html.j2", values)
 
 
-def _row(each: Difference, *, several: bool) -> dict[str, Any]:
-    """A difference; old and new apart where it is one value that changed."""
-    data = each.data
-    old, new = data.get("before", data.get("old")), data.get("after", data.get("new"))
-    parted = isinstance(old, str | int | float) and isinstance(new, str | int | float)
-    subject = data.get("subject") or data.get("gate") or data.get("name") or ""
-    is_values = parted and bool(subject) and data.get("values") is None
-    texts = _text(old), _text(new)
-    if isinstance(old, float) and isinstance(new, float):
-        texts = shown_pair(old, new)
+def _row(each: Difference, *, several: bool) -> dict[str, str]:
+    """A difference; old and new apart where it is one value that has changed."""
+    change = (
+        each.change if each.change is not None and each.change.old and each.change.new else None
+    )
     return {
         "variants": ", ".join(each.variants) if several else "",
         "sentence": each.sentence,
-        "subject": subject if is_values else "",
-        "old": texts[0] if is_values else "",
-        "new": texts[1] if is_values else "",
+        "subject": "" if change is None else change.subject,
+        "old": "" if change is None else change.old,
+        "new": "" if change is None else change.new,
     }
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "passed" if value else "failed"
-    return f"{value:,}" if isinstance(value, int) else str(value) or "-"

@@ -26,7 +26,7 @@ class GateReport:
     """What a gate says of a bundle.
 
     Attributes:
-        noun: `validation`, `evaluation`, `fidelity`; `gate` for any other.
+        noun: `validation`, `evaluation`; `gate` for any other.
         of: The target that it ran on; the name of another gate.
         content: Its report: `passed` where it judges, and its figures.
     """
@@ -158,8 +158,6 @@ def _reports(folder: Path, manifest: Manifest) -> Iterator[GateReport]:
         yield GateReport("validation", target, content)
     for target, report in manifest.evaluation.items():
         yield GateReport("evaluation", target, report)
-    for target, report in manifest.fidelity.items():
-        yield GateReport("fidelity", target, report)
     try:
         others = read_json((folder / GATES_FILE).read_bytes())
     except FileNotFoundError:

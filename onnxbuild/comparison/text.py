@@ -5,7 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from onnxbuild.comparison.compare import GROUPS, ComparedSides, Difference
+from onnxbuild.comparison.compare import ComparedSides
+from onnxbuild.comparison.difference import ORDER, Difference
 
 MOST_SHOWN = 6
 """Differences of a group that are shown."""
@@ -24,10 +25,10 @@ def lines_of(
     yield f"before  {found.before.title}"
     yield f"after   {found.after.title}"
     yield ""
-    for group in GROUPS:
-        own = [each for each in found.differences if each.group == group]
+    for group in ORDER:
+        own = [each for each in found.differences if each.group is group]
         if own:
-            yield group
+            yield group.value
             yield from _cut(_sentences(own, found), width, most)
     slower = [f"{each.variant}: {each.sentence}" for each in found.latencies]
     if slower:
@@ -58,7 +59,7 @@ def summary(found: ComparedSides) -> str:
 def few_lines(found: ComparedSides, most: int) -> Iterator[str]:
     """Yield the most important differences alone, one line each, and how many more there are."""
     sentences = [
-        f"{each.group}: {text}"
+        f"{each.group.value}: {text}"
         for each, text in zip(found.differences, _sentences(found.differences, found), strict=True)
     ]
     sentences += [

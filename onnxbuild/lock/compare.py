@@ -23,6 +23,16 @@ MISSING: Final = Absence.MISSING
 _SCALARS = (bool, int, float, str)  # a bool is an int, too: it is looked for first
 
 
+class LockPart(Enum):
+    """What of a lock a difference is in."""
+
+    RECIPE = "recipe"
+    CHOICES = "choices"
+    INPUTS = "inputs"
+    TOOLS = "tools"
+    STEPS = "steps"
+
+
 @dataclass(frozen=True, slots=True)
 class LockDifference:
     """One fact that differs.
@@ -32,14 +42,21 @@ class LockDifference:
         subject: What it is, for a message.
         old: As locked; empty if it is not in the lock.
         new: As it is; empty if it is gone.
-        follows: It is a step's key or output, which follow from the other facts.
+        part: What of the lock it is in.
+        path: Of the recipe or a choice: the dotted path of the value.
     """
 
     item: str
     subject: str
     old: str
     new: str
-    follows: bool = False
+    part: LockPart
+    path: str = ""
+
+    @property
+    def follows(self) -> bool:
+        """Whether it is a step's key or output, which follow from the other facts."""
+        return self.part is LockPart.STEPS
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.old or '(not in the lock)'} -> {self.new or '(gone)'}"
@@ -47,24 +64,25 @@ class LockDifference:
 
 def differences(locked: Lock, now: Lock) -> tuple[LockDifference, ...]:
     """Return what differs: first what goes into a build, then what comes out; measurements never count."""
+    tools, recipe, choices = LockPart.TOOLS, LockPart.RECIPE, LockPart.CHOICES
     found = [
-        *_facts("onnxbuild", "onnxbuild", {"": locked.onnxbuild}, {"": now.onnxbuild}),
-        *_facts("recipe", "recipe's file", {"": locked.recipe}, {"": now.recipe}),
-        *_facts("recipe", "recipe ", locked.resolved, now.resolved),
-        *_facts("choices", "choice for ", locked.choices, now.choices),
-        *_facts("host", "host ", locked.host, now.host),
-        *_facts("python", "python", {"": locked.python}, {"": now.python}),
+        *_facts(tools, "onnxbuild", "onnxbuild", {"": locked.onnxbuild}, {"": now.onnxbuild}),
+        *_facts(tools, "recipe", "recipe's file", {"": locked.recipe}, {"": now.recipe}),
+        *_facts(recipe, "recipe", "recipe ", locked.resolved, now.resolved),
+        *_facts(choices, "choices", "choice for ", locked.choices, now.choices),
+        *_facts(tools, "host", "host ", locked.host, now.host),
+        *_facts(tools, "python", "python", {"": locked.python}, {"": now.python}),
     ]
-    inputs: tuple[tuple[str, Mapping[str, Any], Mapping[str, Any]], ...] = (
-        ("package ", locked.packages, now.packages),
-        ("file ", locked.files, now.files),
-        ("source ", locked.sources, now.sources),
-        ("folder ", locked.folders, now.folders),
+    inputs: tuple[tuple[LockPart, str, Mapping[str, Any], Mapping[str, Any]], ...] = (
+        (LockPart.TOOLS, "package ", locked.packages, now.packages),
+        (LockPart.INPUTS, "file ", locked.files, now.files),
+        (LockPart.INPUTS, "source ", locked.sources, now.sources),
+        (LockPart.INPUTS, "folder ", locked.folders, now.folders),
     )
-    for label, before, after in inputs:
+    for part, label, before, after in inputs:
         for name in sorted({*before, *after}):
             found += [
-                LockDifference(name, f"{label}{name}{path}", _short(was), _short(now_is))
+                LockDifference(name, f"{label}{name}{path}", _short(was), _short(now_is), part)
                 for path, was, now_is in leaves(
                     before.get(name, MISSING), after.get(name, MISSING)
                 )
@@ -78,10 +96,10 @@ def _steps(locked: Lock, now: Lock) -> Iterator[LockDifference]:
         old, new = locked.steps.get(name), now.steps.get(name)
         if old is None or new is None:
             before, after = ("", "there") if old is None else ("there", "")
-            yield LockDifference(name, f"step {name}", before, after, follows=True)
+            yield LockDifference(name, f"step {name}", before, after, LockPart.STEPS)
             continue
         if old.kind != new.kind:
-            yield LockDifference(name, f"step kind of {name}", old.kind, new.kind, follows=True)
+            yield LockDifference(name, f"step kind of {name}", old.kind, new.kind, LockPart.STEPS)
         for output in sorted({*old.outputs, *new.outputs}):
             was, now_is = old.outputs.get(output), new.outputs.get(output)
             if was != now_is:
@@ -92,19 +110,19 @@ def _steps(locked: Lock, now: Lock) -> Iterator[LockDifference]:
                     ""
                     if now_is is None
                     else f"{shorten(now_is.sha256)} ({now_is.size_bytes} bytes)",
-                    follows=True,
+                    LockPart.STEPS,
                 )
         if old.key != new.key:
             yield LockDifference(
-                name, f"key of {name}", shorten(old.key), shorten(new.key), follows=True
+                name, f"key of {name}", shorten(old.key), shorten(new.key), LockPart.STEPS
             )
 
 
 def _facts(
-    item: str, label: str, old: Mapping[str, Any], new: Mapping[str, Any]
+    part: LockPart, item: str, label: str, old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> list[LockDifference]:
     return [
-        LockDifference(item, f"{label}{path}", _short(before), _short(after))
+        LockDifference(item, f"{label}{path}", _short(before), _short(after), part, path)
         for path, before, after in leaves(old, new)
     ]
 

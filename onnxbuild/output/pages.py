@@ -28,13 +28,15 @@ class DifferenceRecord(TypedDict):
         group: Of what: `verdicts`, `graph`, ...
         sentence: As the terminal says it.
         variants: Where it was found.
-        data: The same in parts; `kind` says which parts.
+        data: The same in parts; `kind` says which parts. Of several variants, the first one's.
+        data_by_variant: The same of each variant that has other parts, such as other nodes.
     """
 
     group: str
     sentence: str
     variants: list[str]
     data: dict[str, Any]
+    data_by_variant: dict[str, dict[str, Any]]
 
 
 class LatencyRecord(TypedDict):

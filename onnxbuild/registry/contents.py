@@ -11,7 +11,7 @@ from typing import Any
 from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.store.delivery import Blob, Content
 from onnxbuild.api import Request, graph_of, plan
-from onnxbuild.core.errors import NotReproducibleError, UsageError
+from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import Deliverable
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.plan import Planned
@@ -23,7 +23,7 @@ from onnxbuild.release_format.checksums import check_sums
 from onnxbuild.release_format.forms import read_json
 from onnxbuild.release_format.layout import MANIFEST, PROVENANCE_FILE, RELEASE_FILE, SIGNATURES
 from onnxbuild.release_format.opened import opened
-from onnxbuild.release_format.released import read_release
+from onnxbuild.release_format.released import damaged, read_release
 from onnxbuild.release_format.tree import Tree, bytes_of
 from onnxbuild.typed_names import find_deliverable, find_name
 from onnxbuild.verification.signature import check_signatures
@@ -98,9 +98,7 @@ def _release(folder: Path, source: str) -> Contents:
     is_signed = any(name in files.digests for name in SIGNATURES)
     faults = [*files.faults, *(check_signatures(files, None) if is_signed else ())]
     if faults:
-        raise NotReproducibleError(
-            f"the release is damaged: {faults[0]}", where=source, fix=f"onnxbuild verify {source}"
-        )
+        raise damaged(faults[0], source)
     about = read_release(files).about
     name, commit = f"{about['name']}-{about['version']}", about["source"]["commit"]
     revision = {} if commit is None else {"revision": commit}

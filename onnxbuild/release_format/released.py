@@ -11,7 +11,7 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError, UsageError
 from onnxbuild.lock.model import Lock
 from onnxbuild.lock.text import parse_lock
-from onnxbuild.release_format.checksums import Files
+from onnxbuild.release_format.checksums import Files, ReleaseFault, check_sums
 from onnxbuild.release_format.forms import following, json_bytes, printable, read_json
 from onnxbuild.release_format.layout import (
     BOM_FILE,
@@ -89,6 +89,34 @@ def read_release(files: Files) -> Released:
                 printable(error.what), where=error.where, fix=error.fix
             ) from error
     return Released(files.folder, files.digests, about, lock)
+
+
+def read_whole_release(folder: Path, given: Path | str) -> Released:
+    """Read a release of which a person named the folder or the archive, once all of its files are as released.
+
+    Args:
+        folder: Its folder, unpacked if need be.
+        given: What the person named.
+
+    Raises:
+        NotReproducibleError: A file is not, or as `read_release`.
+    """
+    files = check_sums(folder)
+    if files.faults:
+        raise damaged(files.faults[0], given)
+    return read_release(files)
+
+
+def damaged(fault: ReleaseFault, given: Path | str) -> NotReproducibleError:
+    """The error of a release with a file that is not as released, or a signature that does not hold.
+
+    Args:
+        fault: The first one.
+        given: What a person named.
+    """
+    return NotReproducibleError(
+        f"the release is damaged: {fault}", where=str(given), fix=f"onnxbuild verify {given}"
+    )
 
 
 def _unreadable(why: str) -> NotReproducibleError:

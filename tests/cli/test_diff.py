@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import os
 import re
@@ -275,6 +276,46 @@ def test_two_commits_that_differ_by_one_fused_node(history):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("tags", "group", "sentence"),
+    [
+        (
+            ("base", "weight"),
+            "weights",
+            (
+                "weight '2.weight' of Gemm 'node_linear_1': 1 of 16 elements differs, by 0.176 (50 % of "
+                "its largest value)"
+            ),
+        ),
+        (("weight", "option"), "recipe", "variants.int8.options.per_channel: true -> false"),
+        (("option", "opset"), "graph", "opset: 18 -> 19"),
+        (
+            ("gelu", "fused"),
+            "graph",
+            (
+                "5 nodes were fused into one, Gelu 'node_gelu': Div, Erf, Add, Mul, Mul, between Gemm "
+                "'node_linear' and Gemm 'node_linear_1'"
+            ),
+        ),
+    ],
+)
+def test_each_is_a_sentence_of_its_own_as_text_as_json_and_on_the_page(
+    history, tmp_path, tags, group, sentence
+):
+    recipe = "tiny.yaml" if group == "recipe" else "tiny:fp32"
+    page = tmp_path / "diff.html"
+    assert sentence in told(history("diff", *tags, recipe), group)
+    seen = history("diff", *tags, recipe, "--json", "--html", str(page))
+    found = json.loads(seen.out)["differences"]
+    assert sentence in [each["sentence"] for each in found if each["group"] == group]
+    text = " ".join(html.unescape(re.sub(r"<[^>]+>", "", page.read_text())).split())
+    subject, _, change = sentence.partition(": ")
+    old, arrow, new = change.partition(" -> ")
+    shown = f"{subject}: before: {old} → after: {new}" if arrow else sentence
+    assert shown in text
+
+
+@pytest.mark.slow
 def test_a_commit_against_the_build_at_hand_and_without_a_lock(history, tmp_path):
     seen = history("diff", "HEAD~1", "tiny.yaml")
     assert told(seen, "recipe") == ["opset: 19 -> 20"]
@@ -390,6 +431,27 @@ def test_variants_folders_and_files_of_one_build(history):
     ):
         seen = history("diff", one, other)
         assert (seen.code, seen.out.splitlines()[-1]) == (0, "no difference"), seen.out
+
+
+@pytest.mark.slow
+def test_measurements_of_a_folder_are_those_of_its_targets(history, tmp_path):
+    """Not what an earlier build, of more targets, has left there."""
+    for number in (1, 2):
+        folder = tmp_path / f"{number}/fp32"
+        shutil.copytree(history.folder / "artifacts/out/tiny/fp32", folder)
+        measured = folder / "benchmark.json"
+        report = json.loads(measured.read_text())
+        report["points"][0]["results"]["fp32"]["p50_ms"] = 100.0 * number
+        measured.unlink()
+        measured.write_text(json.dumps(report))
+        measured.with_name("benchmark-gone.json").write_text(
+            json.dumps({**report, "provider": "gone"})
+        )
+    seen = history("diff", str(tmp_path / "1/fp32"), str(tmp_path / "2/fp32"), "--json")
+    latencies = json.loads(seen.out)["latencies"]
+    assert [
+        (each["provider"], each["before_ms"][0], each["after_ms"][0]) for each in latencies
+    ] == [("cpu", 100, 200)]
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from tests.adapters.plugins.test_page import block
 from tests.cli.conftest import Project
 from tests.cli.test_diff import git, told
 
@@ -105,3 +106,30 @@ def test_a_size_that_changes_while_a_gate_fails(failing, tmp_path):
     seen = copy("diff", "good", "tiny:int8")
     (size,) = told(seen, "size")
     assert re.fullmatch(r"[\d,]+ -> [\d,]+ bytes \(\+[\d.]+ %\)", size)
+
+
+@pytest.mark.slow
+def test_the_gate_of_a_plugin_and_its_figures(failing, tmp_path):
+    copy = Project(tmp_path / "copy")
+    shutil.copytree(failing.folder, copy.folder, symlinks=True)
+    git(copy, "checkout", "-q", "good")
+    copy.write("tools/max_size.py", block("python"))
+    copy.write("pyproject.toml", block("toml"))
+    copy.write("tiny.yaml", f"{RECIPE}max_size: {{bytes: 100000}}\n")
+    assert copy("run", "tiny.yaml", "--only", "fp32").code == 0
+    shutil.copytree(copy.folder / "artifacts/out/tiny/fp32", tmp_path / "before")
+    copy.edit("models/tiny.py", "Linear(4, 8)", "Linear(4, 16)")
+    copy.edit("models/tiny.py", "Linear(8, 2)", "Linear(16, 2)")
+    copy.edit("tiny.yaml", "100000", "10")
+    assert copy("run", "tiny.yaml", "--only", "fp32").code == 3
+    seen = copy("diff", str(tmp_path / "before"), "tiny:fp32")
+    (verdict,) = told(seen, "verdicts")
+    found = re.fullmatch(
+        r"fails now: fp32/max-size: the model has (\d+) bytes; at most 10 are allowed", verdict
+    )
+    assert found is not None, verdict
+    figures = [
+        line for line in told(seen, "accuracy") if line.startswith("size_bytes of max_size: ")
+    ]
+    assert len(figures) == 1
+    assert f" -> {found[1]} (+" in figures[0]

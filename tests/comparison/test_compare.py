@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+from html import unescape
 
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from onnxbuild.comparison.as_json import as_json
 from onnxbuild.comparison.compare import compare
+from onnxbuild.comparison.page import page_of
 from onnxbuild.comparison.sides import ComparedBundle, GateFailure, GateReport, Side
+from onnxbuild.comparison.text import lines_of
 from onnxbuild.core.digest import Digest
 from onnxbuild.lock.model import Lock, LockedStep
 
@@ -138,3 +147,60 @@ def test_steps_that_gave_something_else_for_no_known_reason(other, sentence):
     assert [(e.group, e.sentence) for e in found.differences] == [("inputs", sentence)]
     assert compare(before, before).equal
     assert compare(before, side(bundle())).equal, "nothing is known of the other's steps"
+
+
+def file(path, *, at=None, name="join", **attributes):
+    """A bundle that is one file: a product and a Concat; one weight may be changed."""
+    weights = np.arange(16, dtype=np.float32).reshape(4, 4)
+    if at is not None:
+        weights[at] += 3
+    values = [helper.make_tensor_value_info(n, 1, ("batch", n)) for n in "xy"]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], name="product"),
+        helper.make_node("Concat", ["a", "a"], ["y"], name=name, **{"axis": 1, **attributes}),
+    ]
+    graph = helper.make_graph(
+        nodes, "g", values[:1], values[1:], initializer=[numpy_helper.from_array(weights, "w")]
+    )
+    path.parent.mkdir(exist_ok=True)
+    onnx.save(helper.make_model(graph), path)
+    return ComparedBundle("tiny", path.stem, model=path)
+
+
+def test_equal_sentences_of_variants_keep_the_places_of_each(tmp_path):
+    """Of three variants, the third at another place than the first two."""
+    places = {"fp32": (0, 1), "fp16": (0, 1), "int8": (3, 2)}
+    before = [file(tmp_path / f"before/{name}.onnx") for name in places]
+    after = [file(tmp_path / f"after/{name}.onnx", at=at) for name, at in places.items()]
+    (found,) = as_json(compare(side(*before), side(*after)))["differences"]
+    assert found["sentence"].startswith("weight 'w' of MatMul 'product': 1 of 16 elements differs")
+    assert found["variants"] == ["fp32", "fp16", "int8"]
+    assert found["data"]["values"]["first"] == [0, 1]
+    assert {name: each["values"]["first"] for name, each in found["data_by_variant"].items()} == {
+        "int8": [3, 2]
+    }
+
+
+def words(page):
+    """The text of a page."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+def test_a_page_says_what_has_changed_and_of_which_node(tmp_path):
+    name = "<b>join</b> & 'more'"
+    before = side(file(tmp_path / "one.onnx", name=name))
+    found = compare(before, side(file(tmp_path / "two.onnx", name=name, axis=0)))
+    sentence = f"attribute 'axis' of Concat '{name}': 1 -> 0"
+    assert list(lines_of(found))[-2] == f"  {sentence}"
+    page = page_of(found)
+    assert "<b>join" not in page
+    said = f"attribute 'axis' of Concat '{name}' : before: 1 → after: 0"
+    assert said in words(page)
+
+
+def test_a_page_says_that_an_attribute_is_gone(tmp_path):
+    before = side(file(tmp_path / "one.onnx", note="old"))
+    found = compare(before, side(file(tmp_path / "two.onnx")))
+    (difference,) = found.differences
+    assert difference.sentence == "attribute 'note' of Concat 'join' is gone; it was old"
+    assert difference.sentence in words(page_of(found))

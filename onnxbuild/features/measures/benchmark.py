@@ -11,6 +11,7 @@ from onnxbuild.expansion.benchmarks import PIPELINES, SECTION, add_benchmarks, h
 from onnxbuild.expansion.feature import Column, Feature, Laid, Section, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.side_by_side import SideBySide
+from onnxbuild.onnxkit.benchmark.report import report_file
 from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
 from onnxbuild.steps import benchmark, import_model, import_program
 
@@ -31,13 +32,13 @@ def _laid(
     everywhere = [
         Laid(
             report,
-            f"benchmark-{targets[number].name}.json" if number else "benchmark.json",
+            report_file(targets[number].name if number else ""),
             targets[number].name,
         )
         for number, report in enumerate(reports)
     ]
     home = home_target(scope.recipe)
-    at_home = Laid(reports[home], "benchmark.json", targets[home].name)
+    at_home = Laid(reports[home], report_file(), targets[home].name)
     return {
         **{each.variant.name: everywhere for each in subjects},
         **{name: [at_home] for name in programs},

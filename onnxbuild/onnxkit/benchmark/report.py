@@ -44,12 +44,18 @@ METHOD = {
 }
 _TAILS = (90, 95, 99)
 
+
 IN_GROUPS = {
     "groups": "memory did not hold all models at once: those of a group are interleaved with each "
     "other, one group after the other; what others are compared with is in each, and a ratio is of "
     "turns of one group"
 }
 """What METHOD says besides where there are several groups."""
+
+
+def report_file(target: str = "") -> str:
+    """Return the name of a report next to a bundle: of the first target's without its name."""
+    return f"benchmark-{target}.json" if target else "benchmark.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from onnxbuild.onnxkit.differences.arrays import ArrayDifference
@@ -17,8 +18,17 @@ from onnxbuild.onnxkit.differences.changes import (
     WeightChanged,
 )
 from onnxbuild.onnxkit.differences.models import Inside, ModelDifferences
+from onnxbuild.onnxkit.differences.value_change import ValueChange
 
-SIGNATURE, OPSET, GRAPH, WEIGHTS = "signature", "opset", "graph", "weights"
+
+class ModelPart(Enum):
+    """What of a model a difference is in."""
+
+    SIGNATURE = "signature"
+    OPSET = "opset"
+    GRAPH = "graph"
+    WEIGHTS = "weights"
+
 
 _MOST_LISTED = 8
 _FEW_WEIGHTS = 3
@@ -29,14 +39,16 @@ class Said:
     """One difference.
 
     Attributes:
-        group: `signature`, `opset`, `graph` or `weights`.
+        part: What of the model it is in.
         sentence: For a person, without a full stop.
         data: The same as JSON values; `kind` says which fields there are.
+        change: The same as one value that has changed; None if it is no such thing.
     """
 
-    group: str
+    part: ModelPart
     sentence: str
     data: dict[str, Any]
+    change: ValueChange | None = None
 
 
 def say(found: ModelDifferences) -> list[Said]:
@@ -53,20 +65,17 @@ def _signature(found: ModelDifferences) -> Iterator[Said]:
     for each in found.signature:
         subject = f"{each.direction} '{each.name}'" if each.name else each.direction
         data = {"kind": "signature", **dataclasses.asdict(each)}
-        yield Said(SIGNATURE, changed(subject, each.old, each.new), data)
+        yield _changed(ModelPart.SIGNATURE, ValueChange(subject, each.old, each.new), data)
 
 
 def _facts(found: ModelDifferences) -> Iterator[Said]:
     for each in found.facts:
         data = {"kind": "fact", **dataclasses.asdict(each)}
-        yield Said(OPSET, changed(each.name, each.old, each.new), data)
+        yield _changed(ModelPart.OPSET, ValueChange(each.name, each.old, each.new), data)
 
 
-def changed(subject: str, old: str, new: str) -> str:
-    """Return `X: old -> new`, `X is new: ...` or `X is gone: it was ...`."""
-    if not old:
-        return f"{subject} is new: {new}"
-    return f"{subject} is gone; it was {old}" if not new else f"{subject}: {old} -> {new}"
+def _changed(part: ModelPart, change: ValueChange, data: dict[str, Any]) -> Said:
+    return Said(part, str(change), data, change)
 
 
 def _graph(changes: Iterable[Change | Inside]) -> Iterator[Said]:
@@ -96,14 +105,14 @@ def _graph(changes: Iterable[Change | Inside]) -> Iterator[Said]:
                 for inner, each in same
             ],
         }
-        yield Said(GRAPH, _inside(where, _nodes(first, len(same))), data)
+        yield Said(ModelPart.GRAPH, _inside(where, _nodes(first, len(same))), data)
     yield from _attributes((w, c) for w, c in rest if isinstance(c, AttributeChanged))
     for where, each in rest:
         if isinstance(each, InputMoved):
             subject = each.node if each.slot < 0 else f"input {each.slot} of {each.node}"
             text = f"{subject} comes from {each.new} instead of {each.old}"
             data = {"kind": "connection", "where": where, **dataclasses.asdict(each)}
-            yield Said(GRAPH, _inside(where, text), data)
+            yield Said(ModelPart.GRAPH, _inside(where, text), data)
 
 
 def _attributes(found: Iterable[tuple[str, AttributeChanged]]) -> Iterator[Said]:
@@ -120,11 +129,13 @@ def _attributes(found: Iterable[tuple[str, AttributeChanged]]) -> Iterator[Said]
             data["values"] = _values_data(first.values)
         of = nodes[0] if len(nodes) == 1 else f"{len(nodes)} {operator} nodes"
         subject = f"attribute '{first.name}' of {of}"
+        data["nodes"] = nodes
         if first.values is None:
-            text = changed(subject, first.old, first.new)
+            change = ValueChange(_inside(where, subject), first.old, first.new)
+            yield _changed(ModelPart.GRAPH, change, data)
         else:
             text = f"{subject}: {_apart(first.values)}"
-        yield Said(GRAPH, _inside(where, text), {**data, "nodes": nodes})
+            yield Said(ModelPart.GRAPH, _inside(where, text), data)
 
 
 def _placed(change: Change | Inside) -> tuple[str, Change]:
@@ -195,17 +206,18 @@ def _weights(changes: Iterable[Change | Inside]) -> Iterator[Said]:
         data = [_weight_data(where, each) for where, each in same]
         if len(same) <= _FEW_WEIGHTS or not old or not new:
             for (where, each), one in zip(same, data, strict=True):
-                yield Said(WEIGHTS, _inside(where, changed(_named(each), each.old, each.new)), one)
+                change = ValueChange(_inside(where, _named(each)), each.old, each.new)
+                yield _changed(ModelPart.WEIGHTS, change, one)
         else:
             first = same[0][1].name
             text = f"{len(same)} weights are {new} instead of {old}, first '{first}'"
-            yield Said(WEIGHTS, text, {"kind": "weights", "weights": data})
+            yield Said(ModelPart.WEIGHTS, text, {"kind": "weights", "weights": data})
     by_values.sort(key=lambda pair: -_size(pair[1]))
     for where, each in by_values:
         values = each.values
         assert values is not None
         text = f"{_named(each)}: {_apart(values)}"
-        yield Said(WEIGHTS, _inside(where, text), _weight_data(where, each))
+        yield Said(ModelPart.WEIGHTS, _inside(where, text), _weight_data(where, each))
 
 
 def _apart(values: ArrayDifference) -> str:

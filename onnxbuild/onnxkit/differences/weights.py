@@ -56,12 +56,10 @@ def compare_weights(one: Weight, other: Weight) -> ArrayDifference | None:
     import numpy as np
     import onnx
 
-    if not isinstance(one, onnx.SparseTensorProto) or not isinstance(
-        other, onnx.SparseTensorProto
-    ):
-        assert not isinstance(one, onnx.SparseTensorProto)
-        assert not isinstance(other, onnx.SparseTensorProto)
+    if isinstance(one, onnx.TensorProto) and isinstance(other, onnx.TensorProto):
         return compare_arrays(weight_array(one), weight_array(other))
+    assert isinstance(one, onnx.SparseTensorProto)
+    assert isinstance(other, onnx.SparseTensorProto)  # of one type
     entries = _entries(one), _entries(other)
     places = np.union1d(entries[0][0], entries[1][0])
     filled = []

@@ -214,6 +214,30 @@ def test_a_list_in_a_branch(sentences):
     ]
 
 
+def branches(*nodes):
+    """A node of a domain of its own that holds one graph for each of some nodes, in one attribute."""
+    result = [helper.make_tensor_value_info("y", TensorProto.FLOAT, ("batch", 10))]
+    graphs = [helper.make_graph([node], "g", [], result) for node in nodes]
+    own = helper.make_node("Switch", ["x"], ["y"], name="switch", domain="own", cases=graphs)
+    made = model([own])
+    made.opset_import.append(helper.make_opsetid("own", 1))
+    return made
+
+
+def test_a_list_of_graphs(sentences):
+    node = regressor(COEFFICIENTS).graph.node[0]
+    other = regressor(with_one(COEFFICIENTS, 30, 0.5)).graph.node[0]
+    assert sentences(branches(node, node), branches(node, other)) == [
+        (
+            f"in own.Switch 'switch', cases[1]: attribute 'coefficients' of {ML}.LinearRegressor 'linear': "
+            "1 of 40 elements differs, by 7 (71.8 % of its largest value)"
+        )
+    ]
+    assert sentences(branches(node), branches(node, other)) == [
+        "attribute 'cases[1]' of own.Switch 'switch' is new: a graph of 1 node"
+    ]
+
+
 def sparse(name, entries, shape=(4, 10), *, flat=False, dtype=np.float32):
     places = [divmod(place, shape[1]) if not flat else place for place in entries]
     return helper.make_sparse_tensor(
