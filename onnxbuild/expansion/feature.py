@@ -109,10 +109,6 @@ def _nothing(*_: object) -> tuple[()]:
     return ()
 
 
-def _never(_: object) -> bool:
-    return False
-
-
 def _no_names(*_: object) -> Mapping[str, Any]:
     """The same, of a hook that gives something by name."""
     return {}
@@ -283,8 +279,7 @@ class PackageFormat(Feature):
         takes: Whether it is made of a bundle.
         package: Add the step that makes it of a bundle; what it returns is an output of the kind `bundle`.
         runs: Add the steps that run it as its user would, and judge it; their reports lie next to it.
-        has_model: Its model is the bundle's, byte for byte.
-        is_converted: Whether a package's model is the bundle's in another form, judged by a gate of its own.
+        has_model: Whether a package's model is the bundle's, byte for byte; one in another form has its own gate.
         has_sums: It has a SHA256SUMS of its own.
         archived: The sha256 of each file in a package's archives.
         is_cut: Whether a package holds a pipeline in parts; the variant's model is one, byte for byte.
@@ -298,8 +293,7 @@ class PackageFormat(Feature):
     below: Below = field(default_factory=dict)
     takes: Callable[[Subject], bool] = lambda _: True
     runs: Callable[[Scope, Subject, OutputRef, Any], Sequence[Laid]] = _nothing
-    has_model: bool = True
-    is_converted: Callable[[Path], bool] = _never
+    has_model: Callable[[Path], bool] = lambda _: True
     has_sums: bool = True
     archived: Callable[[Path], Iterable[str]] = _nothing
     is_cut: Callable[[Path], bool] | None = None

@@ -62,9 +62,7 @@ def _check_model(
 ) -> Iterator[ReleaseFault]:
     """Whether the bundle's model is in a package byte for byte, where its format promises that."""
     form = PACKAGE_FORMATS.get(entry["format"])
-    if form is None or not form.has_model:
-        return
-    if form.is_converted(release.folder / entry["folder"]):
+    if form is None or not form.has_model(release.folder / entry["folder"]):
         return
     inside = f"{entry['folder']}/"
     held = {each.sha256 for path, each in release.files.items() if path.startswith(inside)}

@@ -94,6 +94,6 @@ FEATURE: PackageFormat = PackageFormat(
     takes=_takes,
     package=_package,
     runs=_runs,
-    has_model=False,
+    has_model=lambda _: False,
     replays=_replays,
 )

@@ -119,13 +119,13 @@ def _runs(
     return (*gates, *ran)
 
 
-def _is_converted(folder: Path) -> bool:
-    """Whether a package's model is in ORT format."""
+def _has_model(folder: Path) -> bool:
+    """Whether a package's model is the bundle's; one in ORT format is not."""
     try:
         manifest = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False
-    return isinstance(manifest, dict) and manifest.get("kind") == ORT
+        return True
+    return not isinstance(manifest, dict) or manifest.get("kind") != ORT
 
 
 def _tolerances(scope: Scope, subject: Subject, options: WebOptions) -> VariantTolerances:
@@ -170,7 +170,7 @@ def _faults(parts: Parts) -> Iterator[Fault]:
         yield Fault(what, parts.key_at(PACKAGES, NAME), f"remove `{NAME}`")
 
 
-FEATURE = PackageFormat(
+FEATURE: PackageFormat = PackageFormat(
     name=NAME,
     options=WebOptions,
     below={"labels": "file"},
@@ -178,6 +178,6 @@ FEATURE = PackageFormat(
     kinds=(package_web.KIND, run_web.KIND),
     package=_package,
     runs=_runs,
-    is_converted=_is_converted,
+    has_model=_has_model,
     faults=_faults,
 )
