@@ -88,10 +88,6 @@ def _nothing(*_: object) -> tuple[()]:
     return ()
 
 
-def _never(_: object) -> bool:
-    return False
-
-
 def _no_names(*_: object) -> Mapping[str, Any]:
     """The same, of a hook that gives something by name."""
     return {}
@@ -261,8 +257,7 @@ class PackageFormat(Feature):
         no_dtypes: Types of inputs that it can't hold, or can't be run with.
         package: Add the step that makes it of a bundle; what it returns is an output of the kind `bundle`.
         runs: Add the steps that run it as its user would, and judge it; their reports lie next to it.
-        has_model: Its model is the bundle's, byte for byte.
-        is_converted: Whether a package's model is the bundle's in another form, judged by a gate of its own.
+        has_model: Whether a package's model is the bundle's, byte for byte; one in another form has its own gate.
         held: (package, its bundle's manifest) -> each file of the bundle that it must hold byte for byte, and
             the path in the package, or in one of its archives, that is opened as that file.
         own_manifest: Of a model that it makes itself or converts, the manifest.json in a package; else empty.
@@ -281,8 +276,7 @@ class PackageFormat(Feature):
     refuses: Callable[[NamedBundle], str] = lambda _: ""
     no_dtypes: frozenset[str] = frozenset()
     runs: Callable[[Scope, Subject, OutputRef, Any], Sequence[Laid]] = _nothing
-    has_model: bool = True
-    is_converted: Callable[[Path], bool] = _never
+    has_model: Callable[[Path], bool] = lambda _: True
     held: Callable[[Path, Manifest], Mapping[str, str]] = graph_at_top
     own_manifest: str = ""
     has_sums: bool = True

@@ -30,11 +30,7 @@ def check_packages(release: Released) -> Iterator[ReleaseFault]:
             of = bundles[_held(release, entry, bundles)]
             manifest = manifest_in(of, release.read)
             form = PACKAGE_FORMATS.get(entry["format"])
-            if (
-                form is not None
-                and form.has_model
-                and not form.is_converted(release.folder / folder)
-            ):
+            if form is not None and form.has_model(release.folder / folder):
                 yield from _check_held(release, folder, form, of["bundle"], manifest)
             elif form is not None and form.own_manifest:
                 yield from _check_own(release, f"{folder}/{form.own_manifest}", manifest)

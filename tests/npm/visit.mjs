@@ -49,6 +49,7 @@ for (const { name, url, keys = [], scheme = "light", width = 1280, height = 800,
       await page.waitForTimeout(300);
     }
     if (draw) {
+      await page.getByRole("button", { name: "Clear" }).click();
       const box = await page.locator("#input canvas[role=img]").boundingBox();
       const at = ([x, y]) => [box.x + x * box.width, box.y + y * box.height];
       await page.mouse.move(...at(draw[0]));

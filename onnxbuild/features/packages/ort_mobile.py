@@ -95,7 +95,7 @@ FEATURE: PackageFormat = PackageFormat(
     no_dtypes=frozenset({"bfloat16"}),
     package=_package,
     runs=_runs,
-    has_model=False,
+    has_model=lambda _: False,
     own_manifest=MANIFEST_FILE,
     replays=_replays,
 )

@@ -129,13 +129,13 @@ def _runs(
     return (*gates, *ran)
 
 
-def _is_converted(folder: Path) -> bool:
-    """Whether a package's model is in ORT format."""
+def _has_model(folder: Path) -> bool:
+    """Whether a package's model is the bundle's; one in ORT format is not."""
     try:
         manifest = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False
-    return isinstance(manifest, dict) and manifest.get("kind") == ORT
+        return True
+    return not isinstance(manifest, dict) or manifest.get("kind") != ORT
 
 
 def _replays(
@@ -211,7 +211,7 @@ FEATURE: PackageFormat = PackageFormat(
     no_dtypes=frozenset({"bfloat16"}),
     package=_package,
     runs=_runs,
-    is_converted=_is_converted,
+    has_model=_has_model,
     own_manifest=MANIFEST_FILE,
     held=_held,
     replays=_replays,

@@ -11,10 +11,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-PACKAGES_ROOM = __package__ or ""
-"""The room whose templates several formats share."""
-
-
 def rendered(room: str, template: str, **content: object) -> str:
     """Return the text of a template, which ends with one newline; a name that it lacks is an error.
 

@@ -334,8 +334,8 @@ def test_a_model_in_ort_format_has_a_gate_of_its_own_and_runs_on_the_web(built):
     for name in ("validation.json", "run.json"):
         report = json.loads((out / name).read_text())
         assert (report["passed"], report["metrics"]["points_passed"]) == (True, 4)
-    assert FORMAT.is_converted(out)
-    assert not FORMAT.is_converted(built.folder / "artifacts/out/tiny/fp32-web")
+    assert not FORMAT.has_model(out)
+    assert FORMAT.has_model(built.folder / "artifacts/out/tiny/fp32-web")
 
 
 @pytest.mark.slow

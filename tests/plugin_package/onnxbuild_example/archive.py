@@ -57,6 +57,6 @@ FEATURE = PackageFormat(
     options=ZipOptions,
     help="one archive",
     package=_package,
-    has_model=False,  # not as a file of its own
+    has_model=lambda _: False,  # not as a file of its own
     has_sums=False,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from onnxbuild.onnxkit.packages.signature import ModelSignature
-from onnxbuild.onnxkit.packages.templates import PACKAGES_ROOM, rendered
+from onnxbuild.onnxkit.packages.templates import rendered
 
 _MOST_SHOWN = 12
 
@@ -20,7 +20,7 @@ def signature_table(signature: ModelSignature) -> str:
     ports += [("output", port) for port in signature.outputs]
     labels = {name: _classes(each) for name, each in signature.labels.items()}
     return rendered(
-        PACKAGES_ROOM,
+        __package__ or "",
         "signature.md.j2",
         ports=[
             {
