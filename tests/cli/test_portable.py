@@ -40,6 +40,7 @@ def built(tmp_path_factory):
     made = make_project(tmp_path_factory.mktemp("portable") / "project")
     recipe = "".join(line for line in RECIPE.splitlines(keepends=True) if "benchmark" not in line)
     made.write("tiny.yaml", f"{recipe}{QUICK}")
+    made.patience_s = 600  # each step imports its frameworks anew
     done = made("run", "tiny.yaml", env=PORTABLE)
     assert done.code == 0, done.out + done.err
     return made
@@ -116,6 +117,8 @@ def test_a_run_that_is_interrupted_ends_and_leaves_nothing_to_clean_up(tmp_path)
         (("inspect", "artifacts/out/tiny/fp32/model.onnx"), "nodes"),
         (("run", "tiny.yaml"), "up to date: 8 steps, nothing to do"),
         (("verify", "dist/tiny-1.0"), "verified: tiny 1.0"),
+        (("verify", "dist/tiny-1.0", "--run"), "fp32 on cpu: 4 golden points within tolerance"),
+        (("init", "artifacts/out/tiny/fp32/model.onnx"), "wrote"),
         (("doctor",), "ONNXBUILD_PORTABLE is set, or this system has no flock"),
     ],
 )

@@ -14,11 +14,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from onnxbuild.adapters import machine
+from onnxbuild.adapters.portable import is_portable
 from onnxbuild.adapters.processes.fenced_child import FAILED, REFUSED, VALUE
 from onnxbuild.adapters.processes.process_group import held_bytes, kill_group
 from onnxbuild.adapters.toolchain.step_environment import clean_environment
@@ -62,7 +63,8 @@ def call_fenced(
         StepError: The function raised, ran out of time or memory, or its process died.
     """
     with contextlib.ExitStack() as files:
-        sent, answer, log = (files.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+        sent, log = (files.enter_context(tempfile.TemporaryFile()) for _ in range(2))
+        answer = files.enter_context(_answer_file())
         sent.write(json.dumps(argument).encode())
         sent.seek(0)
         request = {
@@ -70,13 +72,13 @@ def call_fenced(
             "scratch": str(scratch.absolute()),
             "readable": [str(path.absolute()) for path in readable],
             "home": os.path.expanduser("~"),
-            "answer": answer.fileno(),
+            "answer": answer.name,
         }
         process = subprocess.Popen(
             [sys.executable, "-s", "-c", _START, json.dumps(request), function, IMPORT_ROOT],
-            pass_fds=(answer.fileno(),),
+            pass_fds=() if is_portable() else (answer.fileno(),),
             env=clean_environment(os.environ),
-            cwd="/",
+            cwd=os.path.abspath(os.sep),
             stdin=sent,
             stdout=log,
             stderr=log,
@@ -94,6 +96,19 @@ def call_fenced(
                 where=where,
             )
         return _taken(answer, where)
+
+
+@contextlib.contextmanager
+def _answer_file() -> Iterator[IO[bytes]]:
+    """Open the file that the process answers in: by its descriptor, or where none can be handed on, by its path."""
+    if not is_portable():
+        with tempfile.TemporaryFile() as file:
+            yield file
+        return
+    with tempfile.TemporaryDirectory(prefix="onnxbuild-answer-") as folder:
+        path = os.path.join(folder, "answer")
+        with open(path, "w+b") as file:
+            yield file
 
 
 def _watch(process: subprocess.Popen[bytes], where: str, timeout_s: float) -> None:

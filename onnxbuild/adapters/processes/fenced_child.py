@@ -11,7 +11,6 @@ import glob
 import importlib
 import json
 import os
-import resource
 import signal
 import sys
 import tempfile
@@ -30,6 +29,8 @@ VALUE, REFUSED, FAILED = "value", "refused", "failed"
 """What became of a call: its value; a BuildError; any other exception."""
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_FOLDERS = {"work": (), "home": ("HOME", "USERPROFILE"), "temp": ("TMPDIR", "TEMP", "TMP")}
+"""In the scratch folder -> the variables that name it, on POSIX and on Windows."""
 _DEVICES = ("/dev/null", "/dev/nvidia*", "/dev/nvidia-caps/*", "/dev/dri/*", "/dev/kfd")
 """Written to by GPU drivers; no file of anybody's is among them."""
 
@@ -45,10 +46,9 @@ def main() -> None:
     _clear_import_path()
     _settle_in(request["scratch"])
     argument = json.load(sys.stdin)
-    shut_in(request)
-    answer = _answer(sys.argv[2], argument)
-    with os.fdopen(request["answer"], "wb") as file:
-        file.write(json.dumps(answer).encode())
+    with open(request["answer"], "wb") as file:  # its descriptor, or its path, which the fence shuts off
+        shut_in(request)
+        file.write(json.dumps(_answer(sys.argv[2], argument)).encode())
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # nothing of what was loaded gets to run at the end
@@ -105,12 +105,14 @@ def _clear_import_path() -> None:
 
 def _settle_in(scratch: str) -> None:
     """Work, be at home and make temporary files in the scratch folder; leave no core there."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(ImportError):  # Windows: it writes no core
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.umask(0o077)
-    for name, variable in (("work", ""), ("home", "HOME"), ("temp", "TMPDIR")):
+    for name, variables in _FOLDERS.items():
         folder = os.path.join(scratch, name)
         os.mkdir(folder)
-        if variable:
-            os.environ[variable] = folder
+        os.environ.update(dict.fromkeys(variables, folder))
     os.chdir(os.path.join(scratch, "work"))
     tempfile.tempdir = None  # look again

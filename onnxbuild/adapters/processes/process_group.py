@@ -59,7 +59,7 @@ def resident_bytes(pid: int) -> int:
 def kill_group(pid: int) -> None:
     """End the process group that `pid` leads, at once; nothing for 0."""
     if pid:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        with contextlib.suppress(OSError):
             if hasattr(os, "killpg"):
                 os.killpg(pid, signal.SIGKILL)
             else:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import signal
 
-_IGNORED_BY_PYTHON = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
+_IGNORED_BY_PYTHON = frozenset(
+    getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)
+)
 
 
 def unblock_signals() -> None:
@@ -13,6 +15,8 @@ def unblock_signals() -> None:
     Some launchers leave signals blocked (the mask is inherited), or SIGCHLD ignored. With the latter
     the end of a child is not reported, and every exit status reads 0.
     """
+    if not hasattr(signal, "pthread_sigmask"):
+        return  # Windows has no masks, and no SIGCHLD
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
