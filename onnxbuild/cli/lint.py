@@ -10,6 +10,7 @@ import click
 
 from onnxbuild.cli.options import github_option, recipes_argument, set_option
 from onnxbuild.terminal.json_output import json_option, print_document
+from onnxbuild.terminal.say import say
 
 
 @click.command("lint")
@@ -38,7 +39,7 @@ def command(
         check_points(loaded, memory_bytes())
     notes = remarks_of(loaded)
     for note in notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     if ci is not None:
         ci.annotate_notes(notes)
     if as_json:
@@ -46,4 +47,4 @@ def command(
         steps = len(graph.steps)
         print_document({"type": "lint", "recipes": names, "steps": steps, "notes": notes})
     else:
-        click.echo(ok_line(loaded, graph))
+        say(ok_line(loaded, graph))
