@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import UsageError, did_you_mean
-from onnxbuild.core.typed_name import TypedName
 
 if TYPE_CHECKING:
     from onnxbuild.core.graph import Deliverable, Family, Graph
+    from onnxbuild.resolver.typed_name import TypedName
 
 _ENDINGS = (".yaml", ".yml")
 _FOLDERS = ("recipes", ".")
@@ -49,6 +49,8 @@ def find_name(text: str, store: str | None = None, part: str = "STEP") -> FoundN
     Raises:
         UsageError: No recipe or no part is named, or there is no such recipe, or there are several.
     """
+    from onnxbuild.resolver.typed_name import TypedName  # the room loads all features
+
     typed = TypedName.parse(text)
     if not typed.recipe or not typed.local:
         examples = {"STEP": "bert:export or bert:int8/quantize", "VARIANT": "bert:int8"}
@@ -96,6 +98,8 @@ def recipe_file(text: str, *, can_choose: bool = False) -> str:
         return text
     if text.endswith(_ENDINGS) or not text:
         return text  # whoever reads it says that it is not there
+    from onnxbuild.resolver.typed_name import TypedName  # the room loads all features
+
     typed = TypedName.parse(text)
     if typed.recipe.endswith(".py"):
         raise UsageError(
@@ -287,7 +291,6 @@ def recipes_of(graph: Graph, name: FoundName) -> list[str]:
         known = sorted(files)
         raise UsageError(
             f"{name.file} makes no '{name.typed.recipe}'; it makes {', '.join(known)}",
-            fix=did_you_mean(name.typed.recipe, known)
-            or f"write {TypedName(known[0], name.local)}",
+            fix=did_you_mean(name.typed.recipe, known) or f"write {known[0]}",
         )
     return found or list(files)

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.cli.conftest import heed_signals
+from tests.screen import Screen
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _HOME = b"\x1b[H"  # rich draws a whole screen from here
@@ -32,6 +33,7 @@ class Terminal:
     """
 
     def __init__(self, arguments: Sequence[str], folder: Path, columns: int = 80) -> None:
+        self._columns = columns
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         unset = {"COLUMNS", "LINES", "NO_COLOR"}
@@ -61,6 +63,13 @@ class Terminal:
     def all(self) -> str:
         """All that was ever printed."""
         return plain(self._seen)
+
+    @property
+    def final(self) -> str:
+        """What stands on it in the end, with all that went out at the top."""
+        screen = Screen(self._columns)
+        screen.feed(self._seen.decode("utf-8", "replace"))
+        return screen.text
 
     def until(self, *texts: str, timeout_s: float = 40) -> str:
         """The first screen on which all of these are."""

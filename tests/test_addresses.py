@@ -16,13 +16,13 @@ from onnxbuild.core.action import ActionResult, Observed
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.step import Finding
-from onnxbuild.core.typed_name import TypedName
 from onnxbuild.diagnosis.chain import chain_of, find_variant
 from onnxbuild.engine.report import Failure, Report
 from onnxbuild.engine.verdict import gate_error
 from onnxbuild.request import Loaded
 from onnxbuild.resolver import resolve
 from onnxbuild.resolver.select import parts_of, targets_of
+from onnxbuild.resolver.typed_name import TypedName
 from onnxbuild.summary import summarize
 from onnxbuild.terminal.next_commands import next_commands
 from onnxbuild.typed_names import FoundName

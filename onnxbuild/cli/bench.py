@@ -58,7 +58,7 @@ def command(
     \b
     onnxbuild bench recipes/bert.yaml
     onnxbuild bench recipes/bert.yaml --against ../old/model.onnx
-    onnxbuild bench recipes/bert.yaml --against dist/bert-1.0.0.tar --set benchmark.max_time_s=10
+    onnxbuild bench recipes/bert.yaml --against dist/bert-1.0.0.tar
     onnxbuild bench recipes/bert.yaml --only int8 --set benchmark.compile=true
 
     Steps that are not built yet are built first. Then all models take turns in one process, in random
@@ -68,12 +68,13 @@ def command(
     sandbox as the recipe's own code.
 
     \b
-      p50, p90, p99   latency in ms; [low to high] is the 95 % confidence interval of the median
+      p50, p90, p99   latency in ms; [low to high] is the median's 95 % interval
       items/s         elements along the first axis of the first input, by p50
-      vs ...          how many times as fast, with the 95 % interval [low to high]. If 1 is in it,
-                      no difference was measured. An interval wider than a factor of two is shown
-                      alone; - means too few measurements for an interval
-      load, first     time to create the session and to run it once, alone in a new process
+      vs ...          how many times as fast, with the 95 % interval. If 1 is in
+                      it, no difference was measured. An interval wider than a
+                      factor of two is shown alone; - means too few measurements
+      load, first     time to create the session, and to run it once, in a new
+                      process
       peak, steady    growth of that process's memory
 
     A noisy machine is reported: repeat the measurement on a quiet one. Exit codes: 0 measured, 1 a step failed,

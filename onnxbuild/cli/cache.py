@@ -15,12 +15,14 @@ from onnxbuild.cli.options import (
     set_option,
     store_option,
 )
-from onnxbuild.core.errors import EXIT_STEP, UsageError
+from onnxbuild.core.errors import EXIT_STEP, UsageError, listed
 from onnxbuild.terminal.json_output import json_option, print_document
-from onnxbuild.terminal.sizes import size_text
+from onnxbuild.terminal.say import say
+from onnxbuild.terminal.sizes import counted, size_text
 from onnxbuild.terminal.store_tables import show_stats
 
 if TYPE_CHECKING:
+    from onnxbuild.adapters.store.garbage import Collected
     from onnxbuild.wiring import Workspace
 
 _DAY_S = 24 * 3600.0
@@ -95,9 +97,9 @@ def list_pins(*, store: str | None, as_json: bool) -> None:
         return
     for name, keys in found.items():
         lost = f", {gone[name]} of them gone" if gone[name] else ""
-        click.echo(f"{name}  {len(keys)} results{lost}")
+        say(f"{name}  {counted(len(keys), 'result')}{lost}")
     if not found:
-        click.echo("nothing is pinned")
+        say("nothing is pinned")
 
 
 @command.command("unpin")
@@ -114,9 +116,7 @@ def unpin(*, name: str, store: str | None, as_json: bool) -> None:
     if as_json:
         print_document({"type": "cache unpin", "name": name})
         return
-    click.echo(
-        f"{name} is no longer pinned; `cache gc` removes the results that nothing else needs"
-    )
+    say(f"{name} is no longer pinned; `cache gc` removes the results that nothing else needs")
 
 
 @command.command("verify")
@@ -138,16 +138,15 @@ def verify(ctx: click.Context, *, store: str | None, repair: bool, as_json: bool
         print_document({"type": "cache verify", **found})
         ctx.exit(EXIT_STEP if bad and not repair else 0)
     for sentence in bad:
-        click.echo(sentence)
+        say(sentence)
     if not bad:
-        click.echo(f"ok: {count} files, all undamaged")
+        say(f"ok: {counted(count, 'file')}, none damaged")
     elif repair:
-        click.echo(
-            f"{len(bad)} of {count} files were damaged and are set aside; run again to rebuild"
-        )
+        say(f"set aside: {len(bad)} of {counted(count, 'file')}; `onnxbuild run` makes them again")
     else:
-        click.echo(
-            f"{len(bad)} of {count} files are damaged; to set them aside: cache verify --repair"
+        say(
+            f"damaged: {len(bad)} of {counted(count, 'file')}; to set them aside: "
+            "onnxbuild cache verify --repair"
         )
         ctx.exit(EXIT_STEP)
 
@@ -219,22 +218,33 @@ def gc(
         print_document(garbage_document(removed, gone, dry_run=dry_run))
         ctx.exit(EXIT_STEP if is_over else 0)
     verb = "would remove" if dry_run else "removed"
-    click.echo(
-        f"{verb} {removed.records} results, {removed.blobs} blobs and {removed.runs} runs: "
-        f"{size_text(removed.bytes)}"
-    )
+    say(_removed(verb, removed))
     for each in gone:
-        click.echo(
+        say(
             f"{verb} the environment of {each.requirements} ({each.runtime or 'no ONNX Runtime'}): "
             f"{size_text(each.size_bytes)}"
         )
     if max_size is not None and removed.left_bytes > max_size:
         left = f"{size_text(removed.left_bytes)} {'would be' if dry_run else 'are'} left"
-        click.echo(
+        say(
             f"{left}, over the {size_text(max_size)} asked for: "
             f"{size_text(removed.held_bytes)} are pinned or younger than {grace_hours:g} h"
         )
         ctx.exit(EXIT_STEP)
+
+
+def _removed(verb: str, removed: Collected) -> str:
+    """What a collection removes, in a sentence."""
+    counts = (
+        (removed.records, "result"),
+        (removed.blobs, "blob"),
+        (removed.runs, "run"),
+    )
+    parts = [counted(count, noun) for count, noun in counts if count]
+    if not parts and not removed.bytes:
+        return "nothing to remove"
+    what = listed(parts, "and") if parts else "old logs and copies of replaced folders"
+    return f"{verb} {what}: {size_text(removed.bytes)}"
 
 
 @command.command("key")
@@ -254,8 +264,8 @@ def key(
     """Print a key for a CI's cache of the store: of recipes, locks, sources and declared files.
 
     \b
-    onnxbuild cache key recipes/*.yaml            onnxbuild-Linux-x86_64-py3.11-4f1d...
-    onnxbuild cache key recipes/*.yaml --github   sets the outputs key, restore-keys and path
+    onnxbuild cache key recipes/*.yaml           onnxbuild-Linux-x86_64-py3.11-...
+    onnxbuild cache key recipes/*.yaml --github  set key, restore-keys and path
 
     The versions of onnxbuild, Python and the packages that steps use count, too. Whatever a cache brings is looked
     at by content before it is used: a key that is too coarse costs time, and never gives a stale model.

@@ -9,6 +9,7 @@ import click
 
 from onnxbuild.cli.options import store_option
 from onnxbuild.terminal.json_output import json_option, print_document
+from onnxbuild.terminal.say import say
 
 
 @click.command("clean")
@@ -35,13 +36,11 @@ def command(*, store: str | None, dry_run: bool, as_json: bool) -> None:
         print_document(clean_document(report, dry_run=dry_run))
         return
     for sentence in report.unread if report else ():
-        click.echo(f"note: {sentence}", err=True)
+        say(f"note: {sentence}", err=True)
     verb = "would remove" if dry_run else "removed"
     for each in report.cleaned if report else ():
-        click.echo(
-            f"{verb} {os.path.relpath(each.folder)}: {size_text(each.size_bytes)}; {each.why}"
-        )
+        say(f"{verb} {os.path.relpath(each.folder)}: {size_text(each.size_bytes)}; {each.why}")
         for path in each.kept:
-            click.echo(f"  kept {os.path.relpath(path)}: not made by onnxbuild, or changed since")
+            say(f"  kept {os.path.relpath(path)}: not made by onnxbuild, or changed since")
     if not report or not report.cleaned:
-        click.echo("nothing is left over")
+        say("nothing is left over")

@@ -11,6 +11,7 @@ from onnxbuild.diagnosis.advice import advice, trial_line
 from onnxbuild.terminal.diagnosis_document import diagnosis_document
 from onnxbuild.terminal.diagnosis_tables import show_nodes, show_stages
 from onnxbuild.terminal.json_output import print_document
+from onnxbuild.terminal.say import say
 from onnxbuild.typed_names import find_name
 
 
@@ -79,9 +80,9 @@ def command(
 
     \b
       in dB   signal-to-noise ratio (SQNR) of the node's worst input
-      out dB  of its worst output; 20 dB is an error of a tenth, 40 dB of a hundredth
+      out dB  of its worst output; 20 dB is an error of 10 %, 40 dB of 1 %
       added   noise that came in at this node, in percent of its output's energy
-      alone   noise at the model's output if this node alone is as the variant has it
+      alone   noise at the model's output if only this node is the variant's
 
     If a gate fails, the variant is built again with the worst 1, 2, 4, ... nodes left in fp32 until
     every failing gate passes, then bisected; all of that is cached. It ends in YAML to paste. For a
@@ -120,9 +121,9 @@ def command(
             trial=trial,
             points=points,
             bisect=not no_bisect,
-            on_trial=lambda trial: None if quiet else click.echo(trial_line(trial)),
+            on_trial=lambda trial: None if quiet else say(trial_line(trial)),
         )
     show_stages(found)
     show_nodes(found, shown, below)
     for line in advice(found):
-        click.echo(line)
+        say(line)

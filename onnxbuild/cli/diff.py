@@ -11,6 +11,7 @@ import click
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.terminal.json_output import json_option, print_document
+from onnxbuild.terminal.say import say
 
 EXIT_DIFFER = 1
 """What failed has another exit code here than elsewhere: 2."""
@@ -48,9 +49,9 @@ def command(
     """Compare two builds, variants, releases, commits or models: what differs, in sentences.
 
     \b
-    onnxbuild diff HEAD~1 recipes/digits.yaml          a commit and the build at hand
-    onnxbuild diff HEAD~1 HEAD digits:int8             two commits; the third names the recipe
-    onnxbuild diff digits:fp32 digits:int8             two variants
+    onnxbuild diff HEAD~1 recipes/digits.yaml  a commit and the build at hand
+    onnxbuild diff HEAD~1 HEAD digits:int8     two commits of a variant
+    onnxbuild diff digits:fp32 digits:int8     two variants
     onnxbuild diff dist/digits-1.0.0 dist/digits-1.1.0.tar
     onnxbuild diff old.onnx digits:int8 --html diff.html
 
@@ -76,7 +77,7 @@ def command(
                 from onnxbuild.adapters.console.sinks import PlainLines
                 from onnxbuild.comparison.side_by_side import benched
 
-                progress = PlainLines(lambda text: click.echo(text, err=True), verbose=False)
+                progress = PlainLines(lambda text: say(text, err=True), verbose=False)
                 found = benched(found, recipe, store, [progress])
             if html is not None:
                 from onnxbuild.comparison.page import page_of
@@ -94,9 +95,9 @@ def command(
         width = columns() if sys.stdout.isatty() else None
         most = {"most": sys.maxsize} if everything else {}
         for line in lines_of(found, width=width, **most):
-            click.echo(line)
+            say(line)
         if html is not None:
-            click.echo(f"wrote {html}")
+            say(f"wrote {html}")
     ctx.exit(0 if found.equal else EXIT_DIFFER)
 
 

@@ -10,6 +10,7 @@ import click
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import EXIT_STEP
 from onnxbuild.terminal.json_output import json_option, print_document
+from onnxbuild.terminal.say import say
 
 
 @click.command("doctor")
@@ -32,8 +33,8 @@ def command(ctx: click.Context, *, store: str | None, as_json: bool) -> None:
         print_document(doctor_document(said.getvalue(), problems))
         ctx.exit(EXIT_STEP if problems else 0)
     for problem in problems:
-        click.echo(f"problem: {problem.what}")
-        click.echo(f"  fix: {problem.fix}")
+        say(f"problem: {problem.what}")
+        say(f"  fix: {problem.fix}")
     if problems:
         ctx.exit(EXIT_STEP)
-    click.echo("ok: this machine can build")
+    say("ok: this machine can build")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from onnxbuild.terminal.json_output import json_option, print_document
+from onnxbuild.terminal.say import say
 
 
 @click.command("init")
@@ -84,10 +85,10 @@ def command(
         print_document(init_document(written))
         return
     for file in written.files:
-        click.echo(f"wrote {file}")
+        say(f"wrote {file}")
     for line in written.about:
-        click.echo(f"  {line}")
+        say(f"  {line}")
     if written.holes:
         lines = ", ".join(map(str, written.holes))
-        click.echo(f"fill in first: {written.recipe}, line {lines}")
-    click.echo(f"next: {written.next_command}")
+        say(f"fill in first: {written.recipe}, line {lines}")
+    say(f"next: {written.next_command}")

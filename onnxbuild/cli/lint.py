@@ -10,6 +10,7 @@ import click
 
 from onnxbuild.cli.options import github_option, recipes_argument, set_option
 from onnxbuild.terminal.json_output import json_option, print_document
+from onnxbuild.terminal.say import say
 
 
 @click.command("lint")
@@ -40,7 +41,7 @@ def command(
     remarks = remarks_of(loaded)
     notes = [*map(str, remarks)]
     for note in notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     if ci is not None:
         ci.annotate_remarks(remarks)
     if as_json:
@@ -48,4 +49,4 @@ def command(
         steps = len(graph.steps)
         print_document({"type": "lint", "recipes": names, "steps": steps, "notes": notes})
     else:
-        click.echo(ok_line(loaded, graph))
+        say(ok_line(loaded, graph))

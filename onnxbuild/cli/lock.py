@@ -18,6 +18,7 @@ from onnxbuild.cli.options import (
 )
 from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE
 from onnxbuild.terminal.json_output import json_option, print_document
+from onnxbuild.terminal.say import say
 
 if TYPE_CHECKING:
     from onnxbuild.relock import Relocked
@@ -60,10 +61,10 @@ def command(
     """Record all inputs and outputs of builds in lock files.
 
     \b
-    onnxbuild lock recipes/bert.yaml                  writes recipes/bert.lock; commit it
-    onnxbuild lock recipes/bert.yaml --check          in CI: is it up to date?
-    onnxbuild lock recipes/bert.yaml --update torch   torch may change, and nothing else
-    onnxbuild run recipes/bert.yaml --locked          refuses any difference, by name
+    onnxbuild lock recipes/bert.yaml                 write it, to be committed
+    onnxbuild lock recipes/bert.yaml --check         is it up to date? in CI
+    onnxbuild lock recipes/bert.yaml --update torch  only torch may change
+    onnxbuild run recipes/bert.yaml --locked         refuse any difference
 
     A lock names every source, file and package with its digest, the Python build, the machine's
     class, and the digest of every step's outputs. Steps that are not built yet are built first. The
@@ -105,9 +106,9 @@ def command(
 
 def _show(each: Relocked) -> None:
     for difference in each.differences[:_SHOWN]:
-        click.echo(f"  {difference}")
+        say(f"  {difference}")
     if len(each.differences) > _SHOWN:
-        click.echo(f"  and {len(each.differences) - _SHOWN} more")
+        say(f"  and {len(each.differences) - _SHOWN} more")
     from onnxbuild.lock.text import lock_command
     from onnxbuild.terminal.documents import installed_of
 
@@ -117,13 +118,13 @@ def _show(each: Relocked) -> None:
         f"{installed_of(lock)} packages"
     )
     if each.written:
-        click.echo(f"{'wrote' if each.new else 'renewed'} {each.path}: {contents}")
+        say(f"{'wrote' if each.new else 'renewed'} {each.path}: {contents}")
     elif each.differences:
         count = len(each.differences)
-        click.echo(
+        say(
             f"error: {each.path} is not up to date: {count} difference{'s' if count > 1 else ''}\n"
             f"  fix: {lock_command(each.recipe)}",
             err=True,
         )
     else:
-        click.echo(f"{each.path} is up to date: {contents}")
+        say(f"{each.path} is up to date: {contents}")

@@ -8,7 +8,6 @@ import click
 
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import BuildError, UsageError
-from onnxbuild.core.typed_name import TypedName
 from onnxbuild.terminal.json_output import json_option, print_document
 from onnxbuild.typed_names import find_name, find_step
 
@@ -27,6 +26,7 @@ def command(*, name: str, store: str | None, as_json: bool) -> None:
     from onnxbuild.adapters.store.step_logs import last_log
     from onnxbuild.api import Request, graph_of
     from onnxbuild.recipe.project import find_project
+    from onnxbuild.resolver.typed_name import TypedName
 
     try:
         asked = find_name(name, store)

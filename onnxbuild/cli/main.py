@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import signal
 import sys
 from collections.abc import Sequence
@@ -99,7 +100,9 @@ def _run_verb(arguments: Sequence[str], kinds: Kinds | None) -> int:
     try:
         code = cli([*arguments], standalone_mode=False, obj=kinds)
     except click.ClickException as error:
-        say_on_stderr(error.show)
+        shown = io.StringIO()
+        error.show(shown)
+        _write_error(shown.getvalue())
         _print_error(arguments, error.format_message(), error.exit_code)
         return error.exit_code
     except click.Abort:
@@ -116,13 +119,19 @@ def _on_end(number: int, frame: object) -> None:
 
 
 def _say(text: str, code: int, arguments: Sequence[str], error: BuildError | None = None) -> int:
+    _write_error(f"{text}\n")
+    _print_error(arguments, text, code, error)
+    return code
+
+
+def _write_error(text: str) -> None:
+    from onnxbuild.adapters.console.wrap import fitted
+
     def say() -> None:
-        sys.stderr.write(f"{text}\n")
+        sys.stderr.write(fitted(text, err=True))
         sys.stderr.flush()
 
     say_on_stderr(say)
-    _print_error(arguments, text, code, error)
-    return code
 
 
 def _print_error(

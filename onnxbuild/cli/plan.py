@@ -12,6 +12,7 @@ import click
 from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import only_option, recipes_argument, set_option, store_option
 from onnxbuild.terminal.at_a_glance import plan_line, plan_total
+from onnxbuild.terminal.say import say
 
 if TYPE_CHECKING:
     from onnxbuild.engine.plan import Planned
@@ -47,7 +48,7 @@ def command(
         click.echo(json.dumps(planned_record(each)) if as_json else _as_line(each))
     if not as_json:
         hits, out = sum(p.hit for p in planned), sum(bool(p.left_out) for p in planned)
-        click.echo(plan_total(len(planned), hits, out))
+        say(plan_total(len(planned), hits, out))
     for each in planned:
         if each.error is not None:
             raise each.error

@@ -12,6 +12,7 @@ import click
 
 from onnxbuild.cli.options import jobs_option, quiet_option, store_option
 from onnxbuild.terminal.json_output import json_option, print_document
+from onnxbuild.terminal.say import say
 
 if TYPE_CHECKING:
     from onnxbuild.release.release import Release
@@ -76,9 +77,9 @@ def command(
     \b
     onnxbuild lock recipes/bert.yaml && git add -A && git commit
     onnxbuild release recipes/bert.yaml --version 1.0.0
-    onnxbuild release recipes/bert.yaml --version 1.1.0 --previous dist/bert-1.0.0.tar
+    onnxbuild release recipes/bert.yaml --version 1.1.0 --previous dist/bert-1.0.0
     onnxbuild release recipes/bert.yaml --version 1.1.0 --sign private.pem
-    onnxbuild release recipes/bert.yaml --version 1.1.0 --push registry.example.org/team/bert
+    onnxbuild release recipes/bert.yaml --version 1.1.0 --push example.org/bert
 
     Writes dist/NAME-VERSION/ and the same as one archive: models, reports, golden inputs and
     outputs, packages, recipe and lock, checksums, provenance, bill of materials. The build must equal its
@@ -121,7 +122,7 @@ def command(
     if not as_json:
         _show(release)
         for line in lines_about_previous(release.published.folder, wanted.previous):
-            click.echo(line)
+            say(line)
     pushed = None
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
         if destination is not None:
@@ -144,7 +145,7 @@ def _ask(question: str) -> str:
 
 def _show(release: Release) -> None:
     for notice in release.notices:
-        click.echo(f"note    {notice}")
+        say(f"note    {notice}")
     published = release.published
     count = len(release.variants)
     variants = f"{count} variant{'s' if count != 1 else ''} ({', '.join(release.variants)})"
@@ -153,9 +154,9 @@ def _show(release: Release) -> None:
     folder = os.path.relpath(published.folder)
     archive = os.path.relpath(published.archive)
     signed = "signed" if release.signed else "not signed"
-    click.echo(f"{folder}/  {held}, {published.files} files, {signed}")
-    click.echo(f"{archive}  {published.size_bytes / 2**20:.1f} MiB, sha256 {published.sha256}")
+    say(f"{folder}/  {held}, {published.files} files, {signed}")
+    say(f"{archive}  {published.size_bytes / 2**20:.1f} MiB, sha256 {published.sha256}")
     if published.written:
-        click.echo(f"released {release.name}; to check it: onnxbuild verify {folder}")
+        say(f"released {release.name}; to check it: onnxbuild verify {folder}")
     else:
-        click.echo(f"{release.name} is already there, identical")
+        say(f"{release.name} is already there, identical")

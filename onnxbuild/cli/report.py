@@ -13,6 +13,7 @@ from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import only_option, recipes_argument, set_option, store_option
 from onnxbuild.core.errors import EXIT_GATE, UsageError
 from onnxbuild.terminal.json_output import json_option, print_document
+from onnxbuild.terminal.say import say
 
 if TYPE_CHECKING:
     from onnxbuild.output.pages import ReportRecord
@@ -86,6 +87,6 @@ def command(
         print_document(done)
     else:
         for name, (_, said) in found.recipes.items():
-            click.echo(f"{name}: {said}")
-        click.echo(f"{out}  {len(page) / _KIB:.0f} KiB")
+            say(f"{name}: {said}")
+        say(f"{out}  {len(page) / _KIB:.0f} KiB")
     ctx.exit(EXIT_GATE if found.has_failed else 0)

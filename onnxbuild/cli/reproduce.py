@@ -18,6 +18,7 @@ from onnxbuild.cli.options import (
     store_option,
     timeout_option,
 )
+from onnxbuild.terminal.say import say
 
 if TYPE_CHECKING:
     from onnxbuild.reproduction.reproduce import Reproduction
@@ -102,9 +103,9 @@ def _show(found: Reproduction) -> None:
         addresses = found.build.graph.addresses
         own = [name for name in found.compared if addresses[name].recipe == recipe.name]
         steps = "1 step" if len(own) == 1 else f"{len(own)} steps"
-        click.echo(f"{recipe.name}: {steps}, the same bytes in {builds}")
+        say(f"{recipe.name}: {steps}, the same bytes in {builds}")
     for number, varied in enumerate(found.rounds, start=1):
-        click.echo(f"build {number}: {', '.join(varied)}")
+        say(f"build {number}: {', '.join(varied)}")
     if found.left_out:
-        click.echo(f"not compared, since they measure times: {', '.join(found.left_out)}")
-    click.echo(f"ok: reproduced in {found.wall_s:.1f} s")
+        say(f"not compared, since they measure times: {', '.join(found.left_out)}")
+    say(f"ok: reproduced in {found.wall_s:.1f} s")

@@ -24,6 +24,7 @@ from onnxbuild.cli.options import (
 from onnxbuild.core.errors import UsageError
 from onnxbuild.terminal.at_a_glance import summary_lines, up_to_date_lines
 from onnxbuild.terminal.json_output import wants_json
+from onnxbuild.terminal.say import say
 
 if TYPE_CHECKING:
     from onnxbuild.api import BuildResult, Request
@@ -119,7 +120,7 @@ def command(
 
     \b
     onnxbuild run recipes/bert.yaml
-    onnxbuild run recipes/bert.yaml --only int8 --set quantization.int8.per_channel=false
+    onnxbuild run recipes/bert.yaml --only int8 --set opset=17
     onnxbuild run recipes --keep-going --json
     onnxbuild run recipes/bert.yaml --force int8/quantize
     onnxbuild run recipes --github --junit build/onnxbuild.xml
@@ -155,9 +156,9 @@ def command(
         if not as_json:
             _show(result, settings, store)
             for line in () if quiet else leftover_lines(result.store, request.project, store):
-                click.echo(line, err=True)
+                say(line, err=True)
         for name, page in pages.items():
-            click.echo(f"report of {name}, with what failed: {os.path.relpath(page)}", err=True)
+            say(f"report of {name}, with what failed: {os.path.relpath(page)}", err=True)
         ci.finish(result, end_line(result))
     if as_json:
         print_line(run_result(result, ci.recorder.logs))
@@ -178,19 +179,19 @@ def _show(result: BuildResult, settings: Mapping[str, str], store: str | None) -
 
     if result.recalled is not None:
         for line in up_to_date_lines(result.recalled, as_json=False):
-            click.echo(line)
+            say(line)
         return
     rows = summarize(result.graph, result.report)
     skipped = skipped_targets(result.graph, result.report)
     for line in summary_lines(rows, skipped, result.store):
-        click.echo(line)
+        say(line)
     print_end(result)
     for what, command in next_commands(result, settings, store):
-        click.echo(f"{what}: {command}", err=True)
+        say(f"{what}: {command}", err=True)
 
 
 def print_end(result: BuildResult) -> None:
     """Print in one line how many steps were built, reused and failed."""
     from onnxbuild.outcome import end_line
 
-    click.echo(end_line(result), err=result.exit_code != 0)
+    say(end_line(result), err=result.exit_code != 0)

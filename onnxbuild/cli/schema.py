@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from onnxbuild.terminal.json_output import json_option, print_document
+from onnxbuild.terminal.say import say
 
 
 @click.command("schema")
@@ -65,7 +66,7 @@ def _say_written(path: str, *, as_json: bool) -> None:
     if as_json:
         print_document({"type": "schema", "written": path})
     else:
-        click.echo(f"wrote {path}")
+        say(f"wrote {path}")
 
 
 def _bring_plugins() -> None:
@@ -75,4 +76,4 @@ def _bring_plugins() -> None:
 
     for each in bring_plugins(find_project(Path("recipe.yaml"))):
         if each.fault is not None:
-            click.echo(f"note: a plug-in is left out: {each.fault}", err=True)
+            say(f"note: a plug-in is left out: {each.fault}", err=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from onnxbuild.terminal.json_output import json_option, print_document
+from onnxbuild.terminal.say import say
 
 if TYPE_CHECKING:
     from onnxbuild.output.checks import CheckRecord
@@ -78,10 +79,10 @@ def command(
     """Check a release: checksums, signature, provenance, and its golden outputs.
 
     \b
-    onnxbuild verify dist/bert-1.0.0                    checksums, provenance against contents
-    onnxbuild verify dist/bert-1.0.0.tar --key team.pem its signature, too
-    onnxbuild verify dist/bert-1.0.0 --run              the golden inputs, on this machine
-    onnxbuild verify dist/bert-1.0.0 --rebuild          the same bytes, from the recipe at hand
+    onnxbuild verify dist/bert-1.0.0                 checksums and provenance
+    onnxbuild verify dist/bert-1.0.0 --key team.pem  its signature, too
+    onnxbuild verify dist/bert-1.0.0 --run           run its golden inputs here
+    onnxbuild verify dist/bert-1.0.0 --rebuild       build the same bytes again
 
     Exit codes: 0 every requested check passed, 3 a golden output is out of its tolerance,
     4 the release is damaged, altered or not reproducible.
@@ -141,9 +142,9 @@ def command(
                 }
             )
         elif code == 0:
-            click.echo(f"verified: {found.about['name']} {found.about['version']}")
+            say(f"verified: {found.about['name']} {found.about['version']}")
         else:
-            click.echo(f"NOT verified (exit code {code}): {release}", err=True)
+            say(f"NOT verified (exit code {code}): {release}", err=True)
     ctx.exit(code)
 
 

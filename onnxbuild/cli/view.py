@@ -13,6 +13,7 @@ from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import UsageError
 from onnxbuild.named_models import find_model
 from onnxbuild.terminal.json_output import json_option, print_document
+from onnxbuild.terminal.say import say
 
 if TYPE_CHECKING:
     from onnxbuild.output.pages import ViewRecord
@@ -62,8 +63,8 @@ def command(
         from onnxbuild.onnxkit.pictures.netron import WARNING, check_installed, serve
 
         check_installed()
-        click.echo(WARNING, err=True)
-        click.echo(f"serving {os.path.relpath(path)}; press Ctrl+C to end")
+        say(WARNING, err=True)
+        say(f"serving {os.path.relpath(path)}; press Ctrl+C to end")
         serve(path)
         return
     target = output or Path(f"{_stem(model, path)}.view.html")
@@ -79,7 +80,7 @@ def command(
         done: ViewRecord = {"type": "view", "model": str(path), "path": str(target), "about": said}
         print_document(done)
     else:
-        click.echo(f"{target}: {said}")
+        say(f"{target}: {said}")
     if opened and not webbrowser.open(target.absolute().as_uri()):
         raise UsageError("no browser could be started", fix=f"open {target} in one")
 

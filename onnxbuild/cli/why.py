@@ -10,6 +10,7 @@ import click
 from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import set_option, store_option
 from onnxbuild.terminal.json_output import json_option, print_document
+from onnxbuild.terminal.say import say
 from onnxbuild.typed_names import find_name, find_step
 
 if TYPE_CHECKING:
@@ -55,29 +56,29 @@ def command(
         print_document(why_document(each, _roots(each, planned), texts))
         return
     if each.hit:
-        click.echo(f"{full} is up to date")
+        say(f"{full} is up to date")
         texts = story(request, graph.equals(full))
         if texts is not None:
-            click.echo("it last ran because of:")
+            say("it last ran because of:")
             for text in texts:
-                click.echo(f"  {text}")
+                say(f"  {text}")
         return
     if each.left_out:
-        click.echo(f"{full} is left out: {each.left_out}")
+        say(f"{full} is left out: {each.left_out}")
         return
     if each.blocked:
-        click.echo(f"{full} can't run: it needs {', '.join(each.blocked)}, which fails")
+        say(f"{full} can't run: it needs {', '.join(each.blocked)}, which fails")
         return
     if each.after:
-        click.echo(f"{full} takes what follows from these, which run first:")
+        say(f"{full} takes what follows from these, which run first:")
         for before in _roots(each, planned):
-            click.echo(f"  {before.step}")
+            say(f"  {before.step}")
             for reason in before.reasons:
-                click.echo(f"    {reason}")
+                say(f"    {reason}")
         return
-    click.echo(f"{full} would run because of:")
+    say(f"{full} would run because of:")
     for reason in each.reasons:
-        click.echo(f"  {reason}")
+        say(f"  {reason}")
 
 
 def _roots(each: Planned, planned: Mapping[str, Planned]) -> list[Planned]:

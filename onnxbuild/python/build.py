@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from onnxbuild.core.errors import did_you_mean
-from onnxbuild.core.typed_name import TypedName
 from onnxbuild.output.build import FailureRecord, ResultRecord
 from onnxbuild.python.html import table
 from onnxbuild.python.metrics import UnknownNameError
@@ -15,6 +14,7 @@ from onnxbuild.python.names import public_names
 from onnxbuild.python.reports import held, write_report
 from onnxbuild.python.variant import BuiltVariant
 from onnxbuild.request import Request, load
+from onnxbuild.resolver.typed_name import TypedName
 
 
 class Build(Mapping[str, BuiltVariant]):

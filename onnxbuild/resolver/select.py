@@ -11,12 +11,12 @@ from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import UsageError, listed, nearest
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Format, Recipe, Variant
-from onnxbuild.core.typed_name import TypedName
 from onnxbuild.expansion.asked import AskedOfVariants, PackagesOptions, bundles_of
+from onnxbuild.resolver.typed_name import TypedName
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AskedPart:
     """A part of recipes that a person asked for.
 
     Attributes:
@@ -28,7 +28,7 @@ class Part:
     recipes: frozenset[str]
 
 
-def parts_of(texts: Sequence[str], files: Mapping[str, str]) -> list[Part]:
+def parts_of(texts: Sequence[str], files: Mapping[str, str]) -> list[AskedPart]:
     """Return what texts ask for.
 
     Args:
@@ -36,10 +36,12 @@ def parts_of(texts: Sequence[str], files: Mapping[str, str]) -> list[Part]:
         files: Name of each recipe -> its file, as it may be typed.
     """
     typed = [TypedName.parse(text) for text in texts]
-    return [Part(each, frozenset(each.recipes_of(files))) for each in typed]
+    return [AskedPart(each, frozenset(each.recipes_of(files))) for each in typed]
 
 
-def chosen(recipe: Recipe, only: Sequence[Part]) -> tuple[tuple[Variant, ...], tuple[Format, ...]]:
+def chosen(
+    recipe: Recipe, only: Sequence[AskedPart]
+) -> tuple[tuple[Variant, ...], tuple[Format, ...]]:
     """The recipe's variants and formats that `only` names; all if it names none as a whole.
 
     Where it does, those of which it names a step are there too, so that the step can be found.
@@ -77,7 +79,7 @@ def _owners(recipe: Recipe) -> dict[str, str]:
 
 
 def targets_of(
-    graph: Graph, recipes: Sequence[Recipe], only: Sequence[Part], *, option: str = "--only"
+    graph: Graph, recipes: Sequence[Recipe], only: Sequence[AskedPart], *, option: str = "--only"
 ) -> list[str]:
     """The steps that `only` asks for.
 
@@ -139,7 +141,7 @@ def _is_meant(
 
 
 def _unknown(
-    part: Part, recipes: Sequence[Recipe], addresses: Mapping[str, StepAddress], option: str
+    part: AskedPart, recipes: Sequence[Recipe], addresses: Mapping[str, StepAddress], option: str
 ) -> UsageError:
     if not part.recipes:
         names = [recipe.name for recipe in recipes]

@@ -161,7 +161,10 @@ def _first_that_matches(
         raise StepError(alone.what, where=alone.where, fix=fix) from alone
     raise StepError(
         "no exporter gives a graph that checks and matches PyTorch: "
-        + "; ".join(f"{exporter}: {error.what}" for exporter, error in refused),
+        + "; ".join(
+            f"{exporter}: {error.what.removeprefix(f'the {exporter} exporter failed: ')}"
+            for exporter, error in refused
+        ),
         where=refused[0][1].where,
         fix=min(by_opset, key=lambda error: error.least).fix if by_opset else refused[0][1].fix,
     )

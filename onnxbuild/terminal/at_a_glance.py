@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.adapters.console.standard_streams import columns
+from onnxbuild.adapters.console.wrap import fitted
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than most of this
 if TYPE_CHECKING:
@@ -69,14 +70,17 @@ def answer(arguments: Sequence[str]) -> Answer | None:
         names = found["names"].splitlines()
         return (_plan_lines(names, as_json="--json" in flags), []) if names else None
     lint = recalled_lint(found)
-    return None if lint is None else ([lint[1]], [f"note: {note}" for note in lint[0]])
+    if lint is None:
+        return None
+    return [fitted(lint[1])], [fitted(f"note: {note}", err=True) for note in lint[0]]
 
 
 def _left_over(root: Path, recipe: str, store: str | None) -> list[str]:
     from onnxbuild.out_folders.owners import leftover_lines
     from onnxbuild.recipe.project import find_project
 
-    return leftover_lines(root, find_project(Path(recipe)), store)
+    lines = leftover_lines(root, find_project(Path(recipe)), store)
+    return [fitted(line, err=True) for line in lines]
 
 
 def _program() -> str | None:
@@ -171,9 +175,11 @@ def summary_lines(rows: list[dict[str, str]], skipped: list[str], store: Path) -
         return []
     from onnxbuild.terminal.table import format_table
 
-    lines = [*format_table(rows), *skipped]
+    lines = [*format_table(rows), *map(fitted, skipped)]
     if any(cell.endswith(" ?") for row in rows for cell in row.values()):
-        lines.append("? measured on a noisy machine; to measure again: onnxbuild bench RECIPE")
+        lines.append(
+            fitted("? measured on a noisy machine; to measure again: onnxbuild bench RECIPE")
+        )
     return [*lines, f"in {os.path.relpath(store / 'out')}/RECIPE/VARIANT/"]
 
 

@@ -10,6 +10,7 @@ import click
 
 from onnxbuild.adapters.console.sinks import JsonLines, PlainLines
 from onnxbuild.adapters.console.words import Words
+from onnxbuild.adapters.console.wrap import fitted
 from onnxbuild.core.event import Event, RunStarted, StepFailed
 from onnxbuild.core.ports import EventSink
 
@@ -33,14 +34,14 @@ class FailureLines:
 
 
 def say_above(line: str) -> None:
-    """Print a line to standard output, above a display that is live.
+    """Print a line to standard output, above a display that is live; wrapped on a terminal.
 
     click.echo writes past it, into the line that is drawn.
 
     Args:
         line: Without its end.
     """
-    sys.stdout.write(f"{line}\n")
+    sys.stdout.write(f"{fitted(line)}\n")
     sys.stdout.flush()
 
 

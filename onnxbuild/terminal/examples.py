@@ -41,6 +41,7 @@ EXAMPLES: Mapping[str, str] = {
     "cache unpin": "onnxbuild cache unpin {name}-1.0.0",
     "cache verify": "onnxbuild cache verify",
     "cache gc": "onnxbuild cache gc --dry-run",
+    "cache key": "onnxbuild cache key {recipe}",
     "completion": "onnxbuild completion bash",
 }
 """Verb -> what to type; what is in braces is of this project, where it has one."""

@@ -48,9 +48,9 @@ _MORE = """
     onnxbuild plan recipes/bert.yaml            what would run, and why
     onnxbuild why bert:export                   the input that changed
 
-  Exit codes: 0 produced and passed, 1 a step failed, 2 recipe or usage, 3 a gate failed,
-  4 not reproducible, 5 undeclared input, 130 interrupted, 141 the output's reader has gone,
-  70 a bug in onnxbuild.
+  Exit codes: 0 produced and passed, 1 a step failed, 2 recipe or usage,
+  3 a gate failed, 4 not reproducible, 5 undeclared input, 130 interrupted,
+  141 the output's reader has gone, 70 a bug in onnxbuild.
 """
 _WIDTHS = 50, 78
 """The least and the most characters a line, as in the help of every verb."""

@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
 from onnxbuild import __version__
 from onnxbuild.core.errors import BuildError
+from onnxbuild.terminal.say import say
 
 if TYPE_CHECKING:
     from onnxbuild.expansion.plugin import Plugin
@@ -45,14 +44,14 @@ def _packages() -> list[Problem]:
     from onnxbuild.adapters.disk.statcache import StatCache
     from onnxbuild.adapters.toolchain.distributions import Distributions
 
-    click.echo(f"onnxbuild    {__version__}, Python {machine.python_build().split()[1]}")
+    say(f"onnxbuild    {__version__}, Python {machine.python_build().split()[1]}")
     found = Distributions(StatCache(Index(Path(":memory:"))))
     problems = []
     for name in _PACKAGES:
         version = found.version(name)
-        click.echo(f"{name:<12} {version or 'not installed'}")
+        say(f"{name:<12} {version or 'not installed'}")
         if version is None and name not in _NEEDED:
-            click.echo(f"               fix, if a recipe uses it: {_install(name)}")
+            say(f"               fix, if a recipe uses it: {_install(name)}")
         if version is None and name in _NEEDED:
             problems.append(Problem(f"the package '{name}' is not installed", _install(name)))
     return problems
@@ -69,16 +68,16 @@ def _providers() -> list[Problem]:
         ]
     for probe in probes:
         if probe.loads:
-            click.echo(f"provider     {probe.provider}: loads")
+            say(f"provider     {probe.provider}: loads")
         elif probe.in_package:
-            click.echo(f"provider     {probe.provider}: does not load")
+            say(f"provider     {probe.provider}: does not load")
             for fault in probe.faults:
-                click.echo(f"             - {fault.what}")
-                click.echo(f"               fix: {fault.fix}")
+                say(f"             - {fault.what}")
+                say(f"               fix: {fault.fix}")
     lost = [probe for probe in probes if not probe.in_package]
-    click.echo("             not in this onnxruntime:")
+    say("             not in this onnxruntime:")
     for fix in dict.fromkeys(probe.fix for probe in lost):
-        click.echo(f"             - {', '.join(p.provider for p in lost if p.fix == fix)}: {fix}")
+        say(f"             - {', '.join(p.provider for p in lost if p.fix == fix)}: {fix}")
     cpu = next(probe for probe in probes if probe.provider == "cpu")
     again = _install("onnxruntime", again=True)
     return [] if cpu.loads else [Problem(f"the CPU provider does not load: {cpu.reason}", again)]
@@ -89,8 +88,8 @@ def _environments() -> list[Problem]:
     from onnxbuild.adapters.toolchain.virtual_environments import made_environments
 
     for made in made_environments():
-        click.echo(f"environment  {made.folder}: {made.runtime or 'no ONNX Runtime'}")
-        click.echo(
+        say(f"environment  {made.folder}: {made.runtime or 'no ONNX Runtime'}")
+        say(
             f"             of {made.requirements}, {made.size_bytes / _MIB:.0f} MiB, last used "
             f"{made.idle_s / _DAY_S:.0f} days ago"
         )
@@ -114,9 +113,9 @@ def _programs() -> list[Problem]:
 
 
 def _say_program(name: str, found: str | None, lacking: str, package: str) -> None:
-    click.echo(f"{name:<12} {found or lacking}")
+    say(f"{name:<12} {found or lacking}")
     if not found:
-        click.echo(f"               fix: apt-get install {package}")
+        say(f"               fix: apt-get install {package}")
 
 
 def _machine() -> list[Problem]:
@@ -127,12 +126,10 @@ def _machine() -> list[Problem]:
     facts = machine.host_facts()
     flags = [flag for flag, there in kernel_flags().items() if there]
     cores, memory = machine.usable_cores(), machine.memory_bytes() / _GIB
-    click.echo(
-        f"cpu          {machine.host_class()['cpu']}, {' '.join(flags) or 'no known flags'}"
-    )
-    click.echo(f"             {cores} cores, {memory:.1f} GiB")
+    say(f"cpu          {machine.host_class()['cpu']}, {' '.join(flags) or 'no known flags'}")
+    say(f"             {cores} cores, {memory:.1f} GiB")
     if facts.sums_saturate:
-        click.echo(
+        say(
             "             no VNNI or AMX: int8 weights get scales at which no sums saturate (reduce_range: pairs)"
         )
     abi, unseen = landlock.abi(), kernel_watch.reason_not()
@@ -146,8 +143,8 @@ def _machine() -> list[Problem]:
         if unseen
         else "seccomp notifications: reads of all processes of a step are recorded"
     )
-    click.echo(f"sandbox      {machine.kernel()}: {fence}")
-    click.echo(f"             {watch}")
+    say(f"sandbox      {machine.kernel()}: {fence}")
+    say(f"             {watch}")
     return []
 
 
@@ -158,16 +155,17 @@ def _plugins() -> list[Problem]:
 
     problems = []
     for each in bring_plugins(find_project(Path("recipe.yaml"))):
-        click.echo(f"plug-in      {each.label}: {_brought_by(each)}")
-        click.echo(f"             {each.file}")
+        say(f"plug-in      {each.label}: {_brought_by(each)}")
+        say(f"             {each.file}")
         if each.fault is not None:
             problems.append(_faulty(each.fault))
     return problems
 
 
 def _faulty(fault: BuildError) -> Problem:
+    where = fault.where.removeprefix(f"{Path.cwd()}/")
     return Problem(
-        f"a plug-in is faulty: {f'{fault.where}: ' if fault.where else ''}{fault.what}",
+        f"a plug-in is faulty: {f'{where}: ' if where else ''}{fault.what}",
         fault.fix or "mend it, or take it out: pip uninstall, or `plugins` in pyproject.toml",
     )
 
@@ -196,7 +194,7 @@ def _store(store: str | None) -> list[Problem]:
     while not there.exists():
         there = there.parent
     free = shutil.disk_usage(there).free
-    click.echo(f"store        {root}, {free / _GIB:.1f} GiB free")
+    say(f"store        {root}, {free / _GIB:.1f} GiB free")
     if free < _SCARCE_BYTES:
         chosen = f" --store {store}" if store else ""
         return [

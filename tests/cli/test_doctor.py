@@ -3,39 +3,82 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 
+from onnxbuild.cli.main import run_command
 from tests.cli.conftest import CheapProject, Project
+from tests.fakes.cheap_kinds import KINDS
+from tests.pseudo_terminal import terminal
+from tests.terminal import Terminal
 
 
-def problems(text: str) -> list[str]:
-    lines = text.splitlines()
-    first = next(n for n, line in enumerate(lines) if line.startswith("problem: "))
-    return lines[first:]
+def problems(text: str) -> str:
+    return text[text.index("problem: ") :]
 
 
-@pytest.mark.parametrize("columns", ["80", ""])
-def test_a_faulty_plug_in_says_what_to_do(cheap: CheapProject, columns: str):
+FAULTY = """\
+problem: a plug-in is faulty: tools/mine.py:1: the plug-in raises ModuleNotFoundError when it is imported: No module named 'no_such_module'
+  fix: mend tools/mine.py, or take it out of `plugins` in pyproject.toml
+"""
+FAULTY_ON_80 = """\
+problem: a plug-in is faulty: tools/mine.py:1: the plug-in raises
+         ModuleNotFoundError when it is imported: No module named
+         'no_such_module'
+  fix: mend tools/mine.py, or take it out of `plugins` in pyproject.toml
+"""
+
+
+def test_a_faulty_plug_in_says_what_to_do(cheap: CheapProject, monkeypatch):
     cheap.write("tools/mine.py", "import no_such_module\n")
     cheap.write("pyproject.toml", '[tool.onnxbuild]\nplugins = ["tools/mine.py"]\n')
-    seen = cheap("doctor", env={"COLUMNS": columns} if columns else None)
-    assert seen.code == 1
-    what, fix = problems(seen.out)
-    assert what.startswith("problem: a plug-in is faulty: ")
-    assert "no_such_module" in what
-    assert fix.startswith("  fix: ")
-    assert len(fix) > len("  fix: ")
+    seen = cheap("doctor")
+    assert (seen.code, problems(seen.out)) == (1, FAULTY)
+    monkeypatch.chdir(cheap.folder)
+    with terminal(80) as screen:
+        assert run_command(["doctor"], KINDS) == 1
+    assert problems(screen.text) == FAULTY_ON_80
+
+
+def test_no_line_of_it_is_broken_in_a_word(cheap: CheapProject, monkeypatch):
+    plain = cheap("doctor").out
+    monkeypatch.chdir(cheap.folder)
+    with terminal(80) as screen:
+        run_command(["doctor"], KINDS)
+    assert any(len(line) > 80 for line in plain.splitlines())
+    assert all(sys.executable in line or "/" in line for line in screen.broken), screen.broken
+    if not screen.broken:  # paths of this machine may be longer than the terminal is wide
+        assert _words(screen.text) == _words(plain)
+
+
+def _words(text: str) -> list[str]:
+    """All words but those of the line that says how much space is left."""
+    return [word for line in text.splitlines() if "GiB free" not in line for word in line.split()]
 
 
 @pytest.mark.slow
-def test_an_onnxruntime_that_can_not_be_imported_says_what_to_type(project: Project):
+def test_an_onnxruntime_that_can_not_be_imported_says_what_to_type(project: Project, monkeypatch):
     project.write("broken/onnxruntime/__init__.py", "raise ImportError('libfoo.so is missing')\n")
-    seen = project("doctor", env={"PYTHONPATH": str(project.folder / "broken")})
-    assert seen.code == 1
-    what, fix = problems(seen.out)
-    assert what == "problem: onnxruntime can't be imported: libfoo.so is missing"
-    assert re.fullmatch(r"  fix: \S+/python\S* -m pip install --force-reinstall onnxruntime", fix)
+    monkeypatch.setenv("PYTHONPATH", str(project.folder / "broken"))
+    said = (
+        "problem: onnxruntime can't be imported: libfoo.so is missing\n"
+        "  fix: PYTHON -m pip install --force-reinstall onnxruntime\n"
+    )
+    seen = project("doctor")
+    assert (seen.code, with_python_named(problems(seen.out))) == (1, said)
+    shown = Terminal(
+        ("doctor",), project.folder, columns=300
+    )  # the path to Python is long somewhere
+    try:
+        assert shown.end() == 1
+    finally:
+        shown.close()
+    assert with_python_named(problems(shown.final)) == said
+
+
+def with_python_named(text: str) -> str:
+    return re.sub(r"\S+/python\S*", "PYTHON", text)
 
 
 @pytest.mark.slow

@@ -10,8 +10,10 @@ import click
 import pytest
 
 from onnxbuild.cli.group import Verbs, cli
+from onnxbuild.cli.main import run_command
 from onnxbuild.terminal.examples import EXAMPLES, example_of
 from onnxbuild.terminal.help import VERBS
+from tests.pseudo_terminal import terminal
 
 QUICK = (
     "run",
@@ -111,3 +113,18 @@ def test_help_loads_no_catalog_and_no_yaml():
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "cache gc", "cache key", ""])
+def test_the_help_of_a_verb_fits_on_a_terminal_and_begins_with_its_example(
+    cheap, verb, monkeypatch
+):
+    words = [*verb.split(), "--help"]
+    plain = cheap(*words)
+    monkeypatch.chdir(cheap.folder)
+    with terminal(80) as screen:
+        assert run_command(words) == 0
+    assert screen.broken == []
+    assert screen.text.split() == plain.out.split()
+    begin = f"Example: {HERE[verb]}\n\n" if verb in HERE else "Example: " if verb else "Usage: "
+    assert screen.text.startswith(begin)

@@ -168,6 +168,6 @@ def test_gc_and_verify_leave_a_store_that_a_run_can_use(cheap):
     assert cheap("cache", "verify").out.startswith("ok: ")
     collected = cheap("cache", "gc", "--keep-days", "0", "--grace-hours", "0")
     assert collected.code == 0
-    assert "removed 1 results" in collected.out
+    assert "removed 1 result, 1 blob and " in collected.out
     again = cheap(*REFERENCE)
     assert (again.code, again.ran) == (0, ["reference"])

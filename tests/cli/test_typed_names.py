@@ -7,8 +7,8 @@ import json
 import pytest
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.core.typed_name import TypedName
 from onnxbuild.request import Request
+from onnxbuild.resolver.typed_name import TypedName
 from onnxbuild.typed_names import find_name, recipe_file
 from tests.cli.conftest import QUICK, RECIPE, CheapProject, make_cheap_project
 

@@ -209,16 +209,43 @@ def test_preprocessing_folds_what_would_hide_scales(tmp_path):
     assert interface(target) == interface(source)
 
 
-def test_preprocessing_says_when_symbols_can_t_be_followed(tmp_path):
-    made = model(
+def _of_an_operator_that_it_does_not_know():
+    return model(
         [onnx.helper.make_node("FusedConv", ["x", "w"], ["y"], domain="com.microsoft")],
         [value("x", ["batch", 1, 4, 4])],
         [value("y", ["batch", 1, 3, 3])],
         [weight("w", np.ones((1, 1, 2, 2), np.float32))],
         imports=[onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("com.microsoft", 1)],
     )
-    outcome, _ = prepared(save(made, tmp_path / "source"), tmp_path)
-    assert all(note.startswith("shapes with symbols stay unknown: ") for note in outcome.notes)
+
+
+def _of_a_range_in_halves():
+    """It divides by int(0.5), and raises "ValueError: The argument 'zoo' is not comparable."."""
+    nodes = [
+        onnx.helper.make_node("Shape", ["x"], ["shape"]),
+        onnx.helper.make_node("Squeeze", ["shape"], ["count"]),
+        onnx.helper.make_node("Cast", ["count"], ["end"], to=onnx.TensorProto.FLOAT),
+        onnx.helper.make_node("Range", ["begin", "end", "step"], ["y"]),
+    ]
+    numbers = {"begin": np.float32(0), "step": np.float32(0.5)}
+    weights = [
+        onnx.numpy_helper.from_array(np.array(each), name) for name, each in numbers.items()
+    ]
+    return model(nodes, [value("x", ["batch"])], [value("y", ["steps"])], weights)
+
+
+@pytest.mark.parametrize("made", [_of_an_operator_that_it_does_not_know, _of_a_range_in_halves])
+def test_preprocessing_says_when_symbols_can_t_be_followed_and_not_how_its_tool_failed(
+    made, tmp_path, capfd, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)  # ONNX Runtime leaves its last state in the working folder
+    outcome, _ = prepared(save(made(), tmp_path / "source"), tmp_path)
+    (note,) = outcome.notes
+    assert note == (
+        "shapes with symbols stay unknown: ONNX Runtime's symbolic shape inference does not take "
+        "this model (its error is in the step's log)"
+    )
+    assert "Traceback" in capfd.readouterr().err  # the log
 
 
 def test_a_target_whose_sums_saturate_is_warned_of_unless_weights_have_seven_bits(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+from onnxbuild.adapters.console.wrap import wrapped
 from onnxbuild.adapters.locate import store_root
 from onnxbuild.core.decision import FIRST_BUILD
 from onnxbuild.core.errors import EXIT_GATE
@@ -81,9 +81,9 @@ class Words:
         first = self._failed.setdefault(message, event.step)
         held_up = _held_up(event.blocked)
         if first != event.step:
-            return [
+            return self._wrapped(
                 f"FAILED  {event.step}: for the same reason{f' ({held_up})' if held_up else ''}"
-            ]
+            )
         what, is_cut = _cut(event.what)
         lines = self._wrapped(f"FAILED  {event.step}: {what}")
         where = _place(event)
@@ -103,15 +103,7 @@ class Words:
         return lines
 
     def _wrapped(self, text: str) -> list[str]:
-        if not self._width:
-            return [text]
-        return textwrap.wrap(
-            text,
-            self._width,
-            subsequent_indent=_INDENT,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        return wrapped(text, self._width).split("\n")
 
 
 def detail(event: Event) -> list[str]:
