@@ -108,7 +108,7 @@ def assert_readable(found: dict[str, dict[str, Any]]) -> None:
         assert each["opened"], name
         assert each["closed"] > 0, name
         assert each["inside"] > 0, name
-        assert each["unprinted"] == [], name
+        assert each["unprinted"] == [], (name, each["unprinted"])
         assert each["colours"] == ["rgb(26, 29, 36)", "rgb(255, 255, 255)"], name
         assert Path(each["pdf"]).read_bytes().startswith(b"%PDF-"), name
 

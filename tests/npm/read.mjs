@@ -38,6 +38,7 @@ for (const { url, scheme, pdf } of views) {
   await page.keyboard.press("Enter");
   // On paper: what is closed on the screen is printed, dark on white.
   await page.emulateMedia({ media: "print", colorScheme: scheme });
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))); // what opens is laid out with a frame
   Object.assign(seen, await page.evaluate(() => {
     const closed = [...document.querySelectorAll("details:not([open])")];
     const inside = closed.flatMap((each) => [...each.querySelectorAll("table, pre")]);
