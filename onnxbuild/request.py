@@ -15,7 +15,7 @@ from onnxbuild.catalog import all_features
 from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.core.remark import Remark
+from onnxbuild.document.faults import Remark
 from onnxbuild.expansion.comparison import Comparison
 from onnxbuild.recipe.checks.advisories import doubts_of
 from onnxbuild.recipe.load import LoadedRecipes, load_recipes
