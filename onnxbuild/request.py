@@ -16,7 +16,7 @@ from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.places import real_path
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.core.remark import Remark
+from onnxbuild.document.faults import Remark
 from onnxbuild.expansion.comparison import Comparison
 from onnxbuild.recipe.checks.advisories import doubts_of
 from onnxbuild.recipe.checks.packages import left_out_packages

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.errors import BuildError, RecipeErrors
-from onnxbuild.core.remark import Remark
+from onnxbuild.document.faults import Remark
 from onnxbuild.output.build import FailureRecord
 from onnxbuild.output.errors import place_of
 

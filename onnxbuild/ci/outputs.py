@@ -22,7 +22,7 @@ from onnxbuild.ci.github import (
 from onnxbuild.ci.job_summary import summary_of_error, summary_of_run
 from onnxbuild.ci.recorder import Recorder
 from onnxbuild.core.errors import EXIT_BUG, EXIT_INTERRUPTED, BuildError, StoreError
-from onnxbuild.core.remark import Remark
+from onnxbuild.document.faults import Remark
 from onnxbuild.outcome import run_result
 from onnxbuild.output.errors import error_record
 from onnxbuild.recipe.project import find_project

@@ -1,4 +1,4 @@
-"""The faults of a recipe, gathered until all that can be known is known."""
+"""The faults of a recipe, gathered until all that can be known is known; and remarks on what is allowed and seldom meant."""
 
 from __future__ import annotations
 
@@ -109,3 +109,19 @@ def hinted(what: str, near: str, otherwise: str = "") -> str:
     if near:
         return f"{what}; did you mean '{near}'?"
     return f"{what}; {otherwise}" if otherwise else what
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """One sentence, and the place in the recipe that it is about.
+
+    Attributes:
+        text: The sentence.
+        location: None where it is about no place alone.
+    """
+
+    text: str
+    location: Location | None = None
+
+    def __str__(self) -> str:
+        return f"{self.location}: {self.text}" if self.location is not None else self.text

@@ -12,10 +12,9 @@ from onnxbuild.core.environment import Environment
 from onnxbuild.core.graph import Deliverable, OutputRef
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Format, Recipe, Variant
-from onnxbuild.core.remark import Remark
 from onnxbuild.core.step import StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.document.faults import Fault
+from onnxbuild.document.faults import Fault, Remark
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import NamedBundle
 from onnxbuild.expansion.cells import Column

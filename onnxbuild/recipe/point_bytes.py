@@ -10,7 +10,7 @@ from onnxbuild.core.axis import Axis, shape_at
 from onnxbuild.core.errors import RecipeError
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Location, Recipe
-from onnxbuild.core.remark import Remark
+from onnxbuild.document.faults import Remark
 
 _BYTES = {"float32": 4, "float16": 2, "float64": 8, "int64": 8, "int32": 4, "int16": 2}
 _GIB = 1 << 30

@@ -17,10 +17,10 @@ from onnxbuild.adapters.store.delivery import (
     tidy,
     write_tree,
 )
+from onnxbuild.adapters.tally import Tally
 from onnxbuild.core.errors import NotReproducibleError
 from onnxbuild.core.event import BYTES
 from onnxbuild.core.ports import EventSink
-from onnxbuild.core.tally import Tally
 from onnxbuild.release_format.archive import HashSink, write_archive
 from onnxbuild.release_format.tree import digests
 

@@ -10,6 +10,7 @@ from typing import Any
 from onnxbuild.adapters.kernel import landlock
 from onnxbuild.adapters.plugins.bring import bring_plugins
 from onnxbuild.adapters.processes.fenced_call import TIMEOUT_S
+from onnxbuild.adapters.tally import Tally
 from onnxbuild.core.errors import (
     EXIT_GATE,
     EXIT_NOT_REPRODUCIBLE,
@@ -18,7 +19,6 @@ from onnxbuild.core.errors import (
     did_you_mean,
 )
 from onnxbuild.core.ports import EventSink
-from onnxbuild.core.tally import Tally
 from onnxbuild.onnxkit.bundles.manifest import Manifest, read_manifest
 from onnxbuild.onnxkit.host.made_for import other_machine
 from onnxbuild.providers import is_known, provider_names

@@ -19,7 +19,7 @@ from onnxbuild.ci.recorder import Recorder
 from onnxbuild.core.errors import RecipeError, RecipeErrors
 from onnxbuild.core.event import StepFailed, StepFinished, StepStarted
 from onnxbuild.core.recipe import Location
-from onnxbuild.core.remark import Remark
+from onnxbuild.document.faults import Remark
 from tests.ci.reading import read_junit, rendered_tables
 from tests.cli.conftest import cheap, make_cheap_project, project  # noqa: F401 - fixtures
 from tests.fakes.cheap_kinds import UNREACHABLE_SQNR_DB

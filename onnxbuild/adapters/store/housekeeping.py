@@ -13,11 +13,11 @@ from onnxbuild.adapters.disk.atomic_files import write_atomically
 from onnxbuild.adapters.disk.plain_files import is_real_folder, parse_json
 from onnxbuild.adapters.disk.statcache import hash_file
 from onnxbuild.adapters.store.disk_store import DiskStore
+from onnxbuild.adapters.tally import Tally
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.event import BYTES
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.regular_files import read_regular
-from onnxbuild.core.tally import Tally
 
 RUN_FILE = "run.json"
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.core.remark import Remark
-from onnxbuild.document.faults import Fault
+from onnxbuild.document.faults import Fault, Remark
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.artifacts import SECTION
 from onnxbuild.expansion.asked import AheadOfTimeOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.core.remark import Remark
+from onnxbuild.document.faults import Remark
 from onnxbuild.providers import named
 
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from onnxbuild.catalog import PACKAGE_FORMATS
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.core.remark import Remark
-from onnxbuild.document.faults import Fault
+from onnxbuild.document.faults import Fault, Remark
 from onnxbuild.document.parts import Parts, has_onnx
 from onnxbuild.expansion.asked import PACKAGES, NamedBundle, PackagesOptions, named_bundles
 

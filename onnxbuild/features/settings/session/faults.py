@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onnxbuild.core.recipe import Location, Recipe
-from onnxbuild.core.remark import Remark
-from onnxbuild.document.faults import Fault, hinted, nearest
+from onnxbuild.document.faults import Fault, Remark, hinted, nearest
 from onnxbuild.document.node import Path, dotted
 from onnxbuild.document.parts import Parts
 from onnxbuild.onnxkit.sessions.config_keys import FILE_KEYS, KNOWN_KEYS, OWN_KEYS, is_free
