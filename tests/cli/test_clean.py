@@ -116,6 +116,19 @@ def test_two_recipes_of_one_name_clash_even_when_they_run_apart(built):
     assert built("run", "twin.yaml").code == 0
 
 
+def test_recipes_whose_names_differ_only_in_case_clash_even_when_they_run_apart(built):
+    built.write("twin.yaml", TWO.replace("name: tiny", "name: Tiny"))
+    seen = built("run", "twin.yaml")
+    assert (seen.code, seen.err) == (
+        2,
+        (
+            "error: twin.yaml:1:1: recipes 'tiny' (tiny.yaml) and 'Tiny' (twin.yaml) differ only in case, or in "
+            "how an accent is written: on some disks they have one folder\n"
+            "  fix: write another `name:` in one of them\n"
+        ),
+    )
+
+
 def test_two_recipes_of_one_name_are_both_named_when_they_run_together(cheap):
     cheap.write("twin.yaml", RECIPE + QUICK)
     seen = cheap("run")

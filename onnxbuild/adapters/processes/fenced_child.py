@@ -46,7 +46,9 @@ def main() -> None:
     _clear_import_path()
     _settle_in(request["scratch"])
     argument = json.load(sys.stdin)
-    with open(request["answer"], "wb") as file:  # its descriptor, or its path, which the fence shuts off
+    with open(
+        request["answer"], "wb"
+    ) as file:  # its descriptor, or its path, which the fence shuts off
         shut_in(request)
         file.write(json.dumps(_answer(sys.argv[2], argument)).encode())
     sys.stdout.flush()
