@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 
 
@@ -51,3 +52,31 @@ def check_file_names(paths: Iterable[str]) -> None:
     both = sorted(files & folders)
     if both:
         raise ValueError(f"{both[0]!r} is a file and a folder")
+
+
+def check_names_everywhere(paths: Iterable[str]) -> None:
+    """Check the names of files that may be written on any disk: some ignore case, some write accents in one way.
+
+    Raises:
+        ValueError: As `check_file_names`; or two names are one file on such a disk.
+    """
+    names = list(paths)
+    check_file_names(names)
+    files: dict[str, str] = {}
+    for path in names:
+        if (first := files.setdefault(same_on_disk(path), path)) != path:
+            what = "differ only in case, or in how an accent is written"
+            raise ValueError(f"{first!r} and {path!r} {what}: on some disks they are one file")
+    for path in names:
+        parts = path.split("/")
+        for end in range(1, len(parts)):
+            folder = "/".join(parts[:end])
+            if (file := files.get(same_on_disk(folder))) is not None:
+                raise ValueError(
+                    f"{file!r} is a file, and {folder!r} a folder: on some disks they have one name"
+                )
+
+
+def same_on_disk(name: str) -> str:
+    """Return what two names have in common that are one entry on a disk that ignores case."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())

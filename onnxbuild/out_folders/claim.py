@@ -10,6 +10,7 @@ from onnxbuild.adapters.disk.atomic_files import make_folder, write_atomically
 from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.locate import environment
 from onnxbuild.core.errors import UsageError
+from onnxbuild.core.file_names import same_on_disk
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.out_folders.owners import (
@@ -37,15 +38,25 @@ def refuse_clash(root: Path, project: Path, loaded: Loaded) -> None:
         UsageError: Two files have recipes of one name.
     """
     owners = read_owners(root)
+    on_disk = {same_on_disk(name): name for name in owners}
     for path, recipes in loaded.by_file.items():
         file = _relative(path, project)
         for recipe in recipes:
-            owner = owners.get(recipe.name)
-            if owner is None or owner.file == file:
+            taken = (
+                recipe.name if recipe.name in owners else on_disk.get(same_on_disk(recipe.name))
+            )
+            if taken is None or owners[taken].file == file:
                 continue
-            other = owner.path(root)
-            name = recipe.name.partition("@")[0]
-            if other.is_file() and name in names_in(other, environment()):
+            other = owners[taken].path(root)
+            name, theirs = recipe.name.partition("@")[0], taken.partition("@")[0]
+            if other.is_file() and theirs in names_in(other, environment()):
+                if theirs != name:
+                    raise UsageError(
+                        f"recipes '{theirs}' ({os.path.relpath(other)}) and '{name}' ({path}) differ only in case, or in "
+                        "how an accent is written: on some disks they have one folder",
+                        where=str(recipe.location),
+                        fix="write another `name:` in one of them",
+                    )
                 stem = Path(path).stem
                 raise UsageError(
                     f"two recipes are named '{name}': {os.path.relpath(other)} and {path}; "

@@ -8,7 +8,7 @@ from typing import Any
 
 from onnxbuild.core.digest import Digest, canonical_json
 from onnxbuild.core.errors import NotReproducibleError, UsageError
-from onnxbuild.core.file_names import check_file_names
+from onnxbuild.core.file_names import check_names_everywhere
 from onnxbuild.onnxkit.oci.manifests import SCHEMA_VERSION, SHA256, Descriptor
 from onnxbuild.onnxkit.oci.media_types import (
     FILE_PATH,
@@ -153,7 +153,7 @@ def model_files(manifest: ArtifactManifest, where: str) -> dict[str, Digest]:
         paths.append(path)
         files[path] = layer.digest
     try:
-        check_file_names(paths)
+        check_names_everywhere(paths)
     except ValueError as error:
         raise _refused(f"has a layer whose path is refused: {error}", where) from error
     if not files:

@@ -6,6 +6,7 @@ Source: https://github.com/opencontainers/distribution-spec/blob/v1.1.0/spec.md.
 from __future__ import annotations
 
 import http.client
+import re
 from collections.abc import Callable, Sequence
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
@@ -22,6 +23,11 @@ _CHUNK_BYTES = 1 << 18
 _ACCEPT = {"Accept": f"{MANIFEST}, {INDEX}"}
 _OK, _CREATED, _ACCEPTED, _PARTIAL = 200, 201, 202, 206
 _NOT_FOUND = (404, 410)
+_NO_API = (400, 405, 501)
+"""How registries without a referrers API answer, besides: they take its address for something else."""
+_PAGES_MAX = 100
+"""Of a list of referrers that are read."""
+_NEXT = re.compile(r"<([^>]*)>\s*;[^,]*\brel=\"?next\"?", re.IGNORECASE)
 _UPDATES_MAX = 4
 
 
@@ -172,10 +178,29 @@ class RemoteRepository:
 
     def referrers(self, subject: str) -> Sequence[Descriptor]:
         """Return the manifests that refer to one: by the API, else by the fallback tag."""
-        content = self._fetched(f"{self._root}/referrers/{SHA256}{subject}", {"Accept": INDEX})
-        if content is not None:
-            return read_index(content, "the registry's list of referrers")
-        return self._listed(f"sha256-{subject}")
+        url, found = f"{self._root}/referrers/{SHA256}{subject}", list[Descriptor]()
+        for _ in range(_PAGES_MAX):
+            page = self._page_of_referrers(url)
+            if page is None:
+                return self._listed(f"sha256-{subject}")
+            content, url = page
+            found += read_index(content, "the registry's list of referrers")
+            if not url:
+                break
+        return found
+
+    def _page_of_referrers(self, url: str) -> tuple[bytes, str] | None:
+        """Return (content, URL of the next page or nothing); None where there is no such API."""
+
+        def fetch() -> tuple[bytes, str] | None:
+            with self._connection.exchange("GET", url, headers={"Accept": INDEX}) as answer:
+                if answer.status in (*_NOT_FOUND, *_NO_API):
+                    return None
+                if answer.status != _OK:
+                    raise self._connection.fault(answer)
+                return answer.content(MANIFEST_MAX_BYTES), _next_page(answer)
+
+        return self._connection.retried(fetch)
 
     def _listed(self, tag: str) -> Sequence[Descriptor]:
         content = self.manifest(tag)
@@ -204,6 +229,19 @@ class _Reported:
         self._done += len(content)
         self._report(self._done)
         return content
+
+
+def _next_page(answer: Answer) -> str:
+    """The next page of a list, of the same registry; empty for none (RFC 8288)."""
+    link = _NEXT.search(answer.header("Link"))
+    if link is None:
+        return ""
+    try:
+        place = urljoin(answer.url, link[1])
+        here, there = urlsplit(answer.url), urlsplit(place)
+    except ValueError:
+        return ""
+    return place if (here.scheme, here.netloc) == (there.scheme, there.netloc) else ""
 
 
 def _location(answer: Answer) -> str:

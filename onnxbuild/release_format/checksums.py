@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from onnxbuild.adapters.disk.statcache import hash_file
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError
+from onnxbuild.core.file_names import check_names_everywhere
 from onnxbuild.release_format.forms import printable
 from onnxbuild.release_format.layout import NOT_SUMMED, SUMS_FILE
 
@@ -63,6 +64,10 @@ class Files:
 def check_sums(folder: Path) -> Files:
     """Hash every file, and compare with SHA256SUMS."""
     there, faults = _files(folder)
+    try:
+        check_names_everywhere(there)
+    except ValueError as error:
+        faults.append(ReleaseFault(SUMS_FILE, f"names files that no release has: {error}"))
     return Files(folder, there, (*faults, *compare_sums(there, folder / SUMS_FILE)))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from onnxbuild.core.errors import UsageError
+from onnxbuild.core.file_names import same_on_disk
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Recipe
@@ -42,7 +43,7 @@ def resolve(
         files: Name of each recipe -> its file as `only` may name it; None for those of its location.
 
     Raises:
-        UsageError: Two recipes share a name, or `only` names nothing.
+        UsageError: Two recipes share a name, on a disk that ignores case, too, or `only` names nothing.
         PluginError: A plug-in adds a step of a kind that it does not list.
     """
     counts = Counter(recipe.name for recipe in recipes)
@@ -53,6 +54,16 @@ def resolve(
             raise UsageError(
                 f"two recipes are named '{recipe.name}': {places}",
                 where=str(same[-1]),
+                fix="write another `name:` in one of them",
+            )
+    folders: dict[str, Recipe] = {}
+    for recipe in recipes:
+        other = folders.setdefault(same_on_disk(recipe.name), recipe)
+        if other is not recipe:
+            raise UsageError(
+                f"recipes '{other.name}' and '{recipe.name}' differ only in case, or in how an accent is "
+                f"written: on some disks they have one folder ({other.location.path} and {recipe.location.path})",
+                where=str(recipe.location),
                 fix="write another `name:` in one of them",
             )
     wanted = parts_of(only, files or {each.name: each.location.path for each in recipes})

@@ -138,6 +138,19 @@ def test_another_checkout_that_lays_its_files_over_those_of_the_first_says_so(bu
     assert len(notes(built)) == 1
 
 
+def test_recipes_whose_names_differ_only_in_case_clash_even_when_they_run_apart(built):
+    built.write("twin.yaml", TWO.replace("name: tiny", "name: Tiny"))
+    seen = built("run", "twin.yaml")
+    assert (seen.code, seen.err) == (
+        2,
+        (
+            "error: twin.yaml:1:1: recipes 'tiny' (tiny.yaml) and 'Tiny' (twin.yaml) differ only in case, or in "
+            "how an accent is written: on some disks they have one folder\n"
+            "  fix: write another `name:` in one of them\n"
+        ),
+    )
+
+
 def test_two_recipes_of_one_name_are_both_named_when_they_run_together(cheap):
     cheap.write("twin.yaml", RECIPE + QUICK)
     seen = cheap("run")

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
-from onnxbuild.core.file_names import check_file_name, check_file_names, check_part
+from onnxbuild.core.file_names import (
+    check_file_name,
+    check_file_names,
+    check_names_everywhere,
+    check_part,
+)
 from onnxbuild.core.graph import Deliverable
 
 PARTS = st.lists(st.sampled_from(["a", "model.onnx", "..", ".", "", "/", "\\", "\0", "C:", "…"]))
@@ -66,6 +71,24 @@ def test_two_files_need_two_places(names):
         check_file_names(names)
     with pytest.raises(ValueError, match=r"is there twice|is a file and a folder"):
         Artifact("bundle", tuple((name, DIGEST) for name in names))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["A", "a"],
+        ["a/B", "a/b"],
+        ["\u00e9", "e\u0301"],
+        ["\u00df", "SS"],
+        ["A", "a/b"],
+        ["a/B/c", "a/b"],
+    ],
+)
+def test_files_for_any_disk_differ_in_more_than_case_and_accents(names):
+    check_file_names(names)
+    with pytest.raises(ValueError, match="on some disks"):
+        check_names_everywhere(names)
+    check_names_everywhere(["Model/a", "model/b", "c"])  # one folder at worst
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/", "a\\b", "\0"])

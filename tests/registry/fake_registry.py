@@ -28,6 +28,8 @@ class Behaviour:
         user: NAME:PASSWORD that it asks for, by Basic; empty for nobody.
         tokens: It asks for tokens of its own service, which asks for `user`.
         referrers_api: It has one.
+        no_referrers: What it answers where it has none.
+        referrers_a_page: How many it lists at once; 0 for all.
         statuses: (method, part of the path) -> statuses to answer with, one a request, before it works again.
         cut_uploads: How many uploads it breaks off in their middle.
         cut_downloads: How many downloads of blobs it breaks off in their middle.
@@ -42,6 +44,8 @@ class Behaviour:
     user: str = ""
     tokens: bool = False
     referrers_api: bool = False
+    no_referrers: int = 404
+    referrers_a_page: int = 0
     statuses: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     cut_uploads: int = 0
     cut_downloads: int = 0
@@ -245,8 +249,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(201, b"", {"OCI-Subject": subject["digest"]} if subject else {})
 
     def _get_referrers(self, name: str, digest: str) -> None:
+        digest = digest.partition("?")[0]
         if not self.registry.behaviour.referrers_api:
-            self._error(404, "NOT_FOUND", "no such page")
+            self._error(self.registry.behaviour.no_referrers, "NOT_FOUND", "no such page")
             return
         found = []
         for (repo, key), (kind, content) in self.registry.manifests.items():
@@ -260,7 +265,13 @@ class _Handler(BaseHTTPRequestHandler):
                         "artifactType": value["artifactType"],
                     }
                 )
-        self._answer(200, json.dumps({"schemaVersion": 2, "manifests": found}).encode())
+        size, links = self.registry.behaviour.referrers_a_page, {}
+        start = int(self.path.partition("?start=")[2] or 0)
+        if size and len(found) > start + size:
+            links["Link"] = f'</v2/{name}/referrers/{digest}?start={start + size}>; rel="next"'
+        shown = found[start : start + size] if size else found
+        content = json.dumps({"schemaVersion": 2, "manifests": shown}).encode()
+        self._answer(200, content, links)
 
     # --- answers -----------------------------------------------------------------------------------------
 

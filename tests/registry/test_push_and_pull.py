@@ -13,7 +13,7 @@ import pytest
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, StoreError, UsageError
-from onnxbuild.onnxkit.oci.media_types import INDEX, MANIFEST, SIGNATURE
+from onnxbuild.onnxkit.oci.media_types import FILE_PATH, INDEX, MANIFEST, SIGNATURE
 from onnxbuild.registry.contents import Blob
 from onnxbuild.registry.push import signature
 from onnxbuild.registry.refusals import RegistryUnavailableError
@@ -263,6 +263,39 @@ def test_a_signature_can_be_added_later_and_is_found_among_others(
     assert any_place.push(signed(keys)).sent == 0
     assert any_place.pull(tmp_path / "a", key=keys.public).signature == "checked"
     assert any_place.pull(tmp_path / "b", key=other_keys.public).signature == "checked"
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 410, 501])
+def test_a_registry_without_referrers_is_asked_for_the_fallback_tag(start, keys, tmp_path, status):
+    place = Place(f"{start(no_referrers=status).host}/team/tiny")
+    place.push(contents())
+    assert place.pull(tmp_path / "plain").signature == "none"
+    place.push(signed(keys))
+    assert place.pull(tmp_path / "model", key=keys.public).signature == "checked"
+
+
+def test_a_signature_on_a_later_page_of_referrers_is_found(start, keys, other_keys, tmp_path):
+    registry = start(referrers_api=True, referrers_a_page=1)
+    place = Place(f"{registry.host}/team/tiny")
+    for each in (other_keys, keys):
+        place.push(signed(each))
+    for number, each in enumerate((other_keys, keys)):
+        assert place.pull(tmp_path / f"{number}", key=each.public).signature == "checked"
+    assert any("?start=1" in path for _, path, _ in registry.requests)
+
+
+@pytest.mark.parametrize("other", ["MODEL.onnx", "Model.ONNX/config.json"])
+def test_files_that_would_be_one_on_some_disks_are_refused(registry, place, tmp_path, other):
+    place.push(contents({"model.onnx": WEIGHTS, "load.py": b""}))
+    value = json.loads(registry.manifests["team/tiny", "1"][1])
+    for layer in value["layers"]:
+        if layer["annotations"][FILE_PATH] == "load.py":
+            layer["annotations"][FILE_PATH] = other
+    content = json.dumps(value).encode()
+    registry.manifests["team/tiny", "1"] = (MANIFEST, content)
+    with pytest.raises(NotReproducibleError, match="on some disks"):
+        place.pull(tmp_path / "model")
+    assert folders(tmp_path) == []
 
 
 def test_the_signature_of_another_artifact_is_refused(any_place, keys, tmp_path):

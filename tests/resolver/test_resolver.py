@@ -103,6 +103,10 @@ def test_a_matrix_shares_what_its_variable_does_not_touch(load):
 def test_two_recipes_of_one_name_are_refused(load):
     with pytest.raises(UsageError, match="two recipes are named 'demo'"):
         resolve((*load(RECIPE), *load(RECIPE)), VNNI)
+    assert "name: demo\n" in RECIPE
+    other = load(RECIPE.replace("name: demo\n", "name: Demo\n"))
+    with pytest.raises(UsageError, match="'demo' and 'Demo' differ only in case"):
+        resolve((*load(RECIPE), *other), VNNI)
 
 
 # --- only -----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.digest import Digest, canonical_json
-from onnxbuild.core.file_names import check_file_names
+from onnxbuild.core.file_names import check_names_everywhere
 from onnxbuild.onnxkit.model.model_files import hand_on
 from onnxbuild.onnxkit.oci.manifests import (
     SCHEMA_VERSION,
@@ -132,7 +132,7 @@ def _layers(folder: Path) -> dict[str, Mapping[str, Any]]:
     manifest = json.loads(_checked(folder, entry).read_bytes())
     _checked(folder, manifest["config"])
     listed = [(each["annotations"][FILE_PATH], each) for each in manifest["layers"]]
-    check_file_names([path for path, _ in listed])
+    check_names_everywhere([path for path, _ in listed])
     return dict(listed)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from onnxbuild.catalog import MODES, all_features
+from onnxbuild.core.file_names import same_on_disk
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.feature import WrittenVariant
@@ -46,7 +47,7 @@ def _output_names(parts: Parts) -> Iterator[Fault]:
 def _variant_names(parts: Parts) -> Iterator[Fault]:
     seen: dict[str, str] = {}
     for name in parts.variants:
-        first = seen.setdefault(name.lower(), name)
+        first = seen.setdefault(same_on_disk(name), name)
         if first != name:
             what = f"variants '{first}' and '{name}' differ only in case: on some disks they are one folder"
             yield Fault(what, parts.key_at("quantization", name), "rename one of the two")
