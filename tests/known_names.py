@@ -102,7 +102,7 @@ PROVIDER_PLACES: Mapping[tuple[str, str], str] = {
     ("adapters/toolchain/accelerator.py", "tensorrt"): "where its library is installed",
     ("features/artifacts/tensorrt.py", "tensorrt"): "the artifact is engines of TensorRT's own",
     ("features/packages/web.py", "webgpu"): "an interface of browsers, and onnxruntime-web's word",
-    ("features/packages/wheel.py", "onnxruntime-gpu"): "one that a recipe may ask for by name",
+    ("onnxkit/packages/runtimes.py", "onnxruntime-gpu"): "one that a recipe may ask for by name",
     ("onnxkit/ahead_of_time/tensorrt.py", "tensorrt"): "the artifact is engines of TensorRT's own",
     ("onnxkit/bundles/kinds.py", "tensorrt"): "the kind of that artifact",
     (

@@ -19,9 +19,9 @@ from onnxbuild.adapters.disk.statcache import ABSENT, StatCache, settled
 from onnxbuild.adapters.memo import program_files
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.core.file_names import check_part
-from onnxbuild.core.user_files import read_user_file
 from onnxbuild.recipe.load import LoadedRecipes
 from onnxbuild.recipe.stored import from_text, to_text
+from onnxbuild.regular_files import read_user_file
 
 _READERS = (
     "jinja2",

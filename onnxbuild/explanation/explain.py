@@ -9,7 +9,6 @@ from types import MappingProxyType
 
 from onnxbuild.core.errors import RecipeErrors, UsageError
 from onnxbuild.core.recipe import Location, Recipe
-from onnxbuild.core.user_files import read_user_file
 from onnxbuild.document.node import Member, Node, mapping, node_of, sequence
 from onnxbuild.explanation.defaults import DEFAULT, with_defaults
 from onnxbuild.explanation.rebase import rebased
@@ -18,6 +17,7 @@ from onnxbuild.recipe.declared.model_sources import source_of
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.recipe.templates.extend import absolute
 from onnxbuild.recipe.yaml.write import block_lines
+from onnxbuild.regular_files import read_user_file
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _COMMENT = "# "

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from onnxbuild.catalog import MODEL_SOURCES
 from onnxbuild.core.errors import UsageError
-from onnxbuild.core.user_files import read_user_file
 from onnxbuild.document.faults import nearest
 from onnxbuild.recipe.declared.definitions import top_level_names
+from onnxbuild.regular_files import read_user_file
 
 _RECIPES = (".yaml", ".yml")
 _SHOWN_MAX = 4

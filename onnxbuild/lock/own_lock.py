@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.core.user_files import read_user_file
 from onnxbuild.lock.text import is_ours, lock_path, parse_lock
+from onnxbuild.regular_files import read_user_file
 
 
 def refuse_foreign_locks(recipes: Sequence[Path], project: Path) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.core.errors import StoreError, UsageError
-from onnxbuild.core.user_files import read_user_file
 from onnxbuild.lock.model import Lock
 from onnxbuild.lock.strict import load_strictly
+from onnxbuild.regular_files import read_user_file
 
 _HEAD = """\
 # All that `{recipe}` was built from, and what came out. Made by `onnxbuild lock`; commit it.

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.core.user_files import read_user_file
 from onnxbuild.document.faults import hinted, nearest
+from onnxbuild.regular_files import read_user_file
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 

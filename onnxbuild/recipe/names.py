@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from onnxbuild.core.errors import BuildError
-from onnxbuild.core.user_files import read_user_file
 from onnxbuild.document.faults import Faults
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.recipe.project import find_project
 from onnxbuild.recipe.templates.extend import Sources, absolute, read_with_bases
+from onnxbuild.regular_files import read_user_file
 
 
 def names_in(file: Path, environment: Mapping[str, str]) -> frozenset[str]:

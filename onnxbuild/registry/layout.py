@@ -16,7 +16,6 @@ from onnxbuild.adapters.disk.atomic_files import fsync_folder, temp_name
 from onnxbuild.adapters.disk.locks import FileLock, wait_lock
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, UsageError
-from onnxbuild.core.regular_files import open_regular, read_regular
 from onnxbuild.onnxkit.oci.layout import BLOBS, INDEX_FILE, MARK, MARK_FILE
 from onnxbuild.onnxkit.oci.manifests import SHA256, Descriptor
 from onnxbuild.onnxkit.oci.media_types import MANIFEST, REF_NAME
@@ -27,6 +26,7 @@ from onnxbuild.registry.manifest import (
     read_manifest,
 )
 from onnxbuild.registry.repository import BlobFile, BlobSource, Report, unwritable
+from onnxbuild.regular_files import open_regular, read_regular
 
 _CHUNK_BYTES = 1 << 20
 _MODE = 0o644

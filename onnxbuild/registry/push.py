@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from onnxbuild.adapters.store.delivery import Blob, Content, damaged, digest_of
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, UsageError
-from onnxbuild.core.regular_files import open_regular
 from onnxbuild.onnxkit.oci.manifests import (
     EMPTY_CONFIG,
     SHA256,
@@ -27,6 +26,7 @@ from onnxbuild.registry.contents import Contents
 from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES
 from onnxbuild.registry.progress import Progress
 from onnxbuild.registry.repository import BlobSource, Repository
+from onnxbuild.regular_files import open_regular
 from onnxbuild.release.signing import read_private_key
 from onnxbuild.release_format.layout import (
     ENVELOPE_FILE,

@@ -11,7 +11,7 @@ import sqlite3
 import stat
 from pathlib import Path
 
-from onnxbuild.core.regular_files import NOT_REGULAR
+from onnxbuild.regular_files import NOT_REGULAR
 
 _PATIENCE_S = 60.0
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

@@ -17,7 +17,7 @@ from pathlib import Path
 from onnxbuild.adapters.disk.atomic_files import make_folder, share, store_error
 from onnxbuild.adapters.portable import has_flock
 from onnxbuild.core.errors import StoreError
-from onnxbuild.core.regular_files import NOT_REGULAR
+from onnxbuild.regular_files import NOT_REGULAR
 
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from onnxbuild.adapters.disk.index import Index
-from onnxbuild.core.regular_files import open_regular
+from onnxbuild.regular_files import open_regular
 
 # Younger changes can hide behind an equal time: a kernel's clock tick is at most 10 ms; and where
 # times are whole seconds (FAT, HFS+, ext3, some network filesystems), the filesystem's is up to 2 s.

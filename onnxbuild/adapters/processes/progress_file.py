@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from onnxbuild.core.event import StepProgress
-from onnxbuild.core.regular_files import open_regular
+from onnxbuild.regular_files import open_regular
 
 PROGRESS_FILE = "progress.json"
 _FIRST_S, _EVERY_S = 1.0, 0.25

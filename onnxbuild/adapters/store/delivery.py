@@ -16,7 +16,7 @@ from onnxbuild.adapters.disk.plain_files import is_real_folder
 from onnxbuild.adapters.disk.reflink import clone_or_copy
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, StoreError
-from onnxbuild.core.regular_files import open_regular
+from onnxbuild.regular_files import open_regular
 
 _SCRATCH = ".onnxbuild-"
 _LOCK = "lock"

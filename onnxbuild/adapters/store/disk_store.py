@@ -22,7 +22,7 @@ from onnxbuild.core.action import MAX_TRACES, ActionResult
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import StepError, StoreError
-from onnxbuild.core.regular_files import NOT_REGULAR, read_regular
+from onnxbuild.regular_files import NOT_REGULAR, read_regular
 
 _UNREADABLE = (
     errno.EACCES,

@@ -30,8 +30,8 @@ from onnxbuild.core.digest import Digest, check_sha256
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.file_names import check_file_names
 from onnxbuild.core.graph import Deliverable
-from onnxbuild.core.regular_files import open_regular, read_regular
 from onnxbuild.core.step import REPORT_FILE
+from onnxbuild.regular_files import open_regular, read_regular
 
 _STATES = ".laid"  # below out/
 _STAGING = ".staging"

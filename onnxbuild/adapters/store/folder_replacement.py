@@ -37,7 +37,7 @@ from onnxbuild.adapters.store.laid_files import (
 )
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.file_names import check_file_name
-from onnxbuild.core.regular_files import read_regular
+from onnxbuild.regular_files import read_regular
 
 _TREE, _OLD, _NAMES, _REPLACED = "tree", "old", "names.json", "replaced"
 _KEPT_S = 60.0  # a reader that has the predecessor open reads it to its end

@@ -17,7 +17,7 @@ from onnxbuild.adapters.tally import Tally
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.event import BYTES
 from onnxbuild.core.ports import EventSink
-from onnxbuild.core.regular_files import read_regular
+from onnxbuild.regular_files import read_regular
 
 RUN_FILE = "run.json"
 

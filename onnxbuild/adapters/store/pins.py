@@ -9,7 +9,7 @@ from pathlib import Path
 from onnxbuild.adapters.disk.atomic_files import store_error, write_atomically
 from onnxbuild.adapters.disk.plain_files import parse_json
 from onnxbuild.core.errors import StoreError, UsageError, did_you_mean
-from onnxbuild.core.regular_files import read_regular
+from onnxbuild.regular_files import read_regular
 
 _FOLDER = "pins"
 

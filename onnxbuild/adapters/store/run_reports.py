@@ -11,7 +11,7 @@ from typing import Any
 from onnxbuild.adapters.disk.atomic_files import write_atomically
 from onnxbuild.adapters.disk.plain_files import parse_json
 from onnxbuild.core.digest import Digest
-from onnxbuild.core.regular_files import read_regular
+from onnxbuild.regular_files import read_regular
 
 REPORTS_FILE = "reports.json"
 """In a run's folder, with its logs; gone when those are."""

@@ -12,7 +12,7 @@ from onnxbuild.adapters.disk.plain_files import parse_json
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.housekeeping import blobs_of, records_of, tree_bytes
 from onnxbuild.adapters.store.pins import pins
-from onnxbuild.core.regular_files import open_regular
+from onnxbuild.regular_files import open_regular
 
 EVENTS_FILE = "events.jsonl"
 OTHER = ""

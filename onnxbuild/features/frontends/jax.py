@@ -7,11 +7,11 @@ from pathlib import Path
 
 from onnxbuild.core.draft import Draft
 from onnxbuild.core.params import option
-from onnxbuild.core.user_files import read_user_file
 from onnxbuild.expansion.model_source import ModelSource, SourceFacts
 from onnxbuild.frontend_steps.converted import Conversion, converting_frontend
 from onnxbuild.onnxkit.converters.options import ENVIRONMENT_HELP, FrameworkEnvironment, built_in
 from onnxbuild.onnxkit.data.completed_axes import BATCH, completed_axes
+from onnxbuild.regular_files import read_user_file
 from onnxbuild.steps import convert_model, framework_reference
 
 _LAST_OPSET = 23

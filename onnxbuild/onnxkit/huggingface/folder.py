@@ -10,7 +10,7 @@ from typing import Any
 
 from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.source_error import SourceError
-from onnxbuild.core.user_files import read_user_file
+from onnxbuild.regular_files import read_user_file
 
 CONFIG = "config.json"
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")

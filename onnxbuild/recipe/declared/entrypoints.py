@@ -9,7 +9,6 @@ from pathlib import Path
 from onnxbuild.catalog import SECTIONS
 from onnxbuild.core.recipe import DUMMY_DATA, FILE_DATA, Entrypoint, Location
 from onnxbuild.core.source_error import SourceError
-from onnxbuild.core.user_files import read_user_file
 from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.document.node import Node, dotted, plain
 from onnxbuild.document.node import Path as KeyPath
@@ -18,6 +17,7 @@ from onnxbuild.recipe.declared.globs import Glob
 from onnxbuild.recipe.declared.installed_packages import is_in_package, package_path
 from onnxbuild.recipe.declared.outside_project import OutsideNames
 from onnxbuild.recipe.templates.extend import Sources, absolute, relative_to_project, sibling_names
+from onnxbuild.regular_files import read_user_file
 
 _FORM = "FILE.py:CALLABLE or package.module:CALLABLE"
 _DATA_SUFFIXES = (".npy", ".npz", "/", "*")

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from onnxbuild.core.user_files import read_user_file
 from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.document.node import Member, Node, has_template, mapping
 from onnxbuild.recipe.yaml.read import read_yaml
+from onnxbuild.regular_files import read_user_file
 
 
 @dataclass(slots=True)

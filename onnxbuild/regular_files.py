@@ -9,6 +9,9 @@ from contextlib import ExitStack
 from io import FileIO
 from pathlib import Path
 
+_OWN = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+"""Descriptors that a shell passes: `lint /dev/stdin`, `lint <(generate)`."""
+
 NOT_REGULAR = errno.ENXIO  # what open(2) gives for a socket
 _NULL = os.makedev(1, 3)
 
@@ -39,6 +42,22 @@ def read_regular(path: str | Path) -> bytes:
         OSError: As `open_regular`.
     """
     with open_regular(path) as file:
+        return file.read()
+
+
+def read_user_file(path: Path) -> bytes:
+    """Return a file's bytes, of a name that a user gave.
+
+    Args:
+        path: A file; one that the shell passes as a descriptor may be a pipe, too.
+
+    Raises:
+        OSError: It can't be read, or is a pipe, a socket or a device.
+        ValueError: It is no path.
+    """
+    if str(path).startswith(_OWN):
+        return path.read_bytes()
+    with open_regular(path, null_is_empty=False) as file:
         return file.read()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.core.user_files import read_user_file
+from onnxbuild.regular_files import read_user_file
 
 
 def test_files_are_read_whole_also_through_links(tmp_path):
@@ -29,7 +29,7 @@ def test_what_may_have_no_end_is_an_error_at_once(tmp_path):
 
 
 def test_a_pipe_that_the_shell_hands_over_is_read():
-    code = "from onnxbuild.core.user_files import *; print(read_user_file(Path('/dev/stdin')))"
+    code = "from onnxbuild.regular_files import *; print(read_user_file(Path('/dev/stdin')))"
     python = [sys.executable, "-c", code]
     done = subprocess.run(python, input=b"1", capture_output=True, check=True)
     assert done.stdout == b"b'1'\n"
