@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
@@ -25,6 +24,7 @@ from onnxbuild.expansion.packaged import (
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import Manifest
+from onnxbuild.onnxkit.packages.runtimes import RuntimeChoice
 from onnxbuild.onnxkit.wheels.archive import digests_in, only_wheel, top_package
 from onnxbuild.onnxkit.wheels.content import WheelNames
 from onnxbuild.onnxkit.wheels.names import (
@@ -50,7 +50,7 @@ class WheelOptions:
     version: str = option(
         "0.0.0", help="the distribution's version, as Python's packaging has them"
     )
-    runtime: Literal["auto", "onnxruntime", "onnxruntime-gpu", "none"] = option(
+    runtime: RuntimeChoice = option(
         "auto",
         help="the distribution of ONNX Runtime that it requires, in the version that built it or a later one; "
         "`auto`: that of the first provider, `none`: whichever is there",
