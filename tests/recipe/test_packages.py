@@ -122,4 +122,4 @@ def test_inputs_that_a_pipeline_computes_may_be_of_any_type(tmp_path):
 def test_lint_and_run_print_the_note(tmp_path):
     loaded = load_of(tmp_path)(f"{LABELS}packages: {{cpp: {{}}}}\n")
     (note,) = map(str, left_out_packages(loaded.recipes[0]))
-    assert note in feature_remarks(loaded.recipes[0])
+    assert note in map(str, feature_remarks(loaded.recipes[0]))

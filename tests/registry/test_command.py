@@ -67,7 +67,7 @@ def test_what_was_never_built_is_refused_and_nothing_is_built(tmp_path, to, regi
     done = cheap("push", "tiny:fp32", to)
     assert done.code == 2
     assert "error: tiny:fp32 is not built as its recipe says now: tiny:" in done.err
-    assert "fix: onnxbuild run tiny.yaml --only fp32" in done.err
+    assert "fix: onnxbuild run tiny.yaml --only tiny:fp32" in done.err
     assert not (cheap.folder / "artifacts").exists()
     assert registry.requests == []
 
@@ -97,7 +97,7 @@ def test_a_variant_whose_gate_fails_is_refused(built, to):
     [
         ("tiny:fp23", "did you mean 'fp32'?"),
         ("tiny", "there is no release 'tiny', and it is not RECIPE:VARIANT"),
-        ("tiny:", "is not RECIPE:STEP"),
+        ("tiny:", "is not RECIPE:VARIANT"),
         ("tiny.yaml", "fix: onnxbuild push tiny:VARIANT"),
         ("tony:fp32", "there is no recipe 'tony'"),
         ("artifacts/out/tiny/fp32", "is no release"),

@@ -92,7 +92,8 @@ def test_members_and_settings_are_the_manifest_s(tmp_path):
     assert 'options.AppendExecutionProvider("XNNPACK", provider.options);' in header
     assert 'config.emplace("session.x64quantprecision", "1")' in header
     readme = (package / "README.md").read_text()
-    assert "| input | `in.float16` | float16 | `[batch, 3]` | `inputs.in_float16` |" in readme
+    assert "| input | `in.float16` | float16 | `[batch, 3]` |" in readme
+    assert "| `in.float16` | `inputs.in_float16` |" in readme
     assert "batch: 0 to 8" in readme
 
 

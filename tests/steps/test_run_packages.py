@@ -9,7 +9,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.features.packages import wheel as wheel_format
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import BundleTarget, ManifestProvider
-from onnxbuild.onnxkit.bundles.write import names_below
+from onnxbuild.onnxkit.bundles.write import names_below, write_sums
 from onnxbuild.onnxkit.loaders.script import load_script
 from onnxbuild.onnxkit.oci.layout import ArtifactText, write_layout
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
@@ -45,6 +45,12 @@ def wheel_of(folder, **changes):
     return context.output("bundle"), reference
 
 
+def resum(package):
+    """Write SHA256SUMS anew, as whoever changes a package's files would."""
+    (package / "SHA256SUMS").unlink(missing_ok=True)
+    write_sums(package)
+
+
 def skipping(wheel):
     """Rewrite a wheel so that its own test says that no provider is here."""
     files = wheel.parent.parent / "unpacked"
@@ -52,6 +58,7 @@ def skipping(wheel):
     (files / "demo/__main__.py").write_text("raise SystemExit(3)\n")
     (files / INFO / "RECORD").unlink()
     write_wheel(wheel, INFO, {name: files / name for name in names_below(files)})
+    resum(wheel.parent)
 
 
 def run_wheel_of(package, reference, folder):
@@ -83,6 +90,7 @@ def test_a_folder_without_one_wheel_is_refused(tmp_path, names):
     package.mkdir()
     for name in names:
         (package / name).touch()
+    resum(package)
     said = f"a package has one wheel; {package.name} has {', '.join(names) or 'none'}"
     with pytest.raises(StepError) as caught:
         run_wheel_of(package, tmp_path, tmp_path)
@@ -101,6 +109,7 @@ def test_a_wheel_whose_manifest_can_not_be_read_is_no_reason_to_skip(tmp_path, m
     if manifest is not None:
         (files / "demo/manifest.json").write_text(manifest)
     write_wheel(wheel, INFO, {name: files / name for name in names_below(files)})
+    resum(wheel.parent)
     with pytest.raises(StepError, match=r"manifest.json of the package can't be read"):
         run_wheel_of(package, reference, tmp_path)
 
@@ -116,6 +125,7 @@ def test_an_artifact_whose_loader_says_that_nothing_is_here_fails_where_it_may_r
         package.mkdir()
         files = {each: bundle / each for each in names_below(bundle)}
         write_layout(package, files, ArtifactText("demo:fp32", {}, {}, "fp32"))
+        resum(package)
         params = run_oci.RunOciParams("the artifact", TOLERANCES)
         inputs = {"package": package, "reference": reference}
         if name == "cpu":

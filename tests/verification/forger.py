@@ -13,14 +13,13 @@ from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
 from onnxbuild.onnxkit.bundles.manifest import model_bytes
 from onnxbuild.release_format.bom import bill_of_materials
-from onnxbuild.release_format.bundles import bundles_of, manifest_in
+from onnxbuild.release_format.bundles import artifact_below, bundles_of, manifest_in
 from onnxbuild.release_format.checksums import check_sums
 from onnxbuild.release_format.forms import json_bytes
 from onnxbuild.release_format.provenance import provenance
 from onnxbuild.release_format.readme import readme
 from onnxbuild.release_format.released import read_release
 from onnxbuild.release_format.tree import all_figures
-from onnxbuild.verification.contents import artifact_below
 from tests.verification.conftest import edit_json, sum_again
 
 

@@ -12,7 +12,7 @@ import onnxruntime
 import pytest
 
 from tests.cli.conftest import Project
-from tests.features.packages.test_mlflow import python  # noqa: F401 - a fixture
+from tests.features.packages import mlflow_server
 from tests.native import include_folder
 from tests.triton.server import install, serving
 
@@ -123,7 +123,8 @@ for folder in sys.argv[2:]:
 """
 
 
-def test_mlflow_loads_them(out, python, tmp_path):  # noqa: F811
+def test_mlflow_loads_them(out, tmp_path):
+    python = mlflow_server.install(tmp_path / "venv")
     feeds = tmp_path / "feeds.npz"
     np.savez(feeds, **FEEDS)
     folders = [shutil.copytree(out / f"{each}-mlflow", tmp_path / each) for each in VARIANTS]

@@ -44,7 +44,7 @@ class Texts(HTMLParser):
 
 def written(folder, *, is_there=True, providers=("webgpu", "wasm")):
     (folder / "runtime").mkdir()
-    manifest = SimpleNamespace(session=SessionSettings(), size_bytes=1_234_567)
+    manifest = SimpleNamespace(session=SessionSettings(), size_bytes=1_234_567, targets={})
     page = Page(f"A {ODD} & b", "", None, is_there)
     write_module(
         folder, manifest, SIGNATURE, page,

@@ -115,5 +115,4 @@ FEATURE = Frontend(
     source=_source,
     reference=_reference,
     score=lambda _: None,
-    is_measured=False,
 )
