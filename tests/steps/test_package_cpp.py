@@ -94,7 +94,7 @@ def test_members_and_settings_are_the_manifest_s(tmp_path):
     readme = (package / "README.md").read_text()
     assert "| input | `in.float16` | float16 | `[batch, 3]` |" in readme
     assert "| `in.float16` | `inputs.in_float16` |" in readme
-    assert "batch: 0 to 8" in readme
+    assert "| `batch` | 0 to 8 |" in readme
 
 
 def test_libraries_of_operators_come_along_and_are_registered_by_platform(tmp_path):
