@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 _TEMPLATE = "readme.md.j2"
+_ANY_FRAMEWORK = 6
+"""The format of release.json from which on the page does not call every framework PyTorch."""
 _MIB, _KIB = 2**20, 2**10
 
 
@@ -36,7 +38,8 @@ def readme(
         manifests: Bundle -> its manifest.
         figures: Bundle -> its numbers.
     """
-    compared = any(
+    is_earlier = about["format"] < _ANY_FRAMEWORK
+    compared = is_earlier or any(
         latency.ratio is not None for each in figures.values() for latency in each.latencies
     )
     parts = [
@@ -54,6 +57,7 @@ def readme(
         origin=_origin(about["source"]),
         parts=parts,
         compared=compared,
+        original="PyTorch's" if is_earlier else "the original model's",
         bound={place: machine for place, machine in bound.items() if machine},
         measured=_measured(about, lock),
         session=_first_session(about, manifests),

@@ -6,7 +6,7 @@ from onnxbuild.release_format.figures import figures_of
 from onnxbuild.release_format.readme import readme
 
 
-def written(results):
+def written(results, form=6):
     """The page of a release with one variant, `fp32`, measured as `results` say."""
     measurements = {
         "r:benchmark": {"points": [{"point": "batch=1", "results": results}], "host": {}}
@@ -15,7 +15,7 @@ def written(results):
     manifest = Manifest("r", "onnx", "model.onnx", "fp32", "", (), (), {}, {}, {})
     entry = {"variant": "fp32", "bundle": "variants/fp32", "benchmarks": {"cpu": "r:benchmark"}}
     about = {
-        "name": "r", "version": "1", "onnxbuild": "0", "variants": {"fp32": entry}, "formats": {},
+        "format": form, "name": "r", "version": "1", "onnxbuild": "0", "variants": {"fp32": entry}, "formats": {},
         "ahead_of_time": {}, "bundles": {}, "packages": {}, "measurements": {},
         "source": {"commit": "c", "dirty": False, "changed": []},
     }  # fmt: skip
@@ -29,7 +29,7 @@ def took(p50_ms, **more):
 def test_a_release_that_was_not_measured_next_to_pytorch_does_not_speak_of_it():
     page = written({"fp32": took(2.0)})
     assert "PyTorch" not in page
-    assert "the outputs of the original model" in page
+    assert "the original model's outputs" in page
 
 
 def test_a_release_that_was_says_how_many_times_as_fast():
@@ -37,3 +37,9 @@ def test_a_release_that_was_says_how_many_times_as_fast():
     page = written({"fp32": took(2.0, **speedup), "pytorch": took(4.0)})
     assert "vs PyTorch |" in page
     assert "2.0" in page
+
+
+def test_the_page_of_an_earlier_release_is_as_it_was():
+    page = written({"fp32": took(2.0)}, form=5)
+    assert "vs PyTorch |" in page
+    assert "PyTorch's outputs" in page
