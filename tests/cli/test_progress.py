@@ -120,6 +120,6 @@ def test_reading_the_store_has_a_bar_on_a_terminal_and_the_same_lines_elsewhere(
     assert max(map(len, terminal.all.splitlines())) <= 80
     plain = large("cache", "verify")
     assert (plain.code, plain.err) == (0, "")
-    assert re.fullmatch(r"ok: \d+ files, all undamaged\n", plain.out)
+    assert re.fullmatch(r"ok: \d+ files, none damaged\n", plain.out)
     document = json.loads(large("cache", "verify", "--json").out)
     assert document["ok"] is True
