@@ -161,7 +161,7 @@ def test_a_built_variant_is_named_as_in_its_recipe(tmp_path):
     real = make_project(tmp_path / "real")
     missing = real("view", "tiny:fp32")
     assert missing.code == 2
-    assert "fix: onnxbuild run tiny.yaml --only fp32" in missing.err
+    assert "fix: onnxbuild run tiny.yaml --only tiny:fp32" in missing.err
     assert real.run("--only", "fp32/package").code == 0
     seen = real("view", "tiny:fp32")
     assert seen.code == 0
