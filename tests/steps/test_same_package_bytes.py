@@ -45,12 +45,12 @@ runtime.mkdir(parents=True)
 for name in BUILDS["wasm"].values():
     (runtime / name).write_text(name)
 web = package_web.PackageWebParams(
-    "net", "a model", ("wasm",), 4, True, None, False, None, BOUNDS,
+    "net", "a model", ("wasm",), 4, True, None, None, BOUNDS,
     Environment(npm=NPM_LIST, folder=str(here)),
 )
 params = {
     "triton": (package_triton, package_triton.PackageTritonParams(TritonOptions(), "net", "cpu")),
-    "mlflow": (package_mlflow, package_mlflow.PackageMlflowParams("3.11", (), (("recipe", "net"),))),
+    "mlflow": (package_mlflow, package_mlflow.PackageMlflowParams("3.11", "auto", (), (("recipe", "net"),))),
     "oci": (package_oci, package_oci.PackageOciParams("fp32")),
     "web": (package_web, web),
     "wheel": (
