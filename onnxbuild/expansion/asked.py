@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput
+from onnxbuild.document.parts import Parts
 
 PACKAGES = "packages"
 """The section that asks for other forms of bundles."""
@@ -117,3 +118,10 @@ def bundles_of(sections: Iterable[object], variant: str) -> tuple[str, ...]:
     """
     asked = [each for each in sections if isinstance(each, AskedOfVariants) and each.are_bundles]
     return (variant, *(name for each in asked for name in each.folders([variant])))
+
+
+def packaged_bundles(parts: Parts, section: PackagesOptions) -> list[str]:
+    """Return the names of the bundles that packages are made of: variants, and their pipelines."""
+    sections = parts.sections.values()
+    bundles = [each for name in parts.variants for each in bundles_of(sections, name)]
+    return [each for each in bundles if section.includes(each)]

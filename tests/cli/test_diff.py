@@ -213,7 +213,7 @@ def history(tmp_path_factory):
     return project
 
 
-def told(seen, group):
+def lines_of(seen, group):
     """The lines of a group."""
     assert (seen.code, seen.err) == (1, ""), seen.err
     _head, _, rest = seen.out.partition(f"\n{group}\n")
@@ -250,23 +250,23 @@ weights
 @pytest.mark.slow
 def test_two_commits_that_differ_by_one_option(history):
     seen = history("diff", "weight", "option", "tiny.yaml")
-    assert told(seen, "recipe") == ["variants.int8.options.per_channel: true -> false"]
+    assert lines_of(seen, "recipe") == ["variants.int8.options.per_channel: true -> false"]
     assert "inputs" not in seen.out.splitlines()
-    assert all(line.startswith("int8: weight '") for line in told(seen, "weights"))
+    assert all(line.startswith("int8: weight '") for line in lines_of(seen, "weights"))
 
 
 @pytest.mark.slow
 def test_two_commits_that_differ_by_one_opset(history):
     seen = history("diff", "option", "opset", "tiny.yaml")
-    assert told(seen, "recipe") == ["opset: 18 -> 19"]
-    assert told(seen, "graph") == ["fp32, int8: opset: 18 -> 19"]
+    assert lines_of(seen, "recipe") == ["opset: 18 -> 19"]
+    assert lines_of(seen, "graph") == ["fp32, int8: opset: 18 -> 19"]
     assert seen.out.endswith("\n2 differences\n")
 
 
 @pytest.mark.slow
 def test_two_commits_that_differ_by_one_fused_node(history):
     seen = history("diff", "gelu", "fused", "tiny:fp32")
-    assert told(seen, "graph") == [
+    assert lines_of(seen, "graph") == [
         "opset: 19 -> 20",
         (
             "5 nodes were fused into one, Gelu 'node_gelu': Div, Erf, Add, Mul, Mul, between Gemm "
@@ -304,7 +304,7 @@ def test_each_is_a_sentence_of_its_own_as_text_as_json_and_on_the_page(
 ):
     recipe = "tiny.yaml" if group == "recipe" else "tiny:fp32"
     page = tmp_path / "diff.html"
-    assert sentence in told(history("diff", *tags, recipe), group)
+    assert sentence in lines_of(history("diff", *tags, recipe), group)
     seen = history("diff", *tags, recipe, "--json", "--html", str(page))
     found = json.loads(seen.out)["differences"]
     assert sentence in [each["sentence"] for each in found if each["group"] == group]
@@ -318,7 +318,7 @@ def test_each_is_a_sentence_of_its_own_as_text_as_json_and_on_the_page(
 @pytest.mark.slow
 def test_a_commit_against_the_build_at_hand_and_without_a_lock(history, tmp_path):
     seen = history("diff", "HEAD~1", "tiny.yaml")
-    assert told(seen, "recipe") == ["opset: 19 -> 20"]
+    assert lines_of(seen, "recipe") == ["opset: 19 -> 20"]
     assert history("diff", "HEAD", "tiny.yaml").out.splitlines()[-1] == "no difference"
     copy = Project(tmp_path / "copy")
     shutil.copytree(history.folder, copy.folder, symlinks=True)
@@ -335,7 +335,7 @@ def test_a_commit_against_the_build_at_hand_and_without_a_lock(history, tmp_path
     shutil.rmtree(copy.folder / "artifacts")
     git(copy, "checkout", "-q", "tiny.yaml")
     seen = copy("diff", "gelu", "fused", "tiny.yaml")
-    assert told(seen, "graph") == [
+    assert lines_of(seen, "graph") == [
         "fp32, int8: the bundle differs, and its files are not in the store on both sides"
     ]
     assert "note: to see what differs in the models: git worktree add ../tiny-" in seen.out
@@ -386,7 +386,7 @@ def test_a_release_with_another_model_and_fitting_sums_differs_though_its_lock_i
     old, new = (hashlib.sha256(each).hexdigest() for each in (before, after))
     sums.write_text(sums.read_text().replace(old, new))
     seen = copy("diff", "dist/tiny-1.9.0", "dist/swapped")
-    assert told(seen, "weights")[0].startswith("fp32: weight '2.bias'")
+    assert lines_of(seen, "weights")[0].startswith("fp32: weight '2.bias'")
 
 
 @pytest.mark.slow
@@ -405,7 +405,7 @@ def test_folders_whose_models_are_equal_and_whose_other_files_are_not(history, t
     manifest["session"]["intra_op_threads"] = 8
     (other / "manifest.json").write_text(json.dumps(manifest))
     seen = history("diff", str(one), str(other))
-    cpp, python, session = told(seen, "files")
+    cpp, python, session = lines_of(seen, "files")
     assert cpp == "cpp/main.cpp: this file is gone"
     assert python.startswith("load.py: line 1: ")
     assert session == "manifest.json: session.intra_op_threads: 0 -> 8"
@@ -421,8 +421,8 @@ def test_folders_whose_models_are_equal_and_whose_other_files_are_not(history, t
 @pytest.mark.slow
 def test_variants_folders_and_files_of_one_build(history):
     seen = history("diff", "tiny:fp32", "tiny:int8")
-    assert told(seen, "recipe")[0] == "variant.mode: none -> dynamic"
-    assert any("DynamicQuantizeLinear" in line for line in told(seen, "graph"))
+    assert lines_of(seen, "recipe")[0] == "variant.mode: none -> dynamic"
+    assert any("DynamicQuantizeLinear" in line for line in lines_of(seen, "graph"))
     out = "artifacts/out/tiny"
     for one, other in (
         (f"{out}/fp32", "tiny:fp32"),
@@ -497,8 +497,8 @@ def test_a_release_shows_what_differs_from_the_one_before(released):
     assert "  recipe: opset: 19 -> 20" in lines[start:]
     assert lines[-1] == "  all of it: onnxbuild diff dist/tiny-1.9.0 dist/tiny-1.10.0"
     seen = copy("diff", "dist/tiny-1.9.0", "dist/tiny-1.10.0.tar")
-    assert "opset: 19 -> 20" in told(seen, "recipe")
-    assert any("is now Gelu 'node_gelu'" in line for line in told(seen, "graph"))
+    assert "opset: 19 -> 20" in lines_of(seen, "recipe")
+    assert any("is now Gelu 'node_gelu'" in line for line in lines_of(seen, "graph"))
     assert copy("diff", "dist/tiny-1.10.0", "tiny.yaml").code == 0
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.adapters.plugins.test_page import block
 from tests.cli.conftest import Project
-from tests.cli.test_diff import git, told
+from tests.cli.test_diff import git, lines_of
 
 MODEL = """\
 import torch
@@ -68,14 +68,14 @@ def masked(lines):
 def test_what_a_commit_cost_though_a_gate_fails_now(failing, after):
     recipe = ["tiny.yaml"] if after == "bad" else []
     seen = failing("diff", "good", after, *recipe)
-    (verdict,) = told(seen, "verdicts")
+    (verdict,) = lines_of(seen, "verdicts")
     assert verdict.startswith("int8: fails now: int8/validate: cosine 0.99")
-    assert masked(told(seen, "accuracy")) == [
+    assert masked(lines_of(seen, "accuracy")) == [
         "int#: largest error on cpu: # -> # (+#)",
         "int#: least cosine on cpu: # -> # (#)",
     ]
-    assert len(told(seen, "inputs")) == 1
-    weights = told(seen, "weights")
+    assert len(lines_of(seen, "inputs")) == 1
+    weights = lines_of(seen, "weights")
     assert weights[0].startswith("fp32: weight '2.weight' of Gemm ")
     assert any(line.startswith("int8: weight '2.weight_quantized' of ") for line in weights)
 
@@ -83,10 +83,10 @@ def test_what_a_commit_cost_though_a_gate_fails_now(failing, after):
 @pytest.mark.slow
 def test_the_way_back(failing):
     seen = failing("diff", "bad", "good", "tiny:int8")
-    (verdict,) = told(seen, "verdicts")
+    (verdict,) = lines_of(seen, "verdicts")
     assert verdict.startswith("no longer fails: int8/validate: cosine 0.99")
     assert any(
-        line.startswith("weight '2.weight_quantized' of ") for line in told(seen, "weights")
+        line.startswith("weight '2.weight_quantized' of ") for line in lines_of(seen, "weights")
     )
     assert failing("diff", "bad", "tiny.yaml").out.endswith("\nno difference\n")
     page = failing.folder / "page.html"
@@ -104,7 +104,7 @@ def test_a_size_that_changes_while_a_gate_fails(failing, tmp_path):
     copy.edit("tiny.yaml", "cosine_min: 0.999", "cosine_min: 1.0")
     assert copy("run", "tiny.yaml").code == 3
     seen = copy("diff", "good", "tiny:int8")
-    (size,) = told(seen, "size")
+    (size,) = lines_of(seen, "size")
     assert re.fullmatch(r"[\d,]+ -> [\d,]+ bytes \(\+[\d.]+ %\)", size)
 
 
@@ -123,13 +123,13 @@ def test_the_gate_of_a_plugin_and_its_figures(failing, tmp_path):
     copy.edit("tiny.yaml", "100000", "10")
     assert copy("run", "tiny.yaml", "--only", "fp32").code == 3
     seen = copy("diff", str(tmp_path / "before"), "tiny:fp32")
-    (verdict,) = told(seen, "verdicts")
+    (verdict,) = lines_of(seen, "verdicts")
     found = re.fullmatch(
         r"fails now: fp32/max-size: the model has (\d+) bytes; at most 10 are allowed", verdict
     )
     assert found is not None, verdict
     figures = [
-        line for line in told(seen, "accuracy") if line.startswith("size_bytes of max_size: ")
+        line for line in lines_of(seen, "accuracy") if line.startswith("size_bytes of max_size: ")
     ]
     assert len(figures) == 1
     assert f" -> {found[1]} (+" in figures[0]

@@ -12,7 +12,7 @@ from onnxbuild.core.params import option
 from onnxbuild.core.step import StepKind
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, bundles_of
+from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, packaged_bundles
 from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
 from onnxbuild.expansion.held_files import described_at_top
 from onnxbuild.expansion.packaged import (
@@ -113,9 +113,7 @@ def _faults(parts: Parts) -> Iterator[Fault]:
         fix = "write lower-case letters, digits, `-`, `_` and `.`, such as `my-model-{variant}` or `@me/my-model-{variant}`"
         yield Fault(what, parts.at(PACKAGES, NAME, "name"), fix)
         return
-    sections = parts.sections.values()
-    bundles = [each for name in parts.variants for each in bundles_of(sections, name)]
-    yield from _name_faults(parts, options, [each for each in bundles if section.includes(each)])
+    yield from _name_faults(parts, options, packaged_bundles(parts, section))
 
 
 def _name_faults(parts: Parts, options: NodeOptions, bundles: Sequence[str]) -> Iterator[Fault]:
