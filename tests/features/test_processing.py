@@ -205,8 +205,8 @@ def test_a_bundle_takes_raw_inputs_and_a_changed_label_reruns_its_steps_alone(tm
     bundle = tmp_path / "artifacts/out/demo/fp32-pipeline"
     manifest = json.loads((bundle / "manifest.json").read_text())
     assert manifest["variant"] == "fp32-pipeline"
-    assert [each["name"] for each in manifest["outputs"]] == ["label"]
-    assert manifest["outputs"][0] == {"name": "label", "dtype": "string", "shape": ["batch"]}
+    label = {"name": "label", "dtype": "string", "shape": ["batch"], "labels": ["a", "b", "c"]}
+    assert manifest["outputs"] == [label]
     assert manifest["validation"]["cpu"]["metrics"]["equal_min"] == 1.0
     gates = json.loads((bundle / "gates.json").read_text())
     assert gates == {"processing": {"held_against": "own.py:expected", "points": 8}}
@@ -215,7 +215,8 @@ def test_a_bundle_takes_raw_inputs_and_a_changed_label_reruns_its_steps_alone(tm
     (tmp_path / "labels.txt").write_text("b\nc\na\n")  # shifted by one
     after = onnxbuild.build(request)
     assert after.exit_code == 3
-    assert set(after.report.built) == {f"demo:fp32-pipeline/{e}" for e in ("merge", "validate")}
+    steps = {f"demo:fp32-pipeline/{e}" for e in ("merge", "validate")}
+    assert set(after.report.built) == {*steps, "demo:fp32/package"}  # its manifest names the classes, too
     assert {each.step for each in after.report.failures} == {"demo:fp32-pipeline/validate"}
     (tmp_path / "labels.txt").write_text("a\nb\nc\n")
     assert onnxbuild.build(request).report.built == []
