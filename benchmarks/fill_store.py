@@ -11,13 +11,13 @@ import json
 import sys
 from pathlib import Path
 
-from onnxbuild.api import Request, build
+from onnxbuild.building.api import Request, build
+from onnxbuild.building.wiring import Workspace
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.action import Expense, Listing, Observed
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import Done, Executor, Job
 from onnxbuild.core.step import Outcome
-from onnxbuild.wiring import Workspace
 
 
 class SmallOutputs:

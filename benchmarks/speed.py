@@ -25,9 +25,9 @@ import onnxruntime
 import torch
 
 from benchmarks.side_by_side import machine, markdown
-from onnxbuild.api import Request, build, graph_of
-from onnxbuild.bench import bench
-from onnxbuild.wiring import RunOptions
+from onnxbuild.bench.measure import bench
+from onnxbuild.building.api import Request, build, graph_of
+from onnxbuild.building.wiring import RunOptions
 
 ROOT = Path(__file__).parents[1]
 

@@ -1,9 +1,9 @@
 # The names of __init__.py with their types: there they are imported when they are used.
 
-from onnxbuild.api import Request as Request
-from onnxbuild.api import build as build
-from onnxbuild.api import load_recipe as load_recipe
-from onnxbuild.api import plan as plan
+from onnxbuild.building.api import Request as Request
+from onnxbuild.building.api import build as build
+from onnxbuild.building.api import load_recipe as load_recipe
+from onnxbuild.building.api import plan as plan
 from onnxbuild.core.errors import BuildError as BuildError
 from onnxbuild.core.errors import RecipeErrors as RecipeErrors
 from onnxbuild.core.errors import UsageError as UsageError

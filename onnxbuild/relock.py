@@ -11,9 +11,10 @@ from typing import Any
 
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.disk.atomic_files import write_atomically
-from onnxbuild.api import BuildResult, Request, deliver
+from onnxbuild.building.api import BuildResult, Request, deliver
+from onnxbuild.building.choices import build_chosen, choices_of
+from onnxbuild.building.wiring import RunOptions, Workspace
 from onnxbuild.catalog import CATALOG
-from onnxbuild.choices import build_chosen, choices_of
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.errors import NotReproducibleError, UsageError, did_you_mean
 from onnxbuild.core.ports import EventSink, Executor
@@ -28,7 +29,6 @@ from onnxbuild.lock.places import LockPlaces
 from onnxbuild.lock.text import lock_command, lock_path, lock_text, read_lock
 from onnxbuild.lock.uses import unexplained, used_items
 from onnxbuild.resolver import resolve
-from onnxbuild.wiring import RunOptions, Workspace
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ PLACES: Mapping[tuple[str, str], str] = {
     ): "a distribution that brings pip's tools",
     ("core/recipe.py", "pytorch"): "the frontend of a recipe that names none",
     ("core/step.py", "ort"): "a suffix of model files",
-    ("external_models.py", "ort"): "a suffix of model files",
+    ("bench/external_models.py", "ort"): "a suffix of model files",
     ("recipe/parts/dimensions.py", "dynamic"): "what users write for a size that varies",
     ("recipe/schema/explain.py", "dynamic"): "the example in a message",
     ("recipe/checks/packages.py", "asked"): "the keys that ask for families",

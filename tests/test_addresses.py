@@ -10,8 +10,10 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from onnxbuild.adapters.store.step_logs import log_name
-from onnxbuild.api import BuildResult
-from onnxbuild.choices import choices_of, chooser_of
+from onnxbuild.building.api import BuildResult
+from onnxbuild.building.choices import choices_of, chooser_of
+from onnxbuild.building.request import Loaded
+from onnxbuild.building.summary import summarize
 from onnxbuild.core.action import ActionResult, Observed
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.host import HostFacts
@@ -19,13 +21,11 @@ from onnxbuild.core.step import Finding
 from onnxbuild.diagnosis.chain import chain_of, find_variant
 from onnxbuild.engine.report import Failure, Report
 from onnxbuild.engine.verdict import gate_error
-from onnxbuild.request import Loaded
 from onnxbuild.resolver import resolve
 from onnxbuild.resolver.select import parts_of, targets_of
 from onnxbuild.resolver.typed_name import TypedName
-from onnxbuild.summary import summarize
 from onnxbuild.terminal.next_commands import next_commands
-from onnxbuild.typed_names import FoundName
+from onnxbuild.typed.names import FoundName
 from tests.written_recipes import loader
 
 HOST = HostFacts("x86_64", frozenset({"avx2", "avx512_vnni"}))

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 _SCRIPT = """
 import json, os, sys
 from pathlib import Path
-from onnxbuild.api import Request, build
+from onnxbuild.building.api import Request, build
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(sys.argv[1])])
 recipes = (Path("recipes/digits.yaml"), Path("recipes/text_classifier.yaml"))

@@ -152,12 +152,12 @@ def serve(number: int) -> None:
     """Fork a command for each request, until nobody is left to ask."""
     import gc
 
-    import onnxbuild.api
+    import onnxbuild.building.api
     import onnxbuild.cli.group
     import onnxbuild.cli.main
     import onnxbuild.cli.run
 
-    del onnxbuild.api
+    del onnxbuild.building.api
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks.frontier.subjects import Subject
-from onnxbuild.api import Request, build, graph_of
+from onnxbuild.building.api import Request, build, graph_of
+from onnxbuild.building.wiring import RunOptions, open_workspace
 from onnxbuild.core.graph import Graph, OutputRef
 from onnxbuild.core.step import MODEL_FILE
-from onnxbuild.wiring import RunOptions, open_workspace
 
 EXPORTED = "exported"
 """Name of the model that the others are made of."""

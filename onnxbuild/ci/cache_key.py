@@ -13,11 +13,11 @@ from onnxbuild.adapters import machine
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.toolchain.distributions import Distributions
+from onnxbuild.building.request import Loaded, Request, declared_files, graph_of, load
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.graph import Graph
 from onnxbuild.output.store import CacheKeyRecord
-from onnxbuild.request import Loaded, Request, declared_files, graph_of, load
 
 _DIGITS = 32
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from onnxbuild.adapters import locate
 from onnxbuild.adapters.clock import run_id
 from onnxbuild.adapters.disk.atomic_files import store_error
-from onnxbuild.api import BuildResult
+from onnxbuild.building.api import BuildResult
+from onnxbuild.building.outcome import run_result
 from onnxbuild.ci.github import (
     Annotation,
     annotations_of_error,
@@ -23,7 +24,6 @@ from onnxbuild.ci.job_summary import summary_of_error, summary_of_run
 from onnxbuild.ci.recorder import Recorder
 from onnxbuild.core.errors import EXIT_BUG, EXIT_INTERRUPTED, BuildError, StoreError
 from onnxbuild.document.faults import Remark
-from onnxbuild.outcome import run_result
 from onnxbuild.output.errors import error_record
 from onnxbuild.recipe.project import find_project
 

@@ -80,11 +80,11 @@ def command(
     A noisy machine is reported: repeat the measurement on a quiet one. Exit codes: 0 measured, 1 a step failed,
     2 recipe or usage.
     """  # noqa: D301 - click's own mark for text that keeps its lines
-    from onnxbuild.api import Request
-    from onnxbuild.bench import bench
+    from onnxbuild.bench.measure import bench
+    from onnxbuild.building.api import Request
+    from onnxbuild.building.wiring import RunOptions
     from onnxbuild.terminal.bench_tables import show_report
     from onnxbuild.terminal.display import make_display
-    from onnxbuild.wiring import RunOptions
 
     request = Request(tuple(map(Path, recipes)), only, settings, store)
     options = RunOptions(jobs, memory, timeout)

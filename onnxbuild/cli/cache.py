@@ -23,7 +23,7 @@ from onnxbuild.terminal.store_tables import show_stats
 
 if TYPE_CHECKING:
     from onnxbuild.adapters.store.garbage import Collected
-    from onnxbuild.wiring import Workspace
+    from onnxbuild.building.wiring import Workspace
 
 _DAY_S = 24 * 3600.0
 
@@ -35,8 +35,8 @@ def command() -> None:
 
 def _open(store: str | None) -> Workspace:
     from onnxbuild.adapters.locate import store_root
+    from onnxbuild.building.wiring import open_workspace
     from onnxbuild.recipe.project import find_project
-    from onnxbuild.wiring import open_workspace
 
     project = find_project(Path("recipe.yaml"))
     root = store_root(project, store)
@@ -270,10 +270,10 @@ def key(
     The versions of onnxbuild, Python and the packages that steps use count, too. Whatever a cache brings is looked
     at by content before it is used: a key that is too coarse costs time, and never gives a stale model.
     """  # noqa: D301 - click's own mark for text that keeps its lines
+    from onnxbuild.building.request import Request
     from onnxbuild.ci.cache_key import cache_key
     from onnxbuild.ci.outputs import CiOutputs, set_outputs
-    from onnxbuild.request import Request
-    from onnxbuild.typed_names import recipes_meant
+    from onnxbuild.typed.names import recipes_meant
 
     ci = CiOutputs(recipes, lambda line: click.echo(line, err=True), github=github)
     with ci.refusals():

@@ -23,7 +23,7 @@ def command(*, store: str | None, dry_run: bool, as_json: bool) -> None:
     Cached results stay; `onnxbuild cache gc` removes those.
     """
     from onnxbuild.adapters.locate import store_root
-    from onnxbuild.out_folders.clean import clean
+    from onnxbuild.building.out_folders.clean import clean
     from onnxbuild.recipe.project import find_project
     from onnxbuild.terminal.sizes import size_text
 

@@ -12,7 +12,7 @@ from onnxbuild.terminal.diagnosis_document import diagnosis_document
 from onnxbuild.terminal.diagnosis_tables import show_nodes, show_stages
 from onnxbuild.terminal.json_output import print_document
 from onnxbuild.terminal.say import say
-from onnxbuild.typed_names import find_name
+from onnxbuild.typed.names import find_name
 
 
 @click.command("diagnose")
@@ -96,10 +96,10 @@ def command(
 
     Exit codes: 0 a diagnosis was made, 1 a step broke, 2 recipe or usage.
     """  # noqa: D301 - click's own mark for text that keeps its lines
-    from onnxbuild.api import Request
+    from onnxbuild.building.api import Request
+    from onnxbuild.building.wiring import RunOptions
     from onnxbuild.diagnosis.diagnose import diagnose
     from onnxbuild.terminal.display import make_display
-    from onnxbuild.wiring import RunOptions
 
     asked = find_name(name, store, "VARIANT")
     request = Request((asked.file,), (), settings, store)

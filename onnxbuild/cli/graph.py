@@ -41,7 +41,7 @@ def command(
     \b
     onnxbuild graph recipes/bert.yaml --format dot | dot -Tsvg > bert.svg
     """  # noqa: D301 - click's own mark for text that keeps its lines
-    from onnxbuild.api import Request, graph_of
+    from onnxbuild.building.api import Request, graph_of
 
     graph = graph_of(Request(tuple(map(Path, recipes)), only, settings))
     if as_json:

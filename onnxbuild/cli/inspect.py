@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from onnxbuild.cli.options import store_option
-from onnxbuild.named_models import find_model
+from onnxbuild.typed.models import find_model
 
 _MOST_OPERATORS = 12
 _MIB = 1 << 20

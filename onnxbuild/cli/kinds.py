@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import click
 
+    from onnxbuild.building.wiring import Workspace
     from onnxbuild.core.ports import Executor
     from onnxbuild.core.step import StepKind
-    from onnxbuild.wiring import Workspace
 
 
 @dataclass(frozen=True, slots=True)

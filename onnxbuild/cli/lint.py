@@ -23,9 +23,16 @@ def command(
 ) -> None:
     """Check recipes without building anything: all faults of all files, and syntax errors in the Python they name."""
     from onnxbuild.adapters.machine import memory_bytes
+    from onnxbuild.building.request import (
+        Request,
+        check_points,
+        graph_of,
+        load,
+        ok_line,
+        remarks_of,
+    )
     from onnxbuild.recipe.python_syntax import check_python
-    from onnxbuild.request import Request, check_points, graph_of, load, ok_line, remarks_of
-    from onnxbuild.typed_names import recipes_meant
+    from onnxbuild.typed.names import recipes_meant
 
     ci = None
     if github:

@@ -78,12 +78,12 @@ def command(
             "--set",
             ctx,
         )
-    from onnxbuild.api import Request
+    from onnxbuild.building.api import Request
+    from onnxbuild.building.wiring import RunOptions
     from onnxbuild.cli.run import print_end
     from onnxbuild.relock import relock
     from onnxbuild.terminal.display import make_display
     from onnxbuild.terminal.documents import locks_document
-    from onnxbuild.wiring import RunOptions
 
     request = Request(tuple(map(Path, recipes)), (), settings, store)
     kinds = kinds_of(ctx)

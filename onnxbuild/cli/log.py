@@ -9,7 +9,7 @@ import click
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.terminal.json_output import json_option, print_document
-from onnxbuild.typed_names import find_name, find_step
+from onnxbuild.typed.names import find_name, find_step
 
 
 @click.command("log")
@@ -24,7 +24,7 @@ def command(*, name: str, store: str | None, as_json: bool) -> None:
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.adapters.locate import store_root
     from onnxbuild.adapters.store.step_logs import last_log
-    from onnxbuild.api import Request, graph_of
+    from onnxbuild.building.api import Request, graph_of
     from onnxbuild.recipe.project import find_project
     from onnxbuild.resolver.typed_name import TypedName
 

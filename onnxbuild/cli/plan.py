@@ -39,7 +39,7 @@ def command(
     A step marked `maybe` follows one that runs: if the new output has the old content, it is cut
     off and stays as it is.
     """
-    from onnxbuild.api import Request, plan
+    from onnxbuild.building.api import Request, plan
     from onnxbuild.terminal.documents import planned_record
 
     request = Request(tuple(map(Path, recipes)), only, settings, store)

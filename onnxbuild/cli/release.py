@@ -89,6 +89,7 @@ def command(
     Exit codes: 0 released, or already there and identical; 3 a gate or a budget failed; 4 something
     differs from the lock or the commit.
     """  # noqa: D301 - click's own mark for text that keeps its lines
+    from onnxbuild.building.wiring import RunOptions
     from onnxbuild.cli.run import print_end
     from onnxbuild.comparison.previous_release import lines_about_previous
     from onnxbuild.registry.command import push as push_command
@@ -96,8 +97,7 @@ def command(
     from onnxbuild.release.release import ReleaseRequest, make_release
     from onnxbuild.terminal.display import make_display
     from onnxbuild.terminal.documents import release_document
-    from onnxbuild.typed_names import recipe_file
-    from onnxbuild.wiring import RunOptions
+    from onnxbuild.typed.names import recipe_file
 
     wanted = ReleaseRequest(
         recipe=Path(recipe_file(recipe)),

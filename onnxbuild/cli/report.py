@@ -63,8 +63,8 @@ def command(
             fix="write the page to a file: -o report.html",
         )
     from onnxbuild.adapters.disk.atomic_files import write_atomically
+    from onnxbuild.building.request import Request
     from onnxbuild.reporting import report
-    from onnxbuild.request import Request
 
     request = Request(tuple(map(Path, recipes)), only, settings, store)
     found = report(request, catalog=kinds_of(ctx).catalog)

@@ -74,13 +74,13 @@ def command(
     home folder, time zone, locale and umask. Exit 4 if anything differs: the first step is named, the node,
     initializer, element, key or byte in its output, and what it depends on. out/ stays as it is.
     """  # noqa: D301 - click's own mark for text that keeps its lines
-    from onnxbuild.api import Request
+    from onnxbuild.building.api import Request
+    from onnxbuild.building.wiring import RunOptions
     from onnxbuild.cli.run import print_end
     from onnxbuild.reproduction.reproduce import reproduce
     from onnxbuild.terminal.display import make_display
     from onnxbuild.terminal.documents import reproduced_record
     from onnxbuild.terminal.json_output import print_line
-    from onnxbuild.wiring import RunOptions
 
     request = Request(tuple(map(Path, recipes)), only, settings, store)
     options = RunOptions(jobs, memory, timeout)

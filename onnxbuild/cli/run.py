@@ -27,7 +27,7 @@ from onnxbuild.terminal.json_output import wants_json
 from onnxbuild.terminal.say import say
 
 if TYPE_CHECKING:
-    from onnxbuild.api import BuildResult, Request
+    from onnxbuild.building.api import BuildResult, Request
     from onnxbuild.cli.kinds import Kinds
     from onnxbuild.core.ports import EventSink
 
@@ -132,14 +132,14 @@ def command(
     The variants are in artifacts/out/RECIPE/VARIANT/ afterwards. Running a recipe runs its
     author's Python code: only run recipes that you trust.
     """  # noqa: D301 - click's own mark for text that keeps its lines
-    from onnxbuild.api import Request, build
+    from onnxbuild.building.api import Request, build
+    from onnxbuild.building.out_folders.owners import leftover_lines
+    from onnxbuild.building.outcome import end_line, run_result
+    from onnxbuild.building.wiring import RunOptions
     from onnxbuild.ci.outputs import CiOutputs
-    from onnxbuild.out_folders.owners import leftover_lines
-    from onnxbuild.outcome import end_line, run_result
     from onnxbuild.terminal.display import make_display
     from onnxbuild.terminal.json_output import print_line
-    from onnxbuild.typed_names import recipes_meant
-    from onnxbuild.wiring import RunOptions
+    from onnxbuild.typed.names import recipes_meant
 
     options = RunOptions(jobs, memory, timeout, keep_going, force=force)
     kinds = kinds_of(ctx)
@@ -174,7 +174,7 @@ def _failed_pages(request: Request, result: BuildResult, kinds: Kinds) -> dict[s
 
 def _show(result: BuildResult, settings: Mapping[str, str], store: str | None) -> None:
     """Print the table, the last line, and what to type next."""
-    from onnxbuild.summary import skipped_targets, summarize
+    from onnxbuild.building.summary import skipped_targets, summarize
     from onnxbuild.terminal.next_commands import next_commands
 
     if result.recalled is not None:
@@ -192,6 +192,6 @@ def _show(result: BuildResult, settings: Mapping[str, str], store: str | None) -
 
 def print_end(result: BuildResult) -> None:
     """Print in one line how many steps were built, reused and failed."""
-    from onnxbuild.outcome import end_line
+    from onnxbuild.building.outcome import end_line
 
     say(end_line(result), err=result.exit_code != 0)

@@ -11,7 +11,7 @@ from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import set_option, store_option
 from onnxbuild.terminal.json_output import json_option, print_document
 from onnxbuild.terminal.say import say
-from onnxbuild.typed_names import find_name, find_step
+from onnxbuild.typed.names import find_name, find_step
 
 if TYPE_CHECKING:
     from onnxbuild.engine.plan import Planned
@@ -39,7 +39,7 @@ def command(
 
     RECIPE is a file, the name that the recipe gives itself (as `run` prints it), or its file's name.
     """  # noqa: D301 - click's own mark for text that keeps its lines
-    from onnxbuild.api import Request, graph_of, plan, story
+    from onnxbuild.building.api import Request, graph_of, plan, story
 
     asked = find_name(name, store)
     request = Request((asked.file,), (), settings, store)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters import git
-from onnxbuild.api import Request, load
+from onnxbuild.building.api import Request, load
+from onnxbuild.building.wiring import Workspace, open_workspace
 from onnxbuild.comparison.judged import gate_failures, gate_reports, judged_model
 from onnxbuild.comparison.sides import ComparedBundle, Side, SideKind, bundle_in
 from onnxbuild.comparison.stored_build import StoredBuild, decided, lock_of_recipe, locked
@@ -23,8 +24,7 @@ from onnxbuild.recipe.project import find_project, is_marked
 from onnxbuild.release_format.about import compared_in
 from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.resolver.typed_name import TypedName
-from onnxbuild.typed_names import FoundName, recipes_of
-from onnxbuild.wiring import Workspace, open_workspace
+from onnxbuild.typed.names import FoundName, recipes_of
 
 _PACKAGE = "package"
 _COMMIT_DIGITS = 12

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from onnxbuild.building.wiring import Workspace
 from onnxbuild.comparison.sides import GATE, GateFailure, GateReport
 from onnxbuild.comparison.stored_build import StoredBuild
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.graph import Deliverable, OutputRef
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.core.target import CPU, Target
-from onnxbuild.wiring import Workspace
 
 _GATES = ("validation", "evaluation", GATE)
 """Inputs of the step that makes a bundle, or what they begin with: `validation/cpu`, `gate/size`."""

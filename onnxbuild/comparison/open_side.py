@@ -25,7 +25,7 @@ from onnxbuild.release_format.layout import MANIFEST, RELEASE_FILE, release_name
 from onnxbuild.release_format.opened import opened
 from onnxbuild.release_format.released import Released, read_whole_release
 from onnxbuild.resolver.typed_name import TypedName
-from onnxbuild.typed_names import FoundName, find_name, find_recipe
+from onnxbuild.typed.names import FoundName, find_name, find_recipe
 
 _RECIPE_ENDINGS = (".yaml", ".yml")
 _WHAT = (

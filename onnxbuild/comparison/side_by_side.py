@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.api import Request, load
-from onnxbuild.bench import bench
+from onnxbuild.bench.measure import bench
+from onnxbuild.building.api import Request, load
 from onnxbuild.comparison.compare import ComparedSides
 from onnxbuild.comparison.figures import LatencyChange
 from onnxbuild.comparison.open_side import recipe_of

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters import machine
-from onnxbuild.api import Request, graph_of
+from onnxbuild.building.api import Request, graph_of
+from onnxbuild.building.choices import choices_in
+from onnxbuild.building.wiring import Workspace
 from onnxbuild.catalog import CATALOG
-from onnxbuild.choices import choices_in
 from onnxbuild.core.action import Action, ActionResult
 from onnxbuild.core.decision import Hit
 from onnxbuild.core.errors import BuildError
@@ -25,7 +26,6 @@ from onnxbuild.lock.model import Lock
 from onnxbuild.lock.resolved import resolved_recipe
 from onnxbuild.lock.text import lock_path, read_lock
 from onnxbuild.resolver import resolve
-from onnxbuild.wiring import Workspace
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from onnxbuild.api import BuildResult, Request
+from onnxbuild.building.api import BuildResult, Request
+from onnxbuild.building.wiring import open_workspace
 from onnxbuild.core.artifact import Artifact
-from onnxbuild.wiring import open_workspace
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.api import Request, build, graph_of
+from onnxbuild.building.api import Request, build, graph_of
+from onnxbuild.building.wiring import RunOptions
 from onnxbuild.catalog import all_features
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink
@@ -18,7 +19,6 @@ from onnxbuild.diagnosis.artifact_folders import artifact_of, artifacts_shown, s
 from onnxbuild.onnxkit.search.trial_latencies import MeasuredTrials
 from onnxbuild.onnxkit.timing.ratios import Ratio
 from onnxbuild.recipe.parts.parts import plain_mode
-from onnxbuild.wiring import RunOptions
 
 _FP32, _TRIED, _MENDED = "fp32", "tried", "mended"
 

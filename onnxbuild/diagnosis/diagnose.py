@@ -7,8 +7,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from onnxbuild.api import BuildResult, Request, build, graph_of, load
-from onnxbuild.choices import choices_of
+from onnxbuild.building.api import BuildResult, Request, build, graph_of, load
+from onnxbuild.building.choices import choices_of
+from onnxbuild.building.wiring import RunOptions
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.diagnosis.artifact_folders import artifacts_shown
@@ -33,8 +34,7 @@ from onnxbuild.onnxkit.accuracy.node_trace import NodeError, trace
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.sessions.custom_operators import OPERATORS_INPUT, operators_of
-from onnxbuild.typed_names import FoundName
-from onnxbuild.wiring import RunOptions
+from onnxbuild.typed.names import FoundName
 
 
 @dataclass(frozen=True, slots=True)

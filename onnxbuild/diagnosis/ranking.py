@@ -7,13 +7,13 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from onnxbuild.api import Request, build, graph_of
+from onnxbuild.building.api import Request, build, graph_of
+from onnxbuild.building.wiring import RunOptions
 from onnxbuild.catalog import MODES, all_features
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.diagnosis.artifact_folders import artifacts_shown
-from onnxbuild.wiring import RunOptions
 
 
 def measured_losses(

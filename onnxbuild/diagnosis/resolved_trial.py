@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onnxbuild.api import Request, build, graph_of, load
+from onnxbuild.building.api import Request, build, graph_of, load
+from onnxbuild.building.choices import choices_of, chooser_of
+from onnxbuild.building.wiring import RunOptions
 from onnxbuild.catalog import MODES
-from onnxbuild.choices import choices_of, chooser_of
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.ports import EventSink
 from onnxbuild.diagnosis.chain import find_variant
 from onnxbuild.diagnosis.remedies import as_setting
 from onnxbuild.diagnosis.search_goal import SearchGoal
 from onnxbuild.resolver.trials import trials_of
-from onnxbuild.typed_names import FoundName
-from onnxbuild.wiring import RunOptions
+from onnxbuild.typed.names import FoundName
 
 
 @dataclass(frozen=True, slots=True)

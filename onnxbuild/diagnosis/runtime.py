@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from onnxbuild.adapters.toolchain.environment_gc import hold
-from onnxbuild.api import BuildResult, Request
+from onnxbuild.building.api import BuildResult, Request
+from onnxbuild.building.wiring import open_workspace
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.target import CPU_TARGET, Target
 from onnxbuild.onnxkit.providers.open_on_target import TARGET_INPUT
 from onnxbuild.onnxkit.sessions.rpc_client import host_of, runtime_facts
-from onnxbuild.wiring import open_workspace
 
 
 def openable(request: Request, result: BuildResult, judge: str, target: Target) -> Target:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.api import BuildResult, Request
+from onnxbuild.building.api import BuildResult, Request
 from onnxbuild.catalog import all_features
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.diagnosis.artifact_folders import artifacts_shown

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from onnxbuild.api import BuildResult, Request, build
+from onnxbuild.building.api import BuildResult, Request, build
+from onnxbuild.building.wiring import RunOptions
 from onnxbuild.core.errors import EXIT_GATE
 from onnxbuild.diagnosis.artifact_folders import artifact_of, size_bytes
 from onnxbuild.diagnosis.bisect import least_that_passes
 from onnxbuild.diagnosis.chain import Chain
 from onnxbuild.diagnosis.remedies import Remedy
 from onnxbuild.diagnosis.search_goal import SearchGoal
-from onnxbuild.wiring import RunOptions
 
 
 @dataclass(frozen=True, slots=True)

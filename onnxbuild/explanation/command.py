@@ -7,9 +7,9 @@ from pathlib import Path
 
 from onnxbuild.adapters import locate
 from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
+from onnxbuild.building.request import Request
 from onnxbuild.explanation.explain import explain_file
 from onnxbuild.recipe.project import find_project
-from onnxbuild.request import Request
 
 
 def explain(recipes: tuple[Path, ...], settings: Mapping[str, str]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from onnxbuild.adapters import locate, machine
 from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
+from onnxbuild.building.request import Loaded, Request, check_points, graph_of, remarks_of
 from onnxbuild.core.errors import UsageError
 from onnxbuild.first_recipe.draft import recipe_of_callable, recipe_of_file
 from onnxbuild.first_recipe.project import project_files
@@ -19,7 +20,6 @@ from onnxbuild.first_recipe.source import Callable, as_name, find_source, name_o
 from onnxbuild.recipe.parts.keys import NAME, PATTERN_WORDS
 from onnxbuild.recipe.project import find_project, is_marked, root_reason
 from onnxbuild.recipe.templates.extend import absolute
-from onnxbuild.request import Loaded, Request, check_points, graph_of, remarks_of
 
 
 @dataclass(frozen=True, slots=True)

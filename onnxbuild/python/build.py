@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from onnxbuild.building.request import Request, load
 from onnxbuild.core.errors import did_you_mean
 from onnxbuild.output.build import FailureRecord, ResultRecord
 from onnxbuild.python.html import table
@@ -13,7 +14,6 @@ from onnxbuild.python.metrics import UnknownNameError
 from onnxbuild.python.names import public_names
 from onnxbuild.python.reports import held, write_report
 from onnxbuild.python.variant import BuiltVariant
-from onnxbuild.request import Request, load
 from onnxbuild.resolver.typed_name import TypedName
 
 

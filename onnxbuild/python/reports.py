@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from onnxbuild.request import Request
+from onnxbuild.building.request import Request
 
 
 def held(request: Request, store: Path) -> Request:

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.adapters.disk.atomic_files import store_error
-from onnxbuild.api import Request
-from onnxbuild.api import build as build_request
-from onnxbuild.outcome import end_line, run_result
+from onnxbuild.building.api import Request
+from onnxbuild.building.api import build as build_request
+from onnxbuild.building.outcome import end_line, run_result
+from onnxbuild.building.wiring import RunOptions
 from onnxbuild.python.build import Build
 from onnxbuild.python.failure import FailedBuildError, FailureNotes
 from onnxbuild.python.progress import shown_progress
-from onnxbuild.typed_names import recipes_meant
-from onnxbuild.wiring import RunOptions
+from onnxbuild.typed.names import recipes_meant
 
 Recipe = str | os.PathLike[str]
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.building.request import Request
 from onnxbuild.core.errors import UsageError
 from onnxbuild.output.build import FindingRecord, ResultRecord, VariantRecord
 from onnxbuild.python.html import table
@@ -13,7 +14,6 @@ from onnxbuild.python.load_bundle import loader_of
 from onnxbuild.python.metrics import Metrics
 from onnxbuild.python.names import public_names
 from onnxbuild.python.reports import write_report
-from onnxbuild.request import Request
 
 
 class BuiltVariant:

@@ -10,7 +10,8 @@ from typing import Any
 
 from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.store.delivery import Blob, Content
-from onnxbuild.api import Request, graph_of, plan
+from onnxbuild.building.api import Request, graph_of, plan
+from onnxbuild.building.wiring import open_workspace
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import Deliverable
 from onnxbuild.core.step import StepKind
@@ -25,9 +26,8 @@ from onnxbuild.release_format.layout import MANIFEST, PROVENANCE_FILE, RELEASE_F
 from onnxbuild.release_format.opened import opened
 from onnxbuild.release_format.released import damaged, read_release
 from onnxbuild.release_format.tree import Tree, bytes_of
-from onnxbuild.typed_names import find_deliverable, find_name
+from onnxbuild.typed.names import find_deliverable, find_name
 from onnxbuild.verification.signature import check_signatures
-from onnxbuild.wiring import open_workspace
 
 _ONNX = "onnx"
 

@@ -14,7 +14,8 @@ from onnxbuild.adapters import locate
 from onnxbuild.adapters.disk import locks
 from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.adapters.store import pins
-from onnxbuild.api import BuildResult, Request, build
+from onnxbuild.building.api import BuildResult, Request, build
+from onnxbuild.building.wiring import RunOptions, open_workspace
 from onnxbuild.core.errors import NotReproducibleError
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe
@@ -38,7 +39,6 @@ from onnxbuild.release_format.tree import (
     described_files,
     manifests_of,
 )
-from onnxbuild.wiring import RunOptions, open_workspace
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

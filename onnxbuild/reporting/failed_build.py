@@ -7,14 +7,14 @@ from contextlib import closing
 from pathlib import Path
 
 from onnxbuild.adapters.disk.locks import wait_lock
-from onnxbuild.api import BuildResult
+from onnxbuild.building.api import BuildResult
+from onnxbuild.building.request import Request
+from onnxbuild.building.wiring import open_workspace
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.step import StepKind
 from onnxbuild.reporting.report import report
-from onnxbuild.request import Request
 from onnxbuild.steps.report import PAGE_FILE
-from onnxbuild.wiring import open_workspace
 
 _FAMILY = "report"
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild import __version__
-from onnxbuild.api import plan
+from onnxbuild.building.api import plan
+from onnxbuild.building.request import Loaded, Request, graph_of, load
+from onnxbuild.building.wiring import open_workspace
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.core.graph import Graph
@@ -24,9 +26,7 @@ from onnxbuild.reporting.gather import Built, cut_to_bundle, missing_steps, sour
 from onnxbuild.reporting.history import over_time
 from onnxbuild.reporting.how_built import how_built
 from onnxbuild.reporting.made_of import commit_of, made_of, said_of
-from onnxbuild.request import Loaded, Request, graph_of, load
 from onnxbuild.resolver.select import parts_of, targets_of
-from onnxbuild.wiring import open_workspace
 
 _SHORT = 12
 

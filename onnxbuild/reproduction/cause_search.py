@@ -9,11 +9,11 @@ from pathlib import Path
 
 from onnxbuild.adapters.machine import usable_cores
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
+from onnxbuild.building.wiring import RunOptions, make_executor, open_workspace
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.event import Notice
 from onnxbuild.core.ports import EventSink, Job
 from onnxbuild.reproduction.variations import described, one_by_one
-from onnxbuild.wiring import RunOptions, make_executor, open_workspace
 
 _POLL_S = 0.2
 _LONGEST_S = 3600.0  # for all trials together; more is for the user to ask for

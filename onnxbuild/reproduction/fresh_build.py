@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onnxbuild.adapters.clock import run_id
-from onnxbuild.api import BuildResult, Request, graph_of
+from onnxbuild.building.api import BuildResult, Request, graph_of
+from onnxbuild.building.environments import environments_made
+from onnxbuild.building.wiring import RunOptions, open_workspace, start_run
 from onnxbuild.core.errors import NotReproducibleError, RecipeErrors, StepError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Job
 from onnxbuild.core.target import environment_of
 from onnxbuild.engine.report import Report
-from onnxbuild.environments import environments_made
 from onnxbuild.recipe.templates.extend import absolute
 from onnxbuild.reproduction.fresh_copy import FreshCopy
 from onnxbuild.reproduction.recorded_inputs import Recorded, unlike_record
-from onnxbuild.wiring import RunOptions, open_workspace, start_run
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from onnxbuild.adapters.toolchain.fingerprints import IMPORT_PATH, SITE_FOLDERS
-from onnxbuild.api import BuildResult
+from onnxbuild.building.api import BuildResult
 from onnxbuild.catalog import plugins
 from onnxbuild.core.action import NO_FILE, Action, Observed
 from onnxbuild.core.decision import Reason, changed_observed

@@ -11,14 +11,14 @@ from pathlib import Path
 from onnxbuild.adapters.clock import SystemClock
 from onnxbuild.adapters.console.sinks import FanOut
 from onnxbuild.adapters.disk.atomic_files import make_folder
-from onnxbuild.api import BuildResult, Request
-from onnxbuild.choices import build_chosen
+from onnxbuild.building.api import BuildResult, Request
+from onnxbuild.building.choices import build_chosen
+from onnxbuild.building.wiring import RunOptions
 from onnxbuild.core.errors import EXIT_GATE, NotReproducibleError, UsageError
 from onnxbuild.core.ports import EventSink
 from onnxbuild.reproduction.first_divergence import Divergence
 from onnxbuild.reproduction.rounds import Rounds
 from onnxbuild.reproduction.variations import described, surroundings_of_round
-from onnxbuild.wiring import RunOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.toolchain.step_environment import StepEnvironment
-from onnxbuild.api import BuildResult, Request
+from onnxbuild.building.api import BuildResult, Request
+from onnxbuild.building.wiring import RunOptions, open_workspace
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import NotReproducibleError, StoreError
@@ -23,7 +24,6 @@ from onnxbuild.reproduction.first_divergence import Divergence, comparable, firs
 from onnxbuild.reproduction.fresh_build import FreshBuild, build_fresh, copy_project, job_of
 from onnxbuild.reproduction.recorded_inputs import recorded_inputs
 from onnxbuild.reproduction.variations import described
-from onnxbuild.wiring import RunOptions, open_workspace
 
 _NAMED = 3  # steps in a message
 _PATHS = re.compile(r"[^\s'\":,()]+")

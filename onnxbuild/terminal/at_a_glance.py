@@ -51,7 +51,7 @@ def answer(arguments: Sequence[str]) -> Answer | None:
     asked = _parsed(arguments)
     if asked is None:
         return None
-    from onnxbuild.glance import recall, recalled_lint
+    from onnxbuild.building.glance import recall, recalled_lint
 
     verb, flags, recipes, given = asked
     settings = dict(text.split("=", 1) for text in given["settings"])
@@ -76,7 +76,7 @@ def answer(arguments: Sequence[str]) -> Answer | None:
 
 
 def _left_over(root: Path, recipe: str, store: str | None) -> list[str]:
-    from onnxbuild.out_folders.owners import leftover_lines
+    from onnxbuild.building.out_folders.owners import leftover_lines
     from onnxbuild.recipe.project import find_project
 
     lines = leftover_lines(root, find_project(Path(recipe)), store)
@@ -118,7 +118,7 @@ def _parsed(
 def _meant(recipes: list[str]) -> list[str]:
     """The files of the folders, or of the project; empty where the command has to say what is wrong."""
     from onnxbuild.core.errors import BuildError
-    from onnxbuild.typed_names import recipes_meant
+    from onnxbuild.typed.names import recipes_meant
 
     try:
         return recipes_meant(recipes)

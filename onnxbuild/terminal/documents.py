@@ -18,7 +18,7 @@ from onnxbuild.output.checks import (
 from onnxbuild.output.models import ExplainRecord, GraphRecord, InitRecord, PushedRecord
 
 if TYPE_CHECKING:
-    from onnxbuild.api import BuildResult
+    from onnxbuild.building.api import BuildResult
     from onnxbuild.core.decision import Reason
     from onnxbuild.core.graph import Graph
     from onnxbuild.engine.plan import Planned
@@ -142,7 +142,7 @@ def locks_document(result: BuildResult, relocked: Sequence[Relocked], code: int)
         relocked: The locks; of a failed build, none counts.
         code: The exit code.
     """
-    from onnxbuild.outcome import failure_records
+    from onnxbuild.building.outcome import failure_records
 
     is_built = result.exit_code == 0
     return {
@@ -183,7 +183,7 @@ def release_document(
         release: The release; None where the build failed.
         pushed: What was pushed.
     """
-    from onnxbuild.outcome import failure_records
+    from onnxbuild.building.outcome import failure_records
 
     published = None if release is None else release.published
     return {

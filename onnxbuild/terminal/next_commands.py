@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.errors import EXIT_GATE
 
 if TYPE_CHECKING:
-    from onnxbuild.api import BuildResult
+    from onnxbuild.building.api import BuildResult
 
 
 def next_commands(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from onnxbuild.adapters.store.garbage import Collected
     from onnxbuild.adapters.store.usage import HitRates, Stats
     from onnxbuild.adapters.toolchain.virtual_environments import MadeEnvironment
-    from onnxbuild.out_folders.clean import CleanReport
+    from onnxbuild.building.out_folders.clean import CleanReport
 
 
 def stats_document(

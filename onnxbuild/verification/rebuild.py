@@ -10,24 +10,24 @@ from pathlib import Path
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.clock import run_id
 from onnxbuild.adapters.console.sinks import FanOut
+from onnxbuild.building.environments import environments_made
+from onnxbuild.building.request import Request, load
+from onnxbuild.building.wiring import RunOptions, open_workspace, start_run
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Fingerprints
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import GPU
 from onnxbuild.engine.report import Report
-from onnxbuild.environments import environments_made
 from onnxbuild.lock.bind import names_in_lock
 from onnxbuild.lock.compare import differences
 from onnxbuild.lock.guard import known_now
 from onnxbuild.lock.model import Lock
 from onnxbuild.release_format.released import Released
 from onnxbuild.reproduction.first_divergence import comparable
-from onnxbuild.request import Request, load
 from onnxbuild.resolver import resolve
 from onnxbuild.verification.own_recipe import own_recipe
 from onnxbuild.verification.verify import Checked
-from onnxbuild.wiring import RunOptions, open_workspace, start_run
 
 _SHOWN = 3
 

@@ -40,9 +40,9 @@ def build_once(asked: dict[str, Any]) -> dict[str, Any]:
     Returns: `exit_code`; `rows` of the table, and lines of what was `skipped`; `error`, of a recipe that
         can't be read; `inputs`: files and folders whose change asks for another build.
     """
-    from onnxbuild.api import Request, build
-    from onnxbuild.summary import skipped_targets, summarize
-    from onnxbuild.wiring import RunOptions
+    from onnxbuild.building.api import Request, build
+    from onnxbuild.building.summary import skipped_targets, summarize
+    from onnxbuild.building.wiring import RunOptions
 
     recipes = tuple(map(Path, asked["recipes"]))
     request = Request(recipes, tuple(asked["only"]), asked["settings"], asked["store"])
@@ -74,8 +74,8 @@ def _inputs(request: Any, *, whole: bool) -> list[str]:
     A failed step does not say what it has read, and what mends it may be any file.
     """
     from onnxbuild.adapters.disk.index import Index
+    from onnxbuild.building.up_to_date import memo_key
     from onnxbuild.catalog import CATALOG
-    from onnxbuild.up_to_date import memo_key
 
     recipes = [path.absolute() for path in request.recipes]
     paths = [str(each) for path in recipes for each in (path, path.parent)]
@@ -98,7 +98,7 @@ def _inputs(request: Any, *, whole: bool) -> list[str]:
 
 def _declared(request: Any) -> list[str]:
     """What the recipes declare, as far as they can be loaded; with the folders, for files that are not there yet."""
-    from onnxbuild.request import declared_files, graph_of
+    from onnxbuild.building.request import declared_files, graph_of
 
     try:
         files = {

@@ -29,6 +29,7 @@ from onnxbuild.adapters.disk.statcache import hash_file
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints, source_digest
 from onnxbuild.adapters.toolchain.importable import Importable, entries_of
+from onnxbuild.building.wiring import RunOptions, Workspace, open_workspace, start_run
 from onnxbuild.core.action import Expense, Listing, Observed
 from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.errors import BuildError, StepError
@@ -36,7 +37,6 @@ from onnxbuild.core.graph import Deliverable, Graph, OutputRef
 from onnxbuild.core.params import to_json
 from onnxbuild.core.ports import Done, Job
 from onnxbuild.core.step import Finding, Outcome
-from onnxbuild.wiring import RunOptions, Workspace, open_workspace, start_run
 from tests.attack.damages import damage
 from tests.fakes.world import CATALOG, FakeParams, RecordingSink, graph, outputs, sha, step
 

@@ -24,9 +24,9 @@ from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.store.garbage import collect_garbage
 from onnxbuild.adapters.store.housekeeping import verify
 from onnxbuild.adapters.store.usage import collect_stats, hit_rates
+from onnxbuild.building.wiring import open_workspace
 from onnxbuild.core.digest import canonical_json, tagged_sha256
 from onnxbuild.core.errors import StoreError
-from onnxbuild.wiring import open_workspace
 from tests.attack import cheap, tiny
 from tests.attack.cheap import Ended, Server
 from tests.attack.conftest import MEMORY

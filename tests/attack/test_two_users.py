@@ -18,8 +18,8 @@ import pytest
 
 from onnxbuild.adapters.disk import locks
 from onnxbuild.adapters.store.garbage import collect_garbage
+from onnxbuild.building.wiring import open_workspace
 from onnxbuild.core.errors import StoreError
-from onnxbuild.wiring import open_workspace
 from tests.attack import cheap, tiny, traced
 
 GROUP = 54321

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.api import Request
-from onnxbuild.choices import build_chosen
+from onnxbuild.building.api import Request
+from onnxbuild.building.choices import build_chosen
+from onnxbuild.building.wiring import RunOptions, open_workspace
 from onnxbuild.reproduction.first_divergence import first_divergence
 from onnxbuild.reproduction.fresh_build import build_fresh, copy_project
 from onnxbuild.reproduction.recorded_inputs import recorded_inputs
-from onnxbuild.wiring import RunOptions, open_workspace
 from tests.attack.no_listener import refuse_listeners
 from tests.attack.test_unseen_reads import LOOKS, PROGRAMS, Program, writes
 from tests.cli.conftest import Project

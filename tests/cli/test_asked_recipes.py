@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onnxbuild.terminal.at_a_glance import answer
-from onnxbuild.typed_names import recipes_meant
+from onnxbuild.typed.names import recipes_meant
 from tests.cli.conftest import QUICK, RECIPE, CheapProject, Project
 
 NOTHING = """\

@@ -6,7 +6,7 @@ import importlib
 
 import pytest
 
-from onnxbuild.glance import lint_lines, recalled_lint
+from onnxbuild.building.glance import lint_lines, recalled_lint
 from onnxbuild.terminal.at_a_glance import _FLAGS, _TAKING_VALUES, answer
 from onnxbuild.terminal.help import help_text
 

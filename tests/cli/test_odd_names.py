@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.typed_names import find_name, find_recipe
+from onnxbuild.typed.names import find_name, find_recipe
 from tests.cli.conftest import (
     QUICK,
     RECIPE,

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from onnxbuild.building.request import Request
 from onnxbuild.core.errors import UsageError
-from onnxbuild.request import Request
 from onnxbuild.resolver.typed_name import TypedName
-from onnxbuild.typed_names import find_name, recipe_file
+from onnxbuild.typed.names import find_name, recipe_file
 from tests.cli.conftest import QUICK, RECIPE, CheapProject, make_cheap_project
 
 BODY = (RECIPE + QUICK).replace("models/", "../models/")

@@ -182,7 +182,7 @@ def test_names_and_kept_steps_load_neither_yaml_nor_features(project):
         "import sys\n"
         "from onnxbuild.cli.main import run_command\n"
         "run_command(['completion', '--candidates', sys.argv[1]])\n"
-        "heavy = {'yaml', 'jinja2', 'onnxbuild.catalog', 'onnxbuild.request'} & set(sys.modules)\n"
+        "heavy = {'yaml', 'jinja2', 'onnxbuild.catalog', 'onnxbuild.building.request'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
     for line, expected in (

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from onnxbuild import catalog
-from onnxbuild.api import BuildResult
+from onnxbuild.building.api import BuildResult
+from onnxbuild.building.request import Loaded
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.params import option
@@ -26,7 +27,6 @@ from onnxbuild.expansion.fused import fused_for
 from onnxbuild.expansion.plugin import Plugin
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
 from onnxbuild.recipe.load import load_recipes
-from onnxbuild.request import Loaded
 from onnxbuild.resolver import resolve
 from onnxbuild.terminal.next_commands import next_commands
 from tests.cli.conftest import project as built_project

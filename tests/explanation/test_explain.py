@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from onnxbuild.building.request import Request, graph_of
 from onnxbuild.core.errors import RecipeErrors, UsageError
 from onnxbuild.core.recipe import Location
 from onnxbuild.document.faults import Faults
@@ -16,7 +17,6 @@ from onnxbuild.document.node import node_of, plain
 from onnxbuild.explanation.command import explain
 from onnxbuild.recipe.yaml.read import read_yaml
 from onnxbuild.recipe.yaml.write import block_lines, scalar_text
-from onnxbuild.request import Request, graph_of
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))

@@ -23,6 +23,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.building.wiring import Workspace
 from onnxbuild.catalog import CATALOG
 from onnxbuild.cli.kinds import Kinds
 from onnxbuild.core.action import Expense, Listing, Observed
@@ -32,7 +33,6 @@ from onnxbuild.core.params import to_json
 from onnxbuild.core.ports import Done, Job
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import MODEL_FILE, REPORT_FILE, Finding, Outcome, StepContext, StepKind
-from onnxbuild.wiring import Workspace
 
 UNREACHABLE_SQNR_DB = 900.0
 """Gates that ask for as much fail: what `validate` finds is 60 dB."""

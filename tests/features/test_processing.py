@@ -216,7 +216,10 @@ def test_a_bundle_takes_raw_inputs_and_a_changed_label_reruns_its_steps_alone(tm
     after = onnxbuild.build(request)
     assert after.exit_code == 3
     steps = {f"demo:fp32-pipeline/{e}" for e in ("merge", "validate")}
-    assert set(after.report.built) == {*steps, "demo:fp32/package"}  # its manifest names the classes, too
+    assert set(after.report.built) == {
+        *steps,
+        "demo:fp32/package",
+    }  # its manifest names the classes, too
     assert {each.step for each in after.report.failures} == {"demo:fp32-pipeline/validate"}
     (tmp_path / "labels.txt").write_text("a\nb\nc\n")
     assert onnxbuild.build(request).report.built == []

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from onnxbuild.building.request import Request
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.python.build import Build
 from onnxbuild.python.failure import FailedBuildError
 from onnxbuild.python.metrics import Metrics
-from onnxbuild.request import Request
 from tests.cli.conftest import make_cheap_project
 
 VARIANT = {
@@ -49,7 +49,7 @@ def build(*variants, code=0):
 
 
 def test_the_package_shows_the_api_and_nothing_else():
-    import onnxbuild.api
+    import onnxbuild.building.api
 
     assert dir(onnxbuild) == sorted(onnxbuild.__all__)
     assert set(onnxbuild.__all__) == {*onnxbuild._HOMES, "__version__"}

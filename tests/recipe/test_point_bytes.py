@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from onnxbuild.api import Loaded, check_points
+from onnxbuild.building.api import Loaded, check_points
 from onnxbuild.core.errors import RecipeErrors
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.recipe.point_bytes import input_bytes, point_faults, point_remarks

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import onnxbuild
-from onnxbuild.summary import summarize
+from onnxbuild.building.summary import summarize
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 COUNT = 200

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from onnxbuild.api import plan
+from onnxbuild.building.api import plan
+from onnxbuild.building.request import Request, graph_of, load
+from onnxbuild.building.wiring import open_workspace
 from onnxbuild.core.step import Finding
 from onnxbuild.expansion.reported import judged_bundles
 from onnxbuild.onnxkit.report_page.compose import compose
 from onnxbuild.onnxkit.report_page.model import RecipeReport, ReportSource
 from onnxbuild.reporting.gather import Built, sources_of
-from onnxbuild.request import Request, graph_of, load
-from onnxbuild.wiring import open_workspace
 
 RECORDED = Path(__file__).parent / "recorded"
 _SAMPLES = 60

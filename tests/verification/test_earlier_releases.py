@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.external_models import opened_comparison_models
+from onnxbuild.bench.external_models import opened_comparison_models
 from onnxbuild.release.previous import read_previous
 from tests.verification.conftest import look_at
 

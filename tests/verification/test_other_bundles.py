@@ -15,9 +15,9 @@ import pytest
 import torch
 import yaml
 
+from onnxbuild.bench.external_models import opened_comparison_models
 from onnxbuild.core.errors import BudgetError, BuildError
 from onnxbuild.expansion.release_options import Budgets
-from onnxbuild.external_models import opened_comparison_models
 from onnxbuild.onnxkit.export.torch_wrapping import quiet
 from onnxbuild.onnxkit.programs.canonical_zip import rewrite_archive
 from onnxbuild.release.budgets import check_budgets

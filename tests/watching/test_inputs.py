@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnxbuild.request import Request
+from onnxbuild.building.request import Request
 from onnxbuild.watching.child import _inputs
 from tests.cli.conftest import make_project
 

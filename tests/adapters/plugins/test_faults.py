@@ -9,10 +9,10 @@ import pytest
 from onnxbuild import catalog
 from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.adapters.plugins.check import RECIPE_KEYS
+from onnxbuild.building.request import Request, graph_of, load
 from onnxbuild.core.errors import PluginError
 from onnxbuild.expansion.graph_builder import GraphBuilder
 from onnxbuild.recipe.schema.recipe_schema import rendered_schema
-from onnxbuild.request import Request, graph_of, load
 from tests.adapters.plugins.fake_distributions import KIND, install, project
 
 OPTIONS = '''

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
+from onnxbuild.building.request import Request, graph_of
 from onnxbuild.catalog import CATALOG
-from onnxbuild.request import Request, graph_of
 from tests.adapters.plugins.fake_distributions import project
 from tests.fakes.step_context import FolderContext
 

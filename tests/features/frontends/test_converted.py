@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from onnxbuild.building.request import Request, graph_of
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput
 from onnxbuild.core.target import environment_of
 from onnxbuild.explanation.explain import explain_file
 from onnxbuild.lock.resolved import resolved_recipe
 from onnxbuild.recipe.load import load_recipes
-from onnxbuild.request import Request, graph_of
 from tests.onnxkit.converters import saved_models as made
 from tests.written_recipes import faults, loader
 

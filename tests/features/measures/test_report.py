@@ -8,7 +8,7 @@ from onnxbuild.core.errors import RecipeErrors, UsageError
 from onnxbuild.core.host import HostFacts
 from onnxbuild.resolver import resolve
 from onnxbuild.resolver.typed_name import TypedName
-from onnxbuild.typed_names import FoundName, find_deliverable
+from onnxbuild.typed.names import FoundName, find_deliverable
 
 HOST = HostFacts("x86_64", frozenset({"avx2", "avx512_vnni"}))
 

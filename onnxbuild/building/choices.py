@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from onnxbuild.api import BuildResult, Request, build
+from onnxbuild.building.api import BuildResult, Request, build
+from onnxbuild.building.wiring import RunOptions, Workspace
 from onnxbuild.catalog import CATALOG, all_features
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Executor
 from onnxbuild.core.step import StepKind
-from onnxbuild.wiring import RunOptions, Workspace
 
 
 def choices_of(result: BuildResult, recipes: Collection[str] | None = None) -> dict[str, str]:

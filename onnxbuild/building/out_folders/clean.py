@@ -17,18 +17,18 @@ from onnxbuild.adapters.plugins.bring import bring_plugins
 from onnxbuild.adapters.store.disk_views import laid_files, view_places
 from onnxbuild.adapters.store.folder_replacement import tidy
 from onnxbuild.adapters.store.laid_files import Own, is_file_inside, others
-from onnxbuild.core.errors import BuildError, StoreError
-from onnxbuild.out_folders.claim import note_owners
-from onnxbuild.out_folders.owners import (
+from onnxbuild.building.out_folders.claim import note_owners
+from onnxbuild.building.out_folders.owners import (
     Leftover,
     leftovers,
     owners_file,
     owners_text,
     read_owners,
 )
+from onnxbuild.building.request import Request, graph_of, load
+from onnxbuild.core.errors import BuildError, StoreError
 from onnxbuild.recipe.asked import project_recipes
 from onnxbuild.recipe.names import names_in
-from onnxbuild.request import Request, graph_of, load
 
 
 @dataclass(frozen=True, slots=True)

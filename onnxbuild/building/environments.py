@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from onnxbuild.adapters.disk import locks
+from onnxbuild.building.wiring import Workspace
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.errors import BuildError
 from onnxbuild.core.event import Notice, StepProgress
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.target import environment_of
-from onnxbuild.wiring import Workspace
 
 
 @contextmanager

@@ -6,17 +6,17 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from onnxbuild import glance
 from onnxbuild.adapters import locate, machine, memo
+from onnxbuild.building import glance
+from onnxbuild.building.environments import environments_of
+from onnxbuild.building.outcome import variant_records
+from onnxbuild.building.request import Loaded, Request, fits, ok_line, remarks_of, request_of
+from onnxbuild.building.summary import skipped_targets, summarize
+from onnxbuild.building.wiring import Workspace
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.report import Report
-from onnxbuild.environments import environments_of
-from onnxbuild.outcome import variant_records
-from onnxbuild.request import Loaded, Request, fits, ok_line, remarks_of, request_of
-from onnxbuild.summary import skipped_targets, summarize
-from onnxbuild.wiring import Workspace
 
 
 def memo_key(request: Request, catalog: Mapping[str, StepKind]) -> str:

@@ -83,7 +83,7 @@ def test_a_decision_imports_nothing_that_only_a_step_that_runs_needs():
         "onnxbuild.onnxkit.search.tune_session",
         "onnxbuild.onnxkit.sensitivity.ranking",
     )
-    code = f"import sys, onnxbuild.api; print([each for each in {only_to_run} if each in sys.modules])"
+    code = f"import sys, onnxbuild.building.api; print([each for each in {only_to_run} if each in sys.modules])"
     shown = subprocess.run(
         [sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True
     )

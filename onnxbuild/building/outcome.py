@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from onnxbuild.building.summary import skipped_targets, summarize
 from onnxbuild.core.graph import Deliverable, Graph
 from onnxbuild.core.step import MODEL_FILE, ORT_FILE
 from onnxbuild.engine.report import Report
@@ -18,7 +19,6 @@ from onnxbuild.output.build import (
     VerdictRecord,
 )
 from onnxbuild.output.errors import place_of
-from onnxbuild.summary import skipped_targets, summarize
 
 _MANIFEST = "manifest.json"
 _NAMES = ("recipe", "variant")

@@ -9,19 +9,19 @@ from pathlib import Path
 from onnxbuild.adapters.disk.atomic_files import make_folder, write_atomically
 from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.locate import environment
-from onnxbuild.core.errors import UsageError
-from onnxbuild.core.file_names import same_on_disk
-from onnxbuild.core.graph import Graph
-from onnxbuild.core.recipe import Recipe
-from onnxbuild.out_folders.owners import (
+from onnxbuild.building.out_folders.owners import (
     Owner,
     laid_folders,
     owners_file,
     owners_text,
     read_owners,
 )
+from onnxbuild.building.request import Loaded, Request, is_whole
+from onnxbuild.core.errors import UsageError
+from onnxbuild.core.file_names import same_on_disk
+from onnxbuild.core.graph import Graph
+from onnxbuild.core.recipe import Recipe
 from onnxbuild.recipe.names import names_in
-from onnxbuild.request import Loaded, Request, is_whole
 
 
 def refuse_clash(root: Path, project: Path, loaded: Loaded) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.step import MODEL_FILE, ORT_FILE
-from onnxbuild.typed_names import find_name, find_onnx
+from onnxbuild.typed.names import find_name, find_onnx
 
 
 def find_model(name: str, store: str | None, verb: str) -> Path:
@@ -26,7 +26,7 @@ def find_model(name: str, store: str | None, verb: str) -> Path:
 def _variant_model(name: str, store: str | None, verb: str) -> Path:
     if name.endswith(".onnx"):
         raise UsageError(f"there is no model '{name}'", fix="give the path of an .onnx file")
-    from onnxbuild.api import Request, graph_of
+    from onnxbuild.building.api import Request, graph_of
 
     asked = find_name(name, store, "VARIANT")
     request = Request((asked.file,), store=store)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from onnxbuild.adapters.kernel import kernel_watch, landlock
+from onnxbuild.building.request import Loaded, Request, feature_remarks, is_whole
 from onnxbuild.recipe.checks.advisories import doubts_of
 from onnxbuild.recipe.project import root_reason
-from onnxbuild.request import Loaded, Request, feature_remarks, is_whole
 
 
 def new_store_remark(request: Request) -> str:

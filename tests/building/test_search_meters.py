@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from onnxbuild.building.request import Request, graph_of
+from onnxbuild.building.search_meters import SearchMeters
 from onnxbuild.core.event import (
     StepBlocked,
     StepCached,
@@ -13,10 +15,8 @@ from onnxbuild.core.event import (
     StepProgress,
     StepStarted,
 )
-from onnxbuild.request import Request, graph_of
-from onnxbuild.search_meters import SearchMeters
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CHOOSE = "minilm-search:mean/choose"
 TRIALS = (
     "int8-dynamic",

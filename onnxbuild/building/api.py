@@ -15,18 +15,10 @@ from onnxbuild.adapters.clock import run_id, settle, wall_ns
 from onnxbuild.adapters.console.sinks import FanOut, RunLog
 from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.store.disk_history import REUSED
-from onnxbuild.catalog import CATALOG
-from onnxbuild.core.event import Notice, RunFinished
-from onnxbuild.core.graph import Graph
-from onnxbuild.core.ports import EventSink, Executor, Guard
-from onnxbuild.core.recipe import Recipe
-from onnxbuild.core.step import StepKind
-from onnxbuild.engine.build import lay_views
-from onnxbuild.engine.report import Report
-from onnxbuild.environments import environments_made
-from onnxbuild.out_folders.claim import note_owners, refuse_clash, taken_over
-from onnxbuild.remarks import build_remarks, new_store_remark
-from onnxbuild.request import (
+from onnxbuild.building.environments import environments_made
+from onnxbuild.building.out_folders.claim import note_owners, refuse_clash, taken_over
+from onnxbuild.building.remarks import build_remarks, new_store_remark
+from onnxbuild.building.request import (
     Loaded,
     Request,
     check_points,
@@ -35,10 +27,18 @@ from onnxbuild.request import (
     load,
     request_of,
 )
-from onnxbuild.run_record import record_run
-from onnxbuild.search_meters import SearchMeters
-from onnxbuild.up_to_date import memo_key, recall, remember
-from onnxbuild.wiring import RunOptions, Workspace, open_workspace, start_run
+from onnxbuild.building.run_record import record_run
+from onnxbuild.building.search_meters import SearchMeters
+from onnxbuild.building.up_to_date import memo_key, recall, remember
+from onnxbuild.building.wiring import RunOptions, Workspace, open_workspace, start_run
+from onnxbuild.catalog import CATALOG
+from onnxbuild.core.event import Notice, RunFinished
+from onnxbuild.core.graph import Graph
+from onnxbuild.core.ports import EventSink, Executor, Guard
+from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.step import StepKind
+from onnxbuild.engine.build import lay_views
+from onnxbuild.engine.report import Report
 
 if TYPE_CHECKING:
     from onnxbuild.engine.plan import Planned

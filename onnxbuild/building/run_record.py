@@ -8,12 +8,12 @@ from typing import Any
 
 from onnxbuild.adapters.store.housekeeping import write_run
 from onnxbuild.adapters.store.run_reports import write_reports
+from onnxbuild.building.request import Loaded
 from onnxbuild.catalog import forms_of_kinds
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.report import Report
 from onnxbuild.expansion.reported import reported_in
-from onnxbuild.request import Loaded
 
 _SUFFIX = ".json"
 """Of files that reports are read from; the others of an artifact are large."""

@@ -1,0 +1,1 @@
+"""Measure variants and models from elsewhere now."""

@@ -1,0 +1,1 @@
+"""One build from a request to its outcome, with real adapters."""
