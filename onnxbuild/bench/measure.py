@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.clock import run_id
+from onnxbuild.bench.external_models import opened_comparison_models
 from onnxbuild.building.api import BuildResult, Request, build, load
+from onnxbuild.building.wiring import RunOptions
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.expansion.comparison import Comparison
-from onnxbuild.bench.external_models import opened_comparison_models
-from onnxbuild.building.wiring import RunOptions
 
 
 @dataclass(frozen=True, slots=True)
