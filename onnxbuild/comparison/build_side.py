@@ -20,6 +20,7 @@ from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.graph import Deliverable, Graph
 from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.document.recipe_name import RecipeName
 from onnxbuild.recipe.project import find_project, is_marked
 from onnxbuild.release_format.about import compared_in
 from onnxbuild.release_format.layout import MANIFEST
@@ -94,7 +95,8 @@ def commit_side(revision: str, name: FoundName, store: str | None, stack: ExitSt
 
 
 def _title(name: FoundName) -> str:
-    recipe = name.typed.recipe if "@" in name.typed.recipe else name.file.stem
+    is_one = RecipeName.parse(name.typed.recipe).combination
+    recipe = name.typed.recipe if is_one else name.file.stem
     return str(TypedName(recipe, name.local))
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.draft import Draft, no_draft
+from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.graph import Deliverable, OutputRef
 from onnxbuild.core.points import Point
@@ -115,7 +117,9 @@ class Feature:
             the variants that were asked for, and format -> its program.
         laid_ahead: The same, next to each of the artifacts that are made ahead of time of a variant.
         delivers: More bundles that are made of a variant: portable ONNX, each with a folder of its own.
-        steps_of: Variant -> steps that belong to it alone and are not below it; `--only VARIANT` takes them.
+        steps_of: Addresses of the steps that belong to one variant and are no part of its folder: `--only` with
+            the name of one of them expands that variant.
+        class_names: Files that name the classes of a recipe's models, one a line: their bundles have these names.
         columns: What the table at a build's end shows of its steps.
         released: Its step kinds whose reports a release shows; their only output is `report`.
         released_if_shared: The same, of steps that belong to no bundle: a bundle has the others' reports.
@@ -141,7 +145,8 @@ class Feature:
     ] = _no_names
     laid_ahead: Callable[[Scope, Subject, Sequence[AheadOfTimeModel]], Sequence[Laid]] = _nothing
     delivers: Callable[[Scope, Subject], Sequence[FurtherBundle]] = _nothing
-    steps_of: Callable[[str], Iterable[str]] = _nothing
+    steps_of: Callable[[Recipe, Variant], Iterable[StepAddress]] = _nothing
+    class_names: Callable[[Recipe], Iterable[Entrypoint]] = _nothing
     columns: tuple[Column, ...] = ()
     released: tuple[str, ...] = ()
     released_if_shared: tuple[str, ...] = ()

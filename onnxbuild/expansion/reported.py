@@ -77,7 +77,7 @@ def _steps(
         output = _REPORT if _REPORT in kind.outputs else form
         if output in kind.outputs:
             report = OutputRef(graph.resolve(name), output)
-            yield Reported(form, at.bundle, at.step, at.target, is_gate, report)
+            yield Reported(form, at.bundle, at.task, at.target, is_gate, report)
 
 
 def _bundles(graph: Graph, recipe: str) -> Iterator[Reported]:

@@ -89,7 +89,7 @@ def name_of(recipes: Sequence[Recipe], stem: str) -> str:
 
 def is_matrix(recipes: Sequence[Recipe]) -> bool:
     """Return whether a file holds combinations, named NAME@key=value, rather than one recipe."""
-    return len(recipes) > 1 or "@" in recipes[0].name
+    return len(recipes) > 1 or recipes[0].name != recipes[0].base
 
 
 def about(
@@ -161,7 +161,7 @@ def _judged_by(recipe: Recipe, each: Deliverable, graph: Graph, *, matrix: bool)
     golden = f"{GOLDEN_FOLDER}/{recipe.name}" if matrix else GOLDEN_FOLDER
     at = graph.addresses[reference]
     if at.variant:
-        golden = f"{golden}-{at.trial or at.bundle}"
+        golden = f"{golden}-{at.owner}"
     return {"golden": golden, "reference": reference}
 
 

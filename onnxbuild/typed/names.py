@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.document.recipe_name import RecipeName
 
 if TYPE_CHECKING:
     from onnxbuild.core.graph import Deliverable, Family, Graph
@@ -113,11 +114,11 @@ def recipe_file(text: str, *, can_choose: bool = False) -> str:
             fix=f"write {file} --only {text}" if can_choose else f"write {file}",
         )
     file = find_recipe(text)
-    name, _, combination = text.partition("@")
-    if combination:
-        settings = " ".join(f"--set {pair}" for pair in combination.split(","))
+    name = RecipeName.parse(text)
+    if name.combination:
+        settings = " ".join(f"--set {pair}" for pair in name.combination.split(","))
         raise UsageError(
-            f"'{text}' is one combination of the matrix of '{name}'; a whole file is expected here",
+            f"'{text}' is one combination of the matrix of '{name.base}'; a whole file is expected here",
             fix=f"write {file} {settings}",
         )
     return str(file)
@@ -144,7 +145,7 @@ def find_recipe(text: str, store: str | None = None, part: str = "") -> Path:
     if Path(text).is_file():
         return Path(text)
     bring_plugins(find_project(Path("recipe.yaml")))
-    base = text.partition("@")[0]
+    base = RecipeName.parse(text).base
     in_folders = [path for folder in _FOLDERS for path in sorted(Path(folder).glob("*.y*ml"))]
     places = [Path(folder, f"{base}{end}") for folder in _FOLDERS for end in _ENDINGS]
     alike = [path for path in places if path.is_file()]
@@ -287,7 +288,7 @@ def recipes_of(graph: Graph, name: FoundName) -> list[str]:
     """
     files = dict.fromkeys((at.recipe for at in graph.addresses.values()), str(name.file))
     found = name.typed.recipes_of(files)
-    if not found and "@" in name.typed.recipe:
+    if not found and RecipeName.parse(name.typed.recipe).combination:
         known = sorted(files)
         raise UsageError(
             f"{name.file} makes no '{name.typed.recipe}'; it makes {', '.join(known)}",

@@ -5,7 +5,12 @@ from __future__ import annotations
 from onnxbuild.expansion.feature import Feature, Section
 from onnxbuild.features.settings.processing.faults import faults
 from onnxbuild.features.settings.processing.measures import lay_benchmarks
-from onnxbuild.features.settings.processing.options import OWN, SECTION, ProcessingOptions
+from onnxbuild.features.settings.processing.options import (
+    OWN,
+    SECTION,
+    ProcessingOptions,
+    class_names_of,
+)
 from onnxbuild.features.settings.processing.pipelines import deliver
 from onnxbuild.steps import merge_processing, processing_reference, tokenizer
 
@@ -33,4 +38,5 @@ FEATURE: Feature = Feature(
     faults=faults,
     laid=lay_benchmarks,
     delivers=deliver,
+    class_names=class_names_of,
 )
