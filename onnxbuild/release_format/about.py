@@ -13,7 +13,12 @@ from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import Deliverable, Graph
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.release_format.bundles import SECTION_OF, SECTIONS
-from onnxbuild.release_format.layout import FORMAT, GOLDEN_FOLDER, REPORTS_FOLDER
+from onnxbuild.release_format.layout import (
+    GOLDEN_FOLDER,
+    REPORTS_FOLDER,
+    SCHEMA_VERSION,
+    SCHEMA_VERSION_KEY,
+)
 from onnxbuild.release_format.package_records import PACKAGES, record_of
 
 EPOCH_MAX_S = 253_402_300_799  # the last second of the year 9999
@@ -134,7 +139,7 @@ def about(
             file = graph.addresses[name].local
             reports[f"{REPORTS_FOLDER}/{below}{file}.json"] = graph.resolve(name)
     return {
-        "format": FORMAT,
+        SCHEMA_VERSION_KEY: SCHEMA_VERSION,
         "name": title.name,
         "version": title.version,
         "onnxbuild": __version__,
