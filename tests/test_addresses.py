@@ -245,7 +245,6 @@ def test_a_step_of_a_trial_says_which_search_and_which_trial(demo):
     at = resolve([demo], HOST).addresses["demo:search/int8-dynamic/quantize"]
     assert (at.variant, at.trial, at.step) == ("search", "int8-dynamic", "quantize")
     assert at.owner == "search/int8-dynamic"
-    assert at.in_bundle == "int8-dynamic/quantize"
 
 
 def test_a_package_of_a_further_bundle_says_of_which():

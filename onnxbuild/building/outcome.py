@@ -68,7 +68,7 @@ def variant_records(graph: Graph, report: Report, store: Path) -> list[VariantRe
         record: VariantRecord = {
             "recipe": each.recipe,
             "variant": each.name,
-            "family": each.family,
+            "family": each.family.name,
             "of": each.of,
             "made": is_made,
             "passed": is_made and _passed(verdicts),

@@ -20,7 +20,7 @@ def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
     rows = []
     for each in graph.deliverables:
         if (
-            each.family == "report"
+            each.family.is_page
             or each.bundle.step not in report.results
             or each.bundle.step in failed
         ):

@@ -59,8 +59,9 @@ def junit_of_run(graph: Graph, report: Report, recorder: Recorder, started: str)
     for name, at in graph.addresses.items():
         step = graph.resolve(name)
         classname = f"{at.recipe}.{at.bundle}" if at.bundle else at.recipe
+        local = f"{at.trial}/{at.task_there}" if at.trial else at.task_there
         failure = failures.get(step)
-        case = _case((classname, at.in_bundle), name, step, report, recorder, failure=failure)
+        case = _case((classname, local), name, step, report, recorder, failure=failure)
         suites.setdefault(at.recipe, []).append(case)
     return _document(suites, started)
 

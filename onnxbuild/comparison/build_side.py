@@ -27,7 +27,6 @@ from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.resolver.typed_name import TypedName
 from onnxbuild.typed.names import FoundName, recipes_of
 
-_PACKAGE = "package"
 _COMMIT_DIGITS = 12
 
 
@@ -159,7 +158,9 @@ def _side(request: Request, asked: _Asked, stack: ExitStack) -> Side:
 def _wanted(graph: Graph, name: FoundName) -> list[Deliverable]:
     recipes = recipes_of(graph, name)
     made = [
-        each for each in graph.deliverables if each.family != _PACKAGE and each.recipe in recipes
+        each
+        for each in graph.deliverables
+        if (each.family.runtime or each.family.is_page) and each.recipe in recipes
     ]
     if not name.local:
         return made

@@ -53,11 +53,6 @@ class StepAddress:
         return f"{self.task}-{self.target}" if self.target else self.task
 
     @property
-    def in_bundle(self) -> str:
-        """Its name below its bundle: `validate-cuda`; of a trial, `TRIAL/quantize`."""
-        return f"{self.trial}/{self.task_there}" if self.trial else self.task_there
-
-    @property
     def local(self) -> str:
         """Its name in the recipe: `export`, `int8/validate-cuda`."""
         return f"{self.owner}/{self.task_there}" if self.owner else self.task_there

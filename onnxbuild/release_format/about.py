@@ -120,7 +120,7 @@ def about(
     for recipe in recipes:
         below = f"{recipe.name}/" if matrix else ""
         for each in graph.deliverables:
-            if each.recipe != recipe.name or each.family == "report":
+            if each.recipe != recipe.name or each.family.is_page:
                 continue
             section, name = SECTION_OF.get(each.family), each.name
             if section is None:

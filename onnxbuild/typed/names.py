@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.core.family import VARIANT, DeliverableFamily
 from onnxbuild.document.recipe_name import RecipeName
 
 if TYPE_CHECKING:
-    from onnxbuild.core.graph import Deliverable, Family, Graph
+    from onnxbuild.core.graph import Deliverable, Graph
     from onnxbuild.resolver.typed_name import TypedName
 
 _ENDINGS = (".yaml", ".yml")
@@ -186,7 +187,9 @@ def _shown(path: Path) -> Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
-def find_deliverable(graph: Graph, name: FoundName, shown: Sequence[Family] = ()) -> Deliverable:
+def find_deliverable(
+    graph: Graph, name: FoundName, shown: Collection[DeliverableFamily] = ()
+) -> Deliverable:
     """The folder below out/ that a name means.
 
     Args:
@@ -198,7 +201,7 @@ def find_deliverable(graph: Graph, name: FoundName, shown: Sequence[Family] = ()
         UsageError: There is none, or several recipes of a matrix have it.
     """
     recipes = recipes_of(graph, name)
-    made = [each for each in graph.deliverables if each.family != "report"]
+    made = [each for each in graph.deliverables if not each.family.is_page]
     found = [each for each in made if each.name == name.local and each.recipe in recipes]
     if not found:
         of_kind = [each for each in made if not shown or each.family in shown]
@@ -218,7 +221,7 @@ def find_deliverable(graph: Graph, name: FoundName, shown: Sequence[Family] = ()
 
 
 def find_onnx(
-    graph: Graph, name: FoundName, verb: str, families: Sequence[Family] = ("variant",)
+    graph: Graph, name: FoundName, verb: str, families: Collection[DeliverableFamily] = (VARIANT,)
 ) -> Deliverable:
     """The ONNX variant that a name means.
 
@@ -237,7 +240,7 @@ def find_onnx(
     variants = [
         each.name
         for each in graph.deliverables
-        if each.recipe == found.recipe and each.family == "variant"
+        if each.recipe == found.recipe and each.family.is_portable
     ]
     source = f"is made of '{found.variant}' and " if found.variant else ""
     other = found.variant or next(iter(variants), "")
