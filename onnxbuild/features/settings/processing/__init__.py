@@ -34,6 +34,7 @@ FEATURE: Feature = Feature(
             needs_onnx="it is merged into ONNX models",
         ),
     ),
+    extras={"tokenizers": "tokenizer"},
     kinds=(tokenizer.KIND, merge_processing.KIND, processing_reference.KIND),
     faults=faults,
     laid=lay_benchmarks,
