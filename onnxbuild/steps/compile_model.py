@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from onnxbuild.core.step import GPU, MODEL_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import ArtifactDescription, write_description
 from onnxbuild.onnxkit.ahead_of_time.ep_context import compile_model
+from onnxbuild.onnxkit.ahead_of_time.tensorrt import CHOSEN_BY_TIMING
 from onnxbuild.onnxkit.host.made_for import this_machine
 from onnxbuild.onnxkit.model.model_files import file_bytes
 from onnxbuild.providers import full_name
@@ -72,6 +73,9 @@ KIND = StepKind(
 )
 
 KIND_FOR_GPU = dataclasses.replace(
-    KIND, name="compile-for-gpu", toolchain=("onnxruntime", "onnx", GPU)
+    KIND,
+    name="compile-for-gpu",
+    toolchain=("onnxruntime", "onnx", GPU),
+    differs=CHOSEN_BY_TIMING,
 )
 """What is compiled for a GPU: its model, the driver and TensorRT are in the key."""

@@ -10,6 +10,7 @@ from onnxbuild.core.step import GPU, MODEL_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import ArtifactDescription, write_description
 from onnxbuild.onnxkit.ahead_of_time.options import EngineOptions
 from onnxbuild.onnxkit.ahead_of_time.tensorrt import (
+    CHOSEN_BY_TIMING,
     FOLDER_OPTIONS,
     TENSORRT,
     build_engines,
@@ -78,5 +79,5 @@ KIND = StepKind(
     run=run,
     host_bound=True,
     exclusive=True,
+    differs=CHOSEN_BY_TIMING,
 )
-"""Exclusive: TensorRT chooses kernels by timing them."""
