@@ -5,7 +5,7 @@ would pay each. `command` runs the real command in a process of its own; only th
 it starts its fork server with is a launcher, which asks a template, a process with the frameworks
 loaded, to fork and go on as the fork server. Other surroundings (variables, cores, an interpreter) are
 started anew at first; whoever asks for the same again gets a template that was started in them.
-ONNXBUILD_COLD_TESTS=1 has all fork servers started anew.
+ONNXBUILD_COLD_TESTS=1 has all fork servers started anew; with ONNXBUILD_PORTABLE=1 there are none.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from onnxbuild.adapters.portable import VARIABLE
 from onnxbuild.adapters.toolchain.step_environment import clean_environment
 from tests.fork_server_templates import FORKED, PARENT, PATIENCE_S, TEMPLATE
 
@@ -29,6 +30,21 @@ sys.executable = sys.argv.pop(1)
 from onnxbuild.cli.main import main
 main()
 """
+POSIX_MODULES = ("fcntl", "resource", "pwd", "grp", "termios")
+"""Those that the program imports and other systems do not have."""
+
+_WITHOUT = f"""\
+import sys
+for name in {POSIX_MODULES!r}:
+    sys.modules[name] = None
+"""
+PORTABLE_COMMAND = f"""\
+{_WITHOUT}
+from onnxbuild.cli.main import main
+main()
+"""
+"""The command as on a system that is not POSIX, whose steps start in processes of their own."""
+
 _LAUNCHER = """\
 #!{base} -IS
 import array, glob, json, os, socket, sys
@@ -57,9 +73,16 @@ os.execve(python, [python, *sys.argv[1:]], environment)
 
 def command(*arguments: str, python: str = sys.executable) -> list[str]:
     """What to start for `onnxbuild ARGUMENTS`, with an interpreter that sees this one's software."""
+    if os.environ.get(VARIABLE):
+        return [python, "-c", PORTABLE_COMMAND, *arguments]
     if os.environ.get(COLD):
         return [python, "-m", "onnxbuild", *arguments]
     return [python, "-c", _COMMAND, launcher(python), *arguments]
+
+
+def script(code: str) -> list[str]:
+    """What to start for a program of Python: on the portable path without what POSIX alone has."""
+    return [sys.executable, "-c", (_WITHOUT if os.environ.get(VARIABLE) else "") + code]
 
 
 @functools.cache

@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from onnxbuild.adapters.portable import VARIABLE
 from tests.fork_server_templates import PARENT, PATIENCE_S
 from tests.fork_servers import COLD, command, launcher
 
@@ -50,7 +51,8 @@ class Done:
 
 def is_warm(environment: Mapping[str, str]) -> bool:
     """Whether a command with these variables may be forked."""
-    return COLD not in environment and _at_start(environment) == _at_start(_template()[1])
+    cold = COLD in environment or bool(environment.get(VARIABLE))
+    return not cold and _at_start(environment) == _at_start(_template()[1])
 
 
 def run(

@@ -138,7 +138,7 @@ def _machine() -> list[Problem]:
     fence = (
         f"Landlock ABI {abi}: undeclared reads are refused"
         if abi
-        else f"no Landlock (Linux >= 5.13 has it): {kernel_watch.not_refused(unseen)}"
+        else f"no Landlock ({landlock.reason_not()}): {kernel_watch.not_refused(unseen)}"
     )
     watch = (
         f"no seccomp notifications ({unseen}): {kernel_watch.NOT_SEEN}"
