@@ -11,19 +11,25 @@ ONNXBUILD_COLD_TESTS=1 has all fork servers started anew; with ONNXBUILD_PORTABL
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 from onnxbuild.adapters.portable import VARIABLE
 from onnxbuild.adapters.toolchain.step_environment import clean_environment
 from tests.fork_server_templates import FORKED, PARENT, PATIENCE_S, TEMPLATE
 
 COLD = "ONNXBUILD_COLD_TESTS"
+PYTHON = sys.executable
+"""The interpreter of the tests, also while `warm_steps` has another in its place."""
 _COMMAND = """\
 import sys
 sys.executable = sys.argv.pop(1)
@@ -71,7 +77,7 @@ os.execve(python, [python, *sys.argv[1:]], environment)
 """
 
 
-def command(*arguments: str, python: str = sys.executable) -> list[str]:
+def command(*arguments: str, python: str = PYTHON) -> list[str]:
     """What to start for `onnxbuild ARGUMENTS`, with an interpreter that sees this one's software."""
     if os.environ.get(VARIABLE):
         return [python, "-c", PORTABLE_COMMAND, *arguments]
@@ -86,20 +92,43 @@ def script(code: str) -> list[str]:
 
 
 @functools.cache
+def commands_folder() -> str:
+    """A folder for PATH that has `command` as `onnxbuild`, for what shells run."""
+    folder = Path(launcher(PYTHON)).parent / "commands"
+    folder.mkdir()
+    (folder / "onnxbuild").write_text(f'#!/bin/sh\nexec {shlex.join(command())} "$@"\n')
+    (folder / "onnxbuild").chmod(0o755)
+    return str(folder)
+
+
+@contextlib.contextmanager
+def warm_steps() -> Iterator[None]:
+    """Builds in this process, too, have fork servers that are forked; no other program may be started meanwhile."""
+    if os.environ.get(COLD):
+        yield
+        return
+    with mock.patch.object(sys, "executable", launcher(PYTHON)):
+        yield
+
+
+def startup(python: str) -> list[str]:
+    """Patterns of what another interpreter runs when it starts; nobody changes this one's."""
+    site = f"{Path(python).parents[1]}/lib/python*/site-packages"
+    return [f"{site}/*.pth", f"{site}/__editable__*"] if python != PYTHON else []
+
+
+@functools.cache
 def launcher(python: str) -> str:
     """The path of the launcher for an interpreter's fork servers."""
     address = _template()
     folder = Path(tempfile.mkdtemp(dir=Path(address).parent))
     bin_folder = Path(python).parent
-    site = f"{bin_folder.parent}/lib/python*/site-packages"
-    # What another interpreter runs when it starts; nobody changes this one's.
-    startup = [f"{site}/*.pth", f"{site}/__editable__*"] if python != sys.executable else []
     _, _, folders = clean_environment({})["PATH"].partition(os.pathsep)
     reported = {
-        "base": sys.executable,
+        "base": PYTHON,
         "python": python,
         "path": f"{bin_folder}{os.pathsep}{folders}",
-        "startup": startup,
+        "startup": startup(python),
         "address": address,
         "parent": PARENT,
         "forked": FORKED,
@@ -115,7 +144,7 @@ def _template() -> str:
     """Where the template listens, which is started here and ends with this process."""
     address = f"{tempfile.mkdtemp(prefix='fork-servers-')}/address"
     template = subprocess.Popen(
-        [sys.executable, "-s", "-c", TEMPLATE, json.dumps([address, None]), PARENT],
+        [PYTHON, "-s", "-c", TEMPLATE, json.dumps([address, None]), PARENT],
         env=clean_environment({}),
         cwd="/",
         stdin=subprocess.PIPE,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fork_servers import command
+from tests.warm_commands import run as run_command_of
 
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.slow
@@ -118,16 +118,9 @@ class Project:
 
     def run(self, *arguments: str) -> tuple[int, str]:
         """(exit code, all that was printed)."""
-        done = subprocess.run(
-            command(*arguments),
-            cwd=self.root,
-            env={**os.environ, "PYTHONPATH": str(self.site)},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        return done.returncode, done.stdout + done.stderr
+        environment = {**os.environ, "PYTHONPATH": str(self.site)}
+        done = run_command_of(arguments, self.root, environment, timeout_s=300)
+        return done.code, done.out + done.err
 
     def built(self) -> set[str]:
         """Build; the steps that ran."""
@@ -143,14 +136,18 @@ def first(tmp_path_factory: pytest.TempPathFactory, installed: Path) -> tuple[Pa
     folder = tmp_path_factory.mktemp("first")
     shutil.copytree(installed, folder / "site")
     (folder / "project").mkdir()
-    return folder, Project(folder / "project", folder / "site").built()
+    ran = Project(folder / "project", folder / "site").built()
+    shutil.copytree(folder, folder.with_name("built"), symlinks=True)
+    return folder, ran
 
 
 @pytest.fixture
-def project(tmp_path: Path, first: tuple[Path, set[str]]) -> Project:
-    """A copy of that: whatever a test does not change is there already."""
-    shutil.copytree(first[0], tmp_path / "copy", symlinks=True)
-    return Project(tmp_path / "copy" / "project", tmp_path / "copy" / "site")
+def project(first: tuple[Path, set[str]]) -> Project:
+    """That folder, as it was: whatever a test does not change is there already."""
+    folder = first[0]
+    shutil.rmtree(folder)
+    shutil.copytree(folder.with_name("built"), folder, symlinks=True)
+    return Project(folder / "project", folder / "site")
 
 
 @pytest.mark.smoke

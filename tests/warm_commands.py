@@ -3,7 +3,7 @@
 A command imports for half a second before it reads a recipe, and the suite runs thousands of them. A
 template, a process that has imported what the command imports, forks; the fork takes the working folder,
 the variables, the mask and the streams, and goes on as the command. What a new interpreter would read at its start
-is the same for all (`is_warm`); tests of that, of signals and of streams start processes of their own.
+is the same for all (`_template_for`); tests of that, of signals and of streams start processes of their own.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import array
 import atexit
 import functools
+import glob
 import json
 import os
 import selectors
@@ -19,13 +20,14 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.adapters.portable import VARIABLE
 from tests.fork_server_templates import PARENT, PATIENCE_S
-from tests.fork_servers import COLD, command, launcher
+from tests.fork_servers import COLD, PYTHON, command, launcher, startup
 
 _TEMPLATE = """\
 import sys
@@ -49,24 +51,36 @@ class Done:
     err: str
 
 
-def is_warm(environment: Mapping[str, str]) -> bool:
-    """Whether a command with these variables may be forked."""
-    cold = COLD in environment or bool(environment.get(VARIABLE))
-    return not cold and _at_start(environment) == _at_start(_template()[1])
+_AGAIN = 3
+"""How often the same start is asked for before it is worth a template."""
+_OTHERS = 2
+"""Templates at once of other starts than this process's."""
 
 
 def run(
-    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], timeout_s: float
+    arguments: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    timeout_s: float,
+    python: str = PYTHON,
 ) -> Done:
     """Run `onnxbuild ARGUMENTS`, as subprocess.run does; forked if that makes no difference.
 
     Raises:
         subprocess.TimeoutExpired: It took longer; it was killed.
     """
-    if is_warm(environment):
-        return _forked(arguments, folder, environment, timeout_s)
+    cold = COLD in environment or bool(environment.get(VARIABLE))
+    template = None if cold else _template_for(python, environment)
+    if template is not None:
+        request = {
+            "arguments": list(arguments),
+            "folder": str(folder),
+            "environment": dict(environment),
+            "python": launcher(python),
+        }
+        return _forked(template, request, timeout_s)
     done = subprocess.run(
-        command(*arguments),
+        command(*arguments, python=python),
         cwd=folder,
         capture_output=True,
         text=True,
@@ -77,22 +91,13 @@ def run(
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def _forked(
-    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], timeout_s: float
-) -> Done:
+def _forked(template: socket.socket, request: dict[str, object], timeout_s: float) -> Done:
     mask = os.umask(0)
     os.umask(mask)
-    request = {
-        "arguments": list(arguments),
-        "folder": str(folder),
-        "environment": dict(environment),
-        "mask": mask,
-        "python": launcher(sys.executable),
-    }
     out, err, status = os.pipe(), os.pipe(), os.pipe()
     passed = [0, out[1], err[1], status[1]]
-    _template()[0].sendmsg(
-        [json.dumps(request).encode()],
+    template.sendmsg(
+        [json.dumps({**request, "mask": mask}).encode()],
         [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", passed))],
     )
     for number in passed[1:]:
@@ -108,7 +113,7 @@ def _forked(
                 os.kill(int(read[status[0]].split()[0]), signal.SIGKILL)
                 for number in selector.get_map():
                     os.close(number)
-                raise subprocess.TimeoutExpired(list(arguments), timeout_s)
+                raise subprocess.TimeoutExpired(str(request["arguments"]), timeout_s)
             for key, _ in ready:
                 chunk = os.read(key.fd, 1 << 16)
                 read[key.fd] += chunk
@@ -119,17 +124,73 @@ def _forked(
     return Done(int(read[status[0]].split()[1]), *texts)
 
 
-def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: each for name, each in environment.items() if name.startswith(_AT_START)}
+@dataclass(frozen=True)
+class _Start:
+    """What an interpreter reads when it starts.
+
+    Attributes:
+        python: The interpreter.
+        variables: Those of `_AT_START`, sorted.
+        startup: Name and text of what another interpreter than this one runs then, sorted.
+    """
+
+    python: str
+    variables: tuple[tuple[str, str], ...]
+    startup: tuple[tuple[str, str], ...]
+
+
+_asked: Counter[_Start] = Counter()
+_templates: dict[_Start, tuple[subprocess.Popen[bytes], socket.socket]] = {}
+
+
+def _start(python: str, environment: Mapping[str, str]) -> _Start:
+    variables = [each for each in environment.items() if each[0].startswith(_AT_START)]
+    files = [Path(name) for pattern in startup(python) for name in glob.glob(pattern)]  # noqa: PTH207 - whole patterns
+    return _Start(
+        python,
+        tuple(sorted(variables)),
+        tuple(sorted((str(path), path.read_text()) for path in files)),
+    )
 
 
 @functools.cache
-def _template() -> tuple[socket.socket, dict[str, str]]:
-    """The connection to the template, which is started here and ends with this process; its variables."""
+def _own_start() -> _Start:
+    """What this process was started with, or has when it runs its first command."""
+    return _start(PYTHON, os.environ)
+
+
+def _template_for(python: str, environment: Mapping[str, str]) -> socket.socket | None:
+    """A template that was started so; None if that is asked for the first times and is not this process's."""
+    start = _start(python, environment)
+    _asked[start] += 1
+    if start != _own_start() and _asked[start] < _AGAIN:
+        return None
+    if start not in _templates:
+        others = [each for each in _templates if each != _own_start()]
+        if len(others) >= _OTHERS:
+            _end(*_templates.pop(others[0]))
+        _templates[start] = _started(start)
+    return _templates[start][1]
+
+
+def _end(process: subprocess.Popen[bytes], connection: socket.socket) -> None:
+    connection.close()
+    process.communicate(timeout=PATIENCE_S)
+
+
+@atexit.register
+def _end_all() -> None:
+    while _templates:
+        _end(*_templates.popitem()[1])
+
+
+def _started(start: _Start) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """A template, and the connection to it, with which it ends."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    environment = dict(os.environ)
+    others = {name: each for name, each in os.environ.items() if not name.startswith(_AT_START)}
+    environment = {**others, **dict(start.variables)}
     process = subprocess.Popen(
-        [sys.executable, "-c", _TEMPLATE, PARENT, str(theirs.fileno())],
+        [start.python, "-c", _TEMPLATE, PARENT, str(theirs.fileno())],
         pass_fds=[theirs.fileno()],
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -138,13 +199,7 @@ def _template() -> tuple[socket.socket, dict[str, str]]:
         cwd="/",
     )
     theirs.close()
-
-    def end() -> None:
-        ours.close()
-        process.communicate(timeout=PATIENCE_S)
-
-    atexit.register(end)
-    return ours, environment
+    return process, ours
 
 
 # --- in the template -------------------------------------------------------------------------------

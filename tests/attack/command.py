@@ -82,8 +82,6 @@ class Command:
 
     def run(self, *arguments: str, env: Mapping[str, str] | None = None) -> Seen:
         """Run and wait; a traceback is a defect whatever the exit code."""
-        if self.python != sys.executable:
-            return seen(self.begin(*arguments, env=env))
         done = self._done("run", self.recipe, "--json", *arguments, env=env)
         return _seen(done.code, done.out, done.err)
 
@@ -95,22 +93,12 @@ class Command:
 
     def call(self, *arguments: str) -> tuple[int, str, str]:
         """`onnxbuild ARGUMENTS`: exit code, standard output, standard error."""
-        if self.python == sys.executable:
-            done = self._done(*arguments)
-            return done.code, done.out, done.err
-        other = subprocess.run(
-            [*self._program, *arguments],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE_S,
-            check=False,
-        )
-        return other.returncode, other.stdout, other.stderr
+        done = self._done(*arguments)
+        return done.code, done.out, done.err
 
     def _done(self, *arguments: str, env: Mapping[str, str] | None = None) -> warm_commands.Done:
         environment = {**os.environ, **(env or {})}
-        return warm_commands.run(arguments, self.folder, environment, _PATIENCE_S)
+        return warm_commands.run(arguments, self.folder, environment, _PATIENCE_S, self.python)
 
     @property
     def _program(self) -> list[str]:
