@@ -252,8 +252,8 @@ CASES = {
         (
             "push tiny:fp32 oci:a-folder-with-a-name-as-they-are-in-CI/images/of-the-team:fp32",
             "push tiny:fp32 oci:a-folder-with-a-name-as-they-are-in-CI/images/of-the-team:fp32",
-            "pull oci:a-folder-with-a-name-as-they-are-in-CI/images/of-the-team:fp32 -o models-as-pulled",
-            "pull oci:a-folder-with-a-name-as-they-are-in-CI/images/of-the-team:fp32 -o models-as-pulled",
+            "pull oci:a-folder-with-a-name-as-they-are-in-CI/images/of-the-team:fp32 -o models-as-they-were-pulled",
+            "pull oci:a-folder-with-a-name-as-they-are-in-CI/images/of-the-team:fp32 -o models-as-they-were-pulled",
         ),
     ),
     "explain": Case(
