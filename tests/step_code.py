@@ -39,7 +39,7 @@ _NAMES: Mapping[type, tuple[str, ...]] = {
 _SPEAKING = "NotApplicableError"
 
 _PROGRESS = "onnxbuild.onnxkit.host.progress"
-_REPORTS, _PASSES_ON = ("report", "stage"), "counted"
+_REPORTS, _PASSES_ON = ("report", "phase", "stage"), "counted"
 """Of it: what is called for the display alone, and what passes its first argument on as it is."""
 
 _BLANK, _CODE = "<text>", {".py", ".pyc"}

@@ -26,6 +26,7 @@ from onnxbuild.onnxkit.cpp.own_test import (
     find_tools,
     run_test,
 )
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.packages.own_files import PackageError, check_package
 from onnxbuild.onnxkit.packages.tested import outcome_of
 from onnxbuild.onnxkit.reports import write_report
@@ -74,6 +75,7 @@ def run(context: StepContext) -> Outcome:
         tools = find_tools(_headers(context))
         if isinstance(tools, str):
             return _skipped(context, subject, tools)
+        phase("compiling its test")
         compiled = compile_test(package, program, tools, context.scratch)
     except PackageError as error:
         raise StepError(
@@ -85,6 +87,7 @@ def run(context: StepContext) -> Outcome:
             where=context.where,
             fix="see the step's log (`onnxbuild log`)",
         ) from error
+    phase("running its test")
     test = run_test(compiled, package, context.scratch)
     if test.is_complete and test.outputs.keys() != names:
         what = f"{subject} ran other golden points than it holds"

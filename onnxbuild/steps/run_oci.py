@@ -9,6 +9,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.oci.layout import LayoutError, unpack_layout
 from onnxbuild.onnxkit.packages.own_test import own_test_files, run_own_test
 from onnxbuild.onnxkit.packages.sums import damage
@@ -43,6 +44,7 @@ def run(context: StepContext) -> Outcome:
     if damaged := damage(package):
         raise StepError(f"the layout is damaged: {damaged}", where=context.where, fix=fix)
     try:
+        phase("unpacking the layout")
         unpack_layout(package, folder)
     except LayoutError as error:
         raise StepError(str(error), where=context.where, fix=fix) from error

@@ -8,6 +8,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.packages.own_test import run_own_test
 from onnxbuild.onnxkit.packages.sums import damage
 from onnxbuild.onnxkit.packages.tested import outcome_of
@@ -45,6 +46,7 @@ def run(context: StepContext) -> Outcome:
         raise StepError(f"the package is damaged: {damaged}", where=context.where, fix=fix)
     site = context.scratch / "site"
     try:
+        phase("unpacking the wheel")
         unpack_wheel(only_wheel(package), site)
     except WheelError as error:
         raise StepError(str(error), where=context.where, fix=fix) from error
