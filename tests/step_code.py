@@ -45,7 +45,7 @@ _ERRORS = "onnxbuild.core.errors"
 """Its classes are sentences for people."""
 
 _PROGRESS = "onnxbuild.onnxkit.host.progress"
-_REPORTS, _PASSES_ON = ("report", "stage"), "counted"
+_REPORTS, _PASSES_ON = ("report", "phase", "stage"), "counted"
 """Of it: what is called for the display alone, and what passes its first argument on as it is."""
 
 _CODE = {".py", ".pyc"}

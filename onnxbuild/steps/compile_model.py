@@ -10,6 +10,7 @@ from onnxbuild.onnxkit.ahead_of_time.artifact_file import ArtifactDescription, w
 from onnxbuild.onnxkit.ahead_of_time.ep_context import compile_model
 from onnxbuild.onnxkit.ahead_of_time.tensorrt import CHOSEN_BY_TIMING
 from onnxbuild.onnxkit.host.made_for import this_machine
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.model_files import file_bytes
 from onnxbuild.providers import full_name
 
@@ -39,6 +40,7 @@ def run(context: StepContext) -> Outcome:
     """
     params: CompileParams = context.params
     folder = context.output("artifact")
+    phase("compiling with the execution provider")
     operators = compile_model(
         context.input("model"),
         folder,

@@ -26,6 +26,7 @@ from onnxbuild.onnxkit.cpp.own_test import (
     find_tools,
     run_test,
 )
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.packages.tested import check_own, outcome_of, refused, skipped
 
 _FIX = "compile the package as its README.md says, and run `build/{program}`"
@@ -71,6 +72,7 @@ def run(context: StepContext) -> Outcome:
     if isinstance(tools, str):
         return skipped(context, subject, tools)
     try:
+        phase("compiling its test")
         compiled = compile_test(package, program, tools, context.scratch)
     except BuildFailedError as error:
         raise StepError(
@@ -78,6 +80,7 @@ def run(context: StepContext) -> Outcome:
             where=context.where,
             fix="see the step's log (`onnxbuild log`)",
         ) from error
+    phase("running its test")
     test = run_test(compiled, package, context.scratch)
     if test.is_complete and test.outputs.keys() != names:
         raise refused(f"{subject} ran other golden points than it holds", context)

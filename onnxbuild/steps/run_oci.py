@@ -8,6 +8,7 @@ from pathlib import Path
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.oci.layout import LayoutError, unpack_layout
 from onnxbuild.onnxkit.packages.own_test import own_test_files, run_own_test
 from onnxbuild.onnxkit.packages.tested import outcome_of, refuse_damage, refused
@@ -39,6 +40,7 @@ def run(context: StepContext) -> Outcome:
     folder = site / _PACKAGE
     package = refuse_damage(context)
     try:
+        phase("unpacking the layout")
         unpack_layout(package, folder)
     except LayoutError as error:
         raise refused(error, context) from error

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.packages.own_test import run_own_test
 from onnxbuild.onnxkit.packages.tested import outcome_of, refuse_damage, refused
 from onnxbuild.onnxkit.wheels.archive import WheelError, only_wheel, unpack_wheel
@@ -40,6 +41,7 @@ def run(context: StepContext) -> Outcome:
     params: RunWheelParams = context.params
     package, site = refuse_damage(context), context.scratch / "site"
     try:
+        phase("unpacking the wheel")
         unpack_wheel(only_wheel(package), site)
     except WheelError as error:
         raise refused(error, context) from error

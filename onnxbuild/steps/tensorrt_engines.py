@@ -18,6 +18,7 @@ from onnxbuild.onnxkit.ahead_of_time.tensorrt import (
 )
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.host.made_for import this_machine
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.model_files import file_bytes
 from onnxbuild.providers import full_name
 
@@ -52,6 +53,7 @@ def run(context: StepContext) -> Outcome:
     points = (point.feeds for point in read_reference(context.input("reference")))
     caches = context.scratch / "caches"
     caches.mkdir()
+    phase("building engines")
     made = build_engines(context.input("model"), caches, options, points, context.where)
     shutil.copytree(context.input("model"), folder, dirs_exist_ok=True)
     shutil.copytree(caches, folder, dirs_exist_ok=True)
