@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.draft import Draft, no_draft
-from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.graph import Deliverable, OutputRef
 from onnxbuild.core.points import Point
@@ -36,6 +35,7 @@ from onnxbuild.expansion.trial import Trial
 from onnxbuild.expansion.written_variant import WrittenVariant
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import Manifest
+from onnxbuild.onnxkit.processing.labels import LabelsFile
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 __all__ = [
@@ -147,7 +147,7 @@ class Feature:
     laid_ahead: Callable[[Scope, Subject, Sequence[AheadOfTimeModel]], Sequence[Laid]] = _nothing
     delivers: Callable[[Scope, Subject], Sequence[FurtherBundle]] = _nothing
     steps_of: Callable[[Recipe, Variant], Iterable[StepAddress]] = _nothing
-    class_names: Callable[[Recipe], Iterable[Entrypoint]] = _nothing
+    class_names: Callable[[Recipe], Iterable[LabelsFile]] = _nothing
     columns: tuple[Column, ...] = ()
     released: tuple[str, ...] = ()
     released_if_shared: tuple[str, ...] = ()

@@ -32,7 +32,6 @@ from onnxbuild.expansion.packaged import bundle_name, named_bundle
 from onnxbuild.expansion.reported import Reported, reported_in
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.sessions import add_session
-from onnxbuild.onnxkit.processing.labels import LabelsFile
 from onnxbuild.resolver.trials import trials_of
 
 
@@ -77,7 +76,7 @@ def scope_of(
         model=lambda variant: MODES[variant.mode].model(scope, variant),
         trials=lambda variant: trials_of(recipe, variant),
         inputs=inputs,
-        labels=tuple(LabelsFile(f) for each in all_features() for f in each.class_names(recipe)),
+        labels=tuple(file for each in all_features() for file in each.class_names(recipe)),
     )
     return scope
 

@@ -139,9 +139,9 @@ def labels_files_of(recipe: Recipe) -> tuple[LabelsFile, ...]:
     )
 
 
-def class_names_of(recipe: Recipe) -> tuple[Entrypoint, ...]:
+def class_names_of(recipe: Recipe) -> tuple[LabelsFile, ...]:
     """The same files, for the bundles of the models themselves, which have none of those outputs."""
-    return tuple(each.file for each in labels_files_of(recipe))
+    return tuple(LabelsFile(each.file) for each in labels_files_of(recipe))
 
 
 def texts_of(recipe: Recipe) -> dict[str, Entrypoint]:
