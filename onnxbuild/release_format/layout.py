@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from onnxbuild.core.step import MANIFEST_FILE
+
 FORMAT = 6  # increment when release.json, or what is derived from it and compared, changes
 WITHOUT_PACKAGES, WITHOUT_VARIANTS = 4, 5
 """Formats of older releases: without packages; with packages whose records name no variant."""
@@ -22,7 +24,7 @@ BOM_FILE = "bom.cdx.json"
 
 RECIPE_FOLDER = "recipe"
 RESOLVED_FILE = "recipe/resolved.yaml"
-MANIFEST = "manifest.json"
+MANIFEST = MANIFEST_FILE
 """Of each bundle."""
 REPORTS_FOLDER = "reports"
 GOLDEN_FOLDER = "golden"
