@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from onnxbuild.building.summary import skipped_targets, summarize
 from onnxbuild.core.graph import Deliverable, Graph
-from onnxbuild.core.step import MODEL_FILE, ORT_FILE
+from onnxbuild.core.step import MANIFEST_FILE, MODEL_FILE, ORT_FILE
 from onnxbuild.engine.report import Report
 from onnxbuild.output.build import (
     FailureRecord,
@@ -20,7 +20,6 @@ from onnxbuild.output.build import (
 )
 from onnxbuild.output.errors import place_of
 
-_MANIFEST = "manifest.json"
 _NAMES = ("recipe", "variant")
 
 
@@ -227,7 +226,7 @@ def _model_file(folder: Path, each: Deliverable, report: Report) -> str | None:
     artifact = report.results[each.bundle.step].outputs.get(each.bundle.output)
     names = set() if artifact is None else {name for name, _ in artifact.files}
     try:
-        said = json.loads((folder / _MANIFEST).read_text(encoding="utf-8")).get("file")
+        said = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8")).get("file")
     except (OSError, ValueError, AttributeError):
         said = None
     known = [name for name in (said, MODEL_FILE, ORT_FILE) if isinstance(name, str)]

@@ -270,6 +270,9 @@ class PackageFormat(Feature):
         held: (package, its bundle's manifest) -> each file of the bundle that it must hold byte for byte, and
             the path in the package, or in one of its archives, that is opened as that file.
         own_manifest: Of a model that it makes itself or converts, the manifest.json in a package; else empty.
+        describes: `module:function` that takes the path of such a model and returns JSON; empty for none. It is
+            called in a fenced process, and what it returns may be anybody's.
+        own_faults: (package, its bundle's manifest, what `describes` returned) -> what does not fit.
         has_sums: It has a SHA256SUMS of its own.
         archived: Path of each file in a package's archives -> sha256.
         is_cut: Whether a package holds a pipeline in parts; the variant's model is one, byte for byte.
@@ -289,6 +292,8 @@ class PackageFormat(Feature):
     has_model: Callable[[Path], bool] = lambda _: True
     held: Callable[[Path, Manifest], Mapping[str, str]] = graph_at_top
     own_manifest: str = ""
+    describes: str = ""
+    own_faults: Callable[[Path, Manifest, Any], Iterable[str]] = _nothing
     has_sums: bool = True
     archived: Callable[[Path], Mapping[str, str]] = _no_names
     is_cut: Callable[[Path], bool] | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from onnxbuild.core.step import MANIFEST_FILE
+
 SCHEMA_VERSION = 7  # increment when release.json, or what is derived from it and compared, changes
 WITHOUT_PACKAGES, WITHOUT_VARIANTS, VERSION_IN_FORMAT = 4, 5, 6
 """Versions of older releases: without packages; with packages whose records name no variant; the last whose
@@ -29,7 +31,7 @@ BOM_FILE = "bom.cdx.json"
 
 RECIPE_FOLDER = "recipe"
 RESOLVED_FILE = "recipe/resolved.yaml"
-MANIFEST = "manifest.json"
+MANIFEST = MANIFEST_FILE
 """Of each bundle."""
 REPORTS_FOLDER = "reports"
 GOLDEN_FOLDER = "golden"

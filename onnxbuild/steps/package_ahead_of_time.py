@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from onnxbuild.core.axis import axes_for_callers
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import Axis, Precision
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.ahead_of_time.artifact_file import DESCRIPTION_FILE, read_description
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import (
+    DESCRIPTION_FILE,
+    SOURCE,
+    read_description,
+)
 from onnxbuild.onnxkit.bundles.manifest import (
     VALIDATION_FILE,
     BundleTarget,
@@ -16,6 +21,7 @@ from onnxbuild.onnxkit.bundles.manifest import (
     ManifestProvider,
 )
 from onnxbuild.onnxkit.bundles.write import (
+    described,
     libraries_of,
     names_below,
     read_report,
@@ -85,7 +91,7 @@ def run(context: StepContext) -> Outcome:
         validation={target: verdict_of(validation)},
         versions=versions_of(params.onnxbuild, "onnxruntime"),
         portable_size_bytes=file_bytes(portable),
-        facts=found.facts,
+        facts={**found.facts, SOURCE: _digests(portable)},
     )
     names = [name for name in names_below(source) if name != DESCRIPTION_FILE]
     reports = {VALIDATION_FILE: {target: validation}}
@@ -94,9 +100,13 @@ def run(context: StepContext) -> Outcome:
     return write_bundle(bundle, source, names, draft, reports, libraries=libraries)
 
 
+def _digests(model: Path) -> dict[str, str]:
+    return {name: described(model / name).sha256 for name in names_below(model)}
+
+
 KIND = StepKind(
     name="package-ahead-of-time",
-    version=3,
+    version=4,
     params=PackageAheadParams,
     inputs=("model", "artifact", "validation"),
     outputs={"bundle": "bundle"},

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from onnxbuild import __version__
+from onnxbuild.adapters.processes.fenced_call import call_fenced
 from onnxbuild.catalog import PACKAGE_FORMATS
+from onnxbuild.core.errors import StepError
 from onnxbuild.expansion.feature import PackageFormat
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import SOURCE
 from onnxbuild.onnxkit.bundles.manifest import SUMS_FILE, Manifest, graph_files, read_manifest
 from onnxbuild.release_format.bundles import bundles_of, manifest_in
 from onnxbuild.release_format.checksums import ReleaseFault
@@ -14,6 +20,9 @@ from onnxbuild.release_format.forms import following, read_json
 from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.release_format.package_records import VARIANT, package_records
 from onnxbuild.release_format.released import Released
+
+_DESCRIBE_S = 120.0
+"""Wall time that reading a package's own model may take."""
 
 
 def check_packages(release: Released) -> Iterator[ReleaseFault]:
@@ -33,7 +42,7 @@ def check_packages(release: Released) -> Iterator[ReleaseFault]:
             if form is not None and form.has_model(release.folder / folder):
                 yield from _check_held(release, folder, form, of["bundle"], manifest)
             elif form is not None and form.own_manifest:
-                yield from _check_own(release, f"{folder}/{form.own_manifest}", manifest)
+                yield from _check_own(release, folder, form, of["bundle"], manifest)
 
 
 def _held(release: Released, entry: Mapping[str, Any], bundles: Collection[str]) -> str:
@@ -96,8 +105,11 @@ def _check_held(
             yield ReleaseFault(folder, f"does not hold {bundle}/{name}, or its bytes differ")
 
 
-def _check_own(release: Released, place: str, manifest: Manifest) -> Iterator[ReleaseFault]:
-    """The manifest of a model that a format makes itself: of the same variant, it names the model's files."""
+def _check_own(
+    release: Released, folder: str, form: PackageFormat, bundle: str, manifest: Manifest
+) -> Iterator[ReleaseFault]:
+    """A model that a format makes itself: its manifest is of the same variant and made of its model, and names the files."""
+    place = f"{folder}/{form.own_manifest}"
     own = read_manifest(read_json(release.read(place)))
     if (own.name, own.variant) != (manifest.name, manifest.variant):
         what = f"is of {own.name}:{own.variant}, not of {manifest.name}:{manifest.variant}"
@@ -108,3 +120,32 @@ def _check_own(release: Released, place: str, manifest: Manifest) -> Iterator[Re
         path = f"{place.rpartition('/')[0]}/{name}"
         if name not in own.files or release.files.get(path) != own.files[name]:
             yield ReleaseFault(path, f"is not the file that {place} names")
+            return
+    files = {name: release.files.get(f"{bundle}/{name}") for name in graph_files(manifest)}
+    source = {name: None if each is None else each.sha256 for name, each in files.items()}
+    if release.about["onnxbuild"] == __version__ and (own.facts or {}).get(SOURCE) != source:
+        yield ReleaseFault(place, f"is of a model that was made of another one than {bundle}'s")
+    if form.describes:
+        yield from _check_described(release, folder, form, own, manifest)
+
+
+def _check_described(
+    release: Released, folder: str, form: PackageFormat, own: Manifest, manifest: Manifest
+) -> Iterator[ReleaseFault]:
+    """What a package's own model says of itself, against the package and the variant."""
+    package = (release.folder / folder).absolute()
+    path = package / own.file
+    with tempfile.TemporaryDirectory(prefix="onnxbuild-described-") as scratch:
+        try:
+            found = call_fenced(
+                form.describes,
+                str(path),
+                readable=(path,),
+                scratch=Path(scratch),
+                where=folder,
+                timeout_s=_DESCRIBE_S,
+            )
+        except StepError as error:
+            yield ReleaseFault(f"{folder}/{own.file}", f"can't be read: {error.what}")
+            return
+    yield from (ReleaseFault(folder, each) for each in form.own_faults(package, manifest, found))

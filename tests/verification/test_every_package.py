@@ -214,6 +214,36 @@ def test_the_whole_package_of_another_variant_is_found(package):
         assert "does not hold the model that variants/fp32/manifest.json names" in said
 
 
+@pytest.mark.parametrize("package", ["ort-mobile"], indirect=True)
+def test_a_model_for_phones_of_another_variant_is_found_though_its_manifest_fits(package):
+    path = package.folder / "manifest.json"
+    own = json.loads(path.read_text())
+    shutil.rmtree(package.folder)
+    shutil.copytree(package.other, package.folder)
+    other = json.loads(path.read_text()) | {"variant": "fp32"}
+    path.write_text(json.dumps(other))
+    said = package.forged()
+    assert "manifest.json is of a model that was made of another one than variants/fp32's" in said
+
+    path.write_text(json.dumps(other | {"facts": own["facts"]}))
+    assert package.forged() == ""  # all of it fits: the signature or --run find it
+    for name in ("required_operators.config", "sizes.json"):
+        shutil.copyfile(
+            package.original / "packages/fp32-ort-mobile" / name, package.folder / name
+        )
+    said = package.forged()
+    assert "packages/fp32-ort-mobile sizes.json is of another model" in said
+    assert "required_operators.config lacks operators of its model: ai.onnx:Cast" in said
+
+    for content in (b"no model", package.file(MODEL).read_bytes()[:300]):
+        package.put(MODEL, content)
+        digest = Digest.of(content)
+        other["size_bytes"] += digest.size_bytes - other["files"]["model.ort"]["size_bytes"]
+        other["files"]["model.ort"] = to_json(digest)
+        path.write_text(json.dumps(other | {"facts": own["facts"]}))
+        assert "fp32-ort-mobile/model.ort can't be read: " in package.forged()
+
+
 def test_verify_refuses_other_weights_though_all_else_is_forged(package):
     if package.form == "ort-mobile":
         pytest.skip("its weights are in the graph's file")

@@ -14,6 +14,8 @@ from onnxbuild.onnxkit.reports import write_report
 
 DESCRIPTION_FILE = "artifact.json"
 OPERATORS_FILE = "required_operators.config"
+SOURCE = "source"
+"""Among the facts of a manifest: the files of the model that it was made of -> sha256."""
 
 
 @dataclass(frozen=True, slots=True)

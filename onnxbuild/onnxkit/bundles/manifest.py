@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from onnxbuild.core import step
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.file_names import check_part
 from onnxbuild.core.params import from_json, to_json
@@ -21,7 +22,7 @@ from onnxbuild.onnxkit.sessions.custom_operators import OperatorLibrary
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.providers import short_name
 
-MANIFEST_FILE, SUMS_FILE = "manifest.json", "SHA256SUMS"
+MANIFEST_FILE, SUMS_FILE = step.MANIFEST_FILE, step.SUMS_FILE
 SCHEMA_VERSION = 2
 """Increment when manifest.json changes in a way that its readers notice."""
 

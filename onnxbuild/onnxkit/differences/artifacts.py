@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.step import MANIFEST_FILE, SUMS_FILE
 from onnxbuild.onnxkit.differences.arrays import array_difference, shown
 from onnxbuild.onnxkit.differences.first_difference import model_difference
 
 _CHUNK_BYTES = 1 << 20
 _LONGEST_TEXT_BYTES = 1 << 22
 _DATA = ".data"  # the weights of X.onnx are in X.onnx.data
-_LAST = ("SHA256SUMS", "manifest.json")  # they describe the others
+_LAST = (SUMS_FILE, MANIFEST_FILE)  # they describe the others
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from onnxbuild.onnxkit.processing.split import CutError, split
 from onnxbuild.onnxkit.triton.accelerators import Accelerators
 from onnxbuild.onnxkit.triton.model_config import (
     CONFIG_FILE,
+    EnsemblePart,
     ModelConfig,
-    Part,
     inputs_of,
     outputs_of,
     text_of,
@@ -122,7 +122,7 @@ def write_ensemble(
         inputs=inputs_of(whole, batched=size > 0, ensemble=True),
         outputs=outputs_of(whole, batched=size > 0, ensemble=True),
         options=served.options,
-        parts=tuple(Part(each.served.name, each.inputs, each.outputs) for each in parts),
+        parts=tuple(EnsemblePart(each.served.name, each.inputs, each.outputs) for each in parts),
     )
     (own / CONFIG_FILE).write_text(text_of(config), encoding="utf-8", newline="\n")
     return size

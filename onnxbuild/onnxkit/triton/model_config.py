@@ -47,7 +47,7 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class EnsemblePart:
     """A step of an ensemble.
 
     Attributes:
@@ -87,7 +87,7 @@ class ModelConfig:
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     options: TritonOptions
-    parts: tuple[Part, ...] = ()
+    parts: tuple[EnsemblePart, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
     groups: tuple[InstanceGroup, ...] = ()
     level: int | None = None

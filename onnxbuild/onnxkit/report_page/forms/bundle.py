@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from onnxbuild.core.step import MANIFEST_FILE
 from onnxbuild.onnxkit.report_page.blocks import Block, Cell, Cells, Table
 from onnxbuild.onnxkit.report_page.forms.reading import report_of
 from onnxbuild.onnxkit.report_page.model import Figure, Part, ReportSource
 from onnxbuild.onnxkit.report_page.words import size
 
-_MANIFEST = "manifest.json"
 _NONE = "-"
 
 Manifests = Sequence[tuple[ReportSource, Mapping[str, Any]]]
@@ -18,7 +18,7 @@ Manifests = Sequence[tuple[ReportSource, Mapping[str, Any]]]
 
 def bundle(sources: Sequence[ReportSource]) -> Iterator[Part]:
     """Yield what the bundles say of themselves."""
-    found = [(source, report_of(source, _MANIFEST)) for source in sources if source.files]
+    found = [(source, report_of(source, MANIFEST_FILE)) for source in sources if source.files]
     described = [each for each in found if each[1].get("inputs") is not None]
     if described:
         figures = tuple(

@@ -1,0 +1,104 @@
+"""Hold a package for phones against its variant without running its model: inputs, outputs, operators, sizes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import OPERATORS_FILE
+from onnxbuild.onnxkit.ahead_of_time.ort_canonical import ort_graph
+from onnxbuild.onnxkit.ahead_of_time.ort_format import required_operators
+from onnxbuild.onnxkit.bundles.manifest import Manifest, Value
+from onnxbuild.onnxkit.model.inspect import dtype_name
+from onnxbuild.onnxkit.ort_mobile.content import SIZES_FILE
+from onnxbuild.onnxkit.ort_mobile.sizes import sizes_of
+
+_TENSOR, _VALUE = 1, 1
+"""ort.fbs: TypeInfoValue.tensor_type, DimensionValueType.VALUE."""
+
+DESCRIBE = f"{__name__}:described"
+"""What `own_faults` takes, for a process of its own: the file may be anybody's."""
+
+
+def described(path: str) -> dict[str, Any]:
+    """Return what a `.ort` file says of itself, as JSON.
+
+    Args:
+        path: The file.
+
+    Returns: `inputs` and `outputs`, each a list of (name, dtype, shape; -1 for a size that varies, None for an
+        unknown shape), and `sizes`, from `sizes_of`.
+
+    Raises:
+        ValueError: It is no such file.
+    """
+    graph = ort_graph(Path(path).read_bytes())
+    types = {
+        each.Name(): each.Type() for each in map(graph.NodeArgs, range(graph.NodeArgsLength()))
+    }
+    inputs = map(graph.Inputs, range(graph.InputsLength()))
+    outputs = map(graph.Outputs, range(graph.OutputsLength()))
+    return {
+        "inputs": [_port(name, types.get(name)) for name in inputs],
+        "outputs": [_port(name, types.get(name)) for name in outputs],
+        "sizes": sizes_of(Path(path)),
+    }
+
+
+def own_faults(folder: Path, manifest: Manifest, found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what of a package does not fit its model or its variant.
+
+    Args:
+        folder: The package; its checksums hold.
+        manifest: The variant's.
+        found: From `described`, of its model.
+    """
+    for side, values in (("inputs", manifest.inputs), ("outputs", manifest.outputs)):
+        if not _fit(found[side], values):
+            yield f"its model has other {side} than the variant"
+    config = (folder / OPERATORS_FILE).read_text(encoding="utf-8")
+    needed = required_operators(config)
+    used = {each["operator"] for each in found["sizes"]["operators"]}
+    if lacking := sorted(used - set(needed)):
+        yield f"{OPERATORS_FILE} lacks operators of its model: {', '.join(lacking)}"
+    sizes = json.loads((folder / SIZES_FILE).read_text(encoding="utf-8"))
+    if sizes != {**found["sizes"], "kernels": needed}:
+        yield f"{SIZES_FILE} is of another model"
+
+
+def _port(name: bytes, kind: Any) -> tuple[str, str, list[int] | None]:
+    from ort_flatbuffers_py.fbs.TensorTypeAndShape import TensorTypeAndShape
+
+    if kind is None or kind.ValueType() != _TENSOR:
+        return name.decode(), "", None
+    tensor, table = TensorTypeAndShape(), kind.Value()
+    tensor.Init(table.Bytes, table.Pos)
+    shape = tensor.Shape()
+    dims = () if shape is None else map(shape.Dim, range(shape.DimLength()))
+    sizes = [_size(each.Value()) for each in dims]
+    return name.decode(), dtype_name(tensor.ElemType()), None if shape is None else sizes
+
+
+def _size(value: Any) -> int:
+    return int(value.DimValue()) if value is not None and value.DimType() == _VALUE else -1
+
+
+def _fit(found: Sequence[Sequence[Any]], values: Iterable[Value]) -> bool:
+    """Whether names and types are the same in order, and no fixed size of one is another in the other."""
+    wanted = [*values]
+    if [(name, dtype) for name, dtype, _ in found] != [(e.name, e.dtype) for e in wanted]:
+        return False
+    return all(
+        _same_shape(shape, each.shape) for (_, _, shape), each in zip(found, wanted, strict=True)
+    )
+
+
+def _same_shape(found: Sequence[int] | None, wanted: Sequence[int | str] | None) -> bool:
+    if found is None or wanted is None:
+        return True
+    if len(found) != len(wanted):
+        return False
+    pairs = zip(found, wanted, strict=True)
+    return all(one == other for one, other in pairs if one >= 0 and isinstance(other, int))
