@@ -1,4 +1,4 @@
-"""What a person reads of a run: one line a step, one message a failure."""
+"""Describe a run to a person: one line a step, one message a failure."""
 
 from __future__ import annotations
 
