@@ -1,4 +1,4 @@
-"""What git says of a project: its commit, when that was made, what differs from it."""
+"""Ask git about a project: its commit, when that was made, what differs from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether to do without what Linux alone has: forks, flock, Landlock, seccomp."""
+"""Decide whether to do without the features that Linux alone has: forks, flock, Landlock, seccomp."""
 
 from __future__ import annotations
 

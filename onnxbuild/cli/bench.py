@@ -9,14 +9,12 @@ from pathlib import Path
 import click
 
 from onnxbuild.cli.options import (
-    jobs_option,
-    memory_option,
+    machine_options,
     only_option,
     quiet_option,
     recipes_argument,
     set_option,
     store_option,
-    timeout_option,
 )
 
 
@@ -33,9 +31,7 @@ from onnxbuild.cli.options import (
 @only_option()
 @set_option()
 @store_option()
-@jobs_option()
-@memory_option()
-@timeout_option()
+@machine_options()
 @click.option("--json", "as_json", is_flag=True, help="Print the reports as one JSON object.")
 @quiet_option()
 @click.pass_context

@@ -64,16 +64,12 @@ def jobs_option() -> Decorator:
     )
 
 
-def memory_option() -> Decorator:
-    """Memory for all steps."""
-    return click.option(
+def machine_options() -> Decorator:
+    """How much of the machine a build may take: --jobs, --memory and --timeout."""
+    memory = click.option(
         "--memory", type=Bytes(), help="Memory for all steps [default: 90 % of the machine's]."
     )
-
-
-def timeout_option() -> Decorator:
-    """Wall time of one step."""
-    return click.option(
+    timeout = click.option(
         "--timeout",
         type=click.FloatRange(min=0, min_open=True),
         default=3600.0,
@@ -81,6 +77,7 @@ def timeout_option() -> Decorator:
         metavar="SECONDS",
         help="Wall time that one step may take.",
     )
+    return lambda command: jobs_option()(memory(timeout(command)))
 
 
 def github_option() -> Decorator:

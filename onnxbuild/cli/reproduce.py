@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from onnxbuild.cli.options import (
-    jobs_option,
-    memory_option,
+    machine_options,
     only_option,
     quiet_option,
     recipes_argument,
     set_option,
     store_option,
-    timeout_option,
 )
 from onnxbuild.terminal.say import say
 
@@ -42,9 +40,7 @@ if TYPE_CHECKING:
     metavar="FOLDER",
     help="Work in this new folder and keep it, with the copies, stores and logs.",
 )
-@jobs_option()
-@memory_option()
-@timeout_option()
+@machine_options()
 @click.option("--json", "as_json", is_flag=True, help="Print events, and the end, as JSON lines.")
 @quiet_option()
 @click.pass_context

@@ -12,14 +12,12 @@ import click
 from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import (
     github_option,
-    jobs_option,
-    memory_option,
+    machine_options,
     only_option,
     quiet_option,
     recipes_argument,
     set_option,
     store_option,
-    timeout_option,
 )
 from onnxbuild.core.errors import UsageError
 from onnxbuild.terminal.at_a_glance import summary_lines, up_to_date_lines
@@ -63,9 +61,7 @@ class RunCommand(click.Command):
 )
 @set_option()
 @store_option()
-@jobs_option()
-@memory_option()
-@timeout_option()
+@machine_options()
 @click.option(
     "-k", "--keep-going", is_flag=True, help="After a failure, build what does not depend on it."
 )

@@ -9,13 +9,11 @@ from pathlib import Path
 import click
 
 from onnxbuild.cli.options import (
-    jobs_option,
-    memory_option,
+    machine_options,
     only_option,
     recipes_argument,
     set_option,
     store_option,
-    timeout_option,
 )
 from onnxbuild.core.errors import UsageError
 from onnxbuild.terminal.json_output import print_line
@@ -26,9 +24,7 @@ from onnxbuild.terminal.json_output import print_line
 @only_option()
 @set_option()
 @store_option()
-@jobs_option()
-@memory_option()
-@timeout_option()
+@machine_options()
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON a build.")
 @click.option(
     "-k", "--keep-going", is_flag=True, help="After a failure, build what does not depend on it."

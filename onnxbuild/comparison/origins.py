@@ -1,4 +1,4 @@
-"""What two builds were made of: recipe, inputs and tools, from their locks."""
+"""Compare the inputs of two builds: recipe, files and tools, from their locks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens during a run, as values: the console and the JSON lines show the same events."""
+"""Events of a run, as values: the console and the JSON lines show the same ones."""
 
 from __future__ import annotations
 

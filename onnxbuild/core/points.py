@@ -1,4 +1,4 @@
-"""Which sizes of the dynamic axes a model is tried at: pure, seeded, the same everywhere."""
+"""Choose the sizes of the dynamic axes that a model is tried at: pure, seeded, the same everywhere."""
 
 from __future__ import annotations
 

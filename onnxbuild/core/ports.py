@@ -1,4 +1,4 @@
-"""What the engine asks of the outside world."""
+"""Interfaces of the outside world, as the engine needs them."""
 
 from __future__ import annotations
 

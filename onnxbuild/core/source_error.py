@@ -1,4 +1,4 @@
-"""What is wrong with a model's file or folder, or with what a recipe says of it."""
+"""The error of a model's file or folder, or of a recipe's statement about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a remedy costs: the variant before it and after it, and fp32, measured side by side."""
+"""Measure the cost of a remedy: the variant before it and after it, and fp32, in one benchmark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes to leave in fp32 first, by what they cost on the user's own data."""
+"""Rank the nodes to leave in fp32, by their loss on the user's own data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may mend a variant, as settings to build it with and as YAML to paste."""
+"""Propose remedies for a variant, as settings to build it with and as YAML to paste."""
 
 from __future__ import annotations
 

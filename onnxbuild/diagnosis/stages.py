@@ -1,4 +1,4 @@
-"""Which step of a variant's way brings the error in."""
+"""Find the step of a variant's way that brings the error in."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What features expand with: the graph in the making, and the steps that several of them share."""
+"""Expansion of features: the graph in the making, and the steps that several of them share."""

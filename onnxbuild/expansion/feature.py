@@ -1,4 +1,4 @@
-"""What a feature says of itself: all that the build must know of one thing that a recipe may ask for."""
+"""A feature's description of itself: all that the build must know of one thing that a recipe may ask for."""
 
 from __future__ import annotations
 

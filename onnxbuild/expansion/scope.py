@@ -1,4 +1,4 @@
-"""What a feature gets to expand a recipe with."""
+"""The context in which a feature expands a recipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tolerances a variant or a format is judged by."""
+"""Find the tolerances that a variant or a format is judged by."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a build used and gave, as a file to review and to commit; two of them compared."""
+"""Locks: the inputs and outputs of a build as a file to review and to commit; the difference of two."""

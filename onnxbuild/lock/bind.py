@@ -1,4 +1,4 @@
-"""Which lock speaks of which step of a run."""
+"""Find the lock that holds for each step of a run."""
 
 from __future__ import annotations
 

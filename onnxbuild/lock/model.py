@@ -1,4 +1,4 @@
-"""What a lock says: everything that went into a recipe's build, and what came out."""
+"""The contents of a lock: everything that went into a recipe's build, and what came out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a lock's file may be written: it may be another program's, or another recipe's."""
+"""Decide whether a lock's file may be written: it may be another program's, or another recipe's."""
 
 from __future__ import annotations
 

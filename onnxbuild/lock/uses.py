@@ -1,4 +1,4 @@
-"""What a step used, under the names of a lock: a change of it explains another output."""
+"""Collect what a step used, under the names of a lock: a change of it explains another output."""
 
 from __future__ import annotations
 

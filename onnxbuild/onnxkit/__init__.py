@@ -1,1 +1,1 @@
-"""What steps do with ONNX models and their runtimes."""
+"""ONNX models and their runtimes, as steps use them."""

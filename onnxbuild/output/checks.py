@@ -1,4 +1,4 @@
-"""What `lint`, `lock`, `release`, `verify` and `doctor` print with `--json`."""
+"""The JSON that `lint`, `lock`, `release`, `verify` and `doctor` print with `--json`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the verbs on models, names and texts print with `--json`: `init`, `inspect`, `push`, `log`, ..."""
+"""The JSON that the verbs on models, names and texts print with `--json`: `init`, `inspect`, `push`, `log`, ..."""
 
 from __future__ import annotations
 

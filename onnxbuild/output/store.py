@@ -1,4 +1,4 @@
-"""What the verbs of `cache` print with `--json`; sizes are in bytes."""
+"""The JSON that the verbs of `cache` print with `--json`; sizes are in bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which JSON each verb prints; its schema as text."""
+"""The JSON that each verb prints; its schema as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a registry is reached: with TLS or without, whom to trust, and who asks."""
+"""The way to reach a registry: with TLS or without, whom to trust, and who asks."""
 
 from __future__ import annotations
 

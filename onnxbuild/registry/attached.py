@@ -1,4 +1,4 @@
-"""What is attached to an artifact: its signature and its provenance, found, chosen and checked."""
+"""Find, choose and check what is attached to an artifact: its signature and its provenance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a registry asks for authentication: WWW-Authenticate headers, and tokens."""
+"""Read how a registry asks for authentication: WWW-Authenticate headers, and tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is pushed: a bundle of an up-to-date build, or a release."""
+"""Collect the contents of a push: a bundle of an up-to-date build, or a release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a transfer goes on, on standard error: a bar on a terminal; elsewhere a line now and then."""
+"""Show how far a transfer is, on standard error: a bar on a terminal; elsewhere a line now and then."""
 
 from __future__ import annotations
 

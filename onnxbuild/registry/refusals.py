@@ -1,4 +1,4 @@
-"""What went wrong with a registry, in words: what it refused, and why it did not answer."""
+"""Explain failures of a registry in words: its refusals, and why it did not answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a release says of a variant in numbers: size, error, score, latency."""
+"""Figures of a variant in a release: size, error, score, latency."""
 
 from __future__ import annotations
 

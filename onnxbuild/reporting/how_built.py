@@ -1,4 +1,4 @@
-"""How a recipe was built: its steps with their times, and which of them the last run found in the store."""
+"""Show how a recipe was built: its steps with their times, and which of them the last run found in the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a build is made of: the recipe as understood, files, packages, commit, machine."""
+"""List what a build is made of: the recipe as understood, files, packages, commit, machine."""
 
 from __future__ import annotations
 

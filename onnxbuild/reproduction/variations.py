@@ -1,4 +1,4 @@
-"""What each fresh build has that ordinary ones don't: nothing of it may matter."""
+"""The differences of each fresh build from ordinary ones: none of them may matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search tries, as variants."""
+"""Make variants of the trials of a search."""
 
 from __future__ import annotations
 

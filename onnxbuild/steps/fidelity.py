@@ -1,4 +1,4 @@
-"""How near a variant's outputs are to the fp32 model's, over the user's data."""
+"""Measure how near a variant's outputs are to the fp32 model's, over the user's data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a target's providers load on this machine: looked at once, before anything runs there."""
+"""Check that a target's providers load on this machine: once, before anything runs there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What few bits in each node, and in each block of nodes, do to the outputs, over the user's data."""
+"""Measure the effect of few bits in each node, and in each block of nodes, over the user's data."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the verbs print with: tables, the display of a build, the words of a diagnosis."""
+"""Output of the verbs: tables, the display of a build, the words of a diagnosis."""

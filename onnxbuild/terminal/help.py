@@ -1,4 +1,4 @@
-"""What `onnxbuild --help` prints; without click, which takes longer to import than this to print."""
+"""Make the text of `onnxbuild --help`, without click: that takes longer to import than this takes."""
 
 from __future__ import annotations
 

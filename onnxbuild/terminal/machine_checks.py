@@ -1,4 +1,4 @@
-"""What `doctor` looks at, a line each, and the problems that it finds."""
+"""Print the facts that `doctor` looks at, a line each, and return the problems that it finds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What verbs on the store and its folders found, as their JSON documents."""
+"""Make the JSON documents of verbs on the store and its folders."""
 
 from __future__ import annotations
 

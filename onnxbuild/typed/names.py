@@ -1,4 +1,4 @@
-"""What a person types for recipes and their parts: `bert`, `bert:int8`, `recipes/bert.yaml:int8/quantize`."""
+"""Resolve names that a person types for recipes and their parts: `bert`, `bert:int8`, `recipes/bert.yaml:int8/quantize`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a release says of itself against what is in it."""
+"""Check a release's statements about itself against its contents."""
 
 from __future__ import annotations
 

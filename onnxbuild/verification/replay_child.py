@@ -1,4 +1,4 @@
-"""What a replay does in its fenced process: the step that judged the model when it was released."""
+"""Judge a replay in its fenced process, with the step that judged the model when it was released."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a replay of golden inputs gives, and what the step that judges it may touch."""
+"""The context of the step that judges a replay of golden inputs: its inputs, and a folder for its report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the table of a build says that the table of the last good one did not."""
+"""Compare the table of a build with that of the last good one."""
 
 from __future__ import annotations
 

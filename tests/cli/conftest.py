@@ -6,7 +6,8 @@ import contextlib
 import io
 import os
 import signal
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -199,3 +200,27 @@ def make_cheap_project(folder: Path) -> CheapProject:
 def cheap(tmp_path: Path) -> CheapProject:
     """A project of cheap kinds, in this process: for tests of verbs, not of models."""
     return make_cheap_project(tmp_path / "project")
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Callable[..., Path]]:
+    """Mounts a small filesystem at a folder of the project, where that is allowed."""
+    mounted: list[Path] = []
+
+    def mount(size: str, *options: str) -> Path:
+        folder = tmp_path / "project" / f"disk{len(mounted)}"
+        folder.mkdir(parents=True)
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", ",".join((f"size={size}", *options)), "none", folder],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            pytest.skip(f"a filesystem can't be mounted here: {done.stderr.strip()}")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounted:
+        subprocess.run(["umount", folder], check=True)

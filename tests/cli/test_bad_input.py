@@ -427,30 +427,6 @@ def test_a_failure_leaves_what_was_built_before_and_the_next_run_goes_on(project
 # --- the store ------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def disk(project):
-    """Mounts a small filesystem at a folder of the project."""
-    mounted = []
-
-    def mount(size: str, *options: str) -> Path:
-        folder = project.folder / f"disk{len(mounted)}"
-        folder.mkdir()
-        done = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", ",".join((f"size={size}", *options)), "none", folder],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            pytest.skip(f"a filesystem can't be mounted here: {done.stderr.strip()}")
-        mounted.append(folder)
-        return folder
-
-    yield mount
-    for folder in mounted:
-        subprocess.run(["umount", folder], check=True)
-
-
 def test_a_store_with_a_file_in_its_way_is_one_clear_error(cheap):
     cheap.write("artifacts", "a file")
     result = cheap.run()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
+import sysconfig
+from pathlib import Path
 
 import pytest
 
@@ -89,3 +93,60 @@ def test_each_missing_program_and_package_has_its_command(project: Project):
         line = next(n for n, each in enumerate(lines) if each.startswith(f"{name:<13}"))
         if "none" in lines[line] or lines[line].split()[1] == "no":
             assert lines[line + 1] == f"               fix: apt-get install {package}"
+
+
+FULL = """\
+problem: only 0.0 GiB free for the store
+  fix: onnxbuild cache gc --store disk0 --keep-days 7, or run with --store FOLDER on another disk
+"""
+FULL_ON_80 = """\
+problem: only 0.0 GiB free for the store
+  fix: onnxbuild cache gc --store disk0 --keep-days 7, or run with --store
+       FOLDER on another disk
+"""
+
+
+def test_a_full_disk_says_what_makes_room(cheap: CheapProject, disk, monkeypatch):
+    disk("1m")
+    seen = cheap("doctor", "--store", "disk0")
+    assert (seen.code, problems(seen.out)) == (1, FULL)
+    monkeypatch.chdir(cheap.folder)
+    with terminal(80) as screen:
+        assert run_command(["doctor", "--store", "disk0"], KINDS) == 1
+    assert problems(screen.text) == FULL_ON_80
+
+
+def interpreter_without(package: str, folder: Path) -> str:
+    """A virtual environment that has all packages of this one but one; returns its interpreter."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    site = next(folder.glob("lib/python*/site-packages"))
+    for each in Path(sysconfig.get_paths()["purelib"]).iterdir():
+        if each.name.partition("-")[0] != package:
+            (site / each.name).symlink_to(each)
+    return str(folder / "bin/python")
+
+
+LACKING = """\
+problem: the package 'onnxscript' is not installed
+  fix: PYTHON -m pip install onnxscript
+"""
+
+
+@pytest.mark.slow
+def test_a_missing_package_says_what_to_type(project: Project, tmp_path, monkeypatch):
+    lacking = interpreter_without("onnxscript", tmp_path / "p")
+    done = subprocess.run(
+        [lacking, "-m", "onnxbuild", "doctor"],
+        cwd=project.folder, env={**os.environ, **project.cache}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "onnxscript   not installed\n" in done.stdout, done.stdout + done.stderr
+    said = problems(done.stdout).replace(lacking, "PYTHON")
+    assert (done.returncode, said) == (1, LACKING)
+    monkeypatch.setattr(sys, "executable", lacking)
+    shown = Terminal(("doctor",), project.folder)
+    try:
+        assert shown.end() == 1
+    finally:
+        shown.close()
+    on_80 = problems(shown.final).replace("\n", "").replace(lacking, "PYTHON")
+    assert on_80.split() == LACKING.split()  # the path to Python may be longer than the line

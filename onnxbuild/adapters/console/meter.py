@@ -1,4 +1,4 @@
-"""How far a step is, as text: a bar, the count, the rate, the time left."""
+"""Describe how far a step is: a bar, the count, the rate, the time left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a whole run is, as text: its steps, the rate at which they end, the time left."""
+"""Describe how far a whole run is: its steps, the rate at which they end, the time left."""
 
 from __future__ import annotations
 

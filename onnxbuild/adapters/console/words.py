@@ -1,4 +1,4 @@
-"""What a person reads of a run: one line a step, one message a failure."""
+"""Describe a run to a person: one line a step, one message a failure."""
 
 from __future__ import annotations
 
@@ -155,13 +155,15 @@ def _held_up(count: int) -> str:
 
 
 def _place(event: StepFailed) -> str:
-    """Where it failed, without the step's name, which was said."""
-    if event.where == event.step:
-        return ""
-    inner = event.where.removeprefix(f"{event.step} (")
-    if inner == event.where:
+    """Where it failed, without the step's name, which was said; empty where that is all."""
+    inner = event.where.removeprefix(event.step)
+    if inner.startswith(" (") and inner.endswith(")"):
+        inner = inner[2:-1]
+    elif inner.startswith(", "):
+        inner = inner[2:]
+    elif inner:
         return event.where
-    return near(inner.removesuffix(")"))
+    return near(inner) if os.path.isabs(inner) else inner
 
 
 def _cut(what: str) -> tuple[str, bool]:

@@ -1,1 +1,1 @@
-"""What the kernel is asked for: Landlock, seccomp, memory of other processes."""
+"""Calls to the kernel: Landlock, seccomp, memory of other processes."""

@@ -1,1 +1,1 @@
-"""What a step reads, lists, looks for and imports."""
+"""Observe a step: the files that it reads, lists and looks for, and the modules that it imports."""

@@ -1,4 +1,4 @@
-"""What user code imports: names looked for, sources compiled, modules asked for, packages."""
+"""Record the imports of user code: names looked for, sources compiled, modules asked for, packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which installed packages user code uses, imported or asked about, absence included."""
+"""Record which installed packages user code uses, imported or asked about, absence included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a step is, from its process to the one that builds: one short record in the job's folder.
+"""Pass on how far a step is, from its process to the one that builds: one short record in the job's folder.
 
 A file, and no message: it needs no peer, reaches a parent past forks and fences, and works where each step
 is started anew. The step keeps it open from before its fence is up, and writes it a few times a second.

@@ -1,1 +1,1 @@
-"""What a step may read and write, and how a refusal is explained."""
+"""The sandbox of a step: the files that it may read and write, and the explanation of a refusal."""

@@ -1,4 +1,4 @@
-"""Which file an error is about, where the library that raised it does not say."""
+"""Find the file that an error is about, where the library that raised it does not say."""
 
 from __future__ import annotations
 

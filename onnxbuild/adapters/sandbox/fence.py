@@ -1,4 +1,4 @@
-"""What a step may read and write: declared files, Python sources, installed software, its scratch."""
+"""The files that a step may read and write: declared files, Python sources, installed software, its scratch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each step's name was last built from, kept in the index."""
+"""Remember what each step's name was last built from, in the index."""
 
 from __future__ import annotations
 

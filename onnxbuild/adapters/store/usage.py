@@ -1,4 +1,4 @@
-"""What takes the store's space, and how often results were there when they were wanted."""
+"""Measure the space that a store takes, and how often results were there when they were wanted."""
 
 from __future__ import annotations
 

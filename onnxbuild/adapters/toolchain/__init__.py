@@ -1,1 +1,1 @@
-"""What is installed: interpreters, environments, distributions, and their digests."""
+"""Installed software: interpreters, environments, distributions, and their digests."""

@@ -1,4 +1,4 @@
-"""How long environments of lists are kept: a lock while a build needs one, a date for afterwards."""
+"""Keep environments of lists as long as they are used: a lock during a build, a date for afterwards."""
 
 from __future__ import annotations
 

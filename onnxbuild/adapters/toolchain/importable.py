@@ -1,4 +1,4 @@
-"""Which entries of a folder can be imported, and under which name."""
+"""Find which entries of a folder can be imported, and under which name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a path that was seen is recorded: relative to the project, or to a named folder."""
+"""Name paths in records: relative to the project, or to a named folder."""
 
 from __future__ import annotations
 

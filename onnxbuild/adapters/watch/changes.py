@@ -1,4 +1,4 @@
-"""Which of some files and folders have changed, by their stat: works on every system and filesystem."""
+"""Find which of some files and folders have changed, by their stat: works on every system and filesystem."""
 
 from __future__ import annotations
 

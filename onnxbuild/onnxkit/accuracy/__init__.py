@@ -1,1 +1,1 @@
-"""How far outputs are apart: metrics, tolerances, verdicts."""
+"""Differences of outputs: metrics, tolerances, verdicts."""

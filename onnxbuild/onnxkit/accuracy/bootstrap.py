@@ -1,4 +1,4 @@
-"""How far a score could differ by chance: the bootstrap, over samples or whole batches."""
+"""Estimate how far a score could differ by chance: the bootstrap, over samples or whole batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far one array is from another: the measures that verdicts are made of."""
+"""Measure how far one array is from another: the numbers that verdicts are made of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one build step did to a model's outputs: the model before it and after, on the same inputs."""
+"""Measure what one build step did to a model's outputs: the model before it and after, on the same inputs."""
 
 from __future__ import annotations
 

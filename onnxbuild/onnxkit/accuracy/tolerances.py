@@ -1,4 +1,4 @@
-"""How far an output may be from the reference's, as recipes write it."""
+"""Bounds on the difference of an output from the reference's, as recipes write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long models take to load, each time in a process of its own, taking turns."""
+"""Measure how long models take to load, each time in a process of its own, taking turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory a call takes: growth of the process's resident set, sampled while it runs."""
+"""Measure the memory that a call takes: growth of the process's resident set, sampled while it runs."""
 
 from __future__ import annotations
 

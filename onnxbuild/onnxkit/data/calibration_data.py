@@ -1,4 +1,4 @@
-"""What a model is calibrated on: feeds of a callable, of files, or random ones; each checked."""
+"""Read the data that a model is calibrated on: feeds of a callable, of files, or random ones; each checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with somebody's feeds, and what to write instead: names, dtypes, shapes, values."""
+"""Check feeds, and say what to write instead: names, dtypes, shapes, values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a model made of another computes the same, at more than one size."""
+"""Check that a model made of another computes the same, at more than one size."""
 
 from __future__ import annotations
 

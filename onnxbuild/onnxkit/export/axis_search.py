@@ -1,4 +1,4 @@
-"""Which sizes a module takes, found by running it: tried where it failed at one that it should take."""
+"""Find the sizes that a module takes by running it, where it failed at one that it should take."""
 
 from __future__ import annotations
 

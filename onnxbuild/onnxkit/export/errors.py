@@ -1,4 +1,4 @@
-"""What an exporter's pages of error come down to: an operator, an axis, a line of the model."""
+"""Reduce an exporter's pages of error to an operator, an axis, a line of the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an export computes what the module computes, at more than one size."""
+"""Check that an export computes what the module computes, at more than one size."""
 
 from __future__ import annotations
 

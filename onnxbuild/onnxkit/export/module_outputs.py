@@ -1,4 +1,4 @@
-"""What a module's forward, or a function, returned, as named tensors: by key where it has keys, else by position."""
+"""Name the tensors that a module's forward, or a function, returned: by key where it has keys, else by position."""
 
 from __future__ import annotations
 

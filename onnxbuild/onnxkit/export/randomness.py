@@ -1,4 +1,4 @@
-"""Whether forward gives the same twice: nothing can be compared with one that draws or remembers."""
+"""Check that forward gives the same twice: one that draws or remembers can't be compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model consists of, as plain JSON: for reports and `onnxbuild inspect`."""
+"""Summarize a model as plain JSON: for reports and `onnxbuild inspect`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a graph must offer to its callers: names, dtypes, exactly the declared axes dynamic."""
+"""Check a graph's interface: names, dtypes, exactly the declared axes dynamic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which opset has which operator of ONNX's own domain, by the installed onnx's schemas."""
+"""Find the opset that an operator of ONNX's own domain needs, by the installed onnx's schemas."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a callable returned or a file holds, as a PyTorch module."""
+"""PyTorch modules, from callables and from files."""

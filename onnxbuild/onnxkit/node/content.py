@@ -1,4 +1,4 @@
-"""What a Node package holds: the model, modules and types, golden inputs, a test by them."""
+"""Write the contents of a Node package: the model, modules and types, golden inputs, a test by them."""
 
 from __future__ import annotations
 

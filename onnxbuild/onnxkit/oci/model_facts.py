@@ -1,4 +1,4 @@
-"""What ModelPack's config says of a model: format, precision, size."""
+"""Fill in ModelPack's config of a model: format, precision, size."""
 
 from __future__ import annotations
 

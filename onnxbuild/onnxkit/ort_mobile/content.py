@@ -1,4 +1,4 @@
-"""What a package for phones holds: model.ort, what it needs, sizes, coverage, sources, golden inputs."""
+"""Write the contents of a package for phones: model.ort, its needs, sizes, coverage, sources, golden inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model in ORT format consists of: bytes of weights by operator and by element type, read from the file."""
+"""Read the sizes in a model in ORT format: bytes of weights by operator and by element type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which distribution of ONNX Runtime a Python package requires."""
+"""Choose the distribution of ONNX Runtime that a Python package requires."""
 
 from __future__ import annotations
 

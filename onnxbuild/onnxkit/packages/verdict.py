@@ -1,4 +1,4 @@
-"""What is said of a package that was run: its outputs at the golden points, held against the reference."""
+"""Judge a package that was run: its outputs at the golden points, held against the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written in a box: names, precision, shapes, sizes; and how wide that is."""
+"""Write the text of a box: names, precision, shapes, sizes; and compute its width."""
 
 from __future__ import annotations
 

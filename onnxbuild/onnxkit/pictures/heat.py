@@ -1,4 +1,4 @@
-"""How sensitive nodes and blocks are, from a sensitivity report: 1 for the worst."""
+"""Rate the sensitivity of nodes and blocks, from a sensitivity report: 1 for the worst."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which blocks the first picture shows unfolded: as many as there is room for."""
+"""Choose the blocks that the first picture shows unfolded: as many as there is room for."""
 
 from __future__ import annotations
 

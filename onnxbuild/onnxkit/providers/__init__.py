@@ -1,1 +1,1 @@
-"""Whether an execution provider loads, why not, and which nodes ran there."""
+"""Execution providers: which of them load, why the others don't, and which nodes ran on each."""

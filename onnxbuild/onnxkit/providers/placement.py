@@ -1,4 +1,4 @@
-"""Which of a session's nodes ONNX Runtime gave to which execution provider."""
+"""Read which of a session's nodes ONNX Runtime gave to which execution provider."""
 
 from __future__ import annotations
 

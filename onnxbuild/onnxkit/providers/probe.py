@@ -1,4 +1,4 @@
-"""Which execution providers really load on this machine, and why the others do not."""
+"""Find the execution providers that really load on this machine, and why the others do not."""
 
 from __future__ import annotations
 

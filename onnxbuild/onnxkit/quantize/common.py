@@ -1,4 +1,4 @@
-"""What both quantizers share: types, what was quantized, and errors where nothing was."""
+"""Parts that both quantizers share: types, counts of quantized nodes, and errors where there are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes the dynamic quantizer takes: those that were asked for and have an 8-bit form."""
+"""Choose the nodes that the dynamic quantizer takes: those that were asked for and have an 8-bit form."""
 
 from __future__ import annotations
 

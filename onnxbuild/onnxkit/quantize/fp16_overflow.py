@@ -1,4 +1,4 @@
-"""Which nodes work on values too large for 16 bits, by running the model."""
+"""Find the nodes that work on values too large for 16 bits, by running the model."""
 
 from __future__ import annotations
 

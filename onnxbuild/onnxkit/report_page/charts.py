@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.plots.svg_text import escape
 from onnxbuild.onnxkit.report_page.blocks import Bars, Lines, Scatter, Strips
+from onnxbuild.onnxkit.report_page.labels import LINE, Spot, placed
 from onnxbuild.onnxkit.report_page.scale import Scale, scale_of
 from onnxbuild.onnxkit.report_page.words import number
 from onnxbuild.onnxkit.search.pareto_front import pareto_front
@@ -19,15 +20,8 @@ from onnxbuild.onnxkit.search.pareto_front import pareto_front
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-_HEIGHT, _LABEL = 300, 15
+_HEIGHT = 300
 _LEAST_RADIUS, _MORE_RADIUS = 6.0, 16.0
-_TURN = 70.0
-"""Percent of the width from which on a label is at the left of its point."""
-
-_LETTER, _FULL = 2.4, 96.0
-"""Percent of the width of a phone that a letter takes; where labels end at most."""
-
-_NEAR = 34.0
 _FEW = 30
 """Samples that are drawn as larger dots."""
 
@@ -104,37 +98,35 @@ def scatter(block: Scatter, colour: Colour) -> Markup:
         f'x2="{across.place(b.x):g}%" y2="{_y(upward, b.y):g}"/>'
         for a, b in pairwise(front)
     )
-    taken: list[tuple[float, float]] = []
-    for dot in sorted(block.dots, key=lambda d: -d.area):
-        x, y = across.place(dot.x), _y(upward, dot.y)
+    spots = []
+    for dot in block.dots:
         radius = _LEAST_RADIUS + _MORE_RADIUS * (dot.area / most) ** 0.5
+        spots.append(Spot(dot.label, across.place(dot.x), _y(upward, dot.y), radius))
+    for dot, spot in sorted(zip(block.dots, spots, strict=True), key=lambda each: -each[0].area):
         said = "; ".join(
             f"{head.lstrip('>')} {cell}"
             for head, cell in zip(block.heads[1:], dot.cells, strict=True)
         )
         hollow = "" if dot.on_front else " hollow"
         drawn += (
-            f'<circle class="dot{hollow}" cx="{x:g}%" cy="{y:g}" r="{radius:.1f}" '
+            f'<circle class="dot{hollow}" cx="{spot.x:g}%" cy="{spot.y:g}" r="{spot.radius:.1f}" '
             f'style="--series:{colour(dot.series)}"><title>{escape(f"{dot.label}: {said}")}</title>'
             "</circle>"
         )
-    for dot in sorted(block.dots, key=lambda d: (not d.on_front, d.x, d.y)):
-        x, y = across.place(dot.x), _y(upward, dot.y)
-        radius = _LEAST_RADIUS + _MORE_RADIUS * (dot.area / most) ** 0.5
-        turned = x > _TURN or (x > 100 - _TURN and x + len(dot.label) * _LETTER > _FULL)
-        others = [
-            (x, _y(upward, each.y))
-            for each in block.dots
-            if each is not dot
-            and 0 <= (across.place(each.x) - x) * (-1 if turned else 1) < _NEAR / 2
-        ]
-        label_y = _free([*taken, *others], x, y)
-        taken.append((x, label_y))
-        shift, anchor = (-radius - 5, "end") if turned else (radius + 5, "start")
-        strong = ' class="strong"' if dot.on_front else ""
+    dots = block.dots
+    order = sorted(range(len(dots)), key=lambda n: (not dots[n].on_front, dots[n].x, dots[n].y))
+    for n, place in zip(order, placed(spots, order, _HEIGHT), strict=True):
+        spot = spots[n]
+        shift, anchor = (-spot.radius - 5, "end") if place.is_left else (spot.radius + 5, "start")
+        strong = ' class="strong"' if dots[n].on_front else ""
+        if abs(place.y - spot.y) > spot.radius + LINE / 2:  # which point it is of can't be seen
+            drawn += (
+                f'<line class="leader" x1="{spot.x:g}%" y1="{spot.y:g}" x2="{spot.x:g}%" '
+                f'y2="{place.y:g}"/>'
+            )
         drawn += (
-            f'<text{strong} x="{x:g}%" y="{label_y:g}" dx="{shift:.1f}" dy="4" '
-            f'text-anchor="{anchor}">{escape(dot.label)}</text>'
+            f'<text{strong} x="{spot.x:g}%" y="{place.y:g}" dx="{shift:.1f}" dy="4" '
+            f'text-anchor="{anchor}">{escape(spot.label)}</text>'
         )
     return _framed(block.title, drawn, across, upward, (block.x_axis, block.y_axis))
 
@@ -229,16 +221,6 @@ def _lower(drawn: str, factor: float) -> str:
 
 def _y(scale: Scale, value: float) -> float:
     return round(_HEIGHT - scale.place(value) * _HEIGHT / 100, 1)
-
-
-def _free(taken: Sequence[tuple[float, float]], x: float, y: float) -> float:
-    """Where a label hides no other: at its point, else a line or more above or below."""
-    near = [each for other, each in taken if abs(other - x) < _NEAR]
-    for shift in (0, -_LABEL, _LABEL, -2 * _LABEL, 2 * _LABEL, -3 * _LABEL, 3 * _LABEL):
-        at = y + shift
-        if _LABEL / 2 <= at <= _HEIGHT - 4 and all(abs(at - each) >= _LABEL for each in near):
-            return at
-    return y
 
 
 def _grid(scale: Scale) -> str:

@@ -1,4 +1,4 @@
-"""What a variant must keep, and by how much one misses it."""
+"""The goal that a variant must keep, and by how much one misses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search says to people: its choice, what it missed, and what it can't be sure of."""
+"""Sentences of a search: its choice, the goal that it missed, and what it can't be sure of."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How much each node and block loses in fewer bits."""
+"""Sensitivity: the loss of each node and block in fewer bits."""

@@ -1,4 +1,4 @@
-"""Which nodes and blocks to measure: all of them, or by blocks where that would take too long."""
+"""Choose the nodes and blocks to measure: all of them, or by blocks where that would take too long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a recipe may write under `session`."""
+"""The options that a recipe may write under `session`."""
 
 from __future__ import annotations
 

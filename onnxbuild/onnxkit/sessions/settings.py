@@ -1,4 +1,4 @@
-"""How a session runs its model: what can change numbers, and what changes nothing but time."""
+"""Settings of a session: those that can change numbers, and those that change nothing but time."""
 
 from __future__ import annotations
 

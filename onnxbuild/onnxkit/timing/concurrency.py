@@ -1,4 +1,4 @@
-"""How much models get done when several clients ask at once."""
+"""Measure how many runs models get done when several clients ask at once."""
 
 from __future__ import annotations
 

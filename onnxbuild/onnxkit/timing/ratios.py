@@ -1,4 +1,4 @@
-"""How many times as long one runner takes as another, and how sure that is."""
+"""Estimate how many times as long one runner takes as another, with an interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many rounds of a measurement belong to its warm-up."""
+"""Count the rounds of a measurement that belong to its warm-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operators of a model ONNX Runtime Web has no kernels for: each is tried alone."""
+"""Find the operators of a model that ONNX Runtime Web has no kernels for: each is tried alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the example page shows of a model: which kind of input it takes, which output holds scores."""
+"""Decide how the example page shows a model: the kind of its input, the output that holds scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a wheel holds: the bundle, a package around it, golden inputs, metadata."""
+"""Write the contents of a wheel: the bundle, a package around it, golden inputs, metadata."""
 
 from __future__ import annotations
 

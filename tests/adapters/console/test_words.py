@@ -162,3 +162,21 @@ def test_on_a_terminal_of_80_columns_no_line_is_longer():
     lines = Words(verbose=False, width=80).lines(long)
     assert max(map(len, lines)) <= 80
     assert lines[1].startswith("        ")
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("b:e", []),
+        ("b:e (models/a.py:feeds, item 3)", ["at models/a.py:feeds, item 3"]),
+        ("b:e (f(x) of models/a.py)", ["at f(x) of models/a.py"]),
+        ("b:e, output 'y'", ["at output 'y'"]),
+        ("b:e (https://host/a//b)", ["at https://host/a//b"]),
+        ("b:e (HERE/models/a.py:3)", ["at models/a.py:3"]),
+        ("b:e/check (models/a.py:3)", ["at b:e/check (models/a.py:3)"]),
+        ("models/a.py:3", ["at models/a.py:3"]),
+    ],
+)
+def test_the_place_of_a_failure_is_what_is_not_said_yet(here, where, said):
+    event = StepFailed("b:e", "broken", where.replace("HERE", str(here)), "", 1)
+    assert Words(verbose=False).lines(event)[1:] == [f"        {line}" for line in said]
