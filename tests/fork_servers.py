@@ -15,7 +15,6 @@ import contextlib
 import functools
 import json
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -32,6 +31,13 @@ PYTHON = sys.executable
 _COMMAND = """\
 import sys
 sys.executable = sys.argv.pop(1)
+from onnxbuild.cli.main import main
+main()
+"""
+_PROGRAM = """\
+#!{base}
+import sys
+sys.executable = {python!r}
 from onnxbuild.cli.main import main
 main()
 """
@@ -73,7 +79,8 @@ def commands_folder() -> str:
     """A folder for PATH that has `command` as `onnxbuild`, for what shells run."""
     folder = Path(launcher(PYTHON)).parent / "commands"
     folder.mkdir()
-    (folder / "onnxbuild").write_text(f'#!/bin/sh\nexec {shlex.join(command())} "$@"\n')
+    python = PYTHON if os.environ.get(COLD) else launcher(PYTHON)
+    (folder / "onnxbuild").write_text(_PROGRAM.format(base=PYTHON, python=python))
     (folder / "onnxbuild").chmod(0o755)
     return str(folder)
 
