@@ -1,6 +1,6 @@
 # make run: install into .venv and build recipes/bert.yaml. make test: each module's tests and a few whole builds, 5 minutes
-# on two cores. make test-rest: what that leaves out, and 200 random programs (ONNXBUILD_LAW_PROGRAMS, ONNXBUILD_LAW_S: more
-# of them, longer). make test-all: both, after make servers, which installs
+# on two cores. make test-rest: what that leaves out, the portable path (make test-portable), and 200 random programs
+# (ONNXBUILD_LAW_PROGRAMS, ONNXBUILD_LAW_S: more of them, longer). make test-all: both, after make servers, which installs
 # what tests run against. make dist: wheel and sdist of the commit in dist/. make docs: the site in build/site/.
 PYTHON ?= python3
 VENV ?= .venv
@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TESTS := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-rest test-all servers check bench format golden dist docs clean
+.PHONY: run test test-rest test-portable test-all servers check bench format golden dist docs clean
 
 run: $(INSTALLED)
 	$(BIN)/onnxbuild run recipes/bert.yaml
@@ -22,10 +22,16 @@ test-all: servers test test-rest
 servers:
 	PYTHON=$(PYTHON) tests/install_servers.sh .servers
 
-test-rest: $(INSTALLED)
+test-rest: $(INSTALLED) test-portable
 	$(TESTS) -m "(slow and not smoke) or sampled"
 	$(BIN)/python -m tests.attack.law --seed 1 --jobs 2 \
 		--programs $${ONNXBUILD_LAW_PROGRAMS:-200} --seconds $${ONNXBUILD_LAW_S:-0}
+
+# What differs on the portable path: locks, the store, the processes of steps, whole builds (docs/decisions/0006-posix.md).
+test-portable: $(INSTALLED)
+	$(BIN)/python -m pytest -q -p tests.portable tests/adapters/disk tests/adapters/store tests/adapters/test_store_contract.py \
+		tests/adapters/processes/test_executor.py tests/adapters/processes/test_fenced_call.py \
+		tests/cli/test_ready_model_builds.py
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -282,3 +282,17 @@ def __getattr__(name: str) -> type:
         if (section.options.__module__, section.options.__name__) == (__name__, name):
             return section.options
     raise AttributeError(name)
+
+
+def extra_of(package: str) -> str:
+    """Return the optional extra of onnxbuild that brings a package for some feature's steps; empty if none does."""
+    return next((each.extras[package] for each in all_features() if package in each.extras), "")
+
+
+def needing(member: str) -> str:
+    """Return how recipes ask for what needs a member of the toolchain: `packages: {node, web}`; empty if nothing does."""
+    found: dict[str, list[str]] = {}
+    for each in all_features():
+        if any(member in kind.toolchain for kind in each.kinds):
+            found.setdefault(getattr(each, "written", "{}"), []).append(each.name)
+    return ", ".join(text.format(", ".join(sorted(names))) for text, names in found.items())

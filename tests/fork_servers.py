@@ -5,7 +5,7 @@ would pay each. `command` runs the real command in a process of its own; only th
 it starts its fork server with is a launcher, which asks a template, a process with the frameworks
 loaded, to fork and go on as the fork server. Other surroundings (variables, cores, an interpreter) are
 started anew at first; whoever asks for the same again gets a template that was started in them.
-ONNXBUILD_COLD_TESTS=1 has all fork servers started anew.
+ONNXBUILD_COLD_TESTS=1 has all fork servers started anew; with ONNXBUILD_PORTABLE=1 there are none.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
+from onnxbuild.adapters.portable import VARIABLE
 from onnxbuild.adapters.toolchain.step_environment import clean_environment
 from tests.fork_server_templates import FORKED, PARENT, PATIENCE_S, TEMPLATE
 
@@ -41,6 +42,21 @@ sys.executable = {python!r}
 from onnxbuild.cli.main import main
 main()
 """
+POSIX_MODULES = ("fcntl", "resource", "pwd", "grp", "termios")
+"""Those that the program imports and other systems do not have."""
+
+_WITHOUT = f"""\
+import sys
+for name in {POSIX_MODULES!r}:
+    sys.modules[name] = None
+"""
+PORTABLE_COMMAND = f"""\
+{_WITHOUT}
+from onnxbuild.cli.main import main
+main()
+"""
+"""The command as on a system that is not POSIX, whose steps start in processes of their own."""
+
 _LAUNCHER = """\
 #!{base} -IS
 import array, glob, json, os, socket, sys
@@ -69,9 +85,16 @@ os.execve(python, [python, *sys.argv[1:]], environment)
 
 def command(*arguments: str, python: str = PYTHON) -> list[str]:
     """What to start for `onnxbuild ARGUMENTS`, with an interpreter that sees this one's software."""
+    if os.environ.get(VARIABLE):
+        return [python, "-c", PORTABLE_COMMAND, *arguments]
     if os.environ.get(COLD):
         return [python, "-m", "onnxbuild", *arguments]
     return [python, "-c", _COMMAND, launcher(python), *arguments]
+
+
+def script(code: str) -> list[str]:
+    """What to start for a program of Python: on the portable path without what POSIX alone has."""
+    return [sys.executable, "-c", (_WITHOUT if os.environ.get(VARIABLE) else "") + code]
 
 
 @functools.cache
@@ -79,7 +102,7 @@ def commands_folder() -> str:
     """A folder for PATH that has `command` as `onnxbuild`, for what shells run."""
     folder = Path(launcher(PYTHON)).parent / "commands"
     folder.mkdir()
-    python = PYTHON if os.environ.get(COLD) else launcher(PYTHON)
+    python = PYTHON if os.environ.get(COLD) or os.environ.get(VARIABLE) else launcher(PYTHON)
     (folder / "onnxbuild").write_text(_PROGRAM.format(base=PYTHON, python=python))
     (folder / "onnxbuild").chmod(0o755)
     return str(folder)
@@ -88,7 +111,7 @@ def commands_folder() -> str:
 @contextlib.contextmanager
 def warm_steps() -> Iterator[None]:
     """Builds in this process, too, have fork servers that are forked; no other program may be started meanwhile."""
-    if os.environ.get(COLD):
+    if os.environ.get(COLD) or os.environ.get(VARIABLE):
         yield
         return
     with mock.patch.object(sys, "executable", launcher(PYTHON)):

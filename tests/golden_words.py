@@ -23,6 +23,7 @@ from onnxbuild.adapters.clock import settle
 from onnxbuild.cli.main import run_command
 from tests.cli.conftest import Project, make_cheap_project, make_project
 from tests.fakes.cheap_kinds import KINDS
+from tests.golden_tables import show_bench, show_diagnosis
 from tests.pseudo_terminal import terminal
 from tests.terminal import Terminal
 from tests.warm_commands import run as run_command_of
@@ -245,6 +246,16 @@ CASES = {
     "schema": Case(
         "schema --write makes its folder.", _nothing, ("schema --write new/folder/recipe.json",)
     ),
+    "push-and-pull": Case(
+        "What was pushed and pulled is said in lines that fit.",
+        _built,
+        (
+            "push tiny:fp32 oci:a-folder-with-a-name-as-they-are-in-CI/images/of-the-team:fp32",
+            "push tiny:fp32 oci:a-folder-with-a-name-as-they-are-in-CI/images/of-the-team:fp32",
+            "pull oci:a-folder-with-a-name-as-they-are-in-CI/images/of-the-team:fp32 -o models-as-they-were-pulled",
+            "pull oci:a-folder-with-a-name-as-they-are-in-CI/images/of-the-team:fp32 -o models-as-they-were-pulled",
+        ),
+    ),
     "explain": Case(
         "explain KEY prints the reference of a key.",
         _nothing,
@@ -268,6 +279,13 @@ REAL = {
 """Of real kinds, in processes of their own."""
 
 
+TABLES = {
+    "bench": ("The tables of `bench` are folded where they are too wide.", show_bench),
+    "diagnose": ("So are those of `diagnose`, and its sentences are wrapped.", show_diagnosis),
+}
+"""Each with what prints it: their numbers are of a machine, so these print numbers of their own."""
+
+
 def text_of(name: str, folder: Path) -> str:
     """Return what a case prints, in both ways.
 
@@ -275,6 +293,8 @@ def text_of(name: str, folder: Path) -> str:
         name: Which.
         folder: An empty one, to work in.
     """
+    if name in TABLES:
+        return _printed(*TABLES[name])
     is_real = name in REAL
     case = REAL[name] if is_real else CASES[name]
     pipe, screen = (_real_pipe, _real_terminal) if is_real else (_through_a_pipe, _on_a_terminal)
@@ -293,6 +313,19 @@ def text_of(name: str, folder: Path) -> str:
                 f"\n$ onnxbuild {command}\n{_masked(printed, project.folder)}[exit code {code}]\n"
             )
     return "".join(texts)
+
+
+def _printed(promise: str, show: Callable[[], None]) -> str:
+    through_a_pipe = io.StringIO()
+    with contextlib.redirect_stdout(through_a_pipe), contextlib.redirect_stderr(through_a_pipe):
+        show()
+    with terminal(80) as screen:
+        show()
+    assert not screen.broken, screen.broken
+    return (
+        f"{promise}\n\n--- through a pipe ---\n\n{through_a_pipe.getvalue()}"
+        f"\n--- on a terminal of 80 columns ---\n\n{screen.text}"
+    )
 
 
 @contextlib.contextmanager
@@ -337,15 +370,19 @@ def _masked(text: str, folder: Path) -> str:
     text = re.sub(r"(Usage: |Try ')(python -m )?\S+ ", r"\1onnxbuild ", text)
     text = re.sub(r"\b\d{8}T\d{6}\.\d{3}Z-\d+-[0-9a-f]{4}\b", "RUN", text)
     text = re.sub(r"\d+\.\d KiB", "0.0 KiB", text)
+    text = re.sub(r"\b\d{2,} bytes", "99 bytes", text)
     text = re.sub(r"^running .*\n", "", text, flags=re.MULTILINE)  # of a busy machine
     text = re.sub(r"-?\d\.\d{4}\b", "-1.2345", text)  # of a comparison with PyTorch
     text = re.sub(r"\d+\.\d s, \d+ MiB", "0.0 s, 1 MiB", text)
+    text = re.sub(
+        r"(?<=sha256:)[0-9a-f\n]{64,65}(?=\n)", lambda digest: re.sub(r"\w", "D", digest[0]), text
+    )
     return re.sub(r"\b[0-9a-f]{12}\b", "D" * 12, text)
 
 
 def main() -> None:
     """Write what is printed now, of all cases or of those that are named."""
-    known = {*CASES, *REAL}
+    known = {*CASES, *TABLES, *REAL}
     named = sys.argv[1:] or sorted(known)
     FOLDER.mkdir(exist_ok=True)
     for path in FOLDER.glob("*.txt"):

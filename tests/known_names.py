@@ -62,10 +62,6 @@ WORDS: Mapping[str, str] = {
 PLACES: Mapping[tuple[str, str], str] = {
     ("adapters/toolchain/accelerator.py", "tensorrt"): "where its library is installed",
     ("adapters/toolchain/distributions.py", "xgboost"): "a package that has another name, too",
-    ("adapters/toolchain/missing.py", "lightgbm"): "a package, and the extra that brings it",
-    ("adapters/toolchain/missing.py", "sklearn"): "an extra, and what it brings",
-    ("adapters/toolchain/missing.py", "tokenizer"): "an extra",
-    ("adapters/toolchain/missing.py", "xgboost"): "a package, and the extra that brings it",
     ("cli/inspect.py", "operators"): "what a model is made of: a key of its summary",
     (
         "adapters/toolchain/environments.py",

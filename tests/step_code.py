@@ -2,9 +2,12 @@
 
 The code is `run` and all definitions of this package that it refers to, directly or not. A definition's
 digest is that of its syntax tree without what cannot change output: doc strings, comments, layout,
-annotations of functions, `help=` of options, what an exception says (a step that raises leaves no
+annotations of functions, `help` of options, what an exception says (a step that raises leaves no
 result), names of local variables, and where it is defined and how it is called; a reference to
-another definition stands for its digest. How far a step says that it is (onnxkit/host/progress.py,
+another definition stands for its digest. Doc strings are all strings that stand alone: those of a module, and those
+below a constant or a field, too. Of the errors of onnxbuild.core.errors nothing counts but that they are raised: neither
+the arguments, nor a constant that only they use, nor what a function does that returns such an error. `if TYPE_CHECKING:`,
+`__all__`, the message of an assertion and the type that `cast` is given are for readers and type checkers. How far a step says that it is (onnxkit/host/progress.py,
 `context.progress`) is for the display alone and does not count, either. Notes, findings and what NotApplicableError says are kept with
 a result and shown again: they count.
 """
@@ -17,6 +20,8 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.idle_code import SPEAKING, Silent, is_idle, speaks, without_help
 
 ROOT = Path(__file__).parents[1]
 COMPUTING = ("onnxbuild.onnxkit.", "onnxbuild.steps.", "onnxbuild.core.points")
@@ -36,13 +41,14 @@ _NAMES: Mapping[type, tuple[str, ...]] = {
 }
 """Fields that hold names: those of local variables are replaced."""
 
-_SPEAKING = "NotApplicableError"
+_ERRORS = "onnxbuild.core.errors"
+"""Its classes are sentences for people."""
 
 _PROGRESS = "onnxbuild.onnxkit.host.progress"
-_REPORTS, _PASSES_ON = ("report", "stage"), "counted"
+_REPORTS, _PASSES_ON = ("report", "phase", "stage"), "counted"
 """Of it: what is called for the display alone, and what passes its first argument on as it is."""
 
-_BLANK, _CODE = "<text>", {".py", ".pyc"}
+_CODE = {".py", ".pyc"}
 
 
 @dataclass(frozen=True, order=True)
@@ -109,6 +115,8 @@ def _module(name: str) -> _Module:
         if isinstance(node, ast.Import | ast.ImportFrom):
             module.imported |= _imports(node)
             continue
+        if is_idle(node):
+            continue
         for defined in _defined_by(node) or [""]:
             module.definitions.setdefault(defined, []).append(node)
     module.definitions.setdefault("", [])
@@ -124,10 +132,7 @@ def _defined_by(node: ast.stmt) -> list[str]:
     elif isinstance(node, ast.AnnAssign | ast.AugAssign):
         targets = [node.target]
     return [
-        each.id
-        for target in targets
-        for each in ast.walk(target)
-        if isinstance(each, ast.Name) and each.id != "__all__"
+        each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)
     ]
 
 
@@ -184,30 +189,79 @@ class _Form:
         return self._node(node)
 
     def _node(self, node: ast.AST) -> str:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            return ""  # what is used of it is named where it is used
-        if isinstance(node, ast.Expr) and self._is_report(node.value):
-            return ""
-        if isinstance(node, ast.FunctionDef) and node.name == "progress":  # a context's method
-            return ""
-        if isinstance(node, ast.Call) and self._progress_of(node) == _PASSES_ON:
-            return self._node(node.args[0])
-        if isinstance(node, ast.Name):
-            return self._name(node.id)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            of_module = self._of_module(node.value.id, node.attr)
-            if of_module:
-                return of_module
-        if isinstance(node, ast.Raise) and not _speaks(node):
-            node = _Silent().visit(ast.parse(ast.unparse(node)).body[0])
-        if isinstance(node, ast.keyword) and node.arg == "help":
-            return ""
+        special = self._special(node)
+        if special is not None:
+            return special
+        if isinstance(node, ast.Raise) and not speaks(node):
+            node = Silent().visit(ast.parse(ast.unparse(node)).body[0])
+        if isinstance(node, ast.Dict):
+            node = without_help(node)
         parts = [
             f"{key}={self._value(value, is_name=key in _NAMES.get(type(node), ()))}"
             for key, value in _fields(node)
             if not (key == "annotation" and self._is_function)
         ]
         return f"{type(node).__name__}({','.join(parts)})"
+
+    def _special(self, node: ast.AST) -> str | None:
+        """The text of a node that is not written as it stands; None for all others."""
+        if is_idle(node) or self._is_for_people(node):
+            return ""
+        if isinstance(node, ast.Assert):
+            return f"Assert({self._node(node.test)})"
+        if isinstance(node, ast.FunctionDef) and self._makes_an_error(node):
+            return "an error"
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            if self._is_error(node.exc.func):
+                return f"Raise({self._node(node.exc.func)})"
+        elif isinstance(node, ast.Call):
+            return self._call(node)
+        elif isinstance(node, ast.Name):
+            return self._name(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            return self._of_module(node.value.id, node.attr) or None
+        return None
+
+    def _is_for_people(self, node: ast.AST) -> bool:
+        """Whether it says how far the step is, or what an option is for."""
+        if isinstance(node, ast.Expr):
+            return self._is_report(node.value)
+        if isinstance(node, ast.FunctionDef):
+            return node.name == "progress"  # a context's method
+        return isinstance(node, ast.keyword) and node.arg == "help"
+
+    def _call(self, node: ast.Call) -> str | None:
+        if self._progress_of(node) == _PASSES_ON:
+            return self._node(node.args[0])
+        if isinstance(node.func, ast.Name):
+            if node.func.id == "cast":
+                return self._node(node.args[1])
+            if self._gives_an_error(node.func.id):
+                return "an error"
+        return None
+
+    def _gives_an_error(self, name: str) -> bool:
+        """Whether a name is that of a function of this package's that makes an error for people."""
+        module, defined = self._own.module, name
+        if name in self._imported and name not in self._module.definitions:
+            module, defined = self._imported[name]
+        if name in self._locals or not (_is_module(module) and module.startswith(COMPUTING)):
+            return False
+        statements = _module(module).definitions.get(defined, [])
+        form = _Form(Definition(module, defined), _module(module))
+        return any(isinstance(n, ast.FunctionDef) and form._makes_an_error(n) for n in statements)
+
+    def _is_error(self, node: ast.expr | None) -> bool:
+        """Whether a name is that of an error for people."""
+        return (
+            isinstance(node, ast.Name)
+            and node.id != SPEAKING
+            and self._imported.get(node.id, ("", ""))[0] == _ERRORS
+        )
+
+    def _makes_an_error(self, node: ast.FunctionDef) -> bool:
+        """Whether a function always returns such an error, and does nothing else that can be a result."""
+        return self._is_error(node.returns) and not speaks(node)
 
     def _is_report(self, node: ast.expr) -> bool:
         """Whether it reports how far the step is, and does nothing else."""
@@ -274,24 +328,6 @@ def _file(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-class _Silent(ast.NodeTransformer):
-    """Takes the words out of what is raised."""
-
-    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
-        return ast.Constant(_BLANK) if isinstance(node.value, str) else node
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.Constant:
-        del node
-        return ast.Constant(_BLANK)
-
-
-def _speaks(node: ast.Raise) -> bool:
-    """Whether what is raised becomes a result."""
-    return node.exc is not None and any(
-        isinstance(each, ast.Name) and each.id == _SPEAKING for each in ast.walk(node.exc)
-    )
-
-
 def _fields(node: ast.AST) -> Iterator[tuple[str, object]]:
     """What counts of a node, the same in all versions of Python."""
     for name, value in ast.iter_fields(node):
@@ -299,10 +335,7 @@ def _fields(node: ast.AST) -> Iterator[tuple[str, object]]:
             continue
         if name in {"annotation", "returns"} and not isinstance(node, ast.AnnAssign):
             continue
-        if name == "body" and isinstance(node, _NAMED):
-            yield name, node.body[ast.get_docstring(node, clean=False) is not None :]
-        else:
-            yield name, value
+        yield name, value
 
 
 def _bound_in(node: ast.AST) -> Iterator[str]:

@@ -15,6 +15,7 @@ from onnxbuild.building.choices import choices_of, chooser_of
 from onnxbuild.building.request import Loaded
 from onnxbuild.building.summary import summarize
 from onnxbuild.core.action import ActionResult, Observed
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.step import Finding
@@ -228,3 +229,25 @@ def test_a_step_of_what_is_made_ahead_of_time_can_be_asked_for_next_to_a_variant
     graph = resolve([demo], HOST, only=["tuned", "plain-ort/validate"])
     assert "demo:plain-ort/validate" in graph.steps
     assert "demo:plain/validate" not in graph.steps
+
+
+def test_a_step_that_measures_a_variant_without_being_in_its_folder_says_whose_it_is(demo):
+    graph = resolve([demo], HOST)
+    at = graph.addresses["demo:plain-load-times"]
+    assert at == StepAddress("demo", "load-times", about="plain")
+    assert at.bundle == "", "it is no part of the variant's folder"
+    part = resolve([demo], HOST, only=["tuned", "plain-load-times"])
+    assert "demo:plain-load-times" in part.steps
+    assert "demo:plain/package" not in part.steps
+
+
+def test_a_step_of_a_trial_says_which_search_and_which_trial(demo):
+    at = resolve([demo], HOST).addresses["demo:search/int8-dynamic/quantize"]
+    assert (at.variant, at.trial, at.step) == ("search", "int8-dynamic", "quantize")
+    assert at.owner == "search/int8-dynamic"
+
+
+def test_a_package_of_a_further_bundle_says_of_which():
+    at = StepAddress("demo", "run", "int8", further="pipeline", artifact="wheel")
+    assert str(at) == "demo:int8-pipeline-wheel/run"
+    assert at.bundle == "int8-pipeline-wheel"

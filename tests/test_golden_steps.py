@@ -49,12 +49,19 @@ STEP = '''\
 """A step."""
 
 from onnxbuild.core.errors import StepError, NotApplicableError
-from onnxbuild.onnxkit.kit import COUNT, first, second
+from onnxbuild.onnxkit.kit import COUNT, Options, first, refused, second
+
+FIX = "write more"
 
 
 def run(context):
     """Run it."""
-    found = first(context.params) + second(COUNT)
+    found = first(context.params) + second(COUNT) + Options().size
+    assert found != 7, "never"
+    if found == 8:
+        raise StepError("eight", fix=FIX)
+    if found == 6:
+        raise refused(found, context.params)
     if found < 0:
         raise StepError(f"{found} is too few", fix="give more")
     if found > 9:
@@ -68,7 +75,35 @@ def unused():
 KIT = '''\
 """A kit."""
 
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.errors import StepError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["COUNT", "Options", "first", "refused", "second"]
+
 COUNT = 3
+"""How many."""
+
+
+class Options:
+    """What may be asked."""
+
+    size: int = 2
+    """How large."""
+    depth: int = option(1, metadata={"help": "how deep", "least": 1})
+
+
+def refused(found, where) -> StepError:
+    """Say why."""
+    shown = f"{found} in {where}"
+    return StepError(f"{shown} is refused", fix="write less")
+
+
+def perhaps(found) -> StepError | None:
+    return StepError("odd") if found % 2 else None
 
 
 def first(n):
@@ -111,7 +146,10 @@ SAME = {
         )
     ),
     "comments and doc strings": lambda step: step.replace("Run it", "Go") + "# done\n",
-    "layout": lambda step: step.replace("COUNT, first, second", "(\n    COUNT, first, second,\n)"),
+    "layout": lambda step: step.replace(
+        "COUNT, Options, first, refused, second",
+        "(\n    COUNT, Options, first, refused, second,\n)",
+    ),
     "the name of a local variable": lambda step: step.replace("found", "made"),
     "the name of a comprehension's variable": lambda step: step.replace("each", "one"),
     "an annotation": lambda step: step.replace("(context)", "(context: Any) -> list[int]"),
@@ -120,13 +158,42 @@ SAME = {
     ),
     "what is not used": lambda step: step.replace("return 0", "return 1"),
     "the name of a function": lambda step: step.replace("first", "begin"),
-    "another order of imports": lambda step: step.replace("COUNT, first", "first, COUNT"),
+    "another order of imports": lambda step: step.replace("COUNT, Options", "Options, COUNT"),
+    "the doc string of the module": lambda step: step.replace("A step.", "The step."),
+    "the message of an assertion": lambda step: step.replace('"never"', '"by no means"'),
+    "a constant that an error alone says": lambda step: step.replace("write more", "add some"),
+    "what an error is given": lambda step: step.replace("fix=FIX", "where=context.where"),
+    "what a function is given that makes an error": lambda step: step.replace(
+        "refused(found, context.params)", "refused(context.params, found)"
+    ),
+    "a type for type checkers": lambda step: step.replace(
+        "(context.params)", "(cast(int, context.params))"
+    ),
+}
+SAME_KIT = {
+    "the doc string of the module": ('"""A kit."""', '"""The kit."""'),
+    "what stands below a constant": ("How many.", "The count."),
+    "what stands below a field": ("How large.", "Its size."),
+    "the help of a field": ("how deep", "levels"),
+    "the words of an error that a function makes": ("is refused", "is not taken"),
+    "how a function makes the words of an error": ("{found} in {where}", "{where}: {found}"),
+    "what is imported for type checkers": ("import Mapping", "import Mapping, Sequence"),
+    "what a module lists as its own": ('"COUNT", "Options"', '"Options", "COUNT"'),
+    "a function that is not called": ("found % 2", "found % 3"),
+}
+OTHER_KIT = {
+    "a constant": ("COUNT = 3", "COUNT = 4"),
+    "the default of a field": ("size: int = 2", "size: int = 3"),
+    "another entry of a field's metadata": ('"least": 1', '"least": 2'),
+    "what is done at import": ("\n\ndef perhaps", "\n\nregister(Options)\n\n\ndef perhaps"),
+    "which error is raised": ("-> StepError:", "-> ValueError:"),
+    "a function that may give no error": ("-> StepError:", "-> StepError | None:"),
 }
 OTHER = {
     "a number": lambda step: step.replace("> 9", "> 8"),
     "which function is called": lambda step: step.replace("first(context", "second(context"),
     "an exchange of two functions": lambda step: step.replace(
-        "first, second", "first as second, second as first"
+        "first, refused, second", "first as second, refused, second as first"
     ),
     "what a step that is not applicable is said to be": lambda step: step.replace("many", "much"),
     "what is counted": lambda step: (
@@ -154,6 +221,37 @@ def test_what_can_change_output_counts(code, case):
     step = OTHER[case](STEP)
     assert step != STEP
     assert code() != code(step)
+
+
+@pytest.mark.parametrize("case", SAME_KIT)
+def test_what_cannot_change_output_in_what_a_step_uses_does_not_count(code, case):
+    old, new = SAME_KIT[case]
+    assert KIT.count(old) == 1
+    assert code() == code(kit=KIT.replace(old, new))
+
+
+@pytest.mark.parametrize("case", OTHER_KIT)
+def test_what_can_change_output_in_what_a_step_uses_counts(code, case):
+    old, new = OTHER_KIT[case]
+    assert KIT.count(old) == 1
+    assert code() != code(kit=KIT.replace(old, new))
+
+
+def test_an_error_that_may_not_be_raised_counts(code):
+    step = STEP.replace("import COUNT", "import perhaps, COUNT").replace(
+        "if found < 0", "if perhaps(found)"
+    )
+    assert code(step) != code(step, KIT.replace("found % 2", "found % 3"))
+
+
+def test_what_an_error_that_is_no_sentence_carries_counts(code):
+    step = STEP.replace("raise StepError(f", "raise Found(found, f")
+    assert code(step) != code(step.replace("Found(found", "Found(found + 1"))
+
+
+def test_a_constant_that_an_error_and_the_output_say_counts(code):
+    step = STEP.replace("return [each", "return [FIX + each")
+    assert code(step) != code(step.replace("write more", "add some"))
 
 
 def test_a_move_does_not_count_and_a_change_where_it_went_does(code):

@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from onnxbuild.adapters.portable import VARIABLE
 from tests.fork_server_templates import PARENT, PATIENCE_S
 from tests.fork_servers import COLD, PYTHON, command, launcher, startup
 
@@ -68,7 +69,8 @@ def run(
     Raises:
         subprocess.TimeoutExpired: It took longer; it was killed.
     """
-    template = None if COLD in environment else _template_for(python, environment)
+    cold = COLD in environment or bool(environment.get(VARIABLE))
+    template = None if cold else _template_for(python, environment)
     if template is not None:
         request = _request(arguments, folder, environment, python)
         return _forked(template, request, timeout_s)

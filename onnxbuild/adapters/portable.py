@@ -14,6 +14,11 @@ def is_portable() -> bool:
     return bool(os.environ.get(VARIABLE)) or not has_flock()
 
 
+def why_portable() -> str:
+    """Return why `is_portable` holds, for messages."""
+    return f"{VARIABLE} is set, or this system has no flock"
+
+
 @cache
 def has_flock() -> bool:
     """Return whether this system has flock."""

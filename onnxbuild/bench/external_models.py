@@ -19,7 +19,7 @@ from onnxbuild.onnxkit.programs.artifact_file import (
     ProgramFormat,
     program_format,
 )
-from onnxbuild.release_format.bundles import FORMATS, VARIANTS, section_bundles
+from onnxbuild.release_format.bundles import section_bundles
 from onnxbuild.release_format.forms import read_json
 from onnxbuild.release_format.layout import MANIFEST, RELEASE_FILE
 from onnxbuild.release_format.opened import opened
@@ -128,9 +128,9 @@ def _released(path: Path, folder: Path) -> list[_Found]:
     version, found = release.about["version"], []
     for section, name, entry in section_bundles(release.about):
         bundle, shown = folder / entry["bundle"], f"{version}/{name}"
-        if section == VARIANTS:
+        if section.family.is_portable:
             found.append(_Found(shown, bundle / MODEL_FILE))
-        elif section == FORMATS and (program := _program_in(bundle)):
+        elif program := _program_in(bundle):
             found.append(_Found(shown, program, _format_of(program), described=True))
     return found
 

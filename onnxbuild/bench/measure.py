@@ -70,7 +70,7 @@ def _reports(result: BuildResult) -> dict[str, dict[str, Any]]:
         if "skipped" not in report:
             address, provider = result.graph.addresses[name], report["provider"]
             of_recipe = found.setdefault(address.recipe, {})
-            of_recipe[f"{provider} ({address.step})" if provider in of_recipe else provider] = (
+            of_recipe[f"{provider} ({address.task})" if provider in of_recipe else provider] = (
                 report
             )
     return found

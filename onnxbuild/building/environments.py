@@ -62,13 +62,19 @@ def _make(workspace: Workspace, environment: Environment, events: EventSink) -> 
     def say(text: str) -> None:
         events.emit(Notice(text))
 
+    from onnxbuild.adapters.tally import Tally
     from onnxbuild.adapters.toolchain.npm_environments import make_npm_environment
     from onnxbuild.adapters.toolchain.virtual_environments import make_environment
 
     known = workspace.fingerprints.environments
     listed, place = known.requirements(environment), known.interpreter(environment)
     if environment.npm:
-        make_npm_environment(listed, place, say)
+        tally = Tally([events], listed, 1, "installations")
+        tally.add(0, "npm install")
+        try:
+            make_npm_environment(listed, place, say)
+        finally:
+            tally.end()
     else:
         make_environment(
             listed, place, say, compiled=bool(environment.needs),

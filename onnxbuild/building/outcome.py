@@ -68,7 +68,7 @@ def variant_records(graph: Graph, report: Report, store: Path) -> list[VariantRe
         record: VariantRecord = {
             "recipe": each.recipe,
             "variant": each.name,
-            "family": each.family,
+            "family": each.family.name,
             "of": each.of,
             "made": is_made,
             "passed": is_made and _passed(verdicts),
@@ -202,14 +202,14 @@ def _metrics(each: Deliverable, graph: Graph, report: Report) -> dict[str, dict[
         if (at.recipe, at.bundle) == (own.recipe, own.bundle) and not at.trial and at.bundle:
             result = report.results.get(graph.resolve(name))
             if result is not None and result.metrics:
-                found[f"{at.step}-{at.target}" if at.target else at.step] = dict(result.metrics)
+                found[at.task_there] = dict(result.metrics)
     for steps in each.measured_by.values():
         for step in steps:
             result = report.results.get(graph.resolve(step))
             measured = {} if result is None else dict(_of_variant(result.metrics, each.name))
             if measured:
                 at = graph.addresses[step]
-                found[f"{at.step}-{at.target}" if at.target else at.step] = measured
+                found[at.task_there] = measured
     return found
 
 

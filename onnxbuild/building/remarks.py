@@ -28,7 +28,7 @@ def build_remarks(request: Request, loaded: Loaded) -> list[str]:
     found = []
     unseen = kernel_watch.reason_not()
     if not landlock.abi():
-        found.append(f"no Landlock in this kernel: {kernel_watch.not_refused(unseen)}")
+        found.append(f"no Landlock ({landlock.reason_not()}): {kernel_watch.not_refused(unseen)}")
     if unseen:
         found.append(f"no seccomp notifications ({unseen}): {kernel_watch.NOT_SEEN}")
     for recipe in loaded.recipes:

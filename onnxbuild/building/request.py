@@ -108,7 +108,7 @@ class Loaded:
     def files_by_name(self, project: Path) -> dict[str, str]:
         """Return the name of each recipe, of a matrix without `@KEY=VALUE` -> its file, below the project."""
         return {
-            recipe.name.partition("@")[0]: os.path.relpath(path, project)
+            recipe.base: os.path.relpath(path, project)
             for path, recipes in self.by_file.items()
             for recipe in recipes
         }

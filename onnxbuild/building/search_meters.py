@@ -17,7 +17,7 @@ from onnxbuild.core.event import (
 )
 from onnxbuild.core.graph import Graph, Step
 from onnxbuild.core.ports import EventSink
-from onnxbuild.expansion.choice import TrialFigure
+from onnxbuild.expansion.choice import Choice, TrialFigure
 
 
 class SearchMeters:
@@ -30,13 +30,16 @@ class SearchMeters:
 
     def __init__(self, graph: Graph, displays: EventSink) -> None:
         self._displays = displays
-        figures = {each.kind: each.figures for f in all_features() for each in f.choices}
+        choices = {each.kind: each for f in all_features() for each in f.choices if each.figures}
         searches: dict[frozenset[str], _Search] = {}
         for step in graph.steps.values():
-            trials = _trials(step) if figures.get(step.kind) else {}
-            if len(trials) > 1:  # two variants may search the same trials: one bar is enough
+            choice = choices.get(step.kind)
+            trials = {} if choice is None else _trials(step, choice)
+            if (
+                choice is not None and len(trials) > 1
+            ):  # two variants may search the same trials: one bar is enough
                 steps = frozenset().union(*trials.values())
-                searches.setdefault(steps, _Search(step.name, trials, figures[step.kind]))
+                searches.setdefault(steps, _Search(step.name, trials, choice.figures))
         self._searches = tuple(searches.values())
 
     def emit(self, event: Event) -> None:
@@ -109,11 +112,9 @@ class _Search:
         return ""
 
 
-def _trials(step: Step) -> dict[str, frozenset[str]]:
-    """Trial -> the steps that give the inputs `WHAT/TRIAL` of the one that chooses."""
-    found: dict[str, set[str]] = {}
-    for name, source in step.inputs.items():
-        _, is_of_trial, trial = name.partition("/")
-        if is_of_trial:
-            found.setdefault(trial, set()).add(source.step)
-    return {trial: frozenset(steps) for trial, steps in found.items()}
+def _trials(step: Step, choice: Choice) -> dict[str, frozenset[str]]:
+    """Trial -> the steps that give what the one that chooses takes of it."""
+    return {
+        trial: frozenset(step.inputs[name].step for name in names if name in step.inputs)
+        for trial, names in choice.trials(step.params).items()
+    }

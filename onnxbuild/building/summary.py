@@ -20,7 +20,7 @@ def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
     rows = []
     for each in graph.deliverables:
         if (
-            each.family == "report"
+            each.family.is_page
             or each.bundle.step not in report.results
             or each.bundle.step in failed
         ):
@@ -67,5 +67,5 @@ def _first_metrics(graph: Graph, report: Report) -> dict[tuple[str, str, str], M
         result = report.results.get(graph.resolve(name))
         metrics = {} if result is None or at.trial else result.metrics
         if metrics and not isinstance(metrics.get("skipped"), str):
-            found.setdefault((at.recipe, at.bundle, at.step), metrics)
+            found.setdefault((at.recipe, at.bundle, at.task), metrics)
     return found

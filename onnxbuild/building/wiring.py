@@ -22,7 +22,7 @@ from onnxbuild.adapters.store.sweep import sweep
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
-from onnxbuild.catalog import CATALOG
+from onnxbuild.catalog import CATALOG, extra_of
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.ports import EventSink, Executor, Guard
 from onnxbuild.core.step import StepKind
@@ -114,7 +114,7 @@ def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace
         stats=stats,
         store=store,
         distributions=distributions,
-        fingerprints=DiskFingerprints(project, stats, distributions),
+        fingerprints=DiskFingerprints(project, stats, distributions, extra_of=extra_of),
         history=DiskHistory(index),
         views=DiskViews(store, stats),
     )

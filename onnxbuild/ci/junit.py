@@ -59,7 +59,7 @@ def junit_of_run(graph: Graph, report: Report, recorder: Recorder, started: str)
     for name, at in graph.addresses.items():
         step = graph.resolve(name)
         classname = f"{at.recipe}.{at.bundle}" if at.bundle else at.recipe
-        local = at.local.removeprefix(f"{at.bundle}/") if at.bundle else at.local
+        local = f"{at.trial}/{at.task_there}" if at.trial else at.task_there
         failure = failures.get(step)
         case = _case((classname, local), name, step, report, recorder, failure=failure)
         suites.setdefault(at.recipe, []).append(case)

@@ -20,13 +20,13 @@ from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.graph import Deliverable, Graph
 from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.document.recipe_name import RecipeName
 from onnxbuild.recipe.project import find_project, is_marked
 from onnxbuild.release_format.about import compared_in
 from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.resolver.typed_name import TypedName
 from onnxbuild.typed.names import FoundName, recipes_of
 
-_PACKAGE = "package"
 _COMMIT_DIGITS = 12
 
 
@@ -94,7 +94,8 @@ def commit_side(revision: str, name: FoundName, store: str | None, stack: ExitSt
 
 
 def _title(name: FoundName) -> str:
-    recipe = name.typed.recipe if "@" in name.typed.recipe else name.file.stem
+    is_one = RecipeName.parse(name.typed.recipe).combination
+    recipe = name.typed.recipe if is_one else name.file.stem
     return str(TypedName(recipe, name.local))
 
 
@@ -157,7 +158,9 @@ def _side(request: Request, asked: _Asked, stack: ExitStack) -> Side:
 def _wanted(graph: Graph, name: FoundName) -> list[Deliverable]:
     recipes = recipes_of(graph, name)
     made = [
-        each for each in graph.deliverables if each.family != _PACKAGE and each.recipe in recipes
+        each
+        for each in graph.deliverables
+        if (each.family.runtime or each.family.is_page) and each.recipe in recipes
     ]
     if not name.local:
         return made

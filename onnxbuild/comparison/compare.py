@@ -18,6 +18,7 @@ from onnxbuild.comparison.figures import (
 from onnxbuild.comparison.origins import origins
 from onnxbuild.comparison.sides import ComparedBundle, Side
 from onnxbuild.core.errors import StepError, UsageError
+from onnxbuild.document.recipe_name import RecipeName
 from onnxbuild.onnxkit.differences.artifacts import ArtifactDifference, first_difference
 from onnxbuild.onnxkit.differences.models import compare_models
 from onnxbuild.onnxkit.differences.sentences import ModelPart, say
@@ -128,7 +129,7 @@ def _pairs(
 
 
 def _pair_name(old: ComparedBundle, new: ComparedBundle) -> str:
-    recipes = f"{new.recipe}:" if "@" in new.recipe else ""
+    recipes = f"{new.recipe}:" if RecipeName.parse(new.recipe).combination else ""
     return f"{recipes}{new.name}" if old.name == new.name else f"{old.name} -> {new.name}"
 
 

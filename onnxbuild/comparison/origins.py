@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from onnxbuild.comparison.difference import Difference, Group
 from onnxbuild.comparison.sides import Side
+from onnxbuild.document.recipe_name import RecipeName
 from onnxbuild.lock.compare import LockDifference, LockPart, differences
 from onnxbuild.lock.model import Lock
 from onnxbuild.onnxkit.differences.value_change import ValueChange
@@ -52,7 +53,10 @@ def _comparable(side: Side, lock: Lock) -> Lock:
         own = {key: value for key, value in recipe.items() if key != "name"}
         if side.variant and side.variant in own.get("variants", {}):
             own["variant"] = own.pop("variants")[side.variant]
-        resolved[f"@{name.partition('@')[2]}" if len(lock.resolved) > 1 else ""] = own
+        shown = (
+            RecipeName("", RecipeName.parse(name).combination) if len(lock.resolved) > 1 else ""
+        )
+        resolved[str(shown)] = own
     return replace(lock, resolved=resolved, recipe="", steps={}, measurements={})
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from onnxbuild.completion.typed_paths import paths
+from onnxbuild.document.recipe_name import RecipeName
 
 _ENDINGS = (".yaml", ".yml")
 _FOLDERS = ("recipes", ".")
@@ -46,7 +47,7 @@ def recipes_named(text: str) -> list[Path]:
     """
     if text.endswith(_ENDINGS):
         return [Path(text)] if Path(text).is_file() else []
-    name = text.partition("@")[0]
+    name = RecipeName.parse(text).base
     return [path for path in _here() if _name_of(path) == name]
 
 

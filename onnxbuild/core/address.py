@@ -16,8 +16,10 @@ class StepAddress:
         recipe: The recipe's name.
         step: What it does: `export`, `validate`.
         variant: The variant or format that it belongs to; empty for a step that variants share.
-        trial: Of a search, `VARIANT/TRIAL`; else empty.
-        artifact: Of what is made ahead of time, its kind: `ort`, `optimized`; else empty.
+        trial: Of a search over variants, the trial's name; else empty.
+        further: Of a bundle that is made of a variant besides its own, that bundle's: `pipeline`; else empty.
+        artifact: Of what is made of either ahead of time, or as a package, its format: `ort`, `wheel`; else empty.
+        about: The variant that a step measures without being a part of its folder; else empty.
         target: Where it runs, if that is not the recipe's first target; for `provider`, always.
     """
 
@@ -25,20 +27,35 @@ class StepAddress:
     step: str
     variant: str = ""
     trial: str = ""
+    further: str = ""
     artifact: str = ""
+    about: str = ""
     target: str = ""
 
     @property
     def bundle(self) -> str:
         """Name of the folder that it makes a part of; empty for a step that variants share."""
-        return f"{self.variant}-{self.artifact}" if self.artifact else self.variant
+        return "-".join(filter(None, (self.variant, self.further, self.artifact)))
+
+    @property
+    def owner(self) -> str:
+        """What it is named below: a bundle, or `VARIANT/TRIAL`; empty for a step that variants share."""
+        return f"{self.variant}/{self.trial}" if self.trial else self.bundle
+
+    @property
+    def task(self) -> str:
+        """What it does, wherever it runs: `validate`, `int8-load-times`."""
+        return f"{self.about}-{self.step}" if self.about else self.step
+
+    @property
+    def task_there(self) -> str:
+        """The same, with its target: `validate-cuda`."""
+        return f"{self.task}-{self.target}" if self.target else self.task
 
     @property
     def local(self) -> str:
         """Its name in the recipe: `export`, `int8/validate-cuda`."""
-        above = self.trial or self.bundle
-        name = f"{self.step}-{self.target}" if self.target else self.step
-        return f"{above}/{name}" if above else name
+        return f"{self.owner}/{self.task_there}" if self.owner else self.task_there
 
     def __str__(self) -> str:
         return f"{self.recipe}:{self.local}"

@@ -44,12 +44,13 @@ class StepCached(Event):
 
 @dataclass(frozen=True, slots=True)
 class StepStarted(Event):
-    """A step runs, for these reasons."""
+    """A step runs, for these reasons; `last_s` is how long it took last time, 0 if that is not known."""
 
     type: ClassVar[str] = "step_started"
     step: str
     reasons: tuple[str, ...]
     log: str
+    last_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import BuildError
+from onnxbuild.core.family import VARIANT, DeliverableFamily
 from onnxbuild.core.file_names import check_part
 from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Location
-
-Family = Literal["variant", "artifact", "program", "package", "report"]
-"""What a deliverable is; a `report` is for people, and no bundle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +68,7 @@ class Deliverable:
         parts: Output -> file name of a report that is laid next to it, `benchmark.json`; whatever else
             its artifact holds is laid as `benchmark-FILE`. An empty name spreads all of the
             artifact's files in the folder. The bundle comes first.
-        family: What it is: a portable `variant`, an `artifact` made ahead of time of one, a
-            `program` of the user's framework, a `package` of another, or a `report` on all of them.
+        family: What it is: one of core.family.
         variant: The variant that it is, or that it is made of; empty for programs.
         of: Of a package, the name of the deliverable whose bundle it holds; else empty.
         form: Of a package, its format; else empty.
@@ -85,7 +82,7 @@ class Deliverable:
     recipe: str
     name: str
     parts: tuple[tuple[OutputRef, str], ...]
-    family: Family = "variant"
+    family: DeliverableFamily = VARIANT
     variant: str = ""
     of: str = ""
     form: str = ""

@@ -228,6 +228,10 @@ class History(Protocol):
         """Note that a step's result was reused for this action."""
         ...
 
+    def last_key(self, step: str) -> str | None:
+        """The last action's key under this name."""
+        ...
+
     def peak_bytes(self, step: str) -> int | None:
         """Peak memory of the last run under this name."""
         ...

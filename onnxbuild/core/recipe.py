@@ -87,6 +87,7 @@ class Variant:
         tolerances: Those of its mode, for what neither it nor the recipe gives a bound.
         searches: It is found by trying others.
         search: Of a trial, the name of the variant that is searched for; else empty.
+        trial: Of a trial, its name in that search; else empty.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Variant:
     tolerances: object
     searches: bool = False
     search: str = ""
+    trial: str = ""
 
     def options_as(self, kind: type[T]) -> T:
         """Its mode's options.
@@ -161,6 +163,7 @@ class Recipe:
 
     Attributes:
         name: Unique within a run; `NAME@var=value,...` for a matrix combination.
+        base: Its name without the combination, as its file has it.
         location: The file, its first line.
         model: The callable that returns the model, in the form that the frontend takes.
         inputs: In forward's order as written.
@@ -181,6 +184,7 @@ class Recipe:
     """
 
     name: str
+    base: str
     location: Location
     model: Entrypoint
     inputs: tuple[DummyInput, ...]

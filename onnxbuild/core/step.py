@@ -160,6 +160,7 @@ class StepKind:
         driver_bound: It depends on which drivers and libraries of accelerators are there, too.
         exclusive: Runs alone, for honest measurements.
         measures: The output holds times: no two runs give the same bytes.
+        differs: Why two runs may give other bytes nevertheless, as a clause; empty where they give the same.
         user_code: Runs the user's Python, so that what it imports and opens is observed.
         entrypoints: params -> the entrypoints it uses (declared files and env enter the key).
     """
@@ -175,5 +176,6 @@ class StepKind:
     driver_bound: bool = False
     exclusive: bool = False
     measures: bool = False
+    differs: str = ""
     user_code: bool = False
     entrypoints: Callable[[Any], tuple[Entrypoint, ...]] = lambda params: ()  # noqa: ARG005

@@ -145,7 +145,8 @@ def of_the_runtime(variant: Variant, error: StageError) -> tuple[str, ...]:
     what = (
         "the model as it is written has hardly any of it: ONNX Runtime's optimizations bring it in"
     )
-    less = "session: {graph_optimization: disable}"
+    hints = [each.diagnosis for each in all_features()]
+    less = next(_yaml(each.as_written) for each in hints if each.as_written)
     if error.ratio > _ROUNDING or error.max_abs == 0.0:
         return (f"{what}; this has it do none:", "", less)
     unit = 10.0 ** math.floor(math.log10(error.max_abs))
@@ -153,12 +154,20 @@ def of_the_runtime(variant: Variant, error: StageError) -> tuple[str, ...]:
     return (
         f"{what}, and it is no more than rounding; allow it:",
         "",
-        f"validate: {flow({variant.precision: {'atol': atol}})}",
+        next(
+            _yaml(allowed) for each in hints if (allowed := each.allows(variant.precision, atol))
+        ),
         "",
         "or run the model as it is written, which is slower:",
         "",
         less,
     )
+
+
+def _yaml(sections: Mapping[str, Mapping[str, Any]]) -> str:
+    """One section in a line."""
+    ((name, options),) = sections.items()
+    return f"{name}: {flow(options)}"
 
 
 def as_setting(recipe: Recipe, variant: Variant) -> str:

@@ -62,10 +62,6 @@ class Builder(Setup):
         )
 
 
-_PAGE = "report"
-"""The family of pages: after a failure, one that shows it takes their place, see `reporting.failed_build`."""
-
-
 def lay_views(graph: Graph, report: Report, views: Views, events: EventSink) -> None:
     """Lay the folders of all that was made and passed; say which still hold an earlier build.
 
@@ -85,7 +81,8 @@ def lay_views(graph: Graph, report: Report, views: Views, events: EventSink) -> 
         bundle = each.bundle
         if (bundle.step, bundle.output) not in artifacts or bundle.step in failed:
             stale = views.held(each)
-            if stale and report.failures and each.family != _PAGE:
+            # a page is replaced by one that shows the failure, see `reporting.failed_build`
+            if stale and report.failures and not each.family.is_page:
                 events.emit(Notice(f"{stale} still holds an earlier build"))
             continue
         for remark in views.lay(each, artifacts):

@@ -166,10 +166,17 @@ class Loop:
         self._schedule.start(name)
         address = self._graph.addresses[name]
         log = self._setup.log_of(address)
-        self._ports.events.emit(StepStarted(name, tuple(map(str, pending.reasons)), log=str(log)))
+        reasons = tuple(map(str, pending.reasons))
+        self._ports.events.emit(StepStarted(name, reasons, str(log), self._last_s(name)))
         job = Job(pending.step, address, pending.action, pending.inputs, log)
         self._ports.executor.start(job)
         return True
+
+    def _last_s(self, name: str) -> float:
+        """How long a step took last time; 0 if no result says."""
+        key = self._ports.history.last_key(name)
+        results = self._ports.store.lookup(key) if key else ()
+        return results[0].expense.wall_s if results else 0.0
 
     def _finish(self, done: Done) -> None:
         name = done.job.step.name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.recipe import Recipe, Variant
 
@@ -28,9 +30,24 @@ def of_variant(recipe: Recipe, variant: Variant, step: str, target: str = "") ->
     """
     if variant.search:
         return StepAddress(
-            recipe.name, step, variant=variant.search, trial=variant.name, target=target
+            recipe.name, step, variant=variant.search, trial=variant.trial, target=target
         )
     return StepAddress(recipe.name, step, variant=variant.name, target=target)
+
+
+def of_further(
+    recipe: Recipe, variant: Variant, name: str, step: str, target: str = ""
+) -> StepAddress:
+    """A step of a bundle that is made of a variant besides its own.
+
+    Args:
+        recipe: The variant's.
+        variant: That it is made of.
+        name: The bundle's: `pipeline`.
+        step: What it does.
+        target: Where it runs, if that is not the first target.
+    """
+    return replace(of_variant(recipe, variant, step, target), further=name)
 
 
 def further(recipe: Recipe, number: int) -> str:

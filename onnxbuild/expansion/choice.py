@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +30,12 @@ class Choice:
         kind: The step kind; its metric `chosen` is the choice as text.
         is_model: The choice is how the variant's model is made: locks name it `RECIPE:VARIANT`. Else
             it is how the model is run, and has the step's own name.
-        figures: Of trials, whose steps are the step's inputs `WHAT/TRIAL`: the first that is measured says
-            which is the best so far. Empty if it chooses in another way.
+        figures: Of trials: the first that is measured says which is the best so far. Empty if it chooses
+            in another way.
+        trials: The step's parameters -> trial -> its inputs that are of that trial.
     """
 
     kind: str
     is_model: bool = False
     figures: tuple[TrialFigure, ...] = ()
+    trials: Callable[[Any], Mapping[str, Collection[str]]] = lambda _: {}

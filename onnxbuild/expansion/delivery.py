@@ -12,7 +12,6 @@ from onnxbuild.core.target import TargetGates
 from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.artifacts import artifact_address
 from onnxbuild.expansion.feature import AheadOfTimeModel, Subject
-from onnxbuild.expansion.labels import labels_of
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.taken_axes import taken_axes
 from onnxbuild.expansion.tolerances import tolerances_of, tolerances_of_format
@@ -68,7 +67,7 @@ def variant_bundle(scope: Scope, subject: Subject, reports: dict[str, OutputRef]
             axes=taken_axes(recipe.axes, session.settings.free_dimensions),
             targets=recipe.targets,
             session=SessionSettings() if session.steps else session.settings,
-            labels=labels_of(recipe),
+            labels=scope.labels,
         ),
         inputs,
         at=variant.location,
@@ -108,7 +107,7 @@ def artifact_bundle(scope: Scope, subject: Subject, artifact: AheadOfTimeModel) 
             variant=variant.name,
             precision=variant.precision,
             axes=taken_axes(recipe.axes, artifact.fixed),
-            labels=labels_of(recipe),
+            labels=scope.labels,
         ),
         inputs,
         at=variant.location,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,6 +69,8 @@ class DiagnosisHints:
         answers: Bound of a search's goal -> the step of a variant whose report shows where it stands.
         milder: How steps can do less.
         losses: What the nodes of a variant are ranked by where it misses the goal of a search.
+        as_written: Section -> options with which ONNX Runtime runs a model without changing it.
+        allows: (precision, greatest difference) -> section -> options that allow that much.
         advice: Step kind -> lines to print if it brings an error in and nothing can be tried.
     """
 
@@ -77,4 +79,6 @@ class DiagnosisHints:
     answers: Mapping[str, str] = field(default_factory=dict)
     milder: tuple[Milder, ...] = ()
     losses: NodeLosses | None = None
+    as_written: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    allows: Callable[[str, float], Mapping[str, Mapping[str, Any]]] = lambda *_: {}
     advice: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.draft import Draft, no_draft
+from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.graph import Deliverable, OutputRef
 from onnxbuild.core.points import Point
@@ -105,6 +107,7 @@ class Feature:
         name: Unique among its family.
         sections: Keys of the recipe that it brings.
         kinds: The step kinds that it brings.
+        extras: Package that its steps need -> the optional extra of onnxbuild that brings it and its like.
         faults: What is wrong with a recipe that no schema can say.
         inputs: What each step of a kind takes besides its own inputs; None for nothing.
         points: Points at which it runs the model, whose inputs must fit into memory.
@@ -115,7 +118,8 @@ class Feature:
             the variants that were asked for, and format -> its program.
         laid_ahead: The same, next to each of the artifacts that are made ahead of time of a variant.
         delivers: More bundles that are made of a variant: portable ONNX, each with a folder of its own.
-        steps_of: Variant -> steps that belong to it alone and are not below it; `--only VARIANT` takes them.
+        steps_of: Addresses of steps of a variant that are no part of its folder; `--only` finds it by them.
+        class_names: Files that name the classes of a recipe's models, one a line: their bundles have these names.
         columns: What the table at a build's end shows of its steps.
         released: Its step kinds whose reports a release shows; their only output is `report`.
         released_if_shared: The same, of steps that belong to no bundle: a bundle has the others' reports.
@@ -130,6 +134,7 @@ class Feature:
     name: str
     sections: tuple[Section, ...] = ()
     kinds: tuple[StepKind, ...] = ()
+    extras: Mapping[str, str] = field(default_factory=dict)
     faults: Callable[[Parts], Iterable[Fault]] = _nothing
     inputs: Callable[[GraphBuilder, Recipe, StepKind], Mapping[str, OutputRef]] | None = None
     points: Callable[[Recipe], Iterable[Point]] = _nothing
@@ -141,7 +146,8 @@ class Feature:
     ] = _no_names
     laid_ahead: Callable[[Scope, Subject, Sequence[AheadOfTimeModel]], Sequence[Laid]] = _nothing
     delivers: Callable[[Scope, Subject], Sequence[FurtherBundle]] = _nothing
-    steps_of: Callable[[str], Iterable[str]] = _nothing
+    steps_of: Callable[[Recipe, Variant], Iterable[StepAddress]] = _nothing
+    class_names: Callable[[Recipe], Iterable[Entrypoint]] = _nothing
     columns: tuple[Column, ...] = ()
     released: tuple[str, ...] = ()
     released_if_shared: tuple[str, ...] = ()
@@ -216,11 +222,13 @@ class ProgramFormat(Feature):
     """A form of the unquantized model that the user's framework runs: `formats: [NAME]`.
 
     Attributes:
+        written: How a recipe asks for it.
         options: Frozen dataclass of its options.
         program: Add the steps that make it.
         file_fault: What is wrong with a file of this form, without running it; empty if nothing is.
     """
 
+    written: ClassVar[str] = "formats: [{}]"
     options: type
     program: Callable[[Scope, Format], OutputRef]
     file_fault: Callable[[Path], str] = _no_fault
@@ -231,12 +239,13 @@ class ArtifactFormat(Feature):
     """What is made of an ONNX variant ahead of time: `ahead_of_time: {NAME: {}}`.
 
     Attributes:
-        options: Frozen dataclass of its options.
+        written, options: How a recipe asks for it; frozen dataclass of its options.
         help: One line.
         artifact: Add the step that makes it of a variant's model.
         file_fault: What is wrong with the file that is opened, without running it; empty if nothing is.
     """
 
+    written: ClassVar[str] = "ahead_of_time: {{{}}}"
     options: type
     help: str
     artifact: Callable[[Scope, Variant, OutputRef, Any], AheadOfTimeModel]
@@ -248,6 +257,7 @@ class PackageFormat(Feature):
     """Another form of a checked bundle: `packages: {NAME: {}}`, in a folder BUNDLE-NAME.
 
     Attributes:
+        written: How a recipe asks for it.
         options: Frozen dataclass of its options.
         help: One line of the schema; empty for the usual one.
         title: What a package is, for people: `a Python wheel with the model`; empty for `help`.
@@ -267,6 +277,7 @@ class PackageFormat(Feature):
             `package` and `reference`, and its parameters; None where that needs another program.
     """
 
+    written: ClassVar[str] = "packages: {{{}}}"
     options: type
     package: Callable[[Scope, Subject, OutputRef, Any], OutputRef]
     help: str = ""

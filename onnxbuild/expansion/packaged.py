@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from onnxbuild.core.address import StepAddress
@@ -41,8 +42,8 @@ def package_address(scope: Scope, subject: Subject, form: str, step: str) -> Ste
         form: The format's name.
         step: What it does: `package`, `run`.
     """
-    artifact = form if subject.further is None else f"{subject.further.name}-{form}"
-    return artifact_address(scope.recipe, subject.variant, artifact, step)
+    further = "" if subject.further is None else subject.further.name
+    return replace(artifact_address(scope.recipe, subject.variant, form, step), further=further)
 
 
 def package_reference(scope: Scope, subject: Subject) -> OutputRef:

@@ -51,11 +51,8 @@ def reported_in(
 
 def judged_bundles(graph: Graph, recipe: str) -> tuple[str, ...]:
     """Return the names of the recipe's variants, of what is made of them ahead of time, and of its programs."""
-    families = ("variant", "artifact", "program")
     return tuple(
-        each.name
-        for each in graph.deliverables
-        if each.recipe == recipe and each.family in families
+        each.name for each in graph.deliverables if each.recipe == recipe and each.family.runtime
     )
 
 
@@ -77,10 +74,10 @@ def _steps(
         output = _REPORT if _REPORT in kind.outputs else form
         if output in kind.outputs:
             report = OutputRef(graph.resolve(name), output)
-            yield Reported(form, at.bundle, at.step, at.target, is_gate, report)
+            yield Reported(form, at.bundle, at.task, at.target, is_gate, report)
 
 
 def _bundles(graph: Graph, recipe: str) -> Iterator[Reported]:
     for each in graph.deliverables:
-        if each.recipe == recipe and each.family != _REPORT:
+        if each.recipe == recipe and not each.family.is_page:
             yield Reported(BUNDLE, each.name, BUNDLE, "", is_gate=False, report=each.bundle)

@@ -13,6 +13,7 @@ from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.comparison import Comparison
 from onnxbuild.expansion.graph_builder import GraphBuilder
 from onnxbuild.expansion.target_options import TargetOptions
+from onnxbuild.onnxkit.processing.labels import LabelsFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Scope:
         model: A variant's model, by the feature of its mode; for modes that try others.
         trials: A variant -> trial -> the variant that it is; for the same.
         inputs: What features give to each step of a kind.
+        labels: The files that name the classes of the recipe's models.
     """
 
     graph: GraphBuilder
@@ -63,6 +65,7 @@ class Scope:
     model: Callable[[Variant], OutputRef]
     trials: Callable[[Variant], Mapping[str, Variant]]
     inputs: Callable[[StepKind], Mapping[str, OutputRef]]
+    labels: tuple[LabelsFile, ...]
 
     @property
     def machine(self) -> HostFacts:

@@ -16,6 +16,7 @@ def variant_of(
     sections: Mapping[str, object],
     location: Location,
     search: str = "",
+    trial: str = "",
 ) -> Variant:
     """A variant, with what its mode says of it.
 
@@ -26,6 +27,7 @@ def variant_of(
         sections: Its own, over the recipe's.
         location: Where the recipe declares it.
         search: Of a trial, the variant that is searched for.
+        trial: Of a trial, its name.
     """
     precision = mode.precision_of(options) if mode.precision_of else mode.precision
     return Variant(
@@ -38,4 +40,5 @@ def variant_of(
         tolerances=mode.tolerances[precision],
         searches=mode.trials is not None,
         search=search,
+        trial=trial,
     )

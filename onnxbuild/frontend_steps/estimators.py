@@ -23,15 +23,17 @@ from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.steps import convert_estimator, estimator_reference
 
 
-def estimator_frontend(name: str, source: ModelSource) -> Frontend:
+def estimator_frontend(name: str, source: ModelSource, *packages: str) -> Frontend:
     """Return the frontend of a family of estimators.
 
     Args:
         name: Key of the step kinds.
         source: Its files.
+        packages: Those that the extra of this name brings.
     """
     return Frontend(
         name=name,
+        extras=dict.fromkeys(packages, name),
         kinds=(convert_estimator.KINDS[name], estimator_reference.KINDS[name]),
         source=partial(_source, name),
         reference=partial(_reference, name),

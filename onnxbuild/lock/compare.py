@@ -98,8 +98,8 @@ def _steps(locked: Lock, now: Lock) -> Iterator[LockDifference]:
             before, after = ("", "there") if old is None else ("there", "")
             yield LockDifference(name, f"step {name}", before, after, LockPart.STEPS)
             continue
-        if old.kind != new.kind:
-            yield LockDifference(name, f"step kind of {name}", old.kind, new.kind, LockPart.STEPS)
+        if (before := old.kind_version) != (after := new.kind_version):
+            yield LockDifference(name, f"step kind of {name}", before, after, LockPart.STEPS)
         for output in sorted({*old.outputs, *new.outputs}):
             was, now_is = old.outputs.get(output), new.outputs.get(output)
             if was != now_is:

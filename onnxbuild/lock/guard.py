@@ -15,7 +15,7 @@ from onnxbuild.core.ports import Fingerprints
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.lock.bind import BoundLock
 from onnxbuild.lock.compare import LockDifference, differences
-from onnxbuild.lock.model import Lock
+from onnxbuild.lock.model import Lock, kind_version
 from onnxbuild.lock.observations import locked_data
 from onnxbuild.lock.places import LockPlaces
 from onnxbuild.lock.resolved import resolved_recipe
@@ -47,13 +47,14 @@ class LockGuard:
             expected = locked.lock.steps.get(name)
             if expected is None:
                 raise _differs(locked, f"step '{name}' is not in the lock", name, "")
-            if (action.key, f"{action.kind}/{action.version}") != (expected.key, expected.kind):
+            known = (expected.key, expected.kind, expected.version)
+            if (action.key, action.kind, action.version) != known:
                 raise _differs(locked, self._why(locked, name, action), name, "")
 
     def _why(self, locked: BoundLock, name: str, action: Action) -> str:
-        lock, kind = locked.lock, f"{action.kind}/{action.version}"
-        if lock.steps[name].kind != kind:
-            return f"the step's kind is {kind}; the lock has {lock.steps[name].kind}"
+        lock, kind = locked.lock, kind_version(action.kind, action.version)
+        if lock.steps[name].kind_version != kind:
+            return f"the step's kind is {kind}; the lock has {lock.steps[name].kind_version}"
         recipe = locked.addresses[name].recipe
         used = LockPlaces(locked.recipes).named(recipe, action.files)
         used |= {n: digest for n, digest in action.toolchain.items() if n != "python"}
@@ -75,7 +76,7 @@ class LockGuard:
         for locked, name in self._names.get(step, ()):
             self._check_observed(locked, name, result)
             expected = locked.lock.steps[name]
-            if not CATALOG[expected.kind.partition("/")[0]].measures:
+            if not CATALOG[expected.kind].measures:
                 _check_names(locked, name, result)
             for output, digest in expected.outputs.items():
                 found = result.outputs.get(output)
@@ -91,7 +92,7 @@ class LockGuard:
 
     def _check_observed(self, locked: BoundLock, name: str, result: ActionResult) -> None:
         lock, observed, places = locked.lock, result.observed, LockPlaces(locked.recipes)
-        kind, recipe = lock.steps[name].kind.partition("/")[0], locked.addresses[name].recipe
+        kind, recipe = lock.steps[name].kind, locked.addresses[name].recipe
         groups: tuple[tuple[str, Mapping[str, str], Mapping[str, str]], ...] = (
             ("source", places.named(recipe, observed.sources), lock.sources),
             ("file", places.named(recipe, locked_data(kind, observed)), lock.files),

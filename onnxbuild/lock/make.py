@@ -60,7 +60,8 @@ def make_lock(
             folders.setdefault(places.name(of_recipe, folder), set()).update(listing.found)
         measures = CATALOG[action.kind].measures
         steps[name] = LockedStep(
-            kind=f"{action.kind}/{action.version}",
+            kind=action.kind,
+            version=action.version,
             key=action.key,
             outputs={}
             if measures

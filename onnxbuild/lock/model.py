@@ -16,15 +16,27 @@ class LockedStep:
     """One step.
 
     Attributes:
-        kind: `kind/version`.
+        kind: The step's kind.
+        version: That kind's version.
         key: The action's key.
         outputs: Output name -> digest of the artifact and the size of its files; empty for a
             step that measures, since no two of its outputs are equal.
     """
 
     kind: str
+    version: int
     key: str
     outputs: Mapping[str, Digest]
+
+    @property
+    def kind_version(self) -> str:
+        """`export/3`, as the file and people have it."""
+        return kind_version(self.kind, self.version)
+
+
+def kind_version(kind: str, version: int) -> str:
+    """Return a kind and its version as the file and people have them: `export/3`."""
+    return f"{kind}/{version}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +88,7 @@ class Lock:
             "folders": {folder: list(found) for folder, found in self.folders.items()},
             "steps": {
                 name: {
-                    "kind": step.kind,
+                    "kind": step.kind_version,
                     "key": step.key,
                     "outputs": {
                         output: {"sha256": digest.sha256, "size_bytes": digest.size_bytes}
@@ -123,11 +135,20 @@ class Lock:
 
 
 def _step(value: Mapping[str, Any]) -> LockedStep:
+    kind, version = _kind_and_version(_text(value["kind"]))
     return LockedStep(
-        kind=_text(value["kind"]),
+        kind=kind,
+        version=version,
         key=_text(value["key"]),
         outputs={_text(name): _digest(each) for name, each in value["outputs"].items()},
     )
+
+
+def _kind_and_version(text: str) -> tuple[str, int]:
+    kind, _, version = text.rpartition("/")
+    if not (version.isdecimal() and kind_version(kind, int(version)) == text):
+        raise ValueError(f"{text!r} is no step kind with its version")
+    return kind, int(version)
 
 
 def _digest(value: Mapping[str, Any]) -> Digest:

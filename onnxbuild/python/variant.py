@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.building.request import Request
+from onnxbuild.core.environment import RUNTIME
 from onnxbuild.core.errors import UsageError
+from onnxbuild.core.family import FAMILIES
 from onnxbuild.output.build import FindingRecord, ResultRecord, VariantRecord
 from onnxbuild.python.html import table
 from onnxbuild.python.load_bundle import loader_of
@@ -110,7 +112,7 @@ class BuiltVariant:
             raise UsageError(
                 f"{self._label} can't be opened from Python: no load.py in it", fix=fix
             )
-        if self.family == "program":
+        if FAMILIES[self.family].runtime != RUNTIME:
             return load()
         return load(target, settings or None)
 

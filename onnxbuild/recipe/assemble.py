@@ -249,7 +249,8 @@ def _assembled(
     assert name is not None
     rendered_places = {key: at for key, at in _places(parts.root) if key not in shared}
     return Recipe(
-        name=combination_name(str(name.value), chosen),
+        name=str(combination_name(str(name.value), chosen)),
+        base=str(name.value),
         location=Location(shown, 1, 1),
         model=entrypoints.pop("model"),
         inputs=tuple(parts.inputs.values()),

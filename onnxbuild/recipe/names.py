@@ -34,4 +34,4 @@ def names_in(file: Path, environment: Mapping[str, str]) -> frozenset[str]:
         loaded = load_recipes(path, project=project, environment=environment)
     except BuildError:
         return frozenset()
-    return frozenset(recipe.name.partition("@")[0] for recipe in loaded.recipes)
+    return frozenset(recipe.base for recipe in loaded.recipes)

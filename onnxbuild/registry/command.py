@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from onnxbuild.adapters.console.wrap import fitted
 from onnxbuild.registry.progress import Progress, as_size
 from onnxbuild.registry.reference import Reference, parse_destination, parse_reference
 
@@ -119,10 +120,10 @@ def push(
         click.echo(json.dumps(record))
         return record
     more = f", with {' and '.join(pushed.attached)}" if pushed.attached else ""
-    click.echo(f"{contents.name}  {_files(pushed.files, pushed.size_bytes)}{more}")
-    click.echo(f"{_blobs(pushed.sent)} sent ({as_size(pushed.sent_bytes)}), {pushed.known} known")
+    _say(f"{contents.name}  {_files(pushed.files, pushed.size_bytes)}{more}")
+    _say(f"{_blobs(pushed.sent)} sent ({as_size(pushed.sent_bytes)}), {pushed.known} known")
     if pushed.was:
-        click.echo(f"the tag was at {pushed.was}")
+        _say(f"the tag was at {pushed.was}")
     click.echo(f"pushed {reference.place}@sha256:{pushed.sha256}")
     return record
 
@@ -176,7 +177,7 @@ def pull(*, source: str, out: Path | None, key: Path | None, as_json: bool, **ac
     }[pulled.signature]
     state = "" if pulled.written else "already there, identical: "
     shown = os.path.relpath(folder)
-    click.echo(f"{shown}/  {state}{_files(pulled.files, pulled.size_bytes)}, {signed}")
+    _say(f"{shown}/  {state}{_files(pulled.files, pulled.size_bytes)}, {signed}")
     click.echo(f"pulled {reference.place}@sha256:{pulled.sha256}")
 
 
@@ -199,7 +200,7 @@ def _repository(
         plain_http = reference.is_loopback and ca_file is None
     credentials = find_credentials(reference.registry, access["username"], password)
     if plain_http and credentials.username and not reference.is_loopback:
-        click.echo("note    the password goes over the network as it is: --plain-http", err=True)
+        _say("note    the password goes over the network as it is: --plain-http", err=True)
     connection = Connection(reference.registry, RegistryAccess(plain_http, ca_file, credentials))
     return RemoteRepository(connection, reference.repository, mount_from)
 
@@ -216,6 +217,11 @@ def _catalog(ctx: click.Context) -> Mapping[str, StepKind]:
 
     found: Mapping[str, StepKind] | None = getattr(ctx.obj, "catalog", None)
     return CATALOG if found is None else found
+
+
+def _say(text: str, *, err: bool = False) -> None:
+    """Print a sentence; not a reference, which is to be copied whole."""
+    click.echo(fitted(text, err=err), err=err)
 
 
 def _ask(question: str) -> str:

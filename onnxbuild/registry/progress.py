@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import TextIO
 
 from onnxbuild.adapters.console.meter import Meter, bar, size
+from onnxbuild.adapters.console.wrap import output_width
 from onnxbuild.core.event import BYTES, StepProgress
 
 _LARGE_BYTES = 1 << 20
 _EVERY_S, _EVERY_S_ON_A_TERMINAL = 30.0, 0.2
 _CLEAR = "\r\x1b[K"
 _LONGEST_NAME = 24
+_USUAL_WIDTH = 80
 
 
 class Progress:
@@ -63,9 +65,8 @@ class Progress:
             return
         short = name if len(name) <= _LONGEST_NAME else f"...{name[3 - _LONGEST_NAME :]}"
         drawn = bar(meter.last.done, meter.last.total, cells=8)
-        self._stream.write(
-            f"{_CLEAR}{verb:9}{short} {drawn} {meter.words(now_s)}"[: 80 + len(_CLEAR)]
-        )
+        width = output_width(err=True) or _USUAL_WIDTH
+        self._stream.write(f"{_CLEAR}{f'{verb:9}{short} {drawn} {meter.words(now_s)}'[:width]}")
 
 
 def as_size(size_bytes: int) -> str:

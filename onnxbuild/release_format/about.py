@@ -13,7 +13,12 @@ from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import Deliverable, Graph
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.release_format.bundles import SECTION_OF, SECTIONS
-from onnxbuild.release_format.layout import FORMAT, GOLDEN_FOLDER, REPORTS_FOLDER
+from onnxbuild.release_format.layout import (
+    GOLDEN_FOLDER,
+    REPORTS_FOLDER,
+    SCHEMA_VERSION,
+    SCHEMA_VERSION_KEY,
+)
 from onnxbuild.release_format.package_records import PACKAGES, record_of
 
 EPOCH_MAX_S = 253_402_300_799  # the last second of the year 9999
@@ -89,7 +94,7 @@ def name_of(recipes: Sequence[Recipe], stem: str) -> str:
 
 def is_matrix(recipes: Sequence[Recipe]) -> bool:
     """Return whether a file holds combinations, named NAME@key=value, rather than one recipe."""
-    return len(recipes) > 1 or "@" in recipes[0].name
+    return len(recipes) > 1 or recipes[0].name != recipes[0].base
 
 
 def about(
@@ -115,7 +120,7 @@ def about(
     for recipe in recipes:
         below = f"{recipe.name}/" if matrix else ""
         for each in graph.deliverables:
-            if each.recipe != recipe.name or each.family == "report":
+            if each.recipe != recipe.name or each.family.is_page:
                 continue
             section, name = SECTION_OF.get(each.family), each.name
             if section is None:
@@ -134,7 +139,7 @@ def about(
             file = graph.addresses[name].local
             reports[f"{REPORTS_FOLDER}/{below}{file}.json"] = graph.resolve(name)
     return {
-        "format": FORMAT,
+        SCHEMA_VERSION_KEY: SCHEMA_VERSION,
         "name": title.name,
         "version": title.version,
         "onnxbuild": __version__,
@@ -161,7 +166,7 @@ def _judged_by(recipe: Recipe, each: Deliverable, graph: Graph, *, matrix: bool)
     golden = f"{GOLDEN_FOLDER}/{recipe.name}" if matrix else GOLDEN_FOLDER
     at = graph.addresses[reference]
     if at.variant:
-        golden = f"{golden}-{at.trial or at.bundle}"
+        golden = f"{golden}-{at.owner}"
     return {"golden": golden, "reference": reference}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
-from onnxbuild.core.graph import Family
+from onnxbuild.core.family import ARTIFACT, PROGRAM, VARIANT, DeliverableFamily
 from onnxbuild.onnxkit.bundles.kinds import ONNX
 from onnxbuild.onnxkit.bundles.manifest import Manifest, read_manifest
 from onnxbuild.release_format.forms import read_json
@@ -20,6 +20,7 @@ class BundleSection:
     """A part of release.json, with a folder of its own.
 
     Attributes:
+        family: What its bundles are.
         key: Where release.json has its records, by name.
         folder: Where its bundles are.
         one: What a bundle is, in messages.
@@ -28,6 +29,7 @@ class BundleSection:
         needs: What load.py needs and prints, in the README.
     """
 
+    family: DeliverableFamily
     key: str
     folder: str
     one: str
@@ -43,33 +45,32 @@ that features list as `released`."""
 _NEEDS_ORT = "needs onnxruntime: shows inputs and outputs, runs once"
 
 VARIANTS = BundleSection(
-    "variants", "variants", "variant", "ONNX",
+    VARIANT, "variants", "variants", "variant", "ONNX",
     "the models, each with its manifest, reports, checksums and a loader", _NEEDS_ORT,
 )  # fmt: skip
 FORMATS = BundleSection(
-    "formats", "formats", "PyTorch program", "PyTorch programs",
+    PROGRAM, "formats", "formats", "PyTorch program", "PyTorch programs",
     "programs that PyTorch runs, each with the same",
     "needs torch and numpy: runs once and prints the outputs",
 )  # fmt: skip
 AHEAD_OF_TIME = BundleSection(
-    "ahead_of_time", "ahead-of-time", "ahead-of-time model",
+    ARTIFACT, "ahead_of_time", "ahead-of-time", "ahead-of-time model",
     "made ahead of time",
     "models made ready for one runtime or one machine, each with the same", _NEEDS_ORT,
 )  # fmt: skip
 SECTIONS = (VARIANTS, FORMATS, AHEAD_OF_TIME)
-SECTION_OF: Mapping[Family, BundleSection] = {
-    "variant": VARIANTS,
-    "program": FORMATS,
-    "artifact": AHEAD_OF_TIME,
-}
+SECTION_OF: Mapping[DeliverableFamily, BundleSection] = {each.family: each for each in SECTIONS}
 """Where a release has what is delivered. Packages are made again of the bundles: it holds none."""
 
 
 def section_of(manifest: Manifest) -> BundleSection:
     """Return the section that holds bundles of such a kind."""
-    if manifest.runtime == "torch":
-        return FORMATS
-    return VARIANTS if manifest.kind == ONNX else AHEAD_OF_TIME
+    is_portable = manifest.kind == ONNX
+    return next(
+        each
+        for each in SECTIONS
+        if (each.family.runtime, each.family.is_portable) == (manifest.runtime, is_portable)
+    )
 
 
 def section_bundles(

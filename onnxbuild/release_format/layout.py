@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-FORMAT = 6  # increment when release.json, or what is derived from it and compared, changes
-WITHOUT_PACKAGES, WITHOUT_VARIANTS = 4, 5
-"""Formats of older releases: without packages; with packages whose records name no variant."""
-READ_FORMATS = (WITHOUT_PACKAGES, WITHOUT_VARIANTS, FORMAT)
+from collections.abc import Mapping
+from typing import Any
+
+SCHEMA_VERSION = 7  # increment when release.json, or what is derived from it and compared, changes
+WITHOUT_PACKAGES, WITHOUT_VARIANTS, VERSION_IN_FORMAT = 4, 5, 6
+"""Versions of older releases: without packages; with packages whose records name no variant; the last whose
+version is in the key `format`."""
+READ_VERSIONS = (WITHOUT_PACKAGES, WITHOUT_VARIANTS, VERSION_IN_FORMAT, SCHEMA_VERSION)
+
+SCHEMA_VERSION_KEY, OLD_VERSION_KEY = "schema_version", "format"
+"""Keys of release.json that hold its version: since 7, and before. A package's `format` is its format's name."""
 
 DIST_FOLDER = "dist"
 """Where releases are written, below the project's root."""
@@ -37,6 +44,17 @@ NOT_ATTESTED = frozenset({PROVENANCE_FILE, *NOT_SUMMED})
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
+
+
+def version_key(version: object) -> str:
+    """Return the key of release.json that holds its version, if that is the version."""
+    is_old = isinstance(version, int) and version <= VERSION_IN_FORMAT
+    return OLD_VERSION_KEY if is_old else SCHEMA_VERSION_KEY
+
+
+def version_of(about: Mapping[str, Any]) -> Any:
+    """Return the version that a release.json says, of releases that older versions made, too; None without one."""
+    return about.get(SCHEMA_VERSION_KEY, about.get(OLD_VERSION_KEY))
 
 
 def release_name(name: str, version: str) -> str:

@@ -9,9 +9,9 @@ from onnxbuild.catalog import PACKAGE_FORMATS
 from onnxbuild.core.graph import Deliverable
 
 PACKAGES = "packages"
-"""Where release.json has their records, and their folder; releases of format 4 have none."""
+"""Where release.json has their records, and their folder; releases of version 4 have none."""
 VARIANT = "variant"
-"""Key of a record: the variant that a package is made of; records of format 5 have none."""
+"""Key of a record: the variant that a package is made of; those of version 5 have none."""
 
 
 def package_records(about: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -13,6 +13,7 @@ from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
 from onnxbuild.release_format.bundles import SECTIONS, BundleSection, bundles_of
 from onnxbuild.release_format.figures import Figures, Latency
+from onnxbuild.release_format.layout import version_of
 from onnxbuild.release_format.package_records import PACKAGES, package_records
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _TEMPLATE = "readme.md.j2"
 _ANY_FRAMEWORK = 6
-"""The format of release.json from which on the page does not call every framework PyTorch."""
+"""The version of release.json from which on the page does not call every framework PyTorch."""
 _MIB, _KIB = 2**20, 2**10
 
 
@@ -38,7 +39,7 @@ def readme(
         manifests: Bundle -> its manifest.
         figures: Bundle -> its numbers.
     """
-    is_earlier = about["format"] < _ANY_FRAMEWORK
+    is_earlier = version_of(about) < _ANY_FRAMEWORK
     compared = is_earlier or any(
         latency.ratio is not None for each in figures.values() for latency in each.latencies
     )

@@ -11,13 +11,15 @@ from onnxbuild.recipe.schema.validator import StrictValidator
 from onnxbuild.release_format.about import EPOCH_MAX_S, VERSION_PATTERN
 from onnxbuild.release_format.bundles import SECTIONS, section_bundles
 from onnxbuild.release_format.layout import (
-    FORMAT,
     GOLDEN_FOLDER,
     MANIFEST,
     RECIPE_FOLDER,
     REPORTS_FOLDER,
+    SCHEMA_VERSION,
     WITHOUT_PACKAGES,
     WITHOUT_VARIANTS,
+    version_key,
+    version_of,
 )
 from onnxbuild.release_format.package_records import PACKAGES, VARIANT, package_records
 
@@ -40,7 +42,7 @@ _COMMIT: Schema = {
 }
 
 
-def release_schema(files: Collection[str], form: object = FORMAT) -> Schema:
+def release_schema(files: Collection[str], version: object = SCHEMA_VERSION) -> Schema:
     """Return the schema of a release.json.
 
     Each `title` says what is wrong with a value that does not fit.
@@ -48,7 +50,7 @@ def release_schema(files: Collection[str], form: object = FORMAT) -> Schema:
     Args:
         files: The release's files: every path that release.json names must be one of them, or a
             folder of one.
-        form: The release's format: older ones say less.
+        version: Of the release.json: older ones say less, and have it in another key.
     """
     folders = {str(folder) for name in files for folder in PurePosixPath(name).parents} - {"."}
     bundles = {str(PurePosixPath(n).parent) for n in files if n.endswith(f"/{MANIFEST}")}
@@ -65,7 +67,7 @@ def release_schema(files: Collection[str], form: object = FORMAT) -> Schema:
     package = _record(
         recipe=_TEXT,
         of=_TEXT,
-        **({} if form == WITHOUT_VARIANTS else {VARIANT: _TEXT}),
+        **({} if version == WITHOUT_VARIANTS else {VARIANT: _TEXT}),
         format=_NAME,
         about=_TEXT,
         folder=_one_of(folders, "folder"),
@@ -73,7 +75,7 @@ def release_schema(files: Collection[str], form: object = FORMAT) -> Schema:
         output=_NAME,
     )
     return _record(
-        format=_NUMBER,
+        **{version_key(version): _NUMBER},
         name=_NAME,
         version=_VERSION,
         onnxbuild=_TEXT,
@@ -83,7 +85,7 @@ def release_schema(files: Collection[str], form: object = FORMAT) -> Schema:
         lock=file,
         bases=_list(file),
         **{section.key: _map(record) for section in SECTIONS},
-        **({} if form == WITHOUT_PACKAGES else {PACKAGES: _map(package)}),
+        **({} if version == WITHOUT_PACKAGES else {PACKAGES: _map(package)}),
         reports={**_map(_TEXT), "propertyNames": file},
     )
 
@@ -95,8 +97,8 @@ def about_fault(about: Any, files: Collection[str]) -> str:
         about: Its value.
         files: The release's files.
     """
-    form = about.get("format") if isinstance(about, dict) else FORMAT
-    schema = release_schema(files, form)
+    version = version_of(about) if isinstance(about, dict) else SCHEMA_VERSION
+    schema = release_schema(files, version)
     error = next(StrictValidator(schema).iter_errors(about), None)
     if error is not None:
         return _shown(error).strip()

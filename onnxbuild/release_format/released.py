@@ -16,10 +16,11 @@ from onnxbuild.release_format.forms import following, json_bytes, printable, rea
 from onnxbuild.release_format.layout import (
     BOM_FILE,
     PROVENANCE_FILE,
-    READ_FORMATS,
+    READ_VERSIONS,
     README_FILE,
     RELEASE_FILE,
     RESOLVED_FILE,
+    version_of,
 )
 from onnxbuild.release_format.release_schema import about_fault
 
@@ -68,10 +69,11 @@ def read_release(files: Files) -> Released:
         about = read_json(content)
     except ValueError as error:
         raise _unreadable(str(error)) from error
-    form = about.get("format") if isinstance(about, dict) else None
-    if isinstance(form, int) and form not in READ_FORMATS:
+    version = version_of(about) if isinstance(about, dict) else None
+    if isinstance(version, int) and version not in READ_VERSIONS:
+        known = ", ".join(map(str, READ_VERSIONS))
         raise NotReproducibleError(
-            f"the release has format {form}; this onnxbuild reads {', '.join(map(str, READ_FORMATS))}",
+            f"the release's description has version {version}; this onnxbuild reads {known}",
             where=RELEASE_FILE,
             fix="check it with the onnxbuild that made it",
         )

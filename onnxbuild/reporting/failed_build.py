@@ -16,8 +16,6 @@ from onnxbuild.core.step import StepKind
 from onnxbuild.reporting.report import report
 from onnxbuild.steps.report import PAGE_FILE
 
-_FAMILY = "report"
-
 
 def write_failed_pages(
     request: Request, result: BuildResult, *, catalog: Mapping[str, StepKind] = CATALOG
@@ -42,7 +40,7 @@ def write_failed_pages(
     missing = [
         each
         for each in result.graph.deliverables
-        if each.family == _FAMILY and each.bundle.step not in result.report.results
+        if each.family.is_page and each.bundle.step not in result.report.results
     ]
     pages = {}
     for each in missing:

@@ -17,7 +17,8 @@ from onnxbuild.catalog import (
     forms_of_kinds,
 )
 from onnxbuild.core.errors import PluginError
-from onnxbuild.core.graph import Deliverable, Family, OutputRef
+from onnxbuild.core.family import ARTIFACT, PACKAGE, PROGRAM, VARIANT, DeliverableFamily
+from onnxbuild.core.graph import Deliverable, OutputRef
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Format, Recipe, Variant
 from onnxbuild.core.step import StepKind
@@ -31,6 +32,7 @@ from onnxbuild.expansion.packaged import bundle_name, named_bundle
 from onnxbuild.expansion.reported import Reported, reported_in
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.sessions import add_session
+from onnxbuild.onnxkit.processing.labels import LabelsFile
 from onnxbuild.resolver.trials import trials_of
 
 
@@ -75,6 +77,7 @@ def scope_of(
         model=lambda variant: MODES[variant.mode].model(scope, variant),
         trials=lambda variant: trials_of(recipe, variant),
         inputs=inputs,
+        labels=tuple(LabelsFile(f) for each in all_features() for f in each.class_names(recipe)),
     )
     return scope
 
@@ -98,7 +101,7 @@ def expand(scope: Scope, variants: Sequence[Variant], formats: Sequence[Format])
         _add_artifacts(scope, subject)
     for program in formats:
         bundle = program_bundle(scope, program, programs[program.name])
-        _deliver(scope, program.name, bundle, laid.get(program.name, ()), family="program")
+        _deliver(scope, program.name, bundle, laid.get(program.name, ()), family=PROGRAM)
     for feature in all_features():
         for deliverable in feature.concludes(scope, lambda: _reported(scope)):
             scope.graph.deliver(deliverable)
@@ -174,7 +177,7 @@ def _add_artifacts(scope: Scope, subject: Subject) -> None:
     ]
     for each, bundle in zip(artifacts, bundles, strict=True):
         folder = f"{variant.name}-{each.name}"
-        _deliver(scope, folder, bundle, laid, family="artifact", variant=variant.name)
+        _deliver(scope, folder, bundle, laid, family=ARTIFACT, variant=variant.name)
 
 
 def _add_packages(scope: Scope, subject: Subject, made: Bundle) -> None:
@@ -194,7 +197,7 @@ def _add_packages(scope: Scope, subject: Subject, made: Bundle) -> None:
             f"{packed}-{name}",
             Bundle(files, judged_by),
             laid,
-            family="package",
+            family=PACKAGE,
             variant=subject.variant.name,
             of=packed,
             form=name,
@@ -218,7 +221,7 @@ def _deliver(
     bundle: Bundle,
     laid: Sequence[Laid],
     *,
-    family: Family = "variant",
+    family: DeliverableFamily = VARIANT,
     variant: str = "",
     of: str = "",
     form: str = "",

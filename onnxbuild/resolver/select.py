@@ -72,7 +72,7 @@ def _owners(recipe: Recipe) -> dict[str, str]:
                 bundles if isinstance(section, PackagesOptions) else [each.name]
             )
         ]
-        steps = [name for feature in all_features() for name in feature.steps_of(each.name)]
+        steps = [at.local for feature in all_features() for at in feature.steps_of(recipe, each)]
         owners |= dict.fromkeys((*folders, *steps), each.name)
     owners |= {variant.name: variant.name for variant in recipe.variants}
     return owners | {each.name: each.name for each in recipe.formats}
@@ -137,7 +137,7 @@ def _is_meant(
         *(each.name for each in recipe.variants),
     }:
         return address.bundle == local or (recipe.name, local) in measured
-    return local in {address.local, address.trial or address.bundle}
+    return local in {address.local, address.owner}
 
 
 def _unknown(

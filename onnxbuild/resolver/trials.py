@@ -26,5 +26,6 @@ def trials_of(recipe: Recipe, variant: Variant) -> dict[str, Variant]:
             sections=variant.sections,
             location=variant.location,
             search=variant.name,
+            trial=each.name,
         )
     return found

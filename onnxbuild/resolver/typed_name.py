@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from onnxbuild.document.recipe_name import RecipeName
+
 
 @dataclass(frozen=True, slots=True)
 class TypedName:
@@ -42,11 +44,11 @@ class TypedName:
             return list(files)
         if self.recipe in files:
             return [self.recipe]
-        of_matrix = [name for name in files if name.partition("@")[0] == self.recipe]
+        of_matrix = [name for name in files if RecipeName.parse(name).base == self.recipe]
         if of_matrix:
             return of_matrix
         path = Path(self.recipe).absolute()
         of_file = [name for name, file in files.items() if Path(file).absolute() == path]
-        if of_file or "@" in self.recipe:
+        if of_file or RecipeName.parse(self.recipe).combination:
             return of_file
         return [name for name, file in files.items() if Path(file).stem == self.recipe]

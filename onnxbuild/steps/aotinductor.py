@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from onnxbuild.core.step import COMPILER, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.host.made_for import this_instruction_set
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.programs.aotinductor import compile_package
 from onnxbuild.onnxkit.programs.artifact_file import read_description, write_description
 
@@ -33,6 +34,7 @@ def run(context: StepContext) -> Outcome:
     compiled = replace(exported, format="aotinductor", made_for=this_instruction_set())
     folder = context.output("program")
     file = folder / compiled.file
+    phase("compiling to machine code")
     compile_package(source / exported.file, file, context.scratch, context.where)
     write_description(folder, compiled)
     return Outcome({"size_bytes": file.stat().st_size})

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from onnxbuild.core.step import GPU, MODEL_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import ArtifactDescription, write_description
 from onnxbuild.onnxkit.ahead_of_time.ep_context import compile_model
+from onnxbuild.onnxkit.ahead_of_time.tensorrt import CHOSEN_BY_TIMING
 from onnxbuild.onnxkit.host.made_for import this_machine
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.model_files import file_bytes
 from onnxbuild.providers import full_name
 
@@ -38,6 +40,7 @@ def run(context: StepContext) -> Outcome:
     """
     params: CompileParams = context.params
     folder = context.output("artifact")
+    phase("compiling with the execution provider")
     operators = compile_model(
         context.input("model"),
         folder,
@@ -72,6 +75,9 @@ KIND = StepKind(
 )
 
 KIND_FOR_GPU = dataclasses.replace(
-    KIND, name="compile-for-gpu", toolchain=("onnxruntime", "onnx", GPU)
+    KIND,
+    name="compile-for-gpu",
+    toolchain=("onnxruntime", "onnx", GPU),
+    differs=CHOSEN_BY_TIMING,
 )
 """What is compiled for a GPU: its model, the driver and TensorRT are in the key."""

@@ -10,6 +10,7 @@ from onnxbuild.onnxkit.data.feeds import make_feeds
 from onnxbuild.onnxkit.estimators.convert import convert
 from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST, make_estimator
 from onnxbuild.onnxkit.estimators.outputs import compute, named_outputs
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.ready_onnx.accept import accept
 
 
@@ -41,11 +42,13 @@ def run(context: StepContext) -> Outcome:
         StepError: The estimator can't be had or converted, or the model is not as declared.
     """
     params: ConvertEstimatorParams = context.params
+    phase("loading the estimator")
     estimator = make_estimator(context, params.model, params.frontend)
     outputs = named_outputs(estimator, params.outputs, context.where)
     sizes = {axis.name: axis.example for axis in params.axes}
     feeds = make_feeds(params.inputs, sizes, 0)
     probe = feeds, compute(estimator, outputs, params.inputs, feeds, context.where)
+    phase("converting")
     model, names = convert(
         estimator,
         outputs,

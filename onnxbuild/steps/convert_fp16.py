@@ -11,6 +11,7 @@ from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import initializers
 from onnxbuild.onnxkit.model.model_files import file_bytes, placement, save_model
@@ -71,6 +72,7 @@ def run(context: StepContext) -> Outcome:
     model = load_typed(source)
     check_op_types(options.op_block_list, model, option="op_block_list", where=where)
     blocked = select_nodes(options.node_block_list, model, option="node_block_list", where=where)
+    phase("converting to fp16")
     lift_constants(model)
     if not any(tensor.data_type == FLOAT for tensor in initializers(model)):
         raise NotApplicableError(

@@ -14,6 +14,7 @@ from onnxbuild.onnxkit.converters import jax, requests, tensorflow
 from onnxbuild.onnxkit.converters.child import Request
 from onnxbuild.onnxkit.converters.run_there import run_there
 from onnxbuild.onnxkit.converters.settle import settle
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
 
@@ -44,8 +45,10 @@ def _run(context: StepContext, convert: Callable[[Request], Any], asks: requests
     params: ConvertModelParams = context.params
     made = context.scratch / MODEL_FILE
     request = {**asks(context, params), "opset": params.opset, "model": str(made)}
+    phase("converting in the framework's own environment")
     versions = run_there(context, params.environment, convert, request)
     model = load_model(Path(made), weights="mapped")
+    phase("bringing it into canonical form")
     settle(model)
     canonicalize(model)
     folder = context.output("model")

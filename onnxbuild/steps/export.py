@@ -28,6 +28,7 @@ from onnxbuild.onnxkit.export.torch_module import (
     load_module_noted,
     make_torch_deterministic,
 )
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.checker import checker_faults
 from onnxbuild.onnxkit.model.graphs import opset_of
@@ -86,6 +87,7 @@ def run(context: StepContext) -> Outcome:
 
     params: ExportParams = context.params
     make_torch_deterministic()
+    phase("loading the model")
     module, mode_notes = load_module_noted(context, params.model)
     check_signature(module, params.inputs, context.where)
     _check_output_names(params, context.where)
@@ -183,6 +185,7 @@ def _attempt(
 
     params: ExportParams = context.params
     model, remarks = export_graph(exporter, request)
+    phase(f"{exporter}: checking the graph")
     nodes = exported_nodes(model)
     canonicalize(model)
     if opset_of(model) > params.opset:
@@ -213,6 +216,7 @@ def _attempt(
             what = f"the {exporter} exporter's graph does not check: {needed[0]}"
             raise OpsetError(what, where=context.where, least=needed[1])
         raise as_declared_error(faults[0], exporter, request)
+    phase(f"{exporter}: comparing with PyTorch")
     try:
         check_parity(folder, probes, context.where, frozen=bool(remarks))
     except StepError as error:

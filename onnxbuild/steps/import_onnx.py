@@ -13,6 +13,7 @@ from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.returned import frontend_fix
 from onnxbuild.onnxkit.data.user_code import an, call_user
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.external_data import outside_tensors
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.ready_onnx.accept import accept
@@ -48,6 +49,7 @@ def run(context: StepContext) -> Outcome:
             a size that the recipe allows.
     """
     params: ImportOnnxParams = context.params
+    phase("loading the model")
     model, shown = _load(context, params.model)
     return accept(
         context,

@@ -9,6 +9,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.export.output_axes import name_output_axes
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.checker import checker_faults
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.processing.merge import merge
@@ -42,6 +43,7 @@ def run(context: StepContext) -> Outcome:
     params: MergeProcessingParams = context.params
     folder = context.output("model")
     model = load_model(context.input("model"), weights="mapped")
+    phase("merging the operations")
     fitted = fit(context, params.pipeline, model)
     merge(model, fitted)
     draft = context.scratch / "draft"
@@ -49,6 +51,7 @@ def run(context: StepContext) -> Outcome:
     faults = checker_faults(draft, context.scratch)
     if faults:
         raise StepError(faults[0].what, where=context.where, fix=faults[0].fix)
+    phase("running it at several sizes")
     observed = run_at_sizes(draft, params.inputs, params.axes, context.where)
     model = load_model(draft, weights="mapped")
     symbols = [axis.name for axis in params.axes]

@@ -14,6 +14,7 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.export.agreement import disagreement, run_at_probes
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.checker import checker_faults
 from onnxbuild.onnxkit.model.graphs import all_nodes, opset_of
@@ -157,6 +158,7 @@ class _Judged:
         """
         from onnxbuild.onnxkit.optimize.fusion_search import spoiling_fusions
 
+        phase("running the model as it is")
         self._expected = run_at_probes(self._fusing.source, self._inputs, self._axes, self._where)
         reason = self._fault(())
         if not reason:
@@ -173,6 +175,7 @@ class _Judged:
         """Write the model without some fusions; what is wrong with it, empty where it is right."""
         self._clear()
         try:
+            phase("fusing without " + ", ".join(sorted(left_out)) if left_out else "fusing")
             fused = self._fusing.fuse(left_out)
         except StepError as error:
             return error.what
@@ -184,6 +187,7 @@ class _Judged:
         faults = checker_faults(self._target, self._scratch)
         if faults:
             return faults[0].what
+        phase("comparing it with the model as it was")
         return disagreement(self._expected, self._target, self._where)
 
     def _clear(self) -> None:

@@ -9,6 +9,7 @@ from onnxbuild.core.target import CPU
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import ArtifactDescription, write_description
 from onnxbuild.onnxkit.ahead_of_time.host_optimized import save_host_graph, special_operators
 from onnxbuild.onnxkit.host.made_for import this_machine
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.model_files import file_bytes
 from onnxbuild.onnxkit.sessions.settings import STEADY, SessionSettings
 from onnxbuild.providers import full_name
@@ -34,6 +35,7 @@ def run(context: StepContext) -> Outcome:
     params: HostGraphParams = context.params
     folder = context.output("artifact")
     settings = replace(params.session, graph_optimization="all")
+    phase("optimizing for this machine")
     save_host_graph(context.input("model"), folder, context.scratch, settings, context.where)
     special = special_operators(folder)
     description = ArtifactDescription(

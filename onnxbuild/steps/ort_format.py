@@ -14,6 +14,7 @@ from onnxbuild.onnxkit.ahead_of_time.artifact_file import (
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
 from onnxbuild.onnxkit.ahead_of_time.ort_format import REPLAY, convert_to_ort, required_operators
 from onnxbuild.onnxkit.host.made_for import this_machine
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.providers import full_name
 
 
@@ -32,6 +33,7 @@ def run(context: StepContext) -> Outcome:
     """
     options: OrtFormatOptions = context.params.options
     folder = context.output("artifact")
+    phase("converting to ORT format")
     convert_to_ort(context.input("model"), folder, context.scratch, options, context.where)
     operators = required_operators((folder / OPERATORS_FILE).read_text(encoding="utf-8"))
     description = ArtifactDescription(

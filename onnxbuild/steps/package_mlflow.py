@@ -23,6 +23,7 @@ from onnxbuild.onnxkit.mlflow.content import (
     VIRTUALENV,
     NoTypeError,
     mlmodel,
+    mlmodel_text,
     readme_of,
     requirements_of,
     unplaced,
@@ -102,7 +103,7 @@ def run(context: StepContext) -> Outcome:
     files = {name: described(folder / name).sha256 for name in names_below(folder)}
     identity = json.dumps([files, model], sort_keys=True)
     model["model_uuid"] = uuid.uuid5(uuid.NAMESPACE_OID, identity).hex
-    _write(context, _MODEL, _yaml(model))
+    _write(context, _MODEL, mlmodel_text(model))
     metrics = {"model_bytes": manifest.size_bytes, "files": write_sums(folder)}
     return Outcome(metrics, notes=_notes(manifest, signature))
 

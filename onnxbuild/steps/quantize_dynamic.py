@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import all_nodes
 from onnxbuild.onnxkit.model.linear_nodes import Constants, is_branch, linear_nodes
@@ -109,6 +110,7 @@ def run(context: StepContext) -> Outcome:
     excluded += _standard_attention(model)
     convolutions = sum(node.op_type == "Conv" for node in model.graph.node)
     scope = NodeFilter(options.op_types or DYNAMIC_OPERATORS, included, excluded)
+    phase("quantizing")
     given = [_take_rounded(context, model, set(excluded), set(included))]
     del model
     scope, missing_forms = fit_to_forms(given[0], scope, per_channel=options.per_channel)

@@ -11,6 +11,7 @@ from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.calibrate.thresholds import IntegerGrid
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.linear_nodes import is_branch
 from onnxbuild.onnxkit.model.model_files import placement, save_model
@@ -170,6 +171,7 @@ def run(context: StepContext) -> Outcome:
         select_nodes(getattr(options, name), model, option=name, where=where)
         for name in ("nodes_to_include", "nodes_to_exclude")
     )
+    phase("quantizing")
     calibration = json.loads((context.input("calibration") / RANGES_FILE).read_text("utf-8"))
     unbounded = set(calibration["unbounded"])
     masked = [n.name for n in model.graph.node if unbounded & {*n.input, *n.output}]
@@ -187,6 +189,7 @@ def run(context: StepContext) -> Outcome:
             lambda: _quantize(model, options, calibration["ranges"], included, excluded)
         )
         if options.bias_correction:
+            phase("correcting biases")
             again = load_typed(source, weights="mapped")
             fold_beta(again)
             part_readers(again, per_channel=options.per_channel, kept=excluded)

@@ -10,6 +10,7 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.calibrate.memory_passes import budget_bytes, passes
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
 from onnxbuild.onnxkit.data.feed_cache import FeedCache
+from onnxbuild.onnxkit.host.progress import report
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.linear_nodes import Constants, by_activation, linear_nodes
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
@@ -64,7 +65,7 @@ def run(context: StepContext) -> Outcome:
             fix="yield at least one mapping of input name -> array",
         )
     budget = budget_bytes(model)
-    rounded = 0
+    rounded, matrices = 0, sum(map(len, groups.values()))
     for number, group in enumerate(passes(channels, budget)):
         moments = measure_moments(
             load_model(context.input("model"), weights="mapped"),
@@ -86,6 +87,7 @@ def run(context: StepContext) -> Outcome:
                 )
                 constants.replace_matrix(linear, matrix)
                 rounded += 1
+                report(rounded, matrices, "weights")
     canonicalize(model)
     save_model(model, context.output("model"))
     return Outcome(metrics={"samples": samples, "rounded": rounded})

@@ -26,9 +26,8 @@ from onnxbuild.onnxkit.cpp.own_test import (
     find_tools,
     run_test,
 )
-from onnxbuild.onnxkit.packages.own_files import PackageError, check_package
-from onnxbuild.onnxkit.packages.tested import outcome_of
-from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.host.progress import phase
+from onnxbuild.onnxkit.packages.tested import check_own, outcome_of, refused, skipped
 
 _FIX = "compile the package as its README.md says, and run `build/{program}`"
 
@@ -61,34 +60,30 @@ def run(context: StepContext) -> Outcome:
     params: RunCppParams = context.params
     package, subject = context.input("package"), params.subject
     program = names_of(params.recipe, params.variant).program
+    names = check_own(
+        context,
+        params.tolerances,
+        subject=subject,
+        manifest=f"{MODEL}/{MANIFEST_FILE}",
+        recipe=params.recipe,
+        variant=params.variant,
+    )
+    tools = find_tools(_headers(context))
+    if isinstance(tools, str):
+        return skipped(context, subject, tools)
     try:
-        names = check_package(
-            package,
-            manifest=f"{MODEL}/{MANIFEST_FILE}",
-            recipe=params.recipe,
-            variant=params.variant,
-            reference=context.input("reference"),
-            tolerances=params.tolerances,
-            scratch=context.scratch,
-        )
-        tools = find_tools(_headers(context))
-        if isinstance(tools, str):
-            return _skipped(context, subject, tools)
+        phase("compiling its test")
         compiled = compile_test(package, program, tools, context.scratch)
-    except PackageError as error:
-        raise StepError(
-            f"{subject}: {error}", where=context.where, fix="run `onnxbuild cache verify`"
-        ) from error
     except BuildFailedError as error:
         raise StepError(
             f"{subject} does not compile: {error}",
             where=context.where,
             fix="see the step's log (`onnxbuild log`)",
         ) from error
+    phase("running its test")
     test = run_test(compiled, package, context.scratch)
     if test.is_complete and test.outputs.keys() != names:
-        what = f"{subject} ran other golden points than it holds"
-        raise StepError(what, where=context.where, fix="run `onnxbuild cache verify`")
+        raise refused(f"{subject} ran other golden points than it holds", context)
     by = "CMake" if tools.cmake else "the compiler alone"
     return outcome_of(
         test,
@@ -108,11 +103,6 @@ def _headers(context: StepContext) -> Path | None:
         return context.place(HEADERS)
     files = [path for _, path in context.files(params.headers)]
     return next((path.parent for path in files if path.name == CXX_HEADER), None)
-
-
-def _skipped(context: StepContext, subject: str, reason: str) -> Outcome:
-    write_report(context.output("report"), {"skipped": reason})
-    return Outcome({"skipped": reason}, notes=(f"{subject} was not run: {reason}",))
 
 
 KIND = StepKind(

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from onnxbuild.core.environment import NPM, Environment
-from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
 from onnxbuild.onnxkit.node.own_test import run_own_test, runtime_loads
 from onnxbuild.onnxkit.packages.own_test import NOT_HERE, OwnTest
-from onnxbuild.onnxkit.packages.sums import damage
-from onnxbuild.onnxkit.packages.tested import outcome_of
+from onnxbuild.onnxkit.packages.tested import outcome_of, refuse_damage
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +35,7 @@ def run(context: StepContext) -> Outcome:
         StepError: The package is damaged, or its test dies.
     """
     params: RunNodeParams = context.params
-    package, there = context.input("package"), params.environment
-    if damaged := damage(package):
-        raise StepError(
-            f"the package is damaged: {damaged}",
-            where=context.where,
-            fix="run `onnxbuild cache verify`",
-        )
+    package, there = refuse_damage(context), params.environment
     manifest = None
     if not there.interpreter:
         test = OwnTest(NOT_HERE, "there is no Node here: `apt-get install nodejs npm`", {})

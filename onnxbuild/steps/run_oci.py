@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.oci.layout import LayoutError, unpack_layout
 from onnxbuild.onnxkit.packages.own_test import own_test_files, run_own_test
-from onnxbuild.onnxkit.packages.sums import damage
-from onnxbuild.onnxkit.packages.tested import outcome_of
+from onnxbuild.onnxkit.packages.tested import outcome_of, refuse_damage, refused
 
 _PACKAGE = "pulled"
 
@@ -39,13 +38,12 @@ def run(context: StepContext) -> Outcome:
     params: RunOciParams = context.params
     site = context.scratch / "site"
     folder = site / _PACKAGE
-    package, fix = context.input("package"), "run `onnxbuild cache verify`"
-    if damaged := damage(package):
-        raise StepError(f"the layout is damaged: {damaged}", where=context.where, fix=fix)
+    package = refuse_damage(context)
     try:
+        phase("unpacking the layout")
         unpack_layout(package, folder)
     except LayoutError as error:
-        raise StepError(str(error), where=context.where, fix=fix) from error
+        raise refused(error, context) from error
     for name, content in own_test_files(context.input("reference"), params.tolerances).items():
         (folder / name).parent.mkdir(exist_ok=True)
         if isinstance(content, Path):

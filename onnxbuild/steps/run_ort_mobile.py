@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import CPU
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, read_manifest
 from onnxbuild.onnxkit.packages.golden import GOLDEN, read_plain_inputs
-from onnxbuild.onnxkit.packages.own_files import PackageError, check_package
+from onnxbuild.onnxkit.packages.tested import check_own
 from onnxbuild.onnxkit.packages.verdict import verdict_on
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.open import open_session
@@ -46,20 +45,14 @@ def run(context: StepContext) -> Outcome:
     params: RunOrtMobileParams = context.params
     package, reference = context.input("package"), context.input("reference")
     subject = params.subject
-    try:
-        check_package(
-            package,
-            manifest=MANIFEST_FILE,
-            recipe=params.recipe,
-            variant=params.variant,
-            reference=reference,
-            tolerances=params.tolerances,
-            scratch=context.scratch,
-        )
-    except PackageError as error:
-        raise StepError(
-            f"{subject}: {error}", where=context.where, fix="run `onnxbuild cache verify`"
-        ) from error
+    check_own(
+        context,
+        params.tolerances,
+        subject=subject,
+        manifest=MANIFEST_FILE,
+        recipe=params.recipe,
+        variant=params.variant,
+    )
     manifest = read_manifest(json.loads((package / MANIFEST_FILE).read_text("utf-8")))
     settings = (manifest.targets or {})[CPU].session.judged()
     session = open_session(package / manifest.file, settings=settings, where=context.where)

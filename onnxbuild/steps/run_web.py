@@ -9,9 +9,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.packages.own_test import NOT_HERE
-from onnxbuild.onnxkit.packages.sums import damage
-from onnxbuild.onnxkit.packages.tested import outcome_of
-from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.packages.tested import outcome_of, refuse_damage, skipped
 from onnxbuild.onnxkit.web.content import MOST_POINTS
 from onnxbuild.onnxkit.web.lacking import is_of_operators, lacking_operators
 from onnxbuild.onnxkit.web.node_test import run_node_test
@@ -44,14 +42,10 @@ def run(context: StepContext) -> Outcome:
             model, or the test dies.
     """
     params: RunWebParams = context.params
-    package, node = context.input("package"), params.environment.interpreter
-    if damaged := damage(package):
-        raise StepError(damaged, where=context.where, fix="run `onnxbuild cache verify`")
+    package, node = refuse_damage(context), params.environment.interpreter
     if not node:
-        skipped = "there is no Node here; install it (`apt-get install nodejs npm`) and run again"
-        write_report(context.output("report"), {"skipped": skipped})
-        notes = (f"{params.subject} was not run: {skipped}",)
-        return Outcome({"skipped": skipped}, notes=notes)
+        reason = "there is no Node here; install it (`apt-get install nodejs npm`) and run again"
+        return skipped(context, params.subject, reason)
     test = run_node_test(package, node, context.scratch)
     if test.code == NOT_HERE:
         raise _not_loaded(context, test.said)

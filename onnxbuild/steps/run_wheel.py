@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.packages.own_test import run_own_test
-from onnxbuild.onnxkit.packages.sums import damage
-from onnxbuild.onnxkit.packages.tested import outcome_of
+from onnxbuild.onnxkit.packages.tested import outcome_of, refuse_damage, refused
 from onnxbuild.onnxkit.wheels.archive import WheelError, only_wheel, unpack_wheel
 
 _FIX = (
@@ -40,14 +39,12 @@ def run(context: StepContext) -> Outcome:
         StepError: The wheel is damaged, or its test dies.
     """
     params: RunWheelParams = context.params
-    package, fix = context.input("package"), "run `onnxbuild cache verify`"
-    if damaged := damage(package):
-        raise StepError(f"the package is damaged: {damaged}", where=context.where, fix=fix)
-    site = context.scratch / "site"
+    package, site = refuse_damage(context), context.scratch / "site"
     try:
+        phase("unpacking the wheel")
         unpack_wheel(only_wheel(package), site)
     except WheelError as error:
-        raise StepError(str(error), where=context.where, fix=fix) from error
+        raise refused(error, context) from error
     return outcome_of(
         run_own_test(site, params.package, context.scratch),
         context,

@@ -10,6 +10,7 @@ from onnxbuild.core.step import GPU, MODEL_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import ArtifactDescription, write_description
 from onnxbuild.onnxkit.ahead_of_time.options import EngineOptions
 from onnxbuild.onnxkit.ahead_of_time.tensorrt import (
+    CHOSEN_BY_TIMING,
     FOLDER_OPTIONS,
     TENSORRT,
     build_engines,
@@ -17,6 +18,7 @@ from onnxbuild.onnxkit.ahead_of_time.tensorrt import (
 )
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.host.made_for import this_machine
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.model_files import file_bytes
 from onnxbuild.providers import full_name
 
@@ -51,6 +53,7 @@ def run(context: StepContext) -> Outcome:
     points = (point.feeds for point in read_reference(context.input("reference")))
     caches = context.scratch / "caches"
     caches.mkdir()
+    phase("building engines")
     made = build_engines(context.input("model"), caches, options, points, context.where)
     shutil.copytree(context.input("model"), folder, dirs_exist_ok=True)
     shutil.copytree(caches, folder, dirs_exist_ok=True)
@@ -78,5 +81,5 @@ KIND = StepKind(
     run=run,
     host_bound=True,
     exclusive=True,
+    differs=CHOSEN_BY_TIMING,
 )
-"""Exclusive: TensorRT chooses kernels by timing them."""

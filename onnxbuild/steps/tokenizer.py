@@ -10,6 +10,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.text_lines import read_texts
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.onnxkit.reports import write_report
@@ -83,6 +84,7 @@ def run(context: StepContext) -> Outcome:
             where=context.where,
             fix=f"write `max_length: {around + 1}`, or more",
         )
+    phase("making the graph")
     characters = read_characters(read)
     model = tokenizer_graph(
         read,
@@ -96,6 +98,7 @@ def run(context: StepContext) -> Outcome:
     save_model(model, folder)
     session = open_session(folder, where=context.where)
     _set_like(read, params)
+    phase("comparing its ids with those of tokenizers")
     own = list(_differences(session, read, texts, context.where))
     hard = list(_differences(session, read, HARD_TEXTS, context.where))
     report = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.programs.artifact_file import (
     FILE_OF_FORMAT,
     ProgramDescription,
@@ -45,7 +46,9 @@ def run(context: StepContext) -> Outcome:
     from onnxbuild.onnxkit.programs.example_inputs import load_example
 
     params: TorchExportParams = context.params
+    phase("loading the model")
     example = load_example(context, params.model, params.inputs, params.outputs, params.axes)
+    phase("tracing with torch.export")
     program = export_program(
         example.module,
         params.inputs,
@@ -57,6 +60,7 @@ def run(context: StepContext) -> Outcome:
     )
     folder = context.output("program")
     file = folder / FILE_OF_FORMAT["torch-export"]
+    phase("saving")
     save_program(program, file, context.scratch)
     write_description(
         folder,

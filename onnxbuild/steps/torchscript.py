@@ -8,6 +8,7 @@ from typing import Literal
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.programs.artifact_file import (
     FILE_OF_FORMAT,
     ProgramDescription,
@@ -49,7 +50,9 @@ def run(context: StepContext) -> Outcome:
     from onnxbuild.onnxkit.programs.example_inputs import load_example
 
     params: TorchScriptParams = context.params
+    phase("loading the model")
     example = load_example(context, params.model, params.inputs, params.outputs, params.axes)
+    phase("compiling to TorchScript")
     made, remarks = compile_torchscript(
         example.module,
         params.inputs,
@@ -61,6 +64,7 @@ def run(context: StepContext) -> Outcome:
     )
     folder = context.output("program")
     file = folder / FILE_OF_FORMAT["torchscript"]
+    phase("saving")
     save_torchscript(made, file, context.scratch)
     by_keyword = params.options.method == "script"
     write_description(

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.adapters.console.standard_streams import columns
-from onnxbuild.adapters.console.wrap import fitted
+from onnxbuild.adapters.console.wrap import fitted, output_width
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than most of this
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def summary_lines(rows: list[dict[str, str]], skipped: list[str], store: Path) -
         return []
     from onnxbuild.terminal.table import format_table
 
-    lines = [*format_table(rows), *map(fitted, skipped)]
+    lines = [*format_table(rows, output_width(), keys=2), *map(fitted, skipped)]
     if any(cell.endswith(" ?") for row in rows for cell in row.values()):
         lines.append(
             fitted("? measured on a noisy machine; to measure again: onnxbuild bench RECIPE")

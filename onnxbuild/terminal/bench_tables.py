@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
-from onnxbuild.terminal.table import format_table
+from onnxbuild.terminal.say import print_table, say
 
 
 def show_report(recipe: str, provider: str, report: Mapping[str, Any]) -> None:
@@ -19,21 +17,15 @@ def show_report(recipe: str, provider: str, report: Mapping[str, Any]) -> None:
         report: See `bench.Bench`.
     """
     host = report["host"]
-    click.echo(f"\n{recipe} on {provider}: {host['cpu']}, {host['threads']} threads")
+    say(f"\n{recipe} on {provider}: {host['cpu']}, {host['threads']} threads")
     for point in report["points"]:
-        click.echo(f"\nat {point['point']}:")
-        rows = [_row(name, found) for name, found in _by_speed(point["results"])]
-        headings = dict.fromkeys(key for row in rows for key in row)
-        for line in format_table([{key: row.get(key, "") for key in headings} for row in rows]):
-            click.echo(line)
-    click.echo("\neach alone:")
-    costs = [_cost(name, each) for name, each in report["models"].items()]
-    headings = dict.fromkeys(key for row in costs for key in row)
-    for line in format_table([{key: row.get(key, "") for key in headings} for row in costs]):
-        click.echo(line)
+        say(f"\nat {point['point']}:")
+        print_table([_row(name, found) for name, found in _by_speed(point["results"])])
+    say("\neach alone:")
+    print_table([_cost(name, each) for name, each in report["models"].items()])
     _show_clients(report.get("concurrency"))
     for why in host["noisy"]:
-        click.echo(f"noisy: {why}; repeat this on a quiet machine", err=True)
+        say(f"noisy: {why}; repeat this on a quiet machine", err=True)
 
 
 def _by_speed(results: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -85,7 +77,7 @@ def _cost(name: str, each: Mapping[str, Any]) -> dict[str, str]:
 def _show_clients(found: Mapping[str, Any] | None) -> None:
     if found is None:
         return
-    click.echo(f"\nclients at {found['point']}, {found['sessions']} session:")
+    say(f"\nclients at {found['point']}, {found['sessions']} session:")
     rows = [
         {
             "model": name,
@@ -98,5 +90,4 @@ def _show_clients(found: Mapping[str, Any] | None) -> None:
         for name, clients in found["models"].items()
         for each in clients
     ]
-    for line in format_table(rows):
-        click.echo(line)
+    print_table(rows)

@@ -6,9 +6,7 @@ import heapq
 import math
 from typing import TYPE_CHECKING
 
-import click
-
-from onnxbuild.terminal.table import format_table
+from onnxbuild.terminal.say import print_table, say
 
 if TYPE_CHECKING:
     from onnxbuild.diagnosis.diagnose import Diagnosis
@@ -21,23 +19,23 @@ def show_stages(found: Diagnosis) -> None:
     """Print failing gates, each step's part in the error, and the first step at fault."""
     from onnxbuild.diagnosis.variant_yaml import flow, written_variant
 
-    click.echo("")
+    say("")
     if found.trial:
-        click.echo(
+        say(
             f"'{found.chain.variant}' is looked at as its trial '{found.trial}', written out and "
             f"judged as {flow(written_variant(found.recipe, found.variant))}"
         )
     for gate, what in found.breaches:
-        click.echo(f"{gate} fails: {what}")
+        say(f"{gate} fails: {what}")
     if not found.breaches:
-        click.echo("every gate passes")
+        say("every gate passes")
     if found.goal is not None and found.standing is not None:
         met = f"is met: {found.standing.reached}, asked was {found.goal.written}"
-        click.echo(
+        say(
             f"the goal of the search {f'is missed: {found.standing.why}' if found.misses_goal else met}"
         )
     if found.runtime:
-        click.echo(f"looked at on {found.runtime}")
+        say(f"looked at on {found.runtime}")
     rows = [
         {
             "step": stage.step if stage.kind else "all of it",
@@ -53,19 +51,18 @@ def show_stages(found: Diagnosis) -> None:
     if all(row["equal"] == "-" for row in rows):
         for row in rows:
             del row["equal"]
-    click.echo("")
-    for line in format_table(rows):
-        click.echo(line)
+    say("")
+    print_table(rows)
     for stage in found.stages[:-1]:
         if stage.error.lost:
-            click.echo(f"{stage.step}: {stage.error.lost}")
-    click.echo("")
+            say(f"{stage.step}: {stage.error.lost}")
+    say("")
     if found.fault is None:
-        click.echo("the outputs have no error to look for")
+        say("the outputs have no error to look for")
     else:
         stage = found.stages[found.fault]
         opened = ", as ONNX Runtime optimizes it" if found.is_of_the_runtime else ""
-        click.echo(f"first step where the error appears: {stage.step} ({stage.kind}){opened}")
+        say(f"first step where the error appears: {stage.step} ({stage.kind}){opened}")
 
 
 def show_nodes(found: Diagnosis, shown: int, below: float) -> None:
@@ -99,38 +96,37 @@ def show_nodes(found: Diagnosis, shown: int, below: float) -> None:
         for each in worst
         if each.added > 0 or each.name in found.effects
     ]
-    click.echo(
+    say(
         f"nodes where most of it comes in, of {len(found.nodes)} compared at "
         f"{', '.join(found.points) or 'every point'}:"
     )
-    click.echo("")
-    for line in format_table(rows):
-        click.echo(line)
-    click.echo("")
+    say("")
+    print_table(rows)
+    say("")
     holding = [each for each in found.nodes if each.bodies]
     if holding:
         names = ", ".join(f"{each.name} ({each.op_type})" for each in holding)
-        click.echo(
+        say(
             f"{sum(each.bodies for each in holding)} nodes are in bodies, whose values can't be "
             f"compared one by one; what runs them stands for them: {names}"
         )
     first = first_below(found, below)
     if first is None:
-        click.echo(f"no node's output is below {below:g} dB")
+        say(f"no node's output is below {below:g} dB")
     elif first.lost:
-        click.echo(f"first node with values lost: {first.name} ({first.op_type}): {first.lost}")
+        say(f"first node with values lost: {first.name} ({first.op_type}): {first.lost}")
         if not any(stage.error.lost for stage in found.stages):
-            click.echo(
+            say(
                 f"  ('{found.chain.target.name}' fuses it away and computes it in fp32; where fp16 is "
                 "computed as it is written, the outputs are lost)"
             )
     else:
-        click.echo(
+        say(
             f"first node below {below:g} dB: {first.name} ({first.op_type}), "
             f"{decibels(first.before)} -> {decibels(first.after)} dB"
         )
         if first.behind:
-            click.echo(
+            say(
                 f"  (it stands for {', '.join(first.behind)}, too, whose own values the other model "
                 f"has not; that one makes it with {first.now})"
             )

@@ -97,17 +97,19 @@ def _environments() -> list[Problem]:
 
 
 def _programs() -> list[Problem]:
-    """Show the C++ compiler of `formats: [aotinductor]`, and Node and npm of packages; both are optional."""
+    """Show the C++ compiler, Node and npm, which some features need."""
     from onnxbuild.adapters.toolchain.node_program import program
     from onnxbuild.adapters.toolchain.step_environment import program_folders
-    from onnxbuild.core.step import COMPILERS
+    from onnxbuild.catalog import needing
+    from onnxbuild.core.environment import NPM
+    from onnxbuild.core.step import COMPILER, COMPILERS
 
     where = ":".join(program_folders())
     found = next(filter(None, (shutil.which(name, path=where) for name in COMPILERS)), None)
-    lacking = f"no {' and no '.join(COMPILERS)}; formats: [aotinductor] needs one"
+    lacking = f"no {' and no '.join(COMPILERS)}; {needing(COMPILER)} needs one"
     _say_program("c++", found, lacking, "g++")
     for name in ("node", "npm"):
-        needed = "none; packages: {node, web} need it"
+        needed = f"none; {needing(NPM)} need it"
         _say_program(name, program(name), needed, name.replace("node", "nodejs"))
     return []
 
@@ -136,7 +138,7 @@ def _machine() -> list[Problem]:
     fence = (
         f"Landlock ABI {abi}: undeclared reads are refused"
         if abi
-        else f"no Landlock (Linux >= 5.13 has it): {kernel_watch.not_refused(unseen)}"
+        else f"no Landlock ({landlock.reason_not()}): {kernel_watch.not_refused(unseen)}"
     )
     watch = (
         f"no seccomp notifications ({unseen}): {kernel_watch.NOT_SEEN}"

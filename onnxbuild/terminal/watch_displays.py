@@ -231,7 +231,7 @@ class Screen:
         if not is_now:
             lines.append(Text("the last good build:", style="dim"))
         style = "" if is_now else "dim"
-        lines += [_line(line, width, style) for line in format_table(good.rows)]
+        lines += [_line(line, width, style) for line in format_table(good.rows, width, keys=2)]
         lines += [Text(line, style="dim") for line in good.skipped]
         return lines
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from onnxbuild.core.environment import RUNTIME
 from onnxbuild.core.errors import UsageError
+from onnxbuild.core.family import FAMILIES
 from onnxbuild.core.step import MODEL_FILE, ORT_FILE
 from onnxbuild.typed.names import find_name, find_onnx
+
+_ONNX = [each for each in FAMILIES.values() if each.runtime == RUNTIME]
+"""What ONNX Runtime opens."""
 
 
 def find_model(name: str, store: str | None, verb: str) -> Path:
@@ -30,7 +35,7 @@ def _variant_model(name: str, store: str | None, verb: str) -> Path:
 
     asked = find_name(name, store, "VARIANT")
     request = Request((asked.file,), store=store)
-    found = find_onnx(graph_of(request), asked, verb, ("variant", "artifact"))
+    found = find_onnx(graph_of(request), asked, verb, _ONNX)
     path = request.store_root / "out" / found.recipe / found.name / MODEL_FILE
     if path.with_name(ORT_FILE).is_file():
         raise UsageError(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.core.family import VARIANT, DeliverableFamily
+from onnxbuild.document.recipe_name import RecipeName
 
 if TYPE_CHECKING:
-    from onnxbuild.core.graph import Deliverable, Family, Graph
+    from onnxbuild.core.graph import Deliverable, Graph
     from onnxbuild.resolver.typed_name import TypedName
 
 _ENDINGS = (".yaml", ".yml")
@@ -113,11 +115,11 @@ def recipe_file(text: str, *, can_choose: bool = False) -> str:
             fix=f"write {file} --only {text}" if can_choose else f"write {file}",
         )
     file = find_recipe(text)
-    name, _, combination = text.partition("@")
-    if combination:
-        settings = " ".join(f"--set {pair}" for pair in combination.split(","))
+    name = RecipeName.parse(text)
+    if name.combination:
+        settings = " ".join(f"--set {pair}" for pair in name.combination.split(","))
         raise UsageError(
-            f"'{text}' is one combination of the matrix of '{name}'; a whole file is expected here",
+            f"'{text}' is one combination of the matrix of '{name.base}'; a whole file is expected here",
             fix=f"write {file} {settings}",
         )
     return str(file)
@@ -144,7 +146,7 @@ def find_recipe(text: str, store: str | None = None, part: str = "") -> Path:
     if Path(text).is_file():
         return Path(text)
     bring_plugins(find_project(Path("recipe.yaml")))
-    base = text.partition("@")[0]
+    base = RecipeName.parse(text).base
     in_folders = [path for folder in _FOLDERS for path in sorted(Path(folder).glob("*.y*ml"))]
     places = [Path(folder, f"{base}{end}") for folder in _FOLDERS for end in _ENDINGS]
     alike = [path for path in places if path.is_file()]
@@ -185,7 +187,9 @@ def _shown(path: Path) -> Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
-def find_deliverable(graph: Graph, name: FoundName, shown: Sequence[Family] = ()) -> Deliverable:
+def find_deliverable(
+    graph: Graph, name: FoundName, shown: Collection[DeliverableFamily] = ()
+) -> Deliverable:
     """The folder below out/ that a name means.
 
     Args:
@@ -197,7 +201,7 @@ def find_deliverable(graph: Graph, name: FoundName, shown: Sequence[Family] = ()
         UsageError: There is none, or several recipes of a matrix have it.
     """
     recipes = recipes_of(graph, name)
-    made = [each for each in graph.deliverables if each.family != "report"]
+    made = [each for each in graph.deliverables if not each.family.is_page]
     found = [each for each in made if each.name == name.local and each.recipe in recipes]
     if not found:
         of_kind = [each for each in made if not shown or each.family in shown]
@@ -217,7 +221,7 @@ def find_deliverable(graph: Graph, name: FoundName, shown: Sequence[Family] = ()
 
 
 def find_onnx(
-    graph: Graph, name: FoundName, verb: str, families: Sequence[Family] = ("variant",)
+    graph: Graph, name: FoundName, verb: str, families: Collection[DeliverableFamily] = (VARIANT,)
 ) -> Deliverable:
     """The ONNX variant that a name means.
 
@@ -236,7 +240,7 @@ def find_onnx(
     variants = [
         each.name
         for each in graph.deliverables
-        if each.recipe == found.recipe and each.family == "variant"
+        if each.recipe == found.recipe and each.family.is_portable
     ]
     source = f"is made of '{found.variant}' and " if found.variant else ""
     other = found.variant or next(iter(variants), "")
@@ -287,7 +291,7 @@ def recipes_of(graph: Graph, name: FoundName) -> list[str]:
     """
     files = dict.fromkeys((at.recipe for at in graph.addresses.values()), str(name.file))
     found = name.typed.recipes_of(files)
-    if not found and "@" in name.typed.recipe:
+    if not found and RecipeName.parse(name.typed.recipe).combination:
         known = sorted(files)
         raise UsageError(
             f"{name.file} makes no '{name.typed.recipe}'; it makes {', '.join(known)}",

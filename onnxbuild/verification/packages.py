@@ -45,7 +45,7 @@ def _held(release: Released, entry: Mapping[str, Any], bundles: Collection[str])
     of, form = str(entry["of"]), PACKAGE_FORMATS.get(entry["format"])
     if form is None or form.is_cut is None or not form.is_cut(release.folder / entry["folder"]):
         return of
-    if VARIANT not in entry:  # format 5
+    if VARIANT not in entry:  # version 5 of release.json
         return max((name for name in bundles if of.startswith(f"{name}-")), key=len, default=of)
     variant = str(entry[VARIANT])
     if not of.startswith(f"{variant}-"):

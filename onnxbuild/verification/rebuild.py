@@ -17,7 +17,6 @@ from onnxbuild.catalog import CATALOG
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Fingerprints
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.core.step import GPU
 from onnxbuild.engine.report import Report
 from onnxbuild.lock.bind import names_in_lock
 from onnxbuild.lock.compare import differences
@@ -123,10 +122,10 @@ def _faults(
 
 def _bound(kind: str, *, is_other: bool) -> str:
     """Why a step's bytes say nothing here, after a sentence; empty where they should be the same."""
-    if GPU in CATALOG[kind].toolchain:
+    if why := CATALOG[kind].differs:
         return (
-            ": they can't be compared, since TensorRT chooses kernels by timing them; what was built "
-            "here was held against the reference by the same gate"
+            f": they can't be compared, since {why}; what was built here was held against the "
+            "reference by the same gate"
         )
     if is_other and CATALOG[kind].host_bound:
         return (

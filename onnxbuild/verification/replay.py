@@ -130,7 +130,7 @@ def verify_run(
     """
     check_providers(providers)
     if landlock.abi() == 0:
-        detail = "this kernel has no Landlock: what the models do is not fenced in"
+        detail = f"no Landlock ({landlock.reason_not()}): what the models do is not fenced in"
         yield Checked("fence", detail, skipped=True)
     ran = 0
     bundles, packages = bundles_of(release.about), [*package_records(release.about)]

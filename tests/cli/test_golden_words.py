@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.golden_words import CASES, FOLDER, REAL, text_of
+from tests.golden_words import CASES, FOLDER, REAL, TABLES, text_of
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *TABLES])
 def test_the_words_are_those_of_the_golden_file(name, tmp_path):
     assert text_of(name, tmp_path) == (FOLDER / f"{name}.txt").read_text()
 
@@ -19,4 +19,4 @@ def test_the_words_of_a_real_build_are_those_of_the_golden_file(name, tmp_path):
 
 
 def test_each_golden_file_is_of_a_case():
-    assert {path.stem for path in FOLDER.glob("*.txt")} == {*CASES, *REAL}
+    assert {path.stem for path in FOLDER.glob("*.txt")} == {*CASES, *TABLES, *REAL}

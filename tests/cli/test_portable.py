@@ -14,18 +14,11 @@ import pytest
 
 from onnxbuild.adapters.portable import VARIABLE
 from tests.cli.conftest import QUICK, RECIPE, heed_signals, make_project
-from tests.fork_servers import COLD
+from tests.fork_servers import COLD, PORTABLE_COMMAND
 
 pytestmark = pytest.mark.slow
 
 PORTABLE = {VARIABLE: "1"}
-WITHOUT = """\
-import sys
-for name in ("fcntl", "resource", "pwd", "grp", "termios"):
-    sys.modules[name] = None
-from onnxbuild.cli.main import main
-main()
-"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -129,7 +122,7 @@ def test_verbs_work_where_modules_of_posix_can_not_be_imported(built, arguments,
         released = built("release", "tiny.yaml", "--version", "1.0", "--allow-dirty")
         assert released.code == 0, released.out + released.err
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT, *arguments],
+        [sys.executable, "-c", PORTABLE_COMMAND, *arguments],
         cwd=built.folder,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from pathlib import Path
 
@@ -88,6 +89,35 @@ def test_a_terminal_has_a_bar_with_a_rate_and_the_time_left(slow):
     runs = [line for line in terminal.all.splitlines() if re.fullmatch(whole, line)]
     assert runs, terminal.all
     assert max(map(len, runs)) <= 80
+
+
+SLOWLY = "    import time\n    time.sleep(2.1)\n"
+
+
+def test_an_export_says_its_phase_and_what_it_took_last_time(tmp_path):
+    made = make_project(tmp_path / "project")
+    only = ("tiny.yaml", "--only", "export")
+    made.edit("models/tiny.py", "    torch.manual_seed(0)", SLOWLY + "    torch.manual_seed(0)")
+    done = made("run", *only, "--json")
+    assert done.code == 0, done.err
+    events = [json.loads(line) for line in done.out.splitlines()]
+    said = [each for each in events if each["type"] == "step_progress" and each["note"]]
+    assert said[0] == {
+        "type": "step_progress", "step": "tiny:export", "done": 0.0, "total": 0.0, "unit": "",
+        "note": "loading the model",
+    }  # fmt: skip
+    assert [each["last_s"] for each in events if each["type"] == "step_started"] == [0.0]
+    took_s = next(each["wall_s"] for each in events if each["type"] == "step_finished")
+    made.edit("models/tiny.py", "time.sleep(2.1)", "time.sleep(2.2)")
+    terminal = Terminal(("run", *only), made.folder)
+    try:
+        assert terminal.end() == 0
+    finally:
+        terminal.close()
+    drawn = [line for line in terminal.all.splitlines() if "loading the model" in line]
+    assert any("tiny:export" in line for line in drawn), terminal.all
+    assert f"took {math.ceil(took_s)} s last time" in terminal.all
+    assert max(map(len, drawn)) <= 80
 
 
 @pytest.fixture

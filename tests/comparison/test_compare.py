@@ -122,7 +122,7 @@ def test_a_failed_variant_whose_model_is_gone_has_a_note():
 
 def lock(**outputs):
     steps = {
-        name: LockedStep("kind/1", "k", {"model": Digest(sha256 * 64, 10)})
+        name: LockedStep("kind", 1, "k", {"model": Digest(sha256 * 64, 10)})
         for name, sha256 in outputs.items()
     }
     return Lock(

@@ -40,6 +40,14 @@ def test_a_second_build_runs_nothing():
     assert [e.step for e in world.sink.of(StepCached)] == ["a", "b"]
 
 
+def test_a_step_that_runs_again_says_how_long_it_took_last_time():
+    world = World()
+    world.build(graph(step("a")))
+    assert world.sink.of(StepStarted)[0].last_s == 0.0
+    world.build(graph(step("a", value=1)))
+    assert world.sink.of(StepStarted)[0].last_s == 1.0
+
+
 def test_a_changed_param_reruns_only_what_follows():
     world = World()
     world.build(graph(step("a"), step("b"), step("c", "a"), step("d", "b")))

@@ -197,6 +197,7 @@ class FakeHistory:
         self.actions: dict[str, Mapping[str, Any]] = {}
         self.peaks: dict[str, int] = {}
         self.reasons: dict[str, tuple[str, ...]] = {}
+        self.keys: dict[str, str] = {}
 
     def last(self, step: str) -> Mapping[str, Any] | None:
         return self.actions.get(step)
@@ -205,11 +206,16 @@ class FakeHistory:
         self, step: str, action: Action, reasons: Sequence[str], log: str, peak_bytes: int
     ) -> None:
         self.actions[step] = action.to_json()
+        self.keys[step] = action.key
         self.reasons[step] = tuple(reasons)
         self.peaks.setdefault(step, peak_bytes)
 
     def used(self, step: str, action: Action) -> None:
         self.actions[step] = action.to_json()
+        self.keys[step] = action.key
+
+    def last_key(self, step: str) -> str | None:
+        return self.keys.get(step)
 
     def peak_bytes(self, step: str) -> int | None:
         return self.peaks.get(step)

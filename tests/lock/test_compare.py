@@ -22,8 +22,8 @@ LOCK = Lock(
     sources={"net.py": A},
     folders={"models": ("net.py",), "<installed>": ()},
     steps={
-        "net:export": LockedStep("export/1", A, {"model": Digest(A, 5)}),
-        "net:benchmark": LockedStep("benchmark/2", A, {}),
+        "net:export": LockedStep("export", 1, A, {"model": Digest(A, 5)}),
+        "net:benchmark": LockedStep("benchmark", 2, A, {}),
     },
     measurements={"net:benchmark": {"p50_ms": 1.5}},
 )
@@ -52,8 +52,8 @@ def test_what_goes_in_comes_before_what_comes_out():
         sources={},
         folders={"models": ("net.py", "json.py"), "<installed>": ()},
         steps={
-            "net:export": LockedStep("export/2", B, {"model": Digest(B, 6)}),
-            "net:check": LockedStep("check/1", A, {}),
+            "net:export": LockedStep("export", 2, B, {"model": Digest(B, 6)}),
+            "net:check": LockedStep("check", 1, A, {}),
         },
     )
     reported = [(each.item, str(each)) for each in differences(LOCK, now)]

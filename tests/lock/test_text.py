@@ -20,7 +20,7 @@ def test_a_lock_reads_back_however_odd_its_texts_are():
         LOCK,
         python="yes",
         packages={"1.5": "2026-01-01", "on": "~", "<<": "0x1"},
-        steps={"net:export": LockedStep("export/1", "1" * 64, {"null": Digest("2" * 64, 0)})},
+        steps={"net:export": LockedStep("export", 1, "1" * 64, {"null": Digest("2" * 64, 0)})},
         resolved={"net": {"x": [1, 1.0, True, None, "1", {"a": []}]}},
     )
     assert parse_lock(lock_text(odd), "", "") == odd
@@ -38,6 +38,8 @@ def test_a_lock_reads_back_however_odd_its_texts_are():
         ("size_bytes: 5", "size_bytes: true", "True is no size"),
         ("host:\n", "guest: {}\nhost:\n", "key 'guest' is not one of a lock's"),
         ("format: 1", "format: 2", "format 2; expected 1"),
+        ("kind: export/1", "kind: export", "'export' is no step kind with its version"),
+        ("kind: export/1", "kind: export/01", "'export/01' is no step kind with its version"),
     ],
 )
 def test_what_could_be_read_in_two_ways_is_no_lock(old, new, reported):

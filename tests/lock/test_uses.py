@@ -20,7 +20,7 @@ def reported(now: Lock) -> list[str]:
 
 
 def other_output(**facts: object) -> Lock:
-    step = LockedStep("export/1", A, {"model": Digest(B, 5)})
+    step = LockedStep("export", 1, A, {"model": Digest(B, 5)})
     return replace(LOCK, steps={**LOCK.steps, "net:export": step}, **facts)
 
 
@@ -36,7 +36,7 @@ def test_an_output_whose_step_used_what_changed_is_explained():
 
 
 def test_another_key_explains_another_output():
-    step = LockedStep("export/1", B, {"model": Digest(B, 5)})
+    step = LockedStep("export", 1, B, {"model": Digest(B, 5)})
     assert reported(replace(LOCK, steps={**LOCK.steps, "net:export": step})) == []
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from onnxbuild.core.errors import UsageError
+from onnxbuild.core.family import PACKAGE
 from onnxbuild.core.host import HostFacts
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.release_format.about import ReleaseSource, Title, about, check_version, name_of
@@ -57,7 +58,7 @@ def test_packages_stay_out_of_a_release(tmp_path):
     recipes = load_recipes(tmp_path / "file.yaml", project=tmp_path).recipes
     graph = resolve(recipes, HostFacts("x86_64", frozenset({"avx2"})))
     first = graph.deliverables[0]
-    package = replace(first, name="fp32-box", family="package")
+    package = replace(first, name="fp32-box", family=PACKAGE)
     graph = replace(graph, deliverables=(*graph.deliverables, package))
     title = Title("x", "1.0", "recipe/file.yaml", "recipe/file.lock")
     release = about(title, recipes, graph, ReleaseSource("c" * 40, (), 0), ())

@@ -6,7 +6,7 @@ from onnxbuild.release_format.figures import figures_of
 from onnxbuild.release_format.readme import readme
 
 
-def written(results, form=6):
+def written(results, form=7):
     """The page of a release with one variant, `fp32`, measured as `results` say."""
     measurements = {
         "r:benchmark": {"points": [{"point": "batch=1", "results": results}], "host": {}}
@@ -15,7 +15,7 @@ def written(results, form=6):
     manifest = Manifest("r", "onnx", "model.onnx", "fp32", "", (), (), {}, {}, {})
     entry = {"variant": "fp32", "bundle": "variants/fp32", "benchmarks": {"cpu": "r:benchmark"}}
     about = {
-        "format": form, "name": "r", "version": "1", "onnxbuild": "0", "variants": {"fp32": entry}, "formats": {},
+        "format" if form < 7 else "schema_version": form, "name": "r", "version": "1", "onnxbuild": "0", "variants": {"fp32": entry}, "formats": {},
         "ahead_of_time": {}, "bundles": {}, "packages": {}, "measurements": {},
         "source": {"commit": "c", "dirty": False, "changed": []},
     }  # fmt: skip

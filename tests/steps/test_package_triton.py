@@ -404,6 +404,131 @@ def test_a_type_that_numpy_lacks_is_not_warmed_up_and_the_build_says_so(tmp_path
     assert "no warm-up is written" in outcome.notes[0]
 
 
+def test_config_pbtxt_has_the_bytes_that_are_recorded_here(tmp_path):
+    options = TritonOptions(
+        dynamic_batching=True, max_queue_delay_us=500, preferred_batch_sizes=(4, 8), version=3,
+        version_policy="specific", instance_groups=(InstanceGroup("gpu", 2, (0, 1)), InstanceGroup("cpu")),
+    )  # fmt: skip
+    chain = (
+        ManifestProvider("TensorrtExecutionProvider", {"trt_fp16_enable": "1"}),
+        ManifestProvider("OpenVINOExecutionProvider", {}),
+    )
+    _, repository = packaged(
+        tmp_path,
+        options=options,
+        feeds={'a "b"\\ é': ROWS["image"]},
+        inputs={'a "b"\\ é': IMAGE["image"]},
+        outputs={"score": ("float32", ["batch"]), **LOGITS},
+        axes=AXES,
+        session=SessionSettings(graph_optimization="basic", cpu_arena=False),
+        chain=chain,
+    )
+    found = (repository / "demo-fp32/config.pbtxt").read_text(encoding="utf-8")
+    assert found == CONFIG_TEXT
+
+
+CONFIG_TEXT = r"""name: "demo-fp32"
+backend: "onnxruntime"
+max_batch_size: 64
+input {
+  name: "a \"b\"\\ é"
+  data_type: TYPE_FP32
+  dims: [ 3, -1, 32 ]
+}
+output {
+  name: "score"
+  data_type: TYPE_FP32
+  dims: [ 1 ]
+  reshape {
+    shape: [ ]
+  }
+}
+output {
+  name: "logits"
+  data_type: TYPE_FP32
+  dims: [ 10 ]
+}
+default_model_filename: "model.onnx"
+parameters {
+  key: "enable_mem_arena"
+  value {
+    string_value: "0"
+  }
+}
+version_policy {
+  specific {
+    versions: [ 3 ]
+  }
+}
+instance_group {
+  count: 2
+  kind: KIND_GPU
+  gpus: [ 0, 1 ]
+}
+instance_group {
+  count: 1
+  kind: KIND_CPU
+}
+dynamic_batching {
+  preferred_batch_size: [ 4, 8 ]
+  max_queue_delay_microseconds: 500
+}
+optimization {
+  graph {
+    level: -1
+  }
+  execution_accelerators {
+    gpu_execution_accelerator {
+      name: "tensorrt"
+      parameters {
+        key: "precision_mode"
+        value: "FP16"
+      }
+    }
+    cpu_execution_accelerator {
+      name: "openvino"
+    }
+  }
+}
+model_warmup {
+  name: "example-1"
+  batch_size: 1
+  inputs {
+    key: "a \"b\"\\ é"
+    value {
+      data_type: TYPE_FP32
+      dims: [ 3, 8, 32 ]
+      input_data_file: "example-0"
+    }
+  }
+}
+model_warmup {
+  name: "example-4"
+  batch_size: 4
+  inputs {
+    key: "a \"b\"\\ é"
+    value {
+      data_type: TYPE_FP32
+      dims: [ 3, 8, 32 ]
+      input_data_file: "example-0"
+    }
+  }
+}
+model_warmup {
+  name: "example-8"
+  batch_size: 8
+  inputs {
+    key: "a \"b\"\\ é"
+    value {
+      data_type: TYPE_FP32
+      dims: [ 3, 8, 32 ]
+      input_data_file: "example-0"
+    }
+  }
+}
+"""
+
+
 def test_equal_bundles_give_equal_bytes(tmp_path):
     folders = [
         packaged(

@@ -276,9 +276,22 @@ def test_a_right_model_next_to_the_one_that_is_served_helps_no_forger(package, c
     assert said in package.forged()
 
 
-def test_a_release_of_format_5_whose_packages_name_no_variant_is_read(once, tmp_path):
+def test_a_release_of_version_6_has_it_in_another_key_and_is_read(once, tmp_path):
     folder = shutil.copytree(release_of(once), tmp_path / "tiny-1.0")
     about = json.loads((folder / "release.json").read_text())
+    assert about.pop("schema_version") == 7
+    assert {each["format"] for each in about["packages"].values()} <= set(PACKAGE_FORMATS)
+    about["format"] = 6
+    (folder / "release.json").write_bytes(json_bytes(about))
+    Forged(folder).again_with_packages()
+    done = look_at(folder)
+    assert done.code == 0, done.out + done.err
+
+
+def test_a_release_of_version_5_whose_packages_name_no_variant_is_read(once, tmp_path):
+    folder = shutil.copytree(release_of(once), tmp_path / "tiny-1.0")
+    about = json.loads((folder / "release.json").read_text())
+    del about["schema_version"]
     about["format"] = 5
     for each in about["packages"].values():
         del each["variant"]

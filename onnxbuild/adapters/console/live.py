@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from onnxbuild.adapters.console.meter import Meter, bar
+from onnxbuild.adapters.console.meter import Meter, bar, last_time
 from onnxbuild.adapters.console.run_meter import RunMeter
 from onnxbuild.adapters.console.words import Words
 from onnxbuild.core.event import (
@@ -39,6 +39,7 @@ class _Running:
     Attributes:
         since_s: When it started, by the monotonic clock.
         reason: The first one why.
+        last_s: How long it took last time; 0 if that is not known.
         spinner: Shows that it goes on.
         meter: How far it is.
         is_step: Whether it is one of the graph's.
@@ -46,6 +47,7 @@ class _Running:
 
     since_s: float
     reason: str
+    last_s: float = 0.0
     spinner: Spinner = field(default_factory=lambda: Spinner("dots"))
     meter: Meter = field(default_factory=Meter)
     is_step: bool = True
@@ -64,7 +66,7 @@ class RunningSteps:
         self._run.take(event, time.monotonic())
         if isinstance(event, StepStarted):
             reason = event.reasons[0] if event.reasons else ""
-            self._running[event.step] = _Running(time.monotonic(), reason)
+            self._running[event.step] = _Running(time.monotonic(), reason, event.last_s)
         elif isinstance(event, StepProgress):
             self._go_on(event)
         elif isinstance(event, StepFinished | StepFailed | StepBlocked):
@@ -154,21 +156,24 @@ def style_of(line: str) -> str:
 
 
 def _lines(step: str, running: _Running, width: int) -> list[RenderableType]:
-    """A running step: its name and time with the bar, or with the reason; and what it says, below."""
+    """A running step: its name and time with the bar, the phase or the reason; and what it says, below."""
     now_s = time.monotonic()
     dots = running.spinner.render(time.monotonic())
     head = dots if isinstance(dots, Text) else Text("-")
     name = step if len(step) <= _MOST_NAME else f"{step[: _MOST_NAME - 3]}..."
     head = Text.assemble(head, f" {name} ", (f"{now_s - running.since_s:5.1f} s ", "bold"))
     room = width - head.cell_len
+    before = "" if running.meter.is_of_known_end() else last_time(running.last_s)
     if not running.meter:
-        head.append(running.reason, "dim")
+        head.append("; ".join(filter(None, (before, running.reason))), "dim")
         head.truncate(width, overflow="ellipsis")
         return [head]
     last = running.meter.last
     drawn = bar(last.done, last.total)
     words = running.meter.words(now_s)
-    below = last.note
+    below = "; ".join(filter(None, (last.note, before)))
+    if not words:
+        words, below = last.note, before
     if drawn and room > len(drawn):
         head.append(f"{drawn} ", "cyan")
         room = width - head.cell_len

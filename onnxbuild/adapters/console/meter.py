@@ -10,6 +10,7 @@ from onnxbuild.core.event import BYTES, SECONDS, StepProgress
 BAR_CELLS = 16
 _WINDOW_S = 15.0
 _SMALL_RATE = 10
+_LONG_S = 2.0
 _MINUTE_S, _HOUR_S = 60, 3600
 _FULL, _HALF, _EMPTY = "━", "╸", "─"
 _KIB = 1 << 10
@@ -86,6 +87,10 @@ class Meter:
         """
         return "; ".join(filter(None, (self.words(now_s), self.last.note)))
 
+    def is_of_known_end(self) -> bool:
+        """Return whether it is known of how much the last report is."""
+        return bool(self._seen) and self.last.total > 0
+
 
 def bar(done: float, total: float, cells: int = BAR_CELLS) -> str:
     """Return a bar; empty where the total is not known.
@@ -116,7 +121,14 @@ def _goes_on(before: StepProgress, now: StepProgress) -> bool:
     return before.done <= now.done and (before.total, before.unit) == (now.total, now.unit)
 
 
+def last_time(seconds: float) -> str:
+    """Return `took 12 s last time`; empty for what took less than two seconds, or what is not known."""
+    return f"took {duration(seconds)} last time" if seconds >= _LONG_S else ""
+
+
 def _count(event: StepProgress) -> str:
+    if not (event.done or event.total or event.unit):
+        return ""
     if event.unit == BYTES:
         total = f" of {size(event.total)}" if event.total else ""
         return f"{size(event.done)}{total}"

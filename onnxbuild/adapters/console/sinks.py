@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from onnxbuild.adapters.console.meter import Meter, duration
+from onnxbuild.adapters.console.meter import Meter, duration, last_time
 from onnxbuild.adapters.console.run_meter import RunMeter
 from onnxbuild.adapters.console.words import Words
 from onnxbuild.adapters.disk.atomic_files import make_folder, share, store_error
@@ -132,7 +132,8 @@ class PlainLines:
             self._next_s = self._now_s() + LONG_S
         elif isinstance(event, StepStarted):
             now_s = self._now_s()
-            self._running[event.step] = _Running(now_s, now_s + LONG_S, Meter())
+            began = _Running(now_s, now_s + LONG_S, Meter(), last_s=event.last_s)
+            self._running[event.step] = began
         elif isinstance(event, StepFinished | StepFailed):
             self._running.pop(event.step, None)
         elif isinstance(event, StepProgress):
@@ -163,15 +164,27 @@ class PlainLines:
         if now_s < running.next_s:
             return
         running.next_s = now_s + LONG_S
-        said = f": {running.meter.line(now_s)}" if running.meter else ""
-        self._write(f"running {event.step}  ({duration(now_s - running.since_s)}{said})")
+        said = running.meter.line(now_s) if running.meter else ""
+        last = "" if running.meter.is_of_known_end() else last_time(running.last_s)
+        more = "; ".join(filter(None, (said, last)))
+        took = duration(now_s - running.since_s)
+        self._write(f"running {event.step}  ({': '.join(filter(None, (took, more)))})")
 
 
 @dataclass(slots=True)
 class _Running:
-    """A step that runs: since when, when it is next due a line, how far it is; or what is no step of the graph."""
+    """A step that runs, or what is no step of the graph.
+
+    Attributes:
+        since_s: When it began.
+        next_s: When its next line is due.
+        meter: How far it is.
+        is_step: Whether it is one of the graph's.
+        last_s: How long it took last time; 0 if that is not known.
+    """
 
     since_s: float
     next_s: float
     meter: Meter
     is_step: bool = True
+    last_s: float = 0.0

@@ -29,7 +29,7 @@ from onnxbuild.adapters.kernel.seccomp import (
     RETURN,
     X32,
 )
-from onnxbuild.adapters.portable import VARIABLE, is_portable
+from onnxbuild.adapters.portable import is_portable, why_portable
 
 QUIET = 1 << 30 if sys.platform == "linux" else 0
 """A flag of `os.open` that has no meaning for any kernel: the open is not reported."""
@@ -127,7 +127,7 @@ def reason_not() -> str:
     A child process tries: it installs the filter, and its memory is read.
     """
     if is_portable():
-        return f"{VARIABLE} is set, or this system has no flock"
+        return why_portable()
     machine = seccomp.this_machine()
     if machine is None:
         return "only Linux on x86-64 and aarch64 is supported"

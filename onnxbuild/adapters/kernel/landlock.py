@@ -10,7 +10,7 @@ import os
 import platform
 from collections.abc import Iterable
 
-from onnxbuild.adapters.portable import is_portable
+from onnxbuild.adapters.portable import is_portable, why_portable
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every architecture
 _VERSION_FLAG = 1
@@ -52,6 +52,11 @@ def abi() -> int:
         _CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG)
     )
     return max(0, version)
+
+
+def reason_not() -> str:
+    """Return why `abi` is 0, for messages."""
+    return why_portable() if is_portable() else "Linux >= 5.13 has it"
 
 
 def restrict(

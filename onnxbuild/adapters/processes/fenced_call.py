@@ -73,6 +73,7 @@ def call_fenced(
             "readable": [str(path.absolute()) for path in readable],
             "home": os.path.expanduser("~"),
             "answer": answer.name,
+            "fenced": not is_portable(),  # its environment does not have the variable
         }
         process = subprocess.Popen(
             [sys.executable, "-s", "-c", _START, json.dumps(request), function, IMPORT_ROOT],

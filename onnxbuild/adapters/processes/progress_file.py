@@ -17,14 +17,16 @@ from onnxbuild.core.event import StepProgress
 from onnxbuild.regular_files import open_regular
 
 PROGRESS_FILE = "progress.json"
-_FIRST_S, _EVERY_S = 1.0, 0.25
-"""When a step first reports, and how often: what takes no second needs no bar."""
+FIRST_S = 1.0
+"""When a step first reports: what takes no second needs no bar."""
+_EVERY_S = 0.25
+"""How often it reports."""
 _RECORD_BYTES = 2048  # of 240 characters, of which each may take six
 _NOTE_CHARACTERS = 120
 
 
 class ProgressWriter:
-    """Writes a step's last report, at most four times a second.
+    """Writes a step's last report: the beginning of a phase at once, a count at most four times a second.
 
     Args:
         folder: The job's.
@@ -34,14 +36,15 @@ class ProgressWriter:
         self._file = os.open(
             folder / PROGRESS_FILE, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600
         )
-        self._next_s = time.monotonic() + _FIRST_S
+        self._next_s = time.monotonic() + FIRST_S
 
     def __call__(self, done: float, total: float, unit: str, note: str) -> None:
         """Take a report; see `onnxkit.host.progress`."""
         now_s = time.monotonic()
-        if now_s < self._next_s:
+        is_phase = not (done or total or unit)  # the next one may be minutes away
+        if now_s < self._next_s and not is_phase:
             return
-        self._next_s = now_s + _EVERY_S
+        self._next_s = max(self._next_s, now_s + _EVERY_S)
         record = json.dumps([done, total, unit[:_NOTE_CHARACTERS], note[:_NOTE_CHARACTERS]])
         content = record.encode()[:_RECORD_BYTES].ljust(_RECORD_BYTES)
         with contextlib.suppress(OSError):  # closed by the user's code; a full disk

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onnxbuild.adapters.processes.job_results import too_much_memory
 from onnxbuild.adapters.processes.process_group import held_bytes, kill_group
-from onnxbuild.adapters.processes.progress_file import read_progress
+from onnxbuild.adapters.processes.progress_file import FIRST_S, read_progress
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.event import StepProgress
 from onnxbuild.core.ports import Job
@@ -55,7 +55,7 @@ class Running:
         Args:
             now_s: By the monotonic clock.
         """
-        if now_s - self.looked_s < PROGRESS_S:
+        if now_s - self.looked_s < PROGRESS_S or now_s - self.since_s < FIRST_S:
             return None
         self.looked_s = now_s
         said = read_progress(self.folder, self.job.step.name)

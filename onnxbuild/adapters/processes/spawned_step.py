@@ -35,6 +35,7 @@ def main() -> None:
         move_imports(*settings["moved"])
     Cores(settings["threads"]).take(settings["id"])
     faulthandler.enable()
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr] # else a step that dies takes its lines along
     folder = Path(settings["folder"])
     code = 70
     try:

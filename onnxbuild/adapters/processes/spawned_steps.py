@@ -6,6 +6,7 @@ which a fork server has made once; kernel and fork server observe nothing, so Py
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -126,6 +127,7 @@ class SpawnedSteps:
     def _wait(
         self, number: int, process: subprocess.Popen[bytes], folder: Path, started_s: float
     ) -> None:
+        _end_group_of(process)
         status = process.wait()
         wall_s = time.monotonic() - started_s
         with self._lock:
@@ -142,6 +144,17 @@ class SpawnedSteps:
                 **took,
             }
         )
+
+
+def _end_group_of(process: subprocess.Popen[bytes]) -> None:
+    """Wait until a process ends, then end what it started and left in its group.
+
+    Its id is nobody else's only until it is waited for, so nothing is ended on systems that can't look without that.
+    """
+    if hasattr(os, "waitid"):
+        with contextlib.suppress(ChildProcessError):  # `end` has waited for it
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+            kill_group(process.pid)
 
 
 def _expense(folder: Path) -> dict[str, float]:

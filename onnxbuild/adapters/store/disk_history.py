@@ -48,6 +48,10 @@ class DiskHistory:
         self._index.save_steps(self._used)
         self._used = {}
 
+    def last_key(self, step: str) -> str | None:
+        """The last action's key under this name."""
+        return self._index.step_key(step)
+
     def peak_bytes(self, step: str) -> int | None:
         """Peak memory of the last run under this name."""
         found = self._index.step(step)

@@ -7,7 +7,7 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.adapters import machine
@@ -65,6 +65,7 @@ class DiskFingerprints:
         stats: Digests by stat identity.
         distributions: What is installed.
         programs: Folders that steps find programs in.
+        extra_of: Package -> the optional extra of this program that brings it; empty where none does.
 
     Attributes:
         environments: Those of targets that have one of their own.
@@ -76,11 +77,12 @@ class DiskFingerprints:
         stats: StatCache,
         distributions: Distributions,
         programs: Sequence[str] = program_folders(),
+        extra_of: Callable[[str], str] = lambda _: "",
     ) -> None:
         self._project = str(project)
         self._stats = stats
         self._distributions = distributions
-        self._programs = programs
+        self._programs, self._extra_of = programs, extra_of
         self._import_path = ImportPath(
             distributions.folders, shell_python_path(os.environ), stats.look
         )
@@ -175,7 +177,7 @@ class DiskFingerprints:
 
     def missing(self, name: str) -> Missing:
         """Return what a step lacks where `distribution` finds nothing; see core.ports."""
-        return missing_member(name, self._programs)
+        return missing_member(name, self._programs, self._extra_of(name))
 
     def _looked_up(self, name: str) -> str | None:
         if is_tool(name):

@@ -21,6 +21,7 @@ from onnxbuild.core.errors import UsageError
 from onnxbuild.core.file_names import same_on_disk
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.document.recipe_name import RecipeName
 from onnxbuild.recipe.names import names_in
 
 
@@ -48,7 +49,7 @@ def refuse_clash(root: Path, project: Path, loaded: Loaded) -> None:
             if taken is None or owners[taken].file == file:
                 continue
             other = owners[taken].path(root)
-            name, theirs = recipe.name.partition("@")[0], taken.partition("@")[0]
+            name, theirs = recipe.base, RecipeName.parse(taken).base
             if other.is_file() and theirs in names_in(other, environment()):
                 if theirs != name:
                     raise UsageError(

@@ -27,6 +27,7 @@ from onnxbuild.building.out_folders.owners import (
 )
 from onnxbuild.building.request import Request, graph_of, load
 from onnxbuild.core.errors import BuildError, StoreError
+from onnxbuild.document.recipe_name import RecipeName
 from onnxbuild.recipe.asked import project_recipes
 from onnxbuild.recipe.names import names_in
 
@@ -90,7 +91,7 @@ def clean(root: Path, project: Path, *, dry_run: bool) -> CleanReport:
         found = [
             each
             for each in leftovers(root, project)
-            if not (each.is_gone and each.recipe.partition("@")[0] in moved)
+            if not (each.is_gone and RecipeName.parse(each.recipe).base in moved)
         ]
         cleaned = tuple(_clean(root, each, dry_run=dry_run) for each in found)
         if not dry_run:

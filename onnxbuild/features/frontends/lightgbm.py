@@ -11,4 +11,5 @@ FEATURE = estimator_frontend(
     booster_source(
         outline_of_lightgbm, (".txt",), "a text file that LightGBM's `save_model` wrote"
     ),
+    "lightgbm",
 )

@@ -87,4 +87,6 @@ FEATURE = estimator_frontend(
         tried=_tried,
         suffixes=(SKOPS, *PICKLES),
     ),
+    "scikit-learn",
+    "skl2onnx",
 )

@@ -13,4 +13,5 @@ FEATURE = estimator_frontend(
         (".json", ".ubj"),
         "a .json or .ubj file that XGBoost's `save_model` wrote",
     ),
+    "xgboost",
 )

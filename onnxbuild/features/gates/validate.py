@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.document.faults import Fault, choices, hinted, nearest
@@ -78,6 +79,11 @@ def _faults(parts: Parts) -> Iterator[Fault]:
                 yield Fault(hinted(what, near, expected), member.at, fix)
 
 
+def _allowing(precision: str, difference: float) -> Mapping[str, Mapping[str, Any]]:
+    """The section with an absolute tolerance for all variants of a precision."""
+    return {NAME: {precision: {"atol": difference}}}
+
+
 FEATURE = Feature(
     name=NAME,
     sections=(Section(name=NAME, options=validate.ValidateOptions, holds_tolerances=True),),
@@ -85,7 +91,7 @@ FEATURE = Feature(
     faults=_faults,
     shown={validate.KIND.name: "validation"},
     reports_on=_reports_on,
-    diagnosis=DiagnosisHints(compares=(validate.KIND.name,)),
+    diagnosis=DiagnosisHints(compares=(validate.KIND.name,), allows=_allowing),
     columns=(
         Column("max abs error", NAME, cells.error("max_abs"), place=40),
         Column("cosine", NAME, cells.number("cosine_min", 5), place=50),

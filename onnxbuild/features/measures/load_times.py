@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.expansion.addresses import shared
+from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.expansion.artifacts import SECTION
 from onnxbuild.expansion.asked import AheadOfTimeOptions
 from onnxbuild.expansion.feature import AheadOfTimeModel, Feature, Laid, Subject
@@ -21,9 +22,9 @@ def _laid_ahead(
     if not artifacts or not recipe.section(SECTION, AheadOfTimeOptions).load_times:
         return ()
     settings = settings_of(recipe, variant)
-    (step_name,) = _steps_of(variant.name)
+    (address,) = _steps_of(recipe, variant)
     step = scope.step(
-        shared(recipe, step_name),
+        address,
         load_times.KIND,
         load_times.LoadTimesParams(settings),
         {
@@ -37,8 +38,8 @@ def _laid_ahead(
     return (Laid(OutputRef(step, "report"), "load-times.json"),)
 
 
-def _steps_of(variant: str) -> tuple[str, ...]:
-    return (f"{variant}-load-times",)
+def _steps_of(recipe: Recipe, variant: Variant) -> tuple[StepAddress, ...]:
+    return (StepAddress(recipe.name, load_times.KIND.name, about=variant.name),)
 
 
 FEATURE = Feature(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from onnxbuild import __version__
+from onnxbuild.core.family import PAGE
 from onnxbuild.core.graph import Deliverable, OutputRef
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
@@ -48,7 +49,7 @@ def _concludes(scope: Scope, reported: Callable[[], Sequence[Reported]]) -> Iter
         section=NAME,
     )
     page = OutputRef(step, "page")
-    yield Deliverable(recipe.name, NAME, ((page, ""),), family="report")
+    yield Deliverable(recipe.name, NAME, ((page, ""),), family=PAGE)
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:

@@ -28,6 +28,9 @@ from onnxbuild.steps.choose import AutoOptions, Tried
 
 NAME = "auto"
 
+_TAKEN = ("model", "fidelity", "evaluation")
+"""What the step that chooses takes of each trial."""
+
 _KEPT_SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
 """Of the quantizable nodes, kept in fp32, the most sensitive first."""
 
@@ -56,9 +59,9 @@ def _model(scope: Scope, variant: Variant) -> OutputRef:
     models: dict[str, OutputRef] = {}
     for trial, each in trials.items():
         models[trial] = scope.model(each)
-        inputs[f"model/{trial}"] = models[trial]
+        inputs[_of_trial("model", trial)] = models[trial]
         if "fidelity" in recipe.entrypoints:
-            inputs[f"fidelity/{trial}"] = add_fidelity(
+            inputs[_of_trial("fidelity", trial)] = add_fidelity(
                 scope,
                 of_variant(recipe, each, "fidelity"),
                 each,
@@ -71,7 +74,7 @@ def _model(scope: Scope, variant: Variant) -> OutputRef:
         if options.goal.max_drop is not None:
             scored = add_evaluation(scope, each, models[trial], recipe.targets[0], gates=False)
         if scored is not None:
-            inputs[f"evaluation/{trial}"] = scored
+            inputs[_of_trial("evaluation", trial)] = scored
     if not choice:
         inputs["benchmark"] = benchmark_of_trials(
             scope,
@@ -96,6 +99,18 @@ def _model(scope: Scope, variant: Variant) -> OutputRef:
         optional_inputs=() if choice else tuple(each for each in inputs if each != "benchmark"),
     )
     return OutputRef(step, "model")
+
+
+def _of_trial(what: str, trial: str) -> str:
+    """Name of an input of the step that chooses."""
+    return f"{what}/{trial}"
+
+
+def _inputs_of_trials(params: choose.ChooseParams) -> Mapping[str, tuple[str, ...]]:
+    """Trial -> the inputs that `_model` gives for it, or may."""
+    return {
+        each.name: tuple(_of_trial(what, each.name) for what in _TAKEN) for each in params.trials
+    }
 
 
 def _trials(recipe: Recipe, variant: Variant) -> Iterator[Trial]:
@@ -229,6 +244,7 @@ FEATURE = Mode(
                 TrialFigure("cosine_mean", "cosine"),
                 TrialFigure("drop", "drop", is_loss=True),
             ),
+            trials=_inputs_of_trials,
         ),
     ),
     diagnosis=DiagnosisHints(judges=(choose.KIND.name,)),

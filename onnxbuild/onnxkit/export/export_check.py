@@ -21,6 +21,7 @@ from onnxbuild.onnxkit.export.forward_faults import explain_failure
 from onnxbuild.onnxkit.export.randomness import refuse_random
 from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, probe_points
 from onnxbuild.onnxkit.export.torch_module import run_module
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.sessions.open import first_line, open_session, session_errors
 from onnxbuild.onnxkit.sessions.run import fit_feeds
 
@@ -65,6 +66,7 @@ def run_probes(
     """
     names = tuple(outputs)
     runs: list[ExportProbe] = []
+    phase("running the model in PyTorch")
     shapes = [each.shape for each in inputs]
     for point in probe_points(axes, sums_of(shapes)):
         feeds = probe_feeds(inputs, point)

@@ -17,6 +17,7 @@ from onnxbuild.onnxkit.export.grouped_products import dynamo_translations, torch
 from onnxbuild.onnxkit.export.names import settle_names
 from onnxbuild.onnxkit.export.operator_lines import line_of_operator
 from onnxbuild.onnxkit.export.output_axes import spell_dimensions
+from onnxbuild.onnxkit.export.printed_phases import PrintedPhases
 from onnxbuild.onnxkit.export.torch_wrapping import (
     WRAPPED,
     dimension_spellings,
@@ -27,6 +28,7 @@ from onnxbuild.onnxkit.export.torch_wrapping import (
     trace_remarks,
     without_output,
 )
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.opsets import OpsetError
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
 from onnxbuild.onnxkit.operators.opaque_nodes import OpaqueNode, dynamo_nodes, torchscript_nodes
@@ -159,7 +161,9 @@ def _export_dynamo(
 ) -> onnx.ModelProto:
     import torch
 
-    with scanned_recurrences(wrapper, notes):
+    phase("dynamo: tracing")
+    printed = contextlib.redirect_stdout(PrintedPhases())
+    with scanned_recurrences(wrapper, notes), printed:
         program = torch.onnx.export(
             wrapper,
             example_tensors(request.inputs, request.feeds),
@@ -174,7 +178,7 @@ def _export_dynamo(
             },
             dynamo=True,
             optimize=request.constant_folding,
-            verbose=False,
+            verbose=True,
         )
     return program.model_proto
 
@@ -185,6 +189,7 @@ def _export_torchscript(
     import onnx
     import torch
 
+    phase("torchscript: tracing and translating to ONNX")
     axes = {
         safe: {n: name for n, name in enumerate(each.shape) if isinstance(name, str)}
         for safe, each in zip(

@@ -56,6 +56,15 @@ def report(
     _State.listener(done, total, unit, "; ".join(filter(None, (_State.stage, note))))
 
 
+def phase(text: str) -> None:
+    """Name what is done from here on where no count of it is known: "translating to ONNX".
+
+    Args:
+        text: A few words; the phase ends where another begins, or something is counted.
+    """
+    report(0, note=text)
+
+
 def stage(text: str) -> None:
     """Name what the reports that follow are about: "batch=64, 2 of 3"."""
     _State.stage = text

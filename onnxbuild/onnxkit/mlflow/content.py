@@ -79,6 +79,15 @@ def mlmodel(
     }
 
 
+def mlmodel_text(content: Mapping[str, Any]) -> str:
+    """Return the text of MLmodel.
+
+    Args:
+        content: From `mlmodel`, with `model_uuid`, and `saved_input_example_info` where there is an example.
+    """
+    return rendered(__package__ or "", "MLmodel.j2", model=content)
+
+
 def requirements_of(manifest: Manifest, choice: RuntimeChoice) -> list[str]:
     """Return the lines of requirements.txt, each pinned.
 

@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 
 from onnxbuild.core.step import Finding
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, load_model, model_path
 from onnxbuild.onnxkit.model.opsets import needed_opset
 
@@ -29,6 +30,7 @@ def checker_faults(folder_or_file: Path, scratch: Path) -> list[Finding]:
     Raises:
         StepError: The model can't be read, or its weights are not where it says.
     """
+    phase("checking the model")
     import onnx
 
     path = str(_checkable(model_path(folder_or_file), scratch))

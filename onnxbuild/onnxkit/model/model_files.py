@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from onnxbuild.core.errors import StepError, UsageError
 from onnxbuild.core.step import MODEL_FILE, ORT_FILE
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.external_data import (
     copy_weights,
     external_location,
@@ -151,6 +152,7 @@ def save_model(
     Raises:
         StepError: The graph alone exceeds protobuf's 2 GB.
     """
+    phase("saving the model")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / MODEL_FILE
     total = sum(map(tensor_bytes, initializers(model)))

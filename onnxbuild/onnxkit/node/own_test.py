@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from onnxbuild.core.environment import Environment
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.node.content import TEST_FILE
 from onnxbuild.onnxkit.packages.golden import read_plain_outputs
 from onnxbuild.onnxkit.packages.own_test import OwnTest
@@ -22,6 +23,7 @@ def run_own_test(package: Path, environment: Environment, scratch: Path) -> OwnT
         environment: Where Node and onnxruntime-node are.
         scratch: A folder to write to.
     """
+    phase("running the package's own test")
     folder, outputs = scratch / "package", scratch / "outputs"
     # A copy: Node and ONNX Runtime look for other files next to where links lead.
     shutil.copytree(package, folder)

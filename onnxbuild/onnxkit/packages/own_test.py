@@ -13,6 +13,7 @@ from onnxbuild.core.params import to_json
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
 from onnxbuild.onnxkit.data.array_files import read_arrays
 from onnxbuild.onnxkit.data.reference_files import POINTS_FILE, read_points
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.loaders.script import golden_test_script
 from onnxbuild.onnxkit.packages.golden import GOLDEN, golden_points
 
@@ -78,6 +79,7 @@ def run_own_test(site: Path, package: str, scratch: Path) -> OwnTest:
         package: What Python imports.
         scratch: A folder to write to.
     """
+    phase("running the package's own test")
     import subprocess
 
     outputs = scratch / "outputs"

@@ -15,7 +15,8 @@ def rendered(room: str, template: str, **content: object) -> str:
     """Return the text of a template, which ends with one newline; a name that it lacks is an error.
 
     Filters: `json` gives a value as JSON, which is a literal of JavaScript, TypeScript and, for ASCII text,
-    of Kotlin, Swift and C++; `python` gives a literal of Python.
+    of Kotlin, Swift and C++; `python` gives a literal of Python, `protobuf` a string of its text form,
+    `yaml` a value of YAML after its key.
 
     Args:
         room: The package that has a folder `templates`, as its `__package__` says.
@@ -35,6 +36,8 @@ def _environment() -> Environment:
     )
     made.filters["json"] = _json
     made.filters["python"] = python_literal
+    made.filters["protobuf"] = protobuf_string
+    made.filters["yaml"] = yaml_value
     return made
 
 
@@ -46,6 +49,27 @@ def python_literal(value: object) -> str:
         inside = ", ".join(map(python_literal, value))
         return f"({inside},)" if len(value) == 1 else f"({inside})"
     return repr(value)
+
+
+def protobuf_string(value: str) -> str:
+    """Return a string as protobuf's text form has it, whose escapes JSON's are, too."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def yaml_value(value: object, indent: int = 0) -> str:
+    """Return what follows `key:` in YAML: ` SCALAR` in its line, or the lines of a block.
+
+    Args:
+        value: Plain data; keys are sorted.
+        indent: Columns before the key, an even number.
+    """
+    import yaml
+
+    nested, before = {"k": value}, ""
+    for level in range(indent // 2):
+        nested, before = {"k": nested}, f"{before}{'  ' * level}k:\n"
+    text: str = yaml.safe_dump(nested, sort_keys=True, allow_unicode=True, width=1 << 20)
+    return text.removeprefix(f"{before}{' ' * indent}k:").removesuffix("\n")
 
 
 def _json(value: object) -> str:

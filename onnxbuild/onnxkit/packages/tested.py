@@ -12,13 +12,84 @@ from onnxbuild.core.step import Finding, Outcome, StepContext
 from onnxbuild.core.target import CPU
 from onnxbuild.onnxkit.bundles.manifest import read_manifest
 from onnxbuild.onnxkit.packages.golden import golden_points
+from onnxbuild.onnxkit.packages.own_files import PackageError, check_package
 from onnxbuild.onnxkit.packages.own_test import NOT_HERE, OwnTest
+from onnxbuild.onnxkit.packages.sums import damage
 from onnxbuild.onnxkit.packages.verdict import verdict_on
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.providers import short_name
 
 if TYPE_CHECKING:
     from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+
+
+MEND = "run `onnxbuild cache verify`"
+"""What helps where a package is another than the one that was made."""
+
+
+def refused(what: object, context: StepContext) -> StepError:
+    """Return the error of a package that is not what was made."""
+    return StepError(str(what), where=context.where, fix=MEND)
+
+
+def refuse_damage(context: StepContext) -> Path:
+    """Return the folder of the step's input `package`, whose files are those of its SHA256SUMS.
+
+    Raises:
+        StepError: They are not.
+    """
+    package = context.input("package")
+    if damaged := damage(package):
+        raise refused(f"the package is damaged: {damaged}", context)
+    return package
+
+
+def check_own(
+    context: StepContext,
+    tolerances: VariantTolerances,
+    *,
+    subject: str,
+    manifest: str,
+    recipe: str,
+    variant: str,
+) -> frozenset[str]:
+    """See that the input `package` is whole, of a variant, and has the points of the input `reference`; return their names.
+
+    Args:
+        context: The step's.
+        tolerances: The variant's.
+        subject: What is judged, for messages.
+        manifest: Name of the package's manifest.json.
+        recipe: The name that the manifest must have.
+        variant: The same.
+
+    Raises:
+        StepError: It is not.
+    """
+    try:
+        return check_package(
+            context.input("package"),
+            manifest=manifest,
+            recipe=recipe,
+            variant=variant,
+            reference=context.input("reference"),
+            tolerances=tolerances,
+            scratch=context.scratch,
+        )
+    except PackageError as error:
+        raise refused(f"{subject}: {error}", context) from error
+
+
+def skipped(context: StepContext, subject: str, reason: str) -> Outcome:
+    """Write report.json of a package that can't run here.
+
+    Args:
+        context: The step's.
+        subject: What is judged, for messages.
+        reason: What is not here.
+    """
+    write_report(context.output("report"), {"skipped": reason})
+    return Outcome({"skipped": reason}, notes=(f"{subject} was not run: {reason}",))
 
 
 def outcome_of(
@@ -51,8 +122,7 @@ def outcome_of(
         what = f"`{command}` ends with {NOT_HERE}, as if no provider of {subject} were here; the CPU is: {test.said}"
         raise StepError(what, where=context.where, fix=fix)
     if test.code == NOT_HERE:
-        write_report(context.output("report"), {"skipped": test.said})
-        return Outcome({"skipped": test.said}, notes=(f"{subject} was not run: {test.said}",))
+        return skipped(context, subject, test.said)
     if not test.is_complete:
         raise StepError(f"`{command}` ends with {test.code}: {test.said}", where=context.where)
     report, findings = verdict_on(
@@ -83,6 +153,6 @@ def _runs_on_cpu(manifest: Path, where: str) -> bool:
         raise StepError(
             f"{manifest.name} of the package can't be read: {error}",
             where=where,
-            fix="run `onnxbuild cache verify`",
+            fix=MEND,
         ) from error
     return any(short_name(each.name) == CPU for each in providers or ())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.model.external_data import weight_array
 from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, scopes
 from onnxbuild.onnxkit.quantize.blockwise import Blocks, pack
@@ -92,7 +93,7 @@ def replace_weights(
 
     make = name_maker(all_names(model))
     done: dict[tuple[GraphScope, str, bool, bool], _Stored] = {}
-    for each in nodes:
+    for each in counted(nodes, "weights"):
         home = each.scope.home(each.weight)
         assert home is not None
         is_gather = each.node.op_type == "Gather"

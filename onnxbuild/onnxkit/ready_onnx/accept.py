@@ -11,6 +11,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext
 from onnxbuild.onnxkit.export.output_axes import name_output_axes
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.checker import checker_faults
 from onnxbuild.onnxkit.model.graphs import opset_of
@@ -66,6 +67,7 @@ def accept(
     symbols = [axis.name for axis in axes]
     symbols += sums_of([each.shape for each in inputs])
     try:
+        phase("running it at several sizes")
         observed = run_at_sizes(draft, inputs, axes, context.where)
         model = load_model(draft, weights="mapped")
         name_output_axes(model, observed, symbols)

@@ -16,6 +16,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.provider_option import USE_ARENA
 from onnxbuild.core.target import CPU, CPU_TARGET, Link, Target
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.loaders.onnx_bundle import session_options
 from onnxbuild.onnxkit.model.model_files import has_external_weights
 from onnxbuild.onnxkit.model.session_input import loadable
@@ -253,6 +254,7 @@ def check_loads(path: Path, where: str) -> None:
     Raises:
         StepError: It is refused.
     """
+    phase("loading it into ONNX Runtime")
     large = has_external_weights(path)
     open_session(path, optimize=not large, lean=large, where=where)
 

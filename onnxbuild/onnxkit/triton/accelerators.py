@@ -11,10 +11,22 @@ from dataclasses import dataclass
 from onnxbuild.core.provider import TritonAccelerator
 from onnxbuild.core.target import CPU
 from onnxbuild.onnxkit.bundles.manifest import ManifestProvider
-from onnxbuild.onnxkit.triton.text_form import Message
 from onnxbuild.providers import named
 
 _DEVICE = "device_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """One provider, as the backend takes it.
+
+    Attributes:
+        name: The backend's name of it.
+        parameters: The backend's names of its options -> values.
+    """
+
+    name: str
+    parameters: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +41,8 @@ class Accelerators:
         dropped: What the backend has no place for.
     """
 
-    gpu: tuple[Message, ...]
-    cpu: tuple[Message, ...]
+    gpu: tuple[Accelerator, ...]
+    cpu: tuple[Accelerator, ...]
     device: str
     gpus: tuple[int, ...]
     dropped: tuple[str, ...]
@@ -42,8 +54,8 @@ def accelerators_of(chain: Sequence[ManifestProvider]) -> Accelerators:
     Args:
         chain: In order of preference.
     """
-    gpu: list[Message] = []
-    cpu: list[Message] = []
+    gpu: list[Accelerator] = []
+    cpu: list[Accelerator] = []
     dropped: list[str] = []
     gpus: dict[int, None] = {}
     devices = []
@@ -61,7 +73,7 @@ def accelerators_of(chain: Sequence[ManifestProvider]) -> Accelerators:
         parameters, lost = _parameters(options, taken)
         dropped += lost
         if parameters or not taken.is_implied:
-            entry = _accelerator(provider.name, parameters)
+            entry = Accelerator(provider.name, parameters)
             (gpu if taken.device == "gpu" else cpu).append(entry)
     device = "gpu" if "gpu" in devices else "cpu" if cpu else "auto"
     return Accelerators(tuple(gpu), tuple(cpu), device, tuple(gpus), tuple(dropped))
@@ -84,10 +96,3 @@ def _parameters(
         elif key not in taken.modes and taken.implied.get(key) != value:
             dropped.append(key)
     return parameters, dropped
-
-
-def _accelerator(name: str, parameters: Mapping[str, str]) -> Message:
-    entries = (
-        ("parameters", (("key", key), ("value", value))) for key, value in parameters.items()
-    )
-    return (("name", name), *entries)

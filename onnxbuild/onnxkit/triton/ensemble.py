@@ -17,9 +17,15 @@ from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
 from onnxbuild.onnxkit.processing.split import CutError, split
 from onnxbuild.onnxkit.triton.accelerators import Accelerators
-from onnxbuild.onnxkit.triton.model_config import CONFIG_FILE, Field, head, version_fields
+from onnxbuild.onnxkit.triton.model_config import (
+    CONFIG_FILE,
+    ModelConfig,
+    Part,
+    inputs_of,
+    outputs_of,
+    text_of,
+)
 from onnxbuild.onnxkit.triton.repository import Served, batch_of, write_model
-from onnxbuild.onnxkit.triton.text_form import Message, text_of
 from onnxbuild.onnxkit.triton.types import NoFormError
 
 if TYPE_CHECKING:
@@ -110,12 +116,15 @@ def write_ensemble(
     version = own / str(served.options.version)
     version.mkdir(parents=True)
     (version / VERSION_FILE).write_text(_NOTE, encoding="utf-8", newline="\n")
-    fields: list[Field] = [
-        *head(served.name, whole, size, is_ensemble=True),
-        *version_fields(served.options),
-        ("ensemble_scheduling", [("step", _step(each)) for each in parts]),
-    ]
-    (own / CONFIG_FILE).write_text(text_of(fields), encoding="utf-8", newline="\n")
+    config = ModelConfig(
+        name=served.name,
+        max_batch_size=size,
+        inputs=inputs_of(whole, batched=size > 0, ensemble=True),
+        outputs=outputs_of(whole, batched=size > 0, ensemble=True),
+        options=served.options,
+        parts=tuple(Part(each.served.name, each.inputs, each.outputs) for each in parts),
+    )
+    (own / CONFIG_FILE).write_text(text_of(config), encoding="utf-8", newline="\n")
     return size
 
 
@@ -221,13 +230,3 @@ def _ports(values: Iterable[onnx.ValueInfoProto]) -> Iterable[Port]:
         found = describe_value(each)
         shape = None if found["shape"] is None else tuple(found["shape"])
         yield Port(found["name"], found["dtype"], shape, None)
-
-
-def _step(part: _Part) -> Message:
-    maps = (("input_map", part.inputs), ("output_map", part.outputs))
-    entries = (
-        (name, (("key", key), ("value", value)))
-        for name, mapping in maps
-        for key, value in mapping.items()
-    )
-    return (("model_name", part.served.name), ("model_version", -1), *entries)

@@ -5,16 +5,18 @@ Source: triton-inference-server/common, protobuf/model_config.proto.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from onnxbuild.core.axis import Dimension
 from onnxbuild.core.step import MODEL_FILE
-from onnxbuild.onnxkit.packages.signature import ModelSignature
+from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
+from onnxbuild.onnxkit.packages.templates import rendered
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.onnxkit.triton.accelerators import Accelerators
+from onnxbuild.onnxkit.triton.accelerators import Accelerator, Accelerators
 from onnxbuild.onnxkit.triton.options import InstanceGroup, TritonOptions
-from onnxbuild.onnxkit.triton.text_form import Message, Value, Word
 from onnxbuild.onnxkit.triton.types import check_rank, data_type
+from onnxbuild.onnxkit.triton.warm_up import WarmUp
 
 CONFIG_FILE = "config.pbtxt"
 
@@ -24,46 +26,118 @@ _LEVELS = {"basic": -1, "extended": 1, "disable": 2}
 _TAKEN = frozenset({"session.use_device_allocator_for_initializers"})
 """Session config entries that the backend takes."""
 
-Field = tuple[str, Value]
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A `ModelInput` or `ModelOutput`.
+
+    Attributes:
+        name: As clients write it.
+        data_type: Such as `TYPE_FP32`.
+        dims: Without the batch axis; -1 for any size; [1] for a scalar.
+        is_reshaped: The model's tensor has no dimensions where `dims` has [1].
+        label_file: In the model's folder, with the names of classes; empty for none.
+    """
+
+    name: str
+    data_type: str
+    dims: tuple[int, ...]
+    is_reshaped: bool = False
+    label_file: str = ""
 
 
-def head(
-    name: str, signature: ModelSignature, max_batch_size: int, *, is_ensemble: bool = False
-) -> Iterator[Field]:
-    """Yield the fields that any model has.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A step of an ensemble.
+
+    Attributes:
+        model: Name of the model.
+        inputs: Its input -> tensor of the ensemble.
+        outputs: Its output -> tensor of the ensemble.
+    """
+
+    model: str
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """What the template writes.
+
+    Attributes:
+        name: What clients ask for.
+        max_batch_size: Greatest batch; 0 if shapes hold all axes.
+        inputs: In order.
+        outputs: In order.
+        options: How Triton serves the model: versions and batches.
+        parts: Of an ensemble; empty for a model that ONNX Runtime runs.
+        parameters: The backend's, by their keys.
+        groups: Where how many copies run; empty for Triton's default.
+        level: Of the session's optimizations; None for the backend's default.
+        gpu_accelerators: In order.
+        cpu_accelerators: In order.
+        libraries: Of custom operators, relative to the repository.
+        warm_ups: Requests that Triton runs before it says that the model is ready.
+        file: Name of the model's file.
+    """
+
+    name: str
+    max_batch_size: int
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    options: TritonOptions
+    parts: tuple[Part, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    groups: tuple[InstanceGroup, ...] = ()
+    level: int | None = None
+    gpu_accelerators: tuple[Accelerator, ...] = ()
+    cpu_accelerators: tuple[Accelerator, ...] = ()
+    libraries: Sequence[str] = ()
+    warm_ups: Sequence[WarmUp] = ()
+    file: str = MODEL_FILE
+
+
+def text_of(config: ModelConfig) -> str:
+    """Return the text of config.pbtxt."""
+    return rendered(__package__ or "", "config.pbtxt.j2", config=config)
+
+
+def inputs_of(signature: ModelSignature, *, batched: bool, ensemble: bool) -> tuple[Tensor, ...]:
+    """Return the inputs of a model.
 
     Args:
-        name: What clients ask for.
         signature: The model's.
-        max_batch_size: Greatest batch; 0 if shapes hold all axes.
-        is_ensemble: Other models run it, and say themselves how tensors are reshaped.
+        batched: Triton makes batches along the first axis, which shapes leave out.
+        ensemble: Other models run it, and say themselves how tensors are reshaped.
 
     Raises:
-        NoFormError: Triton has no form for an input or output.
+        NoFormError: Triton has no form for an input.
     """
-    yield "name", name
-    yield ("platform", "ensemble") if is_ensemble else ("backend", "onnxruntime")
-    yield "max_batch_size", max_batch_size
-    for side, ports in (("input", signature.inputs), ("output", signature.outputs)):
-        for port in ports:
-            check_rank(port)
-            dims = [_dim(size, signature, is_fixed=side == "input") for size in port.shape or ()]
-            dims = dims[1:] if max_batch_size else dims
-            # `dims` may not be empty: [1] stands for a scalar, or for one of each row of a batch
-            reshape: Message = (("shape", []),)
-            is_reshaped = not dims and max_batch_size > 0 and not is_ensemble
-            own: Message = (("reshape", reshape),) if is_reshaped else ()
-            kind = Word(data_type(port))
-            file = "" if is_ensemble or side == "input" else label_files(signature).get(port.name)
-            named: Message = (("label_filename", file),) if file else ()
-            tensor: Message = (
-                ("name", port.name),
-                ("data_type", kind),
-                ("dims", dims or [1]),
-                *own,
-                *named,
-            )
-            yield side, tensor
+    return tuple(
+        _tensor(each, signature, is_input=True, batched=batched, ensemble=ensemble)
+        for each in signature.inputs
+    )
+
+
+def outputs_of(signature: ModelSignature, *, batched: bool, ensemble: bool) -> tuple[Tensor, ...]:
+    """Return the outputs of a model; arguments and errors as of `inputs_of`."""
+    return tuple(
+        _tensor(each, signature, is_input=False, batched=batched, ensemble=ensemble)
+        for each in signature.outputs
+    )
+
+
+def _tensor(
+    port: Port, signature: ModelSignature, *, is_input: bool, batched: bool, ensemble: bool
+) -> Tensor:
+    check_rank(port)
+    dims = tuple(_dim(size, signature, is_fixed=is_input) for size in port.shape or ())
+    dims = dims[1:] if batched else dims
+    # `dims` may not be empty: [1] stands for a scalar, or for one of each row of a batch
+    is_reshaped = not dims and batched and not ensemble
+    files = {} if ensemble or is_input else label_files(signature)
+    return Tensor(port.name, data_type(port), dims or (1,), is_reshaped, files.get(port.name, ""))
 
 
 def label_files(signature: ModelSignature) -> dict[str, str]:
@@ -74,58 +148,6 @@ def label_files(signature: ModelSignature) -> dict[str, str]:
         for number, port in numbered
         if port.labels and port.dtype != "string"
     }
-
-
-def model_fields(
-    name: str, signature: ModelSignature, max_batch_size: int, session: SessionSettings
-) -> Iterator[Field]:
-    """Yield the fields of a model that ONNX Runtime runs, without how Triton serves it.
-
-    Args:
-        name: What clients ask for.
-        signature: The model's.
-        max_batch_size: Greatest batch; 0 if shapes hold all axes.
-        session: ONNX Runtime's settings.
-
-    Raises:
-        NoFormError: Triton has no form for an input or output.
-    """
-    yield from head(name, signature, max_batch_size)
-    yield "default_model_filename", MODEL_FILE
-    for key, value in _parameters(session).items():
-        text: Message = (("string_value", value),)
-        entry: Message = (("key", key), ("value", text))
-        yield "parameters", entry
-
-
-def serving_fields(options: TritonOptions, accelerators: Accelerators) -> Iterator[Field]:
-    """Yield how Triton serves a model: versions, batches, copies.
-
-    Args:
-        options: As the recipe has them.
-        accelerators: Of the target's providers.
-    """
-    yield from version_fields(options)
-    for group in instance_groups(options, accelerators):
-        kind = {"auto": "KIND_AUTO", "cpu": "KIND_CPU", "gpu": "KIND_GPU"}[group.device]
-        gpus: tuple[Field, ...] = (("gpus", list(group.gpus)),) if group.gpus else ()
-        copies: Message = (("count", group.count), ("kind", Word(kind)), *gpus)
-        yield "instance_group", copies
-    if options.dynamic_batching:
-        preferred = list(options.preferred_batch_sizes)
-        sizes: tuple[Field, ...] = (("preferred_batch_size", preferred),) if preferred else ()
-        delay = ("max_queue_delay_microseconds", options.max_queue_delay_us)
-        yield "dynamic_batching", (*sizes, delay)
-
-
-def version_fields(options: TritonOptions) -> Iterator[Field]:
-    """Yield which versions are served, where it is not the latest alone."""
-    if options.version_policy == "all":
-        yield "version_policy", (("all", ()),)
-    elif options.version_policy == "specific":
-        yield "version_policy", (("specific", (("versions", [options.version]),)),)
-    elif options.latest_versions > 1:
-        yield "version_policy", (("latest", (("num_versions", options.latest_versions),)),)
 
 
 def instance_groups(
@@ -141,32 +163,13 @@ def instance_groups(
     return (InstanceGroup(device, options.instances or 1, gpus),)  # type: ignore[arg-type] # of a closed set
 
 
-def optimization(session: SessionSettings, accelerators: Accelerators) -> Iterator[Field]:
-    """Yield the level of the session and the accelerators, where there are any."""
-    fields: list[Field] = []
-    if session.graph_optimization in _LEVELS:
-        fields.append(("graph", (("level", _LEVELS[session.graph_optimization]),)))
-    chosen: list[Field] = [("gpu_execution_accelerator", each) for each in accelerators.gpu]
-    chosen += [("cpu_execution_accelerator", each) for each in accelerators.cpu]
-    if chosen:
-        fields.append(("execution_accelerators", chosen))
-    if fields:
-        yield "optimization", fields
+def level_of(session: SessionSettings) -> int | None:
+    """Return the backend's level of the session's optimizations; None for its default."""
+    return _LEVELS.get(session.graph_optimization)
 
 
-def _dim(size: Dimension, signature: ModelSignature, *, is_fixed: bool) -> int:
-    """A fixed size, also of an input's axis that the variant takes at one size alone; -1 for any other.
-
-    The backend takes no size for an axis of an output that the model's file does not fix.
-    """
-    if isinstance(size, int):
-        return size
-    axis = signature.axis(size)
-    return axis.max if is_fixed and axis is not None and axis.min == axis.max else -1
-
-
-def _parameters(session: SessionSettings) -> dict[str, str]:
-    """Session settings that differ from ONNX Runtime's own and that the backend takes."""
+def parameters_of(session: SessionSettings) -> dict[str, str]:
+    """Return the session settings that differ from ONNX Runtime's own and that the backend takes."""
     numbers = {
         "intra_op_thread_count": session.intra_op_threads,
         "inter_op_thread_count": session.inter_op_threads,
@@ -186,3 +189,14 @@ def unplaced(session: SessionSettings) -> Sequence[str]:
     names = ("free_dimensions", "spinning", "deterministic_compute")
     kept = [name for name in names if getattr(session, name) != getattr(usual, name)]
     return [*kept, *sorted(session.config.keys() - _TAKEN)]
+
+
+def _dim(size: Dimension, signature: ModelSignature, *, is_fixed: bool) -> int:
+    """A fixed size, also of an input's axis that the variant takes at one size alone; -1 for any other.
+
+    The backend takes no size for an axis of an output that the model's file does not fix.
+    """
+    if isinstance(size, int):
+        return size
+    axis = signature.axis(size)
+    return axis.max if is_fixed and axis is not None and axis.min == axis.max else -1

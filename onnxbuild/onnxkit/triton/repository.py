@@ -22,16 +22,18 @@ from onnxbuild.onnxkit.triton.accelerators import Accelerators
 from onnxbuild.onnxkit.triton.batching import batch_axis, largest_batch, why_not
 from onnxbuild.onnxkit.triton.model_config import (
     CONFIG_FILE,
-    Field,
+    ModelConfig,
+    inputs_of,
+    instance_groups,
     label_files,
-    model_fields,
-    optimization,
-    serving_fields,
+    level_of,
+    outputs_of,
+    parameters_of,
+    text_of,
 )
 from onnxbuild.onnxkit.triton.options import TritonOptions
-from onnxbuild.onnxkit.triton.text_form import text_of
 from onnxbuild.onnxkit.triton.types import NoFormError
-from onnxbuild.onnxkit.triton.warm_up import write_warm_up
+from onnxbuild.onnxkit.triton.warm_up import WarmUp, write_warm_up
 
 if TYPE_CHECKING:
     import numpy as np
@@ -117,18 +119,25 @@ def write_model(
     for name in (MODEL_FILE, WEIGHTS_FILE):
         if (model / name).exists():
             hand_on(model / name, version / name)
-    fields: list[Field] = [
-        *model_fields(served.name, signature, size, served.session),
-        *serving_fields(options, served.accelerators),
-        *optimization(served.session, served.accelerators),
-    ]
-    if libraries:
-        fields.append(("model_operations", [("op_library_filename", each) for each in libraries]))
+    warm_ups: list[WarmUp] = []
     if point is not None and can_warm_up(signature, point.feeds):
         batches = _batches(axis, size, options)
-        samples = write_warm_up(own, point.name, signature.inputs, point.feeds, batches)
-        fields += [("model_warmup", each) for each in samples]
-    (own / CONFIG_FILE).write_text(text_of(fields), encoding="utf-8", newline="\n")
+        warm_ups = write_warm_up(own, point.name, signature.inputs, point.feeds, batches)
+    config = ModelConfig(
+        name=served.name,
+        max_batch_size=size,
+        inputs=inputs_of(signature, batched=size > 0, ensemble=False),
+        outputs=outputs_of(signature, batched=size > 0, ensemble=False),
+        options=options,
+        parameters=parameters_of(served.session),
+        groups=instance_groups(options, served.accelerators),
+        level=level_of(served.session),
+        gpu_accelerators=served.accelerators.gpu,
+        cpu_accelerators=served.accelerators.cpu,
+        libraries=libraries,
+        warm_ups=warm_ups,
+    )
+    (own / CONFIG_FILE).write_text(text_of(config), encoding="utf-8", newline="\n")
     for name, file in label_files(signature).items():
         lines = "".join(f"{label}\n" for label in signature.labels[name])
         (own / file).write_text(lines, encoding="utf-8", newline="\n")

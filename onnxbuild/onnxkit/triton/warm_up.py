@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.packages.signature import Port
-from onnxbuild.onnxkit.triton.text_form import Message, Word
 from onnxbuild.onnxkit.triton.types import data_type
 
 if TYPE_CHECKING:
@@ -21,14 +21,40 @@ WARMUP_FOLDER = "warmup"
 """In the model's folder, where Triton looks for `input_data_file`."""
 
 
+@dataclass(frozen=True, slots=True)
+class WarmUpInput:
+    """An input of a request.
+
+    Attributes:
+        name: The model's.
+        data_type: Such as `TYPE_FP32`.
+        dims: Of the tensor, without the batch axis.
+        file: Below WARMUP_FOLDER.
+    """
+
+    name: str
+    data_type: str
+    dims: tuple[int, ...]
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class WarmUp:
+    """A request of `model_warmup`."""
+
+    name: str
+    batch_size: int
+    inputs: tuple[WarmUpInput, ...]
+
+
 def write_warm_up(
     model: Path,
     name: str,
     inputs: Sequence[Port],
     feeds: Mapping[str, np.ndarray],
     batches: Sequence[int],
-) -> list[Message]:
-    """Write the files of one golden point, and return the values of `model_warmup`, one for each batch.
+) -> list[WarmUp]:
+    """Write the files of one golden point, and return the requests, one for each batch.
 
     Args:
         model: The model's folder.
@@ -40,21 +66,14 @@ def write_warm_up(
     """
     folder = model / WARMUP_FOLDER
     folder.mkdir()
-    entries: list[tuple[str, Message]] = []
+    entries = []
     for number, port in enumerate(inputs):
         array = feeds[port.name][:1] if batches else feeds[port.name]
         file = f"{name}-{number}"
         (folder / file).write_bytes(raw(array, port.dtype))
-        dims = list(array.shape[1:] if batches else array.shape) or [1]
-        value: Message = (
-            ("data_type", Word(data_type(port))),
-            ("dims", dims),
-            ("input_data_file", file),
-        )
-        entries.append(("inputs", (("key", port.name), ("value", value))))
-    return [
-        (("name", f"{name}-{size}"), ("batch_size", size), *entries) for size in batches or (1,)
-    ]
+        dims = tuple(array.shape[1:] if batches else array.shape) or (1,)
+        entries.append(WarmUpInput(port.name, data_type(port), dims, file))
+    return [WarmUp(f"{name}-{size}", size, tuple(entries)) for size in batches or (1,)]
 
 
 def raw(array: np.ndarray, dtype: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.packages.golden import INDEX_FILE, read_plain_outputs
 from onnxbuild.onnxkit.packages.own_test import OwnTest
 
@@ -21,6 +22,7 @@ def run_node_test(package: Path, node: str, scratch: Path) -> OwnTest:
         node: The program.
         scratch: A folder to write to.
     """
+    phase("running the package's own test")
     outputs = scratch / "outputs"
     outputs.mkdir()
     code, printed = run_node(node, [str(package / TEST_FILE), "--outputs", str(outputs)], scratch)

@@ -23,6 +23,7 @@ from onnxbuild.document.node import (
     sequence,
     unknown_paths,
 )
+from onnxbuild.document.recipe_name import RecipeName
 
 if TYPE_CHECKING:
     from onnxbuild.recipe.templates.template import Templates
@@ -49,12 +50,10 @@ def combinations(matrix: Node | None, faults: Faults) -> Iterator[dict[str, Scal
         yield dict(zip(members, values, strict=True))
 
 
-def combination_name(name: str, chosen: Mapping[str, Scalar]) -> str:
+def combination_name(name: str, chosen: Mapping[str, Scalar]) -> RecipeName:
     """`NAME@k=v,k2=v2`, values reduced to what a folder's name can hold."""
-    if not chosen:
-        return name
     pairs = (f"{key}={_file_name(value)}" for key, value in chosen.items())
-    return f"{name}@{','.join(pairs)}"
+    return RecipeName(name, ",".join(pairs))
 
 
 def _file_name(value: Scalar) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxbuild.adapters.console.meter import Meter, bar, duration, size
+from onnxbuild.adapters.console.meter import Meter, bar, duration, last_time, size
 from onnxbuild.core.event import StepProgress
 
 
@@ -46,6 +46,22 @@ def test_what_is_done_and_the_best_so_far_follow():
     meter.take(StepProgress("b:tune", 6, 20, "s", "best so far: {spinning: stop}"), 0)
     assert meter
     assert meter.line(0) == "at most 14 s left; best so far: {spinning: stop}"
+
+
+def test_a_phase_has_no_count_and_a_count_after_it_begins_anew():
+    meter = Meter()
+    meter.take(StepProgress("b:e", 0, 0, "", "saving the model"), 0)
+    assert (meter.words(9), meter.line(9)) == ("", "saving the model")
+    assert not meter.is_of_known_end()
+    meter.take(StepProgress("b:e", 2, 4, "points"), 10)
+    assert meter.words(10) == "2 of 4 points"
+    assert meter.is_of_known_end()
+
+
+def test_what_took_less_than_two_seconds_says_nothing_of_last_time():
+    assert [last_time(each) for each in (0, 1.9, 2, 75.2)] == [
+        "", "", "took 2 s last time", "took 1 min 15 s last time",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ def test_json_lines_are_flat_objects_with_their_type():
         "step": "bert:export",
         "reasons": ["param opset: 17 -> 18", "source m.py: a -> b"],
         "log": "l.log",
+        "last_s": 0.0,
     }
     assert last["type"] == "run_finished"
     assert last["exit_code"] == 0
@@ -103,6 +104,25 @@ def test_a_step_that_runs_long_has_a_line_every_half_minute_in_a_log():
         "running bert:calibrate  (1 min 0 s: 120 of 300 samples, 2.0/s, 1 min 30 s left)",
         "running bert:export  (1 min 0 s)",
         "done    bert:calibrate  (69.0 s, 1 MiB)",
+    ]
+
+
+def test_a_step_without_a_count_says_its_phase_and_what_it_took_last_time():
+    lines: list[str] = []
+    now = [0.0]
+    sink = PlainLines(lines.append, monotonic_s=lambda: now[0])
+    sink.emit(StepStarted("bert:export", (), "", last_s=41.6))
+    sink.emit(StepStarted("bert:check", (), "", last_s=0.4))
+    sink.emit(StepProgress("bert:export", 0, 0, "", "dynamo: decomposing"))
+    now[0] = 31.0
+    sink.emit(StepProgress("bert:export", 0, 0, ""))
+    sink.emit(StepProgress("bert:check", 0, 0, ""))
+    now[0] = 62.0
+    sink.emit(StepProgress("bert:export", 8, 10, "points"))
+    assert lines == [
+        "running bert:export  (31 s: dynamo: decomposing; took 42 s last time)",
+        "running bert:check  (31 s)",
+        "running bert:export  (1 min 2 s: 8 of 10 points)",
     ]
 
 

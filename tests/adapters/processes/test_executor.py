@@ -321,19 +321,29 @@ def test_a_step_sees_clean_surroundings(world):
 
 
 @pytest.mark.slow
-def test_what_a_step_leaves_running_ends_with_it(world):
+def test_what_a_step_leaves_running_in_its_group_ends_with_it(world):
     body = (
         "import subprocess, pathlib\n"
-        "plain = subprocess.Popen(['sleep', '600'])\n"
+        "left = subprocess.Popen(['sleep', '600'])\n"
+        f"pathlib.Path({str(world.reported / 'left')!r}).write_text(str(left.pid))\n"
+    )
+    assert world.run(body + WORKS).error is None
+    assert is_gone(int((world.reported / "left").read_text()))
+
+
+@pytest.mark.slow
+def test_what_a_step_leaves_running_apart_from_it_ends_with_it(world):
+    body = (
+        "import subprocess, pathlib\n"
         "apart = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
         "orphan = subprocess.run(['sh', '-c', 'setsid sleep 600 >/dev/null 2>&1 & echo $!'],\n"
         "    capture_output=True, text=True).stdout\n"
         f"pathlib.Path({str(world.reported / 'pids')!r}).write_text(\n"
-        "    f'{plain.pid} {apart.pid} {orphan}')\n"
+        "    f'{apart.pid} {orphan}')\n"
     )
     assert world.run(body + WORKS).error is None
     pids = [int(each) for each in (world.reported / "pids").read_text().split()]
-    assert len(pids) == 3
+    assert len(pids) == 2
     assert all(is_gone(pid) for pid in pids)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from onnxbuild.adapters.kernel import landlock
+from onnxbuild.adapters.portable import VARIABLE
 from onnxbuild.adapters.processes.fenced_call import call_fenced
 from onnxbuild.core.errors import StepError
 
@@ -84,6 +85,16 @@ def test_its_errors_are_reported_and_its_environment_is_clean(tmp_path):
         call("sys:exit", 3, tmp_path / "d")
     with pytest.raises(StepError, match="MemoryError"):
         call("builtins:bytearray", 1 << 60, tmp_path / "e")
+
+
+def test_without_a_fence_it_does_what_its_user_may(tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "1")
+    (tmp_path / "outside").mkdir()
+    assert call("os:listdir", str(tmp_path / "outside"), tmp_path / "a") == []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = list(server.getsockname())
+        with pytest.raises(StepError, match="Object of type socket"):  # it was connected
+            call("socket:create_connection", address, tmp_path / "b")
 
 
 def test_it_is_stopped_when_its_time_is_over(tmp_path):

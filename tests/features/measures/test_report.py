@@ -18,7 +18,7 @@ def graph_of(project, text, only=()):
 
 
 def pages(graph):
-    return [each for each in graph.deliverables if each.family == "report"]
+    return [each for each in graph.deliverables if each.family.is_page]
 
 
 def test_a_recipe_that_does_not_ask_has_no_page(project, base):

@@ -12,6 +12,7 @@ from onnxbuild.onnxkit.export.exporters import (
     explain_specialization,
     export_graph,
 )
+from onnxbuild.onnxkit.host.progress import listen
 
 
 class Chatty(torch.nn.Module):
@@ -56,6 +57,23 @@ def test_an_export_is_quiet_and_leaves_torch_as_it_was(tmp_path, exporter, capsy
     assert logging.getLogger("torch.onnx").level == level
     assert not module.training
     assert "Dropout" not in {node.op_type for node in model.graph.node}
+
+
+def test_an_export_says_which_phase_it_is_in(tmp_path):
+    heard: list[str] = []
+    listen(lambda done, total, unit, note: heard.append(note))
+    try:
+        for exporter in EXPORTERS:
+            export_graph(exporter, request(Chatty(), tmp_path))
+    finally:
+        listen(None)
+    assert list(dict.fromkeys(heard)) == [
+        "dynamo: tracing",
+        "dynamo: decomposing",
+        "dynamo: translating to ONNX",
+        "dynamo: optimizing",
+        "torchscript: tracing and translating to ONNX",
+    ]
 
 
 @pytest.mark.parametrize(

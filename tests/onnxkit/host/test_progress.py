@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxbuild.onnxkit.host.progress import counted, listen, report, stage
+from onnxbuild.onnxkit.host.progress import counted, listen, phase, report, stage
 
 
 @pytest.fixture
@@ -33,6 +33,11 @@ def test_a_loop_over_a_generator_knows_the_total_of_the_one_that_feeds_it(heard)
     heard.clear()
     list(counted((each for each in "abc"), "nodes"))
     assert heard[-1] == (3, 0, "nodes", "")
+
+
+def test_a_phase_is_a_report_without_a_count(heard):
+    phase("decomposing")
+    assert heard == [(0, 0, "", "decomposing")]
 
 
 def test_a_stage_begins_the_note(heard):

@@ -1,12 +1,6 @@
 from onnxbuild.onnxkit.bundles.manifest import ManifestProvider
-from onnxbuild.onnxkit.triton.accelerators import accelerators_of
+from onnxbuild.onnxkit.triton.accelerators import Accelerator, accelerators_of
 from onnxbuild.providers.tensorrt import PROVIDER as TENSORRT
-
-
-def parameters_of(message):
-    return {
-        dict(value)["key"]: dict(value)["value"] for name, value in message if name == "parameters"
-    }
 
 
 def test_tensorrts_options_have_the_backends_names():
@@ -20,8 +14,8 @@ def test_tensorrts_options_have_the_backends_names():
         )
     ]  # fmt: skip
     found = accelerators_of(chain)
-    (message,) = found.gpu
-    assert parameters_of(message) == {
+    (accelerator,) = found.gpu
+    assert accelerator.parameters == {
         "precision_mode": "INT8", "max_workspace_size_bytes": "1024", "trt_engine_cache_enable": "1",
     }  # fmt: skip
     assert found.dropped == ("trt_fp16_enable", "trt_op_types_to_exclude")
@@ -31,7 +25,7 @@ def test_tensorrts_options_have_the_backends_names():
 def test_every_option_of_tensorrt_is_a_parameter_or_reported():
     options = {name: "1" for name in TENSORRT.options if name != "device_id"}
     found = accelerators_of([ManifestProvider("TensorrtExecutionProvider", options)])
-    given = parameters_of(found.gpu[0])
+    given = found.gpu[0].parameters
     assert len(given) + len(found.dropped) == len(options)
     assert set(found.dropped) <= set(options)
 
@@ -57,7 +51,7 @@ def test_openvino_runs_on_the_cpu_and_takes_no_options():
         ManifestProvider("OpenVINOExecutionProvider", {"device_type": "CPU", "cache_dir": "x"})
     ]
     found = accelerators_of(chain)
-    assert found.cpu == ((("name", "openvino"),),)
+    assert found.cpu == (Accelerator("openvino", {}),)
     assert (found.gpu, found.device, found.dropped) == ((), "cpu", ("cache_dir",))
     gpu = [ManifestProvider("OpenVINOExecutionProvider", {"device_type": "GPU"})]
     assert accelerators_of(gpu).dropped == ("device_type",)

@@ -5,7 +5,12 @@ from __future__ import annotations
 from onnxbuild.expansion.feature import Feature, Section
 from onnxbuild.features.settings.processing.faults import faults
 from onnxbuild.features.settings.processing.measures import lay_benchmarks
-from onnxbuild.features.settings.processing.options import OWN, SECTION, ProcessingOptions
+from onnxbuild.features.settings.processing.options import (
+    OWN,
+    SECTION,
+    ProcessingOptions,
+    class_names_of,
+)
 from onnxbuild.features.settings.processing.pipelines import deliver
 from onnxbuild.steps import merge_processing, processing_reference, tokenizer
 
@@ -29,8 +34,10 @@ FEATURE: Feature = Feature(
             needs_onnx="it is merged into ONNX models",
         ),
     ),
+    extras={"tokenizers": "tokenizer"},
     kinds=(tokenizer.KIND, merge_processing.KIND, processing_reference.KIND),
     faults=faults,
     laid=lay_benchmarks,
     delivers=deliver,
+    class_names=class_names_of,
 )

@@ -139,6 +139,11 @@ def labels_files_of(recipe: Recipe) -> tuple[LabelsFile, ...]:
     )
 
 
+def class_names_of(recipe: Recipe) -> tuple[Entrypoint, ...]:
+    """The same files, for the bundles of the models themselves, which have none of those outputs."""
+    return tuple(each.file for each in labels_files_of(recipe))
+
+
 def texts_of(recipe: Recipe) -> dict[str, Entrypoint]:
     """Raw input of strings -> the corpus of its tokenizer."""
     return {each.text: each.corpus for each in tokenizers_of(recipe).values()}

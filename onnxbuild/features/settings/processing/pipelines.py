@@ -10,8 +10,7 @@ from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Axis, DummyInput, Recipe, Variant
 from onnxbuild.core.target import TargetGates
-from onnxbuild.expansion.addresses import shared
-from onnxbuild.expansion.artifacts import artifact_address
+from onnxbuild.expansion.addresses import of_further, shared
 from onnxbuild.expansion.evaluation import add_pipeline_evaluation
 from onnxbuild.expansion.feature import Subject
 from onnxbuild.expansion.further_bundle import FurtherBundle
@@ -82,7 +81,7 @@ def merged(scope: Scope, subject: Subject) -> Merged | None:
     name = f"{variant.name}-{PIPELINE}"
     found = Merged(name, subject.model, inputs, axes, _tokenizers(scope))
     step = scope.step(
-        artifact_address(recipe, variant, PIPELINE, "merge"),
+        of_further(recipe, variant, PIPELINE, "merge"),
         merge_processing.KIND,
         merge_processing.MergeProcessingParams(pipeline_of(recipe), inputs, axes),
         {"model": subject.model, **found.tokenizer_inputs},
@@ -125,7 +124,7 @@ def deliver(scope: Scope, subject: Subject) -> Sequence[FurtherBundle]:
     for number, target in enumerate(recipe.targets):
         further = target.name if number else ""
         step = scope.step(
-            replace(artifact_address(recipe, variant, PIPELINE, "validate"), target=further),
+            of_further(recipe, variant, PIPELINE, "validate", further),
             validate.KIND,
             validate.ValidateParams(
                 variant=made.name,
@@ -142,7 +141,7 @@ def deliver(scope: Scope, subject: Subject) -> Sequence[FurtherBundle]:
         reports[f"validation/{target.name}"] = OutputRef(step, "report")
         scored = add_pipeline_evaluation(
             scope,
-            replace(artifact_address(recipe, variant, PIPELINE, "evaluate"), target=further),
+            of_further(recipe, variant, PIPELINE, "evaluate", further),
             made.model,
             target,
             name=made.name,
@@ -161,7 +160,7 @@ def deliver(scope: Scope, subject: Subject) -> Sequence[FurtherBundle]:
         **{f"waits/{name}": report for name, report in subject.reports.items()},
     }
     bundle = scope.step(
-        artifact_address(recipe, variant, PIPELINE, "package"),
+        of_further(recipe, variant, PIPELINE, "package"),
         package.KIND,
         package.PackageParams(
             onnxbuild=__version__,
@@ -207,7 +206,7 @@ def _reference(scope: Scope, subject: Subject, made: Merged) -> OutputRef:
 
 
 def _reference_address(recipe: Recipe, variant: Variant) -> StepAddress:
-    return artifact_address(recipe, variant, PIPELINE, "reference")
+    return of_further(recipe, variant, PIPELINE, "reference")
 
 
 def _tolerances(recipe: Recipe, variant: Variant, options: ProcessingOptions) -> VariantTolerances:

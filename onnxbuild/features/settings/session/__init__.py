@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.expansion.choice import Choice
+from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.feature import Feature, Laid, Section, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import SECTION
@@ -41,4 +42,5 @@ FEATURE = Feature(
     reports_on=_reports_on,
     laid=_laid,
     choices=(Choice(session.KIND.name),),
+    diagnosis=DiagnosisHints(as_written={SECTION: {"graph_optimization": "disable"}}),
 )
