@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import compileall
 import gc
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,8 @@ import hypothesis
 import pytest
 
 from onnxbuild import catalog
+from tests import fork_servers
+from tests.shared_results import SharedResults
 
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")  # a busy machine is no fault of an example
@@ -24,15 +27,22 @@ BUILDING = {"attack", "cli", "steps", "verification"}
 """Folders of files that build for a minute each."""
 
 LONGEST = (
-    "test_other_bundles",
     "test_readme",
-    "test_aotinductor",
     "test_transformers_build",
+    "test_other_bundles",
     "test_unobserved",
+    "test_aotinductor",
     "test_invalidation",
     "test_damage",
+    "test_delivered_whole",
+    "test_packages",
+    "test_triton_server",
+    "test_real_recipes",
 )
-"""Files that take minutes. A file is one worker's: begun late, it would leave the others idle."""
+"""Files that take minutes. A file is one worker's: begun late, it would leave the others idle.
+
+test_readme comes first: the others are lent what it builds (tests/shared_results.py).
+"""
 
 WHOLE = {"attack", "verification"}
 """Folders of files that drive the real command, each time in processes of its own; in cli/ those tests
@@ -76,6 +86,22 @@ def _no_plugins_left() -> Iterator[None]:
     yield
     if catalog.plugins():
         catalog.use_plugins(())
+
+
+@pytest.fixture
+def warm_steps() -> Iterator[None]:
+    """For tests that build in their process: see tests/fork_servers.py."""
+    with fork_servers.warm_steps():
+        yield
+
+
+@pytest.fixture(scope="session")
+def shared_results(tmp_path_factory: pytest.TempPathFactory) -> SharedResults:
+    """See tests/shared_results.py."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    return SharedResults(folder / "shared results")
 
 
 def pytest_collection_finish() -> None:

@@ -15,7 +15,6 @@ import contextlib
 import functools
 import json
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -33,6 +32,13 @@ PYTHON = sys.executable
 _COMMAND = """\
 import sys
 sys.executable = sys.argv.pop(1)
+from onnxbuild.cli.main import main
+main()
+"""
+_PROGRAM = """\
+#!{base}
+import sys
+sys.executable = {python!r}
 from onnxbuild.cli.main import main
 main()
 """
@@ -96,7 +102,8 @@ def commands_folder() -> str:
     """A folder for PATH that has `command` as `onnxbuild`, for what shells run."""
     folder = Path(launcher(PYTHON)).parent / "commands"
     folder.mkdir()
-    (folder / "onnxbuild").write_text(f'#!/bin/sh\nexec {shlex.join(command())} "$@"\n')
+    python = PYTHON if os.environ.get(COLD) or os.environ.get(VARIABLE) else launcher(PYTHON)
+    (folder / "onnxbuild").write_text(_PROGRAM.format(base=PYTHON, python=python))
     (folder / "onnxbuild").chmod(0o755)
     return str(folder)
 
@@ -104,7 +111,7 @@ def commands_folder() -> str:
 @contextlib.contextmanager
 def warm_steps() -> Iterator[None]:
     """Builds in this process, too, have fork servers that are forked; no other program may be started meanwhile."""
-    if os.environ.get(COLD):
+    if os.environ.get(COLD) or os.environ.get(VARIABLE):
         yield
         return
     with mock.patch.object(sys, "executable", launcher(PYTHON)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 from onnxbuild.adapters.disk.index import Index
@@ -12,6 +11,7 @@ from onnxbuild.adapters.toolchain.environments import Environments
 from onnxbuild.adapters.toolchain.virtual_environments import make_environment
 from onnxbuild.core.environment import BUILT_IN, Environment
 from onnxbuild.own_folder import OWN_FOLDER
+from tests.fork_servers import command
 
 
 def interpreter_of(environment: Environment, folder: Path) -> str:
@@ -35,7 +35,7 @@ def interpreter_of(environment: Environment, folder: Path) -> str:
 def onnxbuild(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The command, in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "onnxbuild", *arguments],
+        command(*arguments),
         cwd=folder,
         capture_output=True,
         text=True,

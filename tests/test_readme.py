@@ -43,7 +43,7 @@ def test_the_recipe_in_the_readme_is_the_recipe_of_its_build():
 
 
 @pytest.mark.slow
-def test_the_pages_show_what_the_commands_print(tmp_path):
+def test_the_pages_show_what_the_commands_print(tmp_path, shared_results):
     project = tmp_path / "project"
     for name in ("recipes", "schemas"):
         ignored = shutil.ignore_patterns("__pycache__")
@@ -64,3 +64,4 @@ def test_the_pages_show_what_the_commands_print(tmp_path):
             (project / "program.py").write_text(program)
             code, printed = said("python program.py", project, environ)
             assert code == 0, f"{page}: {program}\n{printed}"
+    shared_results.keep(project / "artifacts")

@@ -72,12 +72,7 @@ def run(
     cold = COLD in environment or bool(environment.get(VARIABLE))
     template = None if cold else _template_for(python, environment)
     if template is not None:
-        request = {
-            "arguments": list(arguments),
-            "folder": str(folder),
-            "environment": dict(environment),
-            "python": launcher(python),
-        }
+        request = _request(arguments, folder, environment, python)
         return _forked(template, request, timeout_s)
     done = subprocess.run(
         command(*arguments, python=python),
@@ -91,11 +86,34 @@ def run(
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def _forked(template: socket.socket, request: dict[str, object], timeout_s: float) -> Done:
+def run_unread(arguments: Sequence[str], folder: Path, timeout_s: float) -> Done:
+    """Run `onnxbuild ARGUMENTS`, forked, with a pipe as standard output that nobody reads."""
+    template = _template_for(PYTHON, os.environ)
+    assert template is not None
+    request = _request(arguments, folder, os.environ, PYTHON)
+    return _forked(template, request, timeout_s, is_read=False)
+
+
+def _request(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], python: str
+) -> dict[str, object]:
+    return {
+        "arguments": list(arguments),
+        "folder": str(folder),
+        "environment": dict(environment),
+        "python": launcher(python),
+    }
+
+
+def _forked(
+    template: socket.socket, request: dict[str, object], timeout_s: float, *, is_read: bool = True
+) -> Done:
     mask = os.umask(0)
     os.umask(mask)
     out, err, status = os.pipe(), os.pipe(), os.pipe()
     passed = [0, out[1], err[1], status[1]]
+    if not is_read:
+        os.close(out[0])
     template.sendmsg(
         [json.dumps({**request, "mask": mask}).encode()],
         [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", passed))],
@@ -103,6 +121,8 @@ def _forked(template: socket.socket, request: dict[str, object], timeout_s: floa
     for number in passed[1:]:
         os.close(number)
     read = {out[0]: b"", err[0]: b"", status[0]: b""}
+    if not is_read:
+        del read[out[0]]
     with selectors.DefaultSelector() as selector:
         for number in read:
             selector.register(number, selectors.EVENT_READ)
@@ -120,7 +140,7 @@ def _forked(template: socket.socket, request: dict[str, object], timeout_s: floa
                 if not chunk:
                     selector.unregister(key.fd)
                     os.close(key.fd)
-    texts = (read[each[0]].decode().replace("\r\n", "\n") for each in (out, err))
+    texts = (read.get(each[0], b"").decode().replace("\r\n", "\n") for each in (out, err))
     return Done(int(read[status[0]].split()[1]), *texts)
 
 

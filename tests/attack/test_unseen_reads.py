@@ -280,7 +280,18 @@ def save_scale(path: Path, value: float) -> None:
     save_file({"scale": torch.tensor(value)}, path)
 
 
-@pytest.fixture(params=["/dev/shm", "/opt", "/run", "/usr/local", "/usr/share"])
+GRANTED = ("/dev/shm", "/opt", "/run", "/usr/local", "/usr/share")
+
+
+def on_granted(first: str, *others: str) -> list[tuple[str, str]]:
+    """Pairs of a reader and a folder: the first reads in all, each of the others in one.
+
+    What is granted is asked for each path, whoever opens it: it takes no pair of all with all.
+    """
+    return [(first, each) for each in GRANTED] + list(zip(others, GRANTED[1:], strict=False))
+
+
+@pytest.fixture(params=GRANTED)
 def granted(request):
     """A folder below one that steps may read as a whole."""
     if not os.access(request.param, os.W_OK):
@@ -319,7 +330,7 @@ OF_CHILDREN = {
 }
 
 
-@pytest.mark.parametrize("child", OF_CHILDREN)
+@pytest.mark.parametrize(("child", "granted"), on_granted(*OF_CHILDREN), indirect=["granted"])
 def test_what_children_read_of_granted_folders_counts(project, granted, child):
     scale = granted / "scale.txt"
     scale.write_text("2")
@@ -365,7 +376,9 @@ GRANTED_LISTINGS = {
 }
 
 
-@pytest.mark.parametrize("lister", GRANTED_LISTINGS)
+@pytest.mark.parametrize(
+    ("lister", "granted"), on_granted(*GRANTED_LISTINGS), indirect=["granted"]
+)
 def test_what_is_listed_of_granted_folders_counts(project, granted, lister):
     (granted / "one.txt").touch()
     Program("", GRANTED_LISTINGS[lister].format(path=str(granted)), writes("x", "")).lay(project)

@@ -63,6 +63,7 @@ def test_a_build_that_is_up_to_date_loads_nothing_until_it_is_asked_what_is_ther
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_steps")
 def test_a_build_says_what_it_did(project):  # noqa: F811
     request = onnxbuild.Request((project.folder / "tiny.yaml",), ("export",))
     result = onnxbuild.build(request)

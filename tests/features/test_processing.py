@@ -193,6 +193,7 @@ benchmark: {max_time_s: 0.1, min_samples: 3}
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_steps")
 def test_a_bundle_takes_raw_inputs_and_a_changed_label_reruns_its_steps_alone(tmp_path):
     (tmp_path / "models").mkdir()
     (tmp_path / "pyproject.toml").write_text("")

@@ -14,7 +14,7 @@ from tests.cli.conftest import (
     project,  # noqa: F401 - a fixture
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm_steps")]
 
 TWO = "quantization: {fp32: none, int8: {mode: dynamic, validate: {cosine_min: MIN}}}\n"
 

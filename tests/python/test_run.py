@@ -23,6 +23,7 @@ from tests.cli.conftest import (
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.usefixtures("warm_steps")
 def test_a_variant_has_its_model_a_session_and_its_metrics(project, monkeypatch):
     path = project.folder / "tiny.yaml"
     build = ob.run(path, settings={"benchmark.max_time_s": 0.1, "opset": 17})
@@ -47,6 +48,7 @@ def test_a_variant_has_its_model_a_session_and_its_metrics(project, monkeypatch)
     assert dict(again["fp32"].metrics) == dict(variant.metrics)
 
 
+@pytest.mark.usefixtures("warm_steps")
 def test_a_failure_is_raised_in_the_terminals_words_and_leaves_what_was_built(
     project, monkeypatch
 ):
@@ -90,6 +92,7 @@ def test_errors_are_those_of_the_terminal(project, monkeypatch, arguments, optio
     assert raised.value.exit_code == said.code
 
 
+@pytest.mark.usefixtures("warm_steps")
 def test_without_a_recipe_all_of_the_project_are_built_and_a_folder_stands_for_its_recipes(
     project, monkeypatch
 ):
@@ -108,6 +111,7 @@ def test_without_a_recipe_all_of_the_project_are_built_and_a_folder_stands_for_i
     assert f"error: {raised.value}\n" == said.err
 
 
+@pytest.mark.usefixtures("warm_steps")
 def test_what_is_forced_runs_again_though_it_is_up_to_date(project):
     path = project.folder / "tiny.yaml"
     assert ob.run(path, only="check").summary == "ok: 2 built, 0 cached"
@@ -115,6 +119,7 @@ def test_what_is_forced_runs_again_though_it_is_up_to_date(project):
     assert ob.run(path, only="check", force="export").summary == "ok: 1 built, 1 cached"
 
 
+@pytest.mark.usefixtures("warm_steps")
 def test_it_runs_in_coroutines_and_threads_and_from_other_folders(project, tmp_path, monkeypatch):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -150,6 +155,7 @@ def test_no_main_guard_is_needed(project, tmp_path, how):
     assert done.stdout.splitlines()[-1] == "<Build: ok: 1 built, 0 cached>"
 
 
+@pytest.mark.usefixtures("warm_steps")
 def test_progress_is_shown_where_it_is_asked_for(project, capsys):
     path = project.folder / "tiny.yaml"
     ob.run(path, only="export")

@@ -17,7 +17,7 @@ BUILT = (
 
 
 @pytest.mark.slow
-def test_recipes_of_every_source_build_and_their_variants_pass(tmp_path):
+def test_recipes_of_every_source_build_and_their_variants_pass(tmp_path, shared_results):
     project = Project(tmp_path / "project", patience_s=400)
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(RECIPES, project.folder / "recipes", ignore=ignored)
@@ -31,6 +31,7 @@ def test_recipes_of_every_source_build_and_their_variants_pass(tmp_path):
         assert all(verdict["passed"] for verdict in each["validation"].values()), each["name"]
     again = project("run", *(f"recipes/{name}.yaml" for name in BUILT), "--set", QUICK)
     assert "nothing to do" in again.out
+    shared_results.keep(project.folder / "artifacts")
 
 
 QUICK = "benchmark.max_time_s=0.1"

@@ -43,7 +43,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory):
+def project(tmp_path_factory, shared_results):
     """All packages of all models, made by one command."""
     made = Project(tmp_path_factory.mktemp("packages") / "project", patience_s=1200)
     ignored = shutil.ignore_patterns("__pycache__")
@@ -63,8 +63,10 @@ def project(tmp_path_factory):
     files = [f"recipes/{name}.yaml" for name in WHICH]
     headers = include_folder()
     env = {"ORT_INCLUDE_DIR": str(headers)} if headers else {}
+    shared_results.lend(made.folder / "artifacts")
     done = made("run", *files, *only, "--set", QUICK, env=env)
     assert done.code == 0, done.out + done.err
+    shared_results.keep(made.folder / "artifacts")
     return made
 
 

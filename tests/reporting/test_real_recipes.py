@@ -12,6 +12,7 @@ from onnxbuild.onnxkit.pages.page import PAGE_MAX_BYTES
 from onnxbuild.onnxkit.report_page.page import report_page
 from tests.browser import assert_good, assert_readable, look_at, read_through
 from tests.reporting.record import RECORDED, recorded
+from tests.shared_results import SharedResults
 
 pytestmark = pytest.mark.slow
 
@@ -32,21 +33,25 @@ def test_the_page_of_a_recorded_build_is_small_whole_and_the_same_anywhere(name,
     assert {path.stem for path in RECORDED.glob("*.json")} == set(NAMES)
 
 
-def test_pages_of_real_recipes_are_good_in_a_browser_by_keyboard_and_on_paper(tmp_path):
+@pytest.mark.usefixtures("warm_steps")
+def test_pages_of_real_recipes_are_good_in_a_browser_by_keyboard_and_on_paper(
+    tmp_path, shared_results
+):
     for name in NAMES:
         page = report_page([recorded(name, tmp_path / f"{name}-files")])
         (tmp_path / f"{name}.html").write_text(page)
-    digits = built_digits(tmp_path)
+    digits = built_digits(tmp_path, shared_results)
     pages = [*(tmp_path / f"{name}.html" for name in NAMES), digits]
     (tmp_path / "seen").mkdir()
     assert_good(look_at(pages, tmp_path / "seen", pictures=False))
     assert_readable(read_through(pages, tmp_path / "seen"))
 
 
-def built_digits(folder: Path) -> Path:
+def built_digits(folder: Path, shared_results: SharedResults) -> Path:
     """The verb's page of recipes/digits.yaml, built in a copy of the project with a short benchmark."""
     shutil.copytree(RECIPES, folder / "project/recipes")
     (folder / "project/pyproject.toml").write_text("")
+    shared_results.lend(folder / "project/artifacts")
     build = ob.run(
         folder / "project/recipes/digits.yaml",
         settings={"benchmark.max_time_s": 0.2, "benchmark.min_samples": 5},

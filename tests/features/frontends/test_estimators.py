@@ -622,6 +622,7 @@ benchmark: {{max_time_s: 0.1, min_samples: 3}}
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_steps")
 def test_estimators_are_built_by_the_real_thing_and_up_to_date_then(tmp_path):
     files(tmp_path)
     (tmp_path / "pyproject.toml").write_text("")

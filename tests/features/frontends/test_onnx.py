@@ -202,6 +202,7 @@ def test_what_needs_pytorch_is_refused_with_the_reason(tmp_path, text, what):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_steps")
 def test_a_recipe_builds_fp32_and_int8_from_it_and_scores_them(tmp_path):
     (tmp_path / "models").mkdir()
     (tmp_path / "pyproject.toml").write_text("")

@@ -185,6 +185,7 @@ def build(folder, text, **settings):
 
 @pytest.mark.slow
 @pytest.mark.smoke
+@pytest.mark.usefixtures("warm_steps")
 def test_it_is_built_in_another_opset_and_held_against_itself_as_it_was(tmp_path):
     external(tmp_path)
     result = build(tmp_path, "opset: 19\nquantization: {fp32: none, int8: dynamic}\n")
@@ -202,6 +203,7 @@ def test_it_is_built_in_another_opset_and_held_against_itself_as_it_was(tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_steps")
 def test_a_size_that_is_baked_in_is_named(tmp_path):
     reshape = model(
         [helper.make_node("Reshape", ["x", "size"], ["y"])],

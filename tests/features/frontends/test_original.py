@@ -173,6 +173,7 @@ def test_another_kind_of_type_is_left_to_be_found(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_steps")
 def test_a_planted_wrong_weight_is_found_only_against_the_original(tmp_path):
     project(tmp_path, wrong=True)
     assert build(tmp_path, "").exit_code == 0, "held against itself nothing is wrong"
@@ -188,6 +189,7 @@ def test_a_planted_wrong_weight_is_found_only_against_the_original(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_steps")
 def test_the_score_is_that_of_the_original_and_an_edit_of_it_counts(tmp_path):
     project(tmp_path, wrong=True)
     text = (

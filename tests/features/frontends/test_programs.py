@@ -442,6 +442,7 @@ def test_what_was_exported_in_training_mode_stays_so_and_is_noted(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_steps")
 def test_a_build_is_up_to_date_until_the_file_changes(tmp_path):
     scripted(tmp_path / "m.pt", Part())
     (tmp_path / "pyproject.toml").write_text("")

@@ -40,22 +40,24 @@ def triton(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def out(triton, tmp_path_factory):
+def out(triton, tmp_path_factory, shared_results):
     """Where the recipes' packages are."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "pyproject.toml").write_text("")
-    shutil.copytree(RECIPES / "models", folder / "models")
+    shutil.copytree(RECIPES / "models", folder / "recipes/models")
     for name, packages in PACKAGED.items():
         text = (RECIPES / f"{name}.yaml").read_text().partition("\nevaluate:")[0]
-        (folder / f"{name}.yaml").write_text(f"{text}\npackages: {packages}\n")
+        (folder / f"recipes/{name}.yaml").write_text(f"{text}\npackages: {packages}\n")
     only = [
         word
         for each in BUILT
         for form in ("triton", "wheel")
         for word in ("--only", f"{each}-{form}")
     ]
-    done = onnxbuild(folder, "run", *(f"{name}.yaml" for name in PACKAGED), *only)
+    shared_results.lend(folder / "artifacts")
+    done = onnxbuild(folder, "run", *(f"recipes/{name}.yaml" for name in PACKAGED), *only)
     assert done.returncode == 0, done.stdout + done.stderr
+    shared_results.keep(folder / "artifacts")
     return folder / "artifacts/out"
 
 
