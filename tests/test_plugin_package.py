@@ -153,7 +153,6 @@ def project(tmp_path: Path, first: tuple[Path, set[str]]) -> Project:
     return Project(tmp_path / "copy" / "project", tmp_path / "copy" / "site")
 
 
-@pytest.mark.smoke
 def test_a_distribution_brings_a_mode_a_package_a_gate_a_step_a_frontend_and_a_provider(
     project, first
 ):
