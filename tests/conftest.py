@@ -9,6 +9,7 @@ from __future__ import annotations
 import compileall
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,9 @@ LONGEST = (
 test_readme comes first: the others are lent what it builds (tests/shared_results.py).
 """
 
+FAST = "not slow or smoke"
+"""What `make test` selects."""
+
 WHOLE = {"attack", "verification"}
 """Folders of files that drive the real command, each time in processes of its own; in cli/ those tests
 do that take the fixture `project`, and not `cheap`."""
@@ -59,13 +63,26 @@ def pytest_configure(config: pytest.Config) -> None:
         compileall.compile_dir(HERE.parent / "onnxbuild", quiet=2)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`make test` reads no file of which it runs no test."""
+    if config.getoption("markexpr") != FAST or not collection_path.name.startswith("test_"):
+        return None
+    text = collection_path.read_text()
+    slow = _room(collection_path) in WHOLE or "\npytestmark = pytest.mark.slow\n" in text
+    return True if slow and "smoke" not in text else None
+
+
+def _room(path: Path) -> str:
+    return path.relative_to(HERE).parts[0]
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tiers; put the longest files first, then whole projects, then what builds.
 
     Whole projects are next to this file. `--no-loadscope-reorder` keeps to it; else files of one test would come last.
     """
     for item in items:
-        room = item.path.relative_to(HERE).parts[0]
+        room = _room(item.path)
         fixtures = set(getattr(item, "fixturenames", ()))
         real = room == "cli" and "project" in fixtures and "cheap" not in fixtures
         if room in WHOLE or real:
@@ -104,10 +121,21 @@ def shared_results(tmp_path_factory: pytest.TempPathFactory) -> SharedResults:
     return SharedResults(folder / "shared results")
 
 
-def pytest_collection_finish() -> None:
-    """What the files have imported stays: no collection looks at the frameworks again.
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Read the files without looking for garbage, and keep their bytecode.
 
-    Benchmarks and exports in this process collect often.
+    pytest rewrites each `assert`, which takes as long as all else of a collection: once for all runs, also where
+    PYTHONDONTWRITEBYTECODE is set. What the files have imported stays: no later look for garbage,
+    of which benchmarks and exports in this process have many, goes over the frameworks again.
     """
-    gc.collect()
-    gc.freeze()
+    unwritten = sys.dont_write_bytecode
+    sys.dont_write_bytecode = False
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        sys.dont_write_bytecode = unwritten
+        gc.collect()
+        gc.freeze()
+        gc.enable()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from onnxbuild.adapters.toolchain.distributions import RUNTIME
@@ -134,7 +135,7 @@ def known_providers() -> dict[tuple[str, str], int]:
     for path in sorted(PACKAGE.rglob("*.py")):
         place = path.relative_to(PACKAGE)
         if place.parts[0] != "providers":
-            for line, name in literals(ast.parse(path.read_text()), words):
+            for line, name in literals(parsed(path), words):
                 found.setdefault((place.as_posix(), name), line)
     return found
 
@@ -153,7 +154,11 @@ def known(text: str, of_features: frozenset[str]) -> Iterator[tuple[int, str]]:
         text: The module's source.
         of_features: The names to look for.
     """
-    tree = ast.parse(text)
+    yield from known_in(ast.parse(text), of_features)
+
+
+def known_in(tree: ast.AST, of_features: frozenset[str]) -> Iterator[tuple[int, str]]:
+    """Yield them of a module that is parsed already."""
     yield from literals(tree, of_features)
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -167,14 +172,15 @@ def known(text: str, of_features: frozenset[str]) -> Iterator[tuple[int, str]]:
 
 def literals(tree: ast.AST, wanted: frozenset[str]) -> Iterator[tuple[int, str]]:
     """Yield (line, name) of each string, no sentence and no docstring, that holds one of these names."""
-    docs = {
-        id(node.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }
+    docs, constants = set(), []
     for node in ast.walk(tree):
-        is_code = isinstance(node, ast.Constant) and id(node) not in docs
-        if is_code and isinstance(node.value, str) and not re.search(r"\s", node.value):
+        if isinstance(node, ast.Constant):
+            constants.append(node)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            docs.add(id(node.value))
+    for node in constants:
+        is_code = isinstance(node.value, str) and id(node) not in docs
+        if is_code and not re.search(r"\s", node.value):
             found = wanted.intersection(re.split(r"[:/.]", node.value))
             yield from ((node.lineno, name) for name in sorted(found))
 
@@ -187,6 +193,13 @@ def _imported(node: ast.ImportFrom) -> Iterator[str]:
         yield from (each for each in modules if room != "expansion" or each not in ASKED)
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Parse a file of the package; once for all tests."""
+    return ast.parse(path.read_text())
+
+
+@cache
 def all_known() -> dict[tuple[str, str], int]:
     """Return (module, name) -> its first line there, for every name that is known outside of features."""
     of_features = names()
@@ -197,7 +210,7 @@ def all_known() -> dict[tuple[str, str], int]:
             place.parts[0] == "expansion" and path.stem in ASKED
         ):
             continue
-        for line, name in known(path.read_text(), of_features):
+        for line, name in known_in(parsed(path), of_features):
             if place.parts[0] == "expansion" and name not in of_features:
                 continue  # inside of its room
             found.setdefault((place.as_posix(), name), line)

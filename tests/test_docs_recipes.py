@@ -7,11 +7,11 @@ import re
 import textwrap
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from onnxbuild.document.faults import Faults
 from onnxbuild.document.node import plain
+from onnxbuild.recipe.schema.lean_jsonschema import Draft202012Validator
 from onnxbuild.recipe.yaml.read import read_yaml
 
 ROOT = Path(__file__).parent.parent
@@ -19,9 +19,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 NO_RECIPES = {"ci.md"}
 """Pages whose blocks are something else: workflows of GitHub and hooks of pre-commit."""
 
-_SCHEMA = jsonschema.Draft202012Validator(
-    json.loads((ROOT / "schemas/recipe.schema.json").read_text())
-)
+_SCHEMA = Draft202012Validator(json.loads((ROOT / "schemas/recipe.schema.json").read_text()))
 _FENCE = re.compile(r"^( *)```ya?ml\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
 _REST = {
     "version": 1,

@@ -150,7 +150,6 @@ def project(first: tuple[Path, set[str]]) -> Project:
     return Project(folder / "project", folder / "site")
 
 
-@pytest.mark.smoke
 def test_a_distribution_brings_a_mode_a_package_a_gate_a_step_a_frontend_and_a_provider(
     project, first
 ):

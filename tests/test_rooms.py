@@ -18,6 +18,7 @@ from tests.known_names import (
     known_providers,
     literals,
     names,
+    parsed,
     provider_words,
 )
 
@@ -121,7 +122,7 @@ def test_the_search_finds_providers_in_code(line, name):
 def test_each_public_class_has_a_name_of_its_own():
     places: dict[str, list[str]] = {}
     for path in sorted((ROOT / "onnxbuild").rglob("*.py")):
-        for node in ast.parse(path.read_text()).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from tests.late_imports import Late
+
 os.environ.update(
     KERAS_BACKEND="torch",
     KERAS_TORCH_DEVICE="cpu",
     KERAS_HOME=str(Path(tempfile.gettempdir()) / "keras_home_of_tests"),
 )
-keras = pytest.importorskip("keras")
-layers = keras.layers
+if importlib.util.find_spec("keras") is None:
+    pytest.skip("needs Keras", allow_module_level=True)
+
+keras, layers = Late("keras"), Late("keras.layers")
 
 NUMPY_2 = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 """For tests that have Keras make arrays of its variables."""

@@ -7,7 +7,6 @@ import json
 import pytest
 
 
-@pytest.mark.smoke
 @pytest.mark.slow
 def test_a_refused_file_is_named_even_if_the_library_that_read_it_does_not(project):
     project.write("models/tokens-a.json", "{}")

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-import xmlschema
 from markdown_it import MarkdownIt
 
-SCHEMA = xmlschema.XMLSchema(Path(__file__).with_name("junit.xsd"))
+from tests.late_imports import Late
+
+xmlschema = Late("xmlschema")
+
+
+@cache
+def schema():
+    """The one of JUnit's files."""
+    return xmlschema.XMLSchema(Path(__file__).with_name("junit.xsd"))
 
 
 def read_junit(path: Path) -> dict[str, dict[str, Element]]:
     """Suite -> CLASS NAME -> the case, of a file that is valid by the schema and counts right."""
-    SCHEMA.validate(path)
+    schema().validate(path)
     root = xmlschema.XMLResource(path).root
     found: dict[str, dict[str, Element]] = {}
     for suite in root:

@@ -10,13 +10,13 @@ import re
 import shutil
 import subprocess
 
-import jsonschema
 import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
 
 from onnxbuild.output.verbs import output_schema
+from onnxbuild.recipe.schema.lean_jsonschema import validators
 from tests.browser import assert_good, look_at
 from tests.cli.conftest import CheapProject, Project
 
@@ -122,7 +122,7 @@ weights
 def test_json_is_of_its_schema(files):
     seen = files("diff", "one.onnx", "other.onnx", "--json")
     found = json.loads(seen.out)
-    jsonschema.validate(found, output_schema("diff"))
+    validators.validate(found, output_schema("diff"))
     assert seen.code == 1
     assert not found["equal"]
     graph, weight = found["differences"]
@@ -410,7 +410,7 @@ def test_folders_whose_models_are_equal_and_whose_other_files_are_not(history, t
     assert python.startswith("load.py: line 1: ")
     assert session == "manifest.json: session.intra_op_threads: 0 -> 8"
     found = json.loads(history("diff", str(one), str(other), "--json").out)
-    jsonschema.validate(found, output_schema("diff"))
+    validators.validate(found, output_schema("diff"))
     assert [each["data"]["file"] for each in found["differences"]] == [
         "cpp/main.cpp", "load.py", "manifest.json",
     ]  # fmt: skip

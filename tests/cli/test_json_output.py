@@ -7,9 +7,9 @@ import shlex
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from onnxbuild.output.verbs import OUTPUTS, output_schema
+from onnxbuild.recipe.schema.lean_jsonschema import Draft202012Validator
 from tests.cli.conftest import Project, Result, make_project
 
 pytestmark = pytest.mark.slow

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from onnxbuild.core.errors import UsageError
 from onnxbuild.explanation.key_example import example_of
 from onnxbuild.explanation.key_page import is_key, key_lines
 from onnxbuild.recipe.schema.key_index import NAME, known_keys
+from onnxbuild.recipe.schema.lean_jsonschema import Draft202012Validator
 from onnxbuild.recipe.schema.recipe_schema import rendered_schema
 from onnxbuild.recipe.schema.reference_page import titles_of
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 import pytest
-from jsonschema import Draft202012Validator
 
 from onnxbuild.cli.group import cli
 from onnxbuild.core.errors import UsageError
 from onnxbuild.output.verbs import OUTPUTS, file_name, output_schema, output_schema_text
+from onnxbuild.recipe.schema.lean_jsonschema import Draft202012Validator
 
 FOLDER = Path(__file__).parents[2] / "schemas" / "output"
 

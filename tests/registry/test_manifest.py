@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-import jsonschema
 import pytest
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError, UsageError
 from onnxbuild.onnxkit.oci.manifests import Descriptor, model_config, model_manifest
 from onnxbuild.onnxkit.oci.media_types import MANIFEST, REF_NAME, media_type_of
+from onnxbuild.recipe.schema.lean_jsonschema import validators
 from onnxbuild.registry.manifest import add_to_index, model_files, read_index, read_manifest
 
 FILES = {"b.onnx": Digest("a" * 64, 5), "a/c.py": Digest("b" * 64, 0)}
@@ -152,6 +152,6 @@ def test_a_config_keeps_to_what_modelpack_has(technical):
                         "properties": {"type": {"enum": ["layers"]}, "diffIds": {"type": "array", "items": text, "minItems": 1}}},
         },
     }  # fmt: skip
-    jsonschema.validate(
+    validators.validate(
         json.loads(model_config({"name": "tiny", "title": "tiny:fp32"}, technical, FILES)), schema
     )

@@ -97,6 +97,7 @@ def test_without_a_compiler_the_fix_is_reported(tmp_path, exported, monkeypatch)
     assert "apt-get install g++" in caught.value.fix
 
 
+@pytest.mark.slow
 def test_a_broken_compiler_is_reported_by_its_own_words(tmp_path, exported, monkeypatch):
     broken = tmp_path / "g++"
     broken.write_text(

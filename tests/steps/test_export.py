@@ -181,6 +181,7 @@ def test_a_branch_taken_by_value_is_never_frozen_in_silence(tmp_path):
     assert "torchscript: at batch=3 output 'output_0' differs from PyTorch" in error.what
 
 
+@pytest.mark.slow
 def test_an_operator_that_no_exporter_knows_is_named(tmp_path):
     error = refused(tmp_path, "Bessel")
     assert "can't translate the operator 'prims.bessel_j0' to opset 18" in error.what
@@ -227,6 +228,7 @@ def test_an_input_that_the_exporter_drops_is_an_error(tmp_path):
     assert "take it out of `dummy_inputs`" in error.fix
 
 
+@pytest.mark.slow
 def test_an_input_that_nothing_reads_is_mentioned(tmp_path):
     outcome, _ = run(tmp_path, "Optional", inputs=(X, DummyInput("y", "float32", ("batch", 4))))
     assert outcome.notes == ("input 'y' is not used by the graph",)
@@ -280,6 +282,7 @@ def test_integers_bools_infinities_and_derived_sizes_are_no_obstacle(tmp_path, n
     assert outcome.metrics["exporter"] == "dynamo"
 
 
+@pytest.mark.slow
 def test_an_output_may_be_called_like_a_value_inside(tmp_path):
     _, context = run(tmp_path, "Flattens", outputs=("linear",))
     assert summarize(load_model(context.output("model")))["outputs"] == [
@@ -298,13 +301,14 @@ def test_fixed_shapes_and_narrow_axes_are_exported_as_declared(tmp_path, axes, s
     assert summarize(load_model(context.output("model")))["inputs"][0]["shape"] == list(shape)
 
 
-def test_weights_go_outside_on_request(tmp_path):
+@pytest.mark.parametrize("exporter", [pytest.param("auto", marks=pytest.mark.slow), "torchscript"])
+def test_weights_go_outside_on_request(tmp_path, exporter):
     file = tmp_path / "wide.py"
     file.write_text("import torch\ndef load():\n    return torch.nn.Linear(64, 64)\n")
     x = DummyInput("input", "float32", ("batch", 64))
     given = export.ExportParams(
         Entrypoint(f"{file}:load"), (x,), (), (BATCH,), 18, None,
-        export.ExportOptions(external_data="always"),
+        export.ExportOptions(exporter=exporter, external_data="always"),
     )  # fmt: skip
     outcome, context = run_step(export.KIND, given, tmp_path)
     files = {path.name: path.stat().st_size for path in context.output("model").iterdir()}
@@ -359,7 +363,9 @@ def test_bytes_are_the_same_in_other_folders_under_other_hash_seeds_and_after_co
     assert first == second
 
 
-@pytest.mark.parametrize("exporter", ["dynamo", "torchscript"])
+@pytest.mark.parametrize(
+    "exporter", [pytest.param("dynamo", marks=pytest.mark.slow), "torchscript"]
+)
 def test_outputs_without_axes_are_exported_whatever_their_dtype(tmp_path, exporter):
     outcome, context = run(tmp_path, "Scalars", outputs=("id", "any", "sum"), exporter=exporter)
     assert outcome.metrics["exporter"] == exporter

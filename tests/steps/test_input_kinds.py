@@ -56,7 +56,9 @@ def loads(name):
     return Entrypoint(f"{MODULES}:load", {"name": name})
 
 
-@pytest.mark.parametrize("exporter", ["dynamo", "torchscript"])
+@pytest.mark.parametrize(
+    "exporter", [pytest.param("dynamo", marks=pytest.mark.slow), "torchscript"]
+)
 def test_names_with_dots_and_slashes_go_all_the_way(tmp_path, exporter):
     made, truth = built(tmp_path, loads("TakesAny"), (PAST,), exporter=exporter)
     found = summarize(load_model(made))

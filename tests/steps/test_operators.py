@@ -39,6 +39,7 @@ def for_arm(folder):
     return path
 
 
+@pytest.mark.slow
 def test_libraries_are_laid_by_platform_and_listed(tmp_path):
     needed = compiled(tmp_path, "libneeded.so", PLAIN)
     outcome, context = taken(

@@ -10,9 +10,9 @@ import sys
 import time
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from onnxbuild.output.verbs import output_schema
+from onnxbuild.recipe.schema.lean_jsonschema import Draft202012Validator
 from tests.cli.conftest import heed_signals, make_project
 from tests.terminal import Terminal
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import stat
@@ -60,6 +61,28 @@ def hash_file(path: str, note: Callable[[int], None] | None = None) -> str | Non
     except OSError:
         return None
     return digest.hexdigest()
+
+
+def once(make: Callable[[str], str | None]) -> Callable[[str], str | None]:
+    """Have `make` read a file once in this process, as long as the file stays as it is.
+
+    A program that builds many projects, each with an index of its own, would read the records of all
+    installed distributions for each.
+    """
+    kept: dict[str, tuple[str, str | None]] = {}
+
+    @functools.wraps(make)
+    def read(path: str) -> str | None:
+        now, checked_ns = identity(path), time.time_ns()
+        found = kept.get(path)
+        if found is not None and found[0] == now:
+            return found[1]
+        value = make(path)
+        if settled(now, checked_ns):
+            kept[path] = now, value
+        return value
+
+    return read
 
 
 class StatCache:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from onnxbuild.adapters.disk.statcache import StatCache
+from onnxbuild.adapters.disk.statcache import StatCache, once
 
 ORIGIN = "direct_url.json"
 _NOT_CONTENT = ("RECORD", "INSTALLER", "REQUESTED", ORIGIN, "RECORD.jws", "RECORD.p7s")
@@ -47,6 +47,7 @@ def rows(record: str) -> list[list[str]]:
         return []
 
 
+@once
 def record_digest(record: str) -> str | None:
     """sha256 of what a RECORD lists; None if it lists nothing.
 
@@ -56,6 +57,7 @@ def record_digest(record: str) -> str | None:
     return _digest_of(_content_rows(record))
 
 
+@once
 def metadata_digest(record: str) -> str | None:
     """Digest the metadata alone: the sources of an editable installation are elsewhere."""
     return _digest_of(row for row in _content_rows(record) if ".dist-info/" in row[0])
@@ -76,6 +78,7 @@ def _digest_of(kept: Iterable[list[str]]) -> str | None:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest() if lines else None
 
 
+@once
 def top_names(record: str) -> str | None:
     """The top-level names that a RECORD lists below its site folder, one a line."""
     try:
@@ -157,6 +160,7 @@ def _files_below(path: str, stats: StatCache) -> Iterator[str]:
         yield from (os.path.join(base, name) for name in names if not name.endswith(".pyc"))
 
 
+@once
 def needed_names(metadata: str) -> str | None:
     """The normalized names of `Requires-Dist`, between spaces; those of extras don't count."""
     names = set()

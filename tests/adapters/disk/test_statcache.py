@@ -9,7 +9,7 @@ import time
 import pytest
 
 from onnxbuild.adapters.disk.index import Index
-from onnxbuild.adapters.disk.statcache import ABSENT, StatCache, hash_file, identity, settled
+from onnxbuild.adapters.disk.statcache import ABSENT, StatCache, hash_file, identity, once, settled
 
 
 def counting():
@@ -123,3 +123,19 @@ def test_what_this_program_wrote_itself_is_trusted_at_once(tmp_path):
     stats = StatCache(Index(tmp_path / "index.db"))
     stats.note_own(str(path), "its digest")
     assert stats.digest(str(path)) == "its digest"
+
+
+def test_a_record_is_read_once_for_many_indexes_and_again_when_it_changes(tmp_path):
+    path = tmp_path / "RECORD"
+    path.write_text("one")
+    calls, make = counting()
+    read = once(make)
+    settle(path)
+    for number in range(3):
+        found = StatCache(Index(tmp_path / f"{number}.db")).digest(str(path), make=read)
+        assert found == hashlib.sha256(b"one").hexdigest()
+    assert len(calls) == 1
+    path.write_text("two")
+    assert read(str(path)) == hashlib.sha256(b"two").hexdigest()
+    path.write_text("abc")  # in the same clock tick, perhaps
+    assert read(str(path)) == hashlib.sha256(b"abc").hexdigest()

@@ -9,22 +9,9 @@ import subprocess
 import sys
 from dataclasses import replace
 
-import joblib
-import lightgbm
 import numpy as np
 import onnx
 import pytest
-import skl2onnx
-import skops.io
-import xgboost
-from sklearn.compose import ColumnTransformer
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import SVC, LinearSVC
 
 import onnxbuild
 from onnxbuild.core.errors import StepError
@@ -34,8 +21,26 @@ from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.steps import convert_estimator, estimator_reference, import_onnx, validate
 from tests.fakes.step_context import run_step
+from tests.late_imports import Late, late
 from tests.steps.graphs import RECIPES, run_model
 from tests.written_recipes import faults, loader
+
+joblib, skops_io = Late("joblib"), Late("skops.io")
+lightgbm, skl2onnx, xgboost = Late("lightgbm"), Late("skl2onnx"), Late("xgboost")
+ColumnTransformer = Late("sklearn.compose", "ColumnTransformer")
+load_breast_cancer, load_diabetes, load_iris = late(
+    "sklearn.datasets", "load_breast_cancer", "load_diabetes", "load_iris"
+)
+HistGradientBoostingClassifier, RandomForestClassifier = late(
+    "sklearn.ensemble", "HistGradientBoostingClassifier", "RandomForestClassifier"
+)
+TfidfVectorizer = Late("sklearn.feature_extraction.text", "TfidfVectorizer")
+LinearRegression, LogisticRegression = late(
+    "sklearn.linear_model", "LinearRegression", "LogisticRegression"
+)
+make_pipeline = Late("sklearn.pipeline", "make_pipeline")
+OneHotEncoder, StandardScaler = late("sklearn.preprocessing", "OneHotEncoder", "StandardScaler")
+SVC, LinearSVC = late("sklearn.svm", "SVC", "LinearSVC")
 
 AXES = (Axis("batch", 1, 64, 4),)
 TEXT = (DummyInput("text", "string", ("batch",)),)
@@ -108,18 +113,21 @@ def iris():
 
 
 @pytest.mark.parametrize(
-    ("estimator", "outputs"),
+    ("make", "outputs"),
     [
-        (make_pipeline(StandardScaler(), LogisticRegression()), ["label", "probabilities"]),
-        (RandomForestClassifier(10, random_state=0, n_jobs=2), ["label", "probabilities"]),
-        (make_pipeline(StandardScaler(), SVC()), ["label", "scores"]),
-        (LinearRegression(), ["prediction"]),
-        (StandardScaler(), ["transformed"]),
+        (
+            lambda: make_pipeline(StandardScaler(), LogisticRegression()),
+            ["label", "probabilities"],
+        ),
+        (lambda: RandomForestClassifier(10, random_state=0, n_jobs=2), ["label", "probabilities"]),
+        (lambda: make_pipeline(StandardScaler(), SVC()), ["label", "scores"]),
+        (LinearRegression, ["prediction"]),
+        (StandardScaler, ["transformed"]),
     ],
 )
-def test_each_kind_of_estimator_gives_what_it_computes_itself(tmp_path, estimator, outputs):
+def test_each_kind_of_estimator_gives_what_it_computes_itself(tmp_path, make, outputs):
     rows, labels = iris()
-    estimator.fit(rows, labels)
+    estimator = make().fit(rows, labels)
     outcome, report, model, _ = built(estimator, tmp_path, rows[::2].astype(np.float32))
     assert [value.name for value in onnx.load(model / "model.onnx").graph.output] == outputs
     assert not outcome.findings, report
@@ -309,7 +317,7 @@ def test_files_of_xgboost_and_lightgbm_are_a_recipe_of_three_lines(tmp_path, nam
 def test_a_skops_file_says_how_wide_its_rows_are_and_loads_what_is_trusted(tmp_path):
     rows, labels = iris()
     estimator = make_pipeline(StandardScaler(), HistGradientBoostingClassifier(max_iter=3))
-    skops.io.dump(estimator.fit(rows, labels), tmp_path / "p.skops")
+    skops_io.dump(estimator.fit(rows, labels), tmp_path / "p.skops")
     load = loader(tmp_path)
     text = "version: 1\nname: demo\nmodel: {sklearn: p.skops}\n"
     (recipe,) = load(text).recipes
@@ -344,7 +352,7 @@ def test_a_file_that_is_not_whole_or_not_allowed_is_refused_when_the_recipe_is_r
 ):
     files(tmp_path)
     joblib.dump(LogisticRegression(), tmp_path / "p.joblib")
-    skops.io.dump(LinearRegression(), tmp_path / "cut.skops")
+    skops_io.dump(LinearRegression(), tmp_path / "cut.skops")
     for source, cut in (
         ("cut.skops", "cut.skops"), ("x.json", "cut.json"), ("x.ubj", "cut.ubj"), ("l.txt", "cut.txt"),
         ("x.json", "cut.onnx"),
@@ -530,6 +538,8 @@ def test_an_opset_above_the_converters_is_refused(tmp_path):
 
 
 def test_a_pickle_of_another_version_is_refused_with_the_version_to_install(tmp_path):
+    from sklearn.linear_model import LogisticRegression
+
     rows, labels = iris()
     estimator = LogisticRegression(max_iter=500).fit(rows, labels)
     state = estimator.__getstate__()

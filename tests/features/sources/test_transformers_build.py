@@ -22,7 +22,11 @@ from onnxbuild.steps import check, export, reference, validate
 from tests import tiny_transformers as tiny
 from tests.fakes.step_context import run_step
 
-pytest.importorskip("transformers")
+
+@pytest.fixture(autouse=True, scope="module")
+def _transformers():
+    pytest.importorskip("transformers")
+
 
 TRACED = {
     "text-classification", "token-classification", "question-answering",
@@ -119,6 +123,7 @@ def test_every_task_is_exported_checked_and_validated(tmp_path, case):
     assert judged(recipe, tmp_path, made, computed(recipe, tmp_path)) == []
 
 
+@pytest.mark.slow
 def test_one_wrong_weight_is_caught(tmp_path):
     tiny.saved(tmp_path / "weights", partial(tiny.bert, "BertModel"))
     recipe = recipe_of(tmp_path)

@@ -5,27 +5,32 @@ from pathlib import Path
 import onnx
 import pytest
 import torch
-import xgboost
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 
 from onnxbuild.onnxkit.data.returned import frontend_fix, frontend_of
+from tests.late_imports import Late
+
+xgboost, linear_model, pipeline = (
+    Late("xgboost"),
+    Late("sklearn.linear_model"),
+    Late("sklearn.pipeline"),
+)
 
 
 @pytest.mark.parametrize(
-    ("value", "frontend"),
+    ("returned", "frontend"),
     [
-        (torch.nn.Linear(1, 1), "pytorch"),
-        (onnx.ModelProto(), "onnx"),
-        (Path("model.onnx"), "onnx"),
-        (LogisticRegression(), "sklearn"),
-        (make_pipeline(xgboost.XGBClassifier()), "sklearn"),
-        (xgboost.XGBClassifier(), "xgboost"),
-        (LogisticRegression, ""),
-        ("model.txt", ""),
-        (3, ""),
+        (lambda: torch.nn.Linear(1, 1), "pytorch"),
+        (onnx.ModelProto, "onnx"),
+        (lambda: Path("model.onnx"), "onnx"),
+        (Late("sklearn.linear_model", "LogisticRegression"), "sklearn"),
+        (lambda: pipeline.make_pipeline(xgboost.XGBClassifier()), "sklearn"),
+        (Late("xgboost", "XGBClassifier"), "xgboost"),
+        (lambda: linear_model.LogisticRegression, ""),
+        (lambda: "model.txt", ""),
+        (lambda: 3, ""),
     ],
 )
-def test_the_type_decides_the_frontend(value, frontend):
+def test_the_type_decides_the_frontend(returned, frontend):
+    value = returned()
     assert frontend_of(value) == frontend
     assert frontend_fix(value, "-") == (f"write `frontend: {frontend}`" if frontend else "-")

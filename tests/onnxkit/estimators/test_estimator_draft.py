@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import numpy as np
 import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.estimators.estimator_draft import draft_of_estimator_file
+from tests.late_imports import Late, late
 
-sklearn = pytest.importorskip("sklearn")
+if importlib.util.find_spec("sklearn") is None:
+    pytest.skip("needs scikit-learn", allow_module_level=True)
 
-import joblib  # noqa: E402 - comes with scikit-learn
-from sklearn.compose import make_column_transformer  # noqa: E402
-from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: E402
-from sklearn.linear_model import LogisticRegression  # noqa: E402
-from sklearn.pipeline import make_pipeline  # noqa: E402
-from sklearn.preprocessing import FunctionTransformer, StandardScaler  # noqa: E402
+joblib = Late("joblib")  # comes with scikit-learn
+make_column_transformer = Late("sklearn.compose", "make_column_transformer")
+TfidfVectorizer = Late("sklearn.feature_extraction.text", "TfidfVectorizer")
+LogisticRegression = Late("sklearn.linear_model", "LogisticRegression")
+make_pipeline = Late("sklearn.pipeline", "make_pipeline")
+FunctionTransformer, StandardScaler = late(
+    "sklearn.preprocessing", "FunctionTransformer", "StandardScaler"
+)
 
 ROWS = np.random.default_rng(0).standard_normal((20, 5))
 LABELS = (ROWS.sum(1) > 0).astype(int)

@@ -13,7 +13,11 @@ from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.steps import export
 from tests.fakes.step_context import run_step
 
-pytest.importorskip("transformers", minversion="5.20")
+
+@pytest.fixture(autouse=True, scope="module")
+def _transformers():
+    pytest.importorskip("transformers", minversion="5.20")
+
 
 MODELS = Path(__file__).parent / "transformer_models.py"
 INPUTS = (

@@ -11,7 +11,10 @@ from onnxbuild.onnxkit.export.grouped_products import NOTE
 
 EXPERTS = 3
 
-pytest.importorskip("transformers.integrations.moe")
+
+@pytest.fixture(autouse=True, scope="module")
+def _transformers():
+    pytest.importorskip("transformers.integrations.moe")
 
 
 def grouped(rows, experts, ends):

@@ -20,7 +20,10 @@ from onnxbuild.recipe.load import load_recipes
 from tests import tiny_transformers as tiny
 from tests.fakes.step_context import FolderContext
 
-pytest.importorskip("transformers")
+
+@pytest.fixture(autouse=True, scope="module")
+def _transformers():
+    pytest.importorskip("transformers")
 
 
 @pytest.fixture(scope="module")

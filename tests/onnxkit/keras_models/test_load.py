@@ -54,7 +54,9 @@ def test_a_callable_may_return_a_model_on_the_torch_backend():
 
 
 def test_a_class_of_the_users_takes_the_arguments_of_its_call():
-    class Mine(tiny.keras.Model):
+    import keras
+
+    class Mine(keras.Model):
         def __init__(self):
             super().__init__()
             self.out, self.drop = tiny.layers.Dense(2), tiny.layers.Dropout(0.9)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
 
 from onnxbuild.catalog import MODES, SECTIONS
 from onnxbuild.core.params import from_json, key_of
+from onnxbuild.recipe.schema.lean_jsonschema import Draft202012Validator
 from onnxbuild.recipe.schema.recipe_schema import recipe_schema, rendered_schema, schema_text
 from onnxbuild.recipe.schema.reference_page import updated_page
 from tests.recipe.test_load import FULL
