@@ -81,20 +81,20 @@ class ReplayContext:
 
     @property
     def scratch(self) -> Path:
-        """As StepContext."""
+        """The folder for temporary files."""
         return self._scratch
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """As StepContext."""
+        """The names of all inputs."""
         return tuple(self._inputs)
 
     def input(self, name: str) -> Path:
-        """As StepContext."""
+        """The folder of an input artifact."""
         return self._inputs[name]
 
     def output(self, name: str) -> Path:
-        """As StepContext."""
+        """The folder of an output artifact."""
         folder = self._scratch / name
         folder.mkdir(parents=True, exist_ok=True)
         return folder

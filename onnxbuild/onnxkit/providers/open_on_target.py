@@ -66,31 +66,31 @@ class ContextSubset:
         return tuple(name for name in self._whole.input_names if name not in self._names)
 
     def input(self, name: str) -> Path:
-        """As the step's."""
+        """The folder of an input artifact."""
         return self._whole.input(name)
 
     def output(self, name: str) -> Path:
-        """As the step's."""
+        """The folder of an output artifact."""
         return self._whole.output(name)
 
     def load(self, entrypoint: Entrypoint) -> Callable[..., Any]:
-        """As the step's."""
+        """Import the user's callable, with the step's own rules."""
         return self._whole.load(entrypoint)
 
     def code(self, entrypoint: Entrypoint) -> tuple[str, list[str]]:
-        """As the step's."""
+        """Where a callable is defined."""
         return self._whole.code(entrypoint)
 
     def place(self, name: str) -> Path | None:
-        """As the step's."""
+        """The folder of a member of the kind's toolchain."""
         return self._whole.place(name)
 
     def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
-        """As the step's."""
+        """The declared files: name, place."""
         return self._whole.files(entrypoint)
 
     def progress(self, done: float, total: float = 0, unit: str = "", note: str = "") -> None:
-        """As the step's."""
+        """Report how far the step is."""
         self._whole.progress(done, total, unit, note)
 
 
