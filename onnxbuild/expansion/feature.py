@@ -33,6 +33,7 @@ from onnxbuild.expansion.side_by_side import SideBySide
 from onnxbuild.expansion.trial import Trial
 from onnxbuild.expansion.written_variant import WrittenVariant
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
+from onnxbuild.onnxkit.benchmark.baseline import Baseline
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
@@ -156,7 +157,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frontend(Feature):
-    """What gives the model, and what it is held against.
+    """What gives the model, what it is held against, and what it is measured against.
 
     Attributes:
         source: Make canonical ONNX of the recipe's model.
@@ -164,7 +165,9 @@ class Frontend(Feature):
             variant, if some axes are fixed to one size for it.
         score: Its score by the user's metric, that variants are held to; None if nothing is evaluated.
         draft: First recipe of a model that a callable returned; None if it is no model of this frontend's.
-        gives_module: Its model is a torch.nn.Module, which has PyTorch's formats and is measured, too.
+        gives_module: Its model is a torch.nn.Module, which has PyTorch's formats.
+        baseline: How the benchmark runs the model as its user does, or why it can't; None for PyTorch if
+            it gives a module, else for none.
         model_source: How `model` names a file of this frontend's; None where it names a callable.
         environment: Where its steps run the framework, if the recipe names no other; None: onnxbuild's own.
     """
@@ -174,6 +177,7 @@ class Frontend(Feature):
     score: Callable[[Scope], OutputRef | None]
     draft: Callable[[object], Draft | None] = no_draft
     gives_module: bool = False
+    baseline: Callable[[Scope], Baseline] | None = None
     model_source: ModelSource | None = None
     environment: Environment | None = None
 

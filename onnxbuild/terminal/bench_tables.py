@@ -18,11 +18,15 @@ def show_report(recipe: str, provider: str, report: Mapping[str, Any]) -> None:
         provider: Where it was measured.
         report: See `bench.Bench`.
     """
-    host = report["host"]
+    from onnxbuild.onnxkit.benchmark.baseline import baseline_of
+
+    host, base = report["host"], baseline_of(report)
     click.echo(f"\n{recipe} on {provider}: {host['cpu']}, {host['threads']} threads")
+    if base.absent:
+        click.echo(f"no baseline: {base.absent}")
     for point in report["points"]:
         click.echo(f"\nat {point['point']}:")
-        rows = [_row(name, found) for name, found in _by_speed(point["results"])]
+        rows = [_row(name, found, base.name) for name, found in _by_speed(point["results"])]
         headings = dict.fromkeys(key for row in rows for key in row)
         for line in format_table([{key: row.get(key, "") for key in headings} for row in rows]):
             click.echo(line)
@@ -40,7 +44,7 @@ def _by_speed(results: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return sorted(results.items(), key=lambda item: float(item[1]["p50_ms"]))
 
 
-def _row(name: str, found: Mapping[str, Any]) -> dict[str, str]:
+def _row(name: str, found: Mapping[str, Any], baseline: str) -> dict[str, str]:
     row = {
         "model": name,
         "p50": f"{found['p50_ms']:.4g} ms",
@@ -51,7 +55,7 @@ def _row(name: str, found: Mapping[str, Any]) -> dict[str, str]:
     }
     if found["speedup"] is not None:
         bounds = (found["speedup_low"], found["speedup_high"])
-        row["vs pytorch"] = _ratio(found["speedup"], *bounds)
+        row[f"vs {baseline}"] = _ratio(found["speedup"], *bounds)
     for other, ratio in found.get("against", {}).items():
         row[f"vs {other}"] = _ratio(*ratio)
     return row
