@@ -12,7 +12,6 @@ from onnxbuild.adapters.disk import locks
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.processes.on_demand import ExecutorOnDemand
-from onnxbuild.adapters.recipe_cache import RecipeCache
 from onnxbuild.adapters.store.disk_history import DiskHistory
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.disk_views import DiskViews
@@ -22,7 +21,8 @@ from onnxbuild.adapters.store.sweep import sweep
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
-from onnxbuild.catalog import CATALOG
+from onnxbuild.building.recipe_cache import RecipeCache
+from onnxbuild.catalog import CATALOG, plugins
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.ports import EventSink, Executor, Guard
 from onnxbuild.core.step import StepKind
@@ -114,7 +114,7 @@ def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace
         stats=stats,
         store=store,
         distributions=distributions,
-        fingerprints=DiskFingerprints(project, stats, distributions),
+        fingerprints=DiskFingerprints(project, stats, distributions, plugins=plugins),
         history=DiskHistory(index),
         views=DiskViews(store, stats),
     )

@@ -17,8 +17,8 @@ from onnxbuild.first_recipe.project import project_files
 from onnxbuild.first_recipe.put import put_files, refuse_existing
 from onnxbuild.first_recipe.recipe_text import FirstRecipe, Reader
 from onnxbuild.first_recipe.source import Callable, as_name, find_source, name_of
+from onnxbuild.project_folder import find_project, is_marked, root_reason
 from onnxbuild.recipe.parts.keys import NAME, PATTERN_WORDS
-from onnxbuild.recipe.project import find_project, is_marked, root_reason
 from onnxbuild.recipe.templates.extend import absolute
 
 

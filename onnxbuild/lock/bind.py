@@ -12,7 +12,7 @@ from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.lock.model import Lock
 from onnxbuild.lock.text import lock_path, read_lock
-from onnxbuild.recipe.project import find_project
+from onnxbuild.project_folder import find_project
 from onnxbuild.recipe.templates.extend import absolute
 from onnxbuild.resolver import resolve
 

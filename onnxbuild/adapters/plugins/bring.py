@@ -21,8 +21,8 @@ from onnxbuild.adapters.toolchain.distributions import site_folders
 from onnxbuild.adapters.toolchain.import_variables import shell_python_path
 from onnxbuild.core.errors import PluginError
 from onnxbuild.expansion.plugin import Plugin
+from onnxbuild.project_folder import PYPROJECT
 from onnxbuild.providers import PROVIDERS
-from onnxbuild.recipe.project import PYPROJECT
 
 
 class _Known:

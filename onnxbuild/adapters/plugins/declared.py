@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.errors import PluginError
-from onnxbuild.recipe.project import PYPROJECT, tool_settings
+from onnxbuild.project_folder import PYPROJECT, tool_settings
 
 _KEY = re.compile(rb"plugins[\"']?\s*=")
 _FIX = 'write `plugins = ["tools/my_steps.py"]` below `[tool.onnxbuild]`'

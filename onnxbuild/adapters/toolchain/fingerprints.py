@@ -7,7 +7,7 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.adapters import machine
@@ -19,6 +19,7 @@ from onnxbuild.adapters.toolchain.import_path import ImportPath
 from onnxbuild.adapters.toolchain.import_variables import shell_python_path
 from onnxbuild.adapters.toolchain.importable import Importable, entries_of
 from onnxbuild.adapters.toolchain.installed_state import (
+    PluginCode,
     copied_digest,
     devices_digest,
     entries_on_path,
@@ -50,8 +51,8 @@ from onnxbuild.core.step import (
     PLUGIN,
     START_UP,
 )
+from onnxbuild.not_inputs import is_no_input
 from onnxbuild.own_folder import OWN_FOLDER
-from onnxbuild.recipe.declared.own_files import is_no_input
 
 SITE_FOLDERS = "<installed>"  # stands for all folders of installed packages, in records
 IMPORT_PATH = "<import path>"  # all folders that the interpreter adds to it when it starts
@@ -65,6 +66,7 @@ class DiskFingerprints:
         stats: Digests by stat identity.
         distributions: What is installed.
         programs: Folders that steps find programs in.
+        plugins: Returns the plug-ins that there are.
 
     Attributes:
         environments: Those of targets that have one of their own.
@@ -76,11 +78,13 @@ class DiskFingerprints:
         stats: StatCache,
         distributions: Distributions,
         programs: Sequence[str] = program_folders(),
+        plugins: Callable[[], Iterable[PluginCode]] = tuple,
     ) -> None:
         self._project = str(project)
         self._stats = stats
         self._distributions = distributions
         self._programs = programs
+        self._plugins = plugins
         self._import_path = ImportPath(
             distributions.folders, shell_python_path(os.environ), stats.look
         )
@@ -209,7 +213,7 @@ class DiskFingerprints:
                 self._stats.look(os.path.join(site, folder))
             return parts_digest(folder, self._distributions)
         if name.startswith(PLUGIN):
-            return plugin_digest(name[len(PLUGIN) : -1], self._stats)
+            return plugin_digest(name[len(PLUGIN) : -1], self._plugins(), self._stats)
         if name.startswith(COPIED):
             return copied_digest(name[len(COPIED) : -1], self._distributions, self._stats)
         return None

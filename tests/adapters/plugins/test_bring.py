@@ -43,7 +43,9 @@ FEATURE = f"{KIND}\nFEATURE = Feature(name='own', kinds=(KIND,))\n"
 
 def digest(name: str, folder: Path) -> str | None:
     stats = StatCache(Index(Path(":memory:")))
-    return DiskFingerprints(folder, stats, Distributions(stats)).distribution(f"<plug-in {name}>")
+    return DiskFingerprints(
+        folder, stats, Distributions(stats), plugins=catalog.plugins
+    ).distribution(f"<plug-in {name}>")
 
 
 def test_what_a_distribution_brings_is_in_the_catalog_the_schema_and_the_reference_page(site):

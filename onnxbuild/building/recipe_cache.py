@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from onnxbuild import __version__
 from onnxbuild.adapters import machine
+from onnxbuild.adapters.clock import wall_ns
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.plain_files import parse_json
 from onnxbuild.adapters.disk.statcache import ABSENT, StatCache, settled
@@ -141,7 +141,7 @@ class RecipeCache:
             }
         )
         key = self._key(path, project, settings)
-        self._index.save_recipes(key, json.dumps(witnesses), text, time.time())
+        self._index.save_recipes(key, json.dumps(witnesses), text, wall_ns() / 1e9)
         return True
 
     def _is_settled(self, path: str, started_ns: int) -> bool:
@@ -149,8 +149,9 @@ class RecipeCache:
         return found == ABSENT or settled(found, started_ns)
 
     def _key(self, path: Path, project: Path, settings: Mapping[str, str]) -> str:
-        home = os.path.expanduser("~")
-        asked = [os.path.abspath(path), str(project), dict(settings), home, self._program]
+        home = os.path.expanduser("~")  # noqa: PTH111 - as text
+        where = os.path.abspath(path)  # noqa: PTH100 - resolves `..`, keeps links
+        asked = [where, str(project), dict(settings), home, self._program]
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
     def _witnesses(self, names: Mapping[str, list[str]]) -> dict[str, Any]:

@@ -11,8 +11,8 @@ import pytest
 
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
-from onnxbuild.adapters.recipe_cache import RecipeCache
 from onnxbuild.adapters.toolchain.distributions import Distributions
+from onnxbuild.building.recipe_cache import RecipeCache
 from onnxbuild.recipe.load import LoadedRecipes, load_recipes
 from onnxbuild.recipe.stored import from_text, to_text
 
