@@ -8,7 +8,7 @@ import re
 import sys
 
 from onnxbuild.core.host_variables import PASSED_ON
-from onnxbuild.onnxkit.host.host import cpu, usable_cores
+from onnxbuild.host_cpu import cpu, usable_cores
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than this
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ from onnxbuild.adapters.clock import wall_ns
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.plain_files import parse_json
 from onnxbuild.adapters.disk.statcache import ABSENT, StatCache, settled
-from onnxbuild.adapters.memo import program_files
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.core.file_names import check_part
+from onnxbuild.own_folder import OWN_FOLDER
+from onnxbuild.plugins.bring import plugin_files
 from onnxbuild.recipe.load import LoadedRecipes
 from onnxbuild.recipe.stored import from_text, to_text
 from onnxbuild.regular_files import read_user_file
@@ -43,6 +44,15 @@ def _checked(loaded: LoadedRecipes) -> LoadedRecipes:
         for each in recipe.formats:
             check_part(each.name)
     return loaded
+
+
+def program_files() -> Iterator[str]:
+    """This program's own modules, and plug-ins: with other code, a request may end in another way."""
+    yield from plugin_files()
+    for base, folders, names in os.walk(OWN_FOLDER):
+        if "__pycache__" in folders:
+            folders.remove("__pycache__")
+        yield from (f"{base}{os.sep}{name}" for name in names if name.endswith(".py"))
 
 
 class RecipeCache:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from onnxbuild.adapters import locate, machine, memo
 from onnxbuild.adapters.clock import wall_ns
-from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.building.recipe_cache import RecipeCache
 from onnxbuild.catalog import CATALOG, all_features
 from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
@@ -18,6 +17,7 @@ from onnxbuild.core.places import real_path
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.document.faults import Remark
 from onnxbuild.expansion.comparison import Comparison
+from onnxbuild.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.project_folder import find_project
 from onnxbuild.recipe.checks.advisories import doubts_of
 from onnxbuild.recipe.checks.packages import left_out_packages

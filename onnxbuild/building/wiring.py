@@ -11,7 +11,6 @@ from onnxbuild.adapters.clock import SystemClock
 from onnxbuild.adapters.disk import locks
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
-from onnxbuild.adapters.processes.on_demand import ExecutorOnDemand
 from onnxbuild.adapters.store.disk_history import DiskHistory
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.disk_views import DiskViews
@@ -28,6 +27,7 @@ from onnxbuild.core.ports import EventSink, Executor, Guard
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.build import Builder, Ports
 from onnxbuild.engine.schedule import Limits
+from onnxbuild.processes.on_demand import ExecutorOnDemand
 
 _MEMORY_SHARE = 0.9
 
@@ -215,7 +215,7 @@ def make_executor(
         progress: Receives how far steps are; None if nobody looks on.
     """
     from onnxbuild.adapters.kernel import landlock
-    from onnxbuild.adapters.processes.executor import ProcessExecutor
+    from onnxbuild.processes.executor import ProcessExecutor
 
     return ProcessExecutor(
         project=workspace.project,

@@ -12,6 +12,7 @@ from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
+from onnxbuild.host_cpu import usable_cores
 from onnxbuild.onnxkit.benchmark.baseline import (
     NO_BASELINE,
     Baseline,
@@ -27,7 +28,6 @@ from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
 from onnxbuild.onnxkit.benchmark.points import measured_points, point_feeds, takes
 from onnxbuild.onnxkit.benchmark.throughput import concurrency, copies, unbound
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.host.host import usable_cores
 from onnxbuild.onnxkit.providers.open_on_target import (
     ContextSubset,
     absence,

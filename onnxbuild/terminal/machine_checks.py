@@ -150,7 +150,7 @@ def _machine() -> list[Problem]:
 
 def _plugins() -> list[Problem]:
     """List what each plug-in brings; one that is faulty keeps recipes from being read."""
-    from onnxbuild.adapters.plugins.bring import bring_plugins
+    from onnxbuild.plugins.bring import bring_plugins
     from onnxbuild.project_folder import find_project
 
     problems = []

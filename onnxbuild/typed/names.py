@@ -137,7 +137,7 @@ def find_recipe(text: str, store: str | None = None, part: str = "") -> Path:
         UsageError: There is none, or several recipes have the name.
     """
     from onnxbuild.adapters.locate import environment
-    from onnxbuild.adapters.plugins.bring import bring_plugins
+    from onnxbuild.plugins.bring import bring_plugins
     from onnxbuild.project_folder import find_project
     from onnxbuild.recipe.names import names_in
 

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from onnxbuild.adapters.processes import progress_file
-from onnxbuild.adapters.processes.progress_file import PROGRESS_FILE, ProgressWriter, read_progress
 from onnxbuild.core.event import StepProgress
+from onnxbuild.processes import progress_file
+from onnxbuild.processes.progress_file import PROGRESS_FILE, ProgressWriter, read_progress
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import sys
 
 _SCRIPT = """
 import importlib.machinery, importlib.util, sys
-from onnxbuild.adapters.processes.relocated_imports import move_imports
+from onnxbuild.processes.relocated_imports import move_imports
 
 original, copy = sys.argv[1:]
 

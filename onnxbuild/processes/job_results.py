@@ -18,7 +18,6 @@ from onnxbuild.adapters.disk.statcache import identity
 from onnxbuild.adapters.machine import memory_bytes
 from onnxbuild.adapters.observe.kernel_view import View, merged
 from onnxbuild.adapters.observe.supervisor import SEEN_FILE
-from onnxbuild.adapters.processes.child import FULL_BYTES, RESULT_FILE
 from onnxbuild.adapters.sandbox.call_site import own_line
 from onnxbuild.adapters.sandbox.certain_refusals import certain_refusal
 from onnxbuild.adapters.sandbox.undeclared import RefusedStep
@@ -28,6 +27,7 @@ from onnxbuild.core.errors import EXIT_BUG, BuildError, StepError
 from onnxbuild.core.places import HOME, real_path
 from onnxbuild.core.ports import Done, Fingerprints, Job
 from onnxbuild.core.step import Finding, Outcome
+from onnxbuild.processes.child import FULL_BYTES, RESULT_FILE
 
 _TAIL_LINES, _TAIL_BYTES = 15, 1 << 16
 _CRASHED = "Fatal Python error: "  # faulthandler's first line; its frames follow, innermost first

@@ -9,12 +9,12 @@ from dataclasses import fields, replace
 from types import GeneratorType
 from typing import Any, TypeVar
 
-from onnxbuild.adapters.plugins.shown import column_faults
 from onnxbuild.core.errors import BuildError, PluginError, StepError
 from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.step import Outcome, StepContext
 from onnxbuild.expansion.feature import Column, Feature
 from onnxbuild.expansion.plugin import Plugin
+from onnxbuild.plugins.shown import column_faults
 
 Run = Callable[[StepContext], Outcome]
 AnyFeature = TypeVar("AnyFeature", bound=Feature)

@@ -15,14 +15,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from onnxbuild.adapters.plugins.guarded import guarded
-from onnxbuild.adapters.plugins.installed import Installed, code_of
 from onnxbuild.core.errors import PluginError
 from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.provider import Provider
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.feature import Feature
 from onnxbuild.expansion.plugin import Plugin
+from onnxbuild.plugins.guarded import guarded
+from onnxbuild.plugins.installed import Installed, code_of
 
 NAMES = ("FEATURES", "FEATURE")
 """What a project's own file calls what it brings; the first that it has is taken."""

@@ -17,17 +17,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters.processes.process_group import kill_group
 from onnxbuild.adapters.toolchain.import_variables import import_variables, user_site_flag
 from onnxbuild.adapters.toolchain.step_environment import StepEnvironment, clean_environment
 from onnxbuild.own_folder import IMPORT_ROOT
+from onnxbuild.processes.process_group import kill_group
 
 START = """\
 import sys
 sys.path.insert(0, sys.argv[2])
-import onnxbuild.adapters.processes.spawned_step
+import onnxbuild.processes.spawned_step
 sys.path.remove(sys.argv[2])
-onnxbuild.adapters.processes.spawned_step.main()
+onnxbuild.processes.spawned_step.main()
 """
 """What a step's interpreter runs: this very onnxbuild, however it was found."""
 

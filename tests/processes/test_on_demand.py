@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from onnxbuild.adapters.processes.on_demand import ExecutorOnDemand
 from onnxbuild.core.ports import Done, Executor, Job
+from onnxbuild.processes.on_demand import ExecutorOnDemand
 
 
 class _Recorder:

@@ -20,9 +20,6 @@ from onnxbuild.adapters.disk.atomic_files import store_error
 from onnxbuild.adapters.kernel import kernel_watch, landlock
 from onnxbuild.adapters.observe.observer import Observer
 from onnxbuild.adapters.observe.supervisor import ADOPTION, WATCH_FILE
-from onnxbuild.adapters.processes.brought import check_outputs, kind_of
-from onnxbuild.adapters.processes.child_context import ChildContext
-from onnxbuild.adapters.processes.progress_file import ProgressWriter
 from onnxbuild.adapters.sandbox.fence import Fence, fence_of
 from onnxbuild.adapters.sandbox.home_folder import OWN_HOME, lay_home
 from onnxbuild.adapters.sandbox.own_project import OwnProject
@@ -41,6 +38,9 @@ from onnxbuild.core.target import run_by
 from onnxbuild.onnxkit.host.fork_call import WATCHERS
 from onnxbuild.onnxkit.host.progress import listen
 from onnxbuild.onnxkit.sessions.custom_operators import OPERATORS_INPUT, operators_of
+from onnxbuild.processes.brought import check_outputs, kind_of
+from onnxbuild.processes.child_context import ChildContext
+from onnxbuild.processes.progress_file import ProgressWriter
 
 FULL_BYTES = 1 << 16
 """A disk with less than this left takes no result."""

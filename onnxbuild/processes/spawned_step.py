@@ -12,14 +12,14 @@ from pathlib import Path
 
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
-from onnxbuild.adapters.processes.child import run_job
-from onnxbuild.adapters.processes.relocated_imports import move_imports
-from onnxbuild.adapters.processes.spawned_steps import EXPENSE_FILE
 from onnxbuild.adapters.sandbox.uncaught import log_traceback
 from onnxbuild.adapters.toolchain.distributions import Distributions, site_folders
 from onnxbuild.adapters.toolchain.preloaded import Preloaded
 from onnxbuild.adapters.toolchain.step_environment import Cores
 from onnxbuild.own_folder import OWN_FOLDER
+from onnxbuild.processes.child import run_job
+from onnxbuild.processes.relocated_imports import move_imports
+from onnxbuild.processes.spawned_steps import EXPENSE_FILE
 
 _KIB = 1024
 

@@ -6,10 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
-from onnxbuild.adapters.plugins.guarded import guarded_run
-from onnxbuild.adapters.plugins.load import NAMES, features_of
-from onnxbuild.adapters.processes.child_context import ChildContext
 from onnxbuild.catalog import CATALOG, composition
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import from_json, to_json
@@ -17,6 +13,10 @@ from onnxbuild.core.ports import Job
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import PLUGIN, Outcome, StepContext, StepKind
 from onnxbuild.core.target import run_by
+from onnxbuild.plugins.bring import bring_plugins, refuse_faulty
+from onnxbuild.plugins.guarded import guarded_run
+from onnxbuild.plugins.load import NAMES, features_of
+from onnxbuild.processes.child_context import ChildContext
 
 
 def code_of_plugins(job: Job) -> dict[str, Any]:

@@ -20,11 +20,11 @@ from typing import IO, Any
 
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.portable import is_portable
-from onnxbuild.adapters.processes.fenced_child import FAILED, REFUSED, VALUE
-from onnxbuild.adapters.processes.process_group import held_bytes, kill_group
 from onnxbuild.adapters.toolchain.step_environment import clean_environment
 from onnxbuild.core.errors import StepError
 from onnxbuild.own_folder import IMPORT_ROOT
+from onnxbuild.processes.fenced_child import FAILED, REFUSED, VALUE
+from onnxbuild.processes.process_group import held_bytes, kill_group
 
 TIMEOUT_S = 3600.0
 _MEMORY_SHARE = 0.9
@@ -34,9 +34,9 @@ _LAST_BYTES = 1 << 12
 _START = """\
 import sys
 sys.path.insert(0, sys.argv[3])
-import onnxbuild.adapters.processes.fenced_child
+import onnxbuild.processes.fenced_child
 sys.path.remove(sys.argv[3])
-onnxbuild.adapters.processes.fenced_child.main()
+onnxbuild.processes.fenced_child.main()
 """  # this very onnxbuild, however it was found
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from onnxbuild.adapters.portable import VARIABLE
-from onnxbuild.adapters.processes.spawned_steps import EXPENSE_FILE, _expense
-from tests.adapters.processes.test_executor import World, is_gone
+from onnxbuild.processes.spawned_steps import EXPENSE_FILE, _expense
+from tests.processes.test_executor import World, is_gone
 
 HANGS = """\
 import os, subprocess, sys, time

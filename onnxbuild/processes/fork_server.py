@@ -28,14 +28,14 @@ from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.kernel.kernel_watch import reason_not
 from onnxbuild.adapters.observe.supervisor import SEEN_FILE, Supervisor, connected
-from onnxbuild.adapters.processes.child import run_job
-from onnxbuild.adapters.processes.relocated_imports import move_imports
-from onnxbuild.adapters.processes.signals import reset_signals
 from onnxbuild.adapters.sandbox.uncaught import log_traceback
 from onnxbuild.adapters.toolchain.distributions import Distributions, site_folders
 from onnxbuild.adapters.toolchain.preloaded import Preloaded
 from onnxbuild.adapters.toolchain.step_environment import Cores
 from onnxbuild.own_folder import OWN_FOLDER
+from onnxbuild.processes.child import run_job
+from onnxbuild.processes.relocated_imports import move_imports
+from onnxbuild.processes.signals import reset_signals
 
 _LINUX = sys.platform == "linux"
 PRELOADED = ("numpy", "torch", "onnx", "onnxruntime", "onnxscript", "onnx_ir")

@@ -14,17 +14,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters.processes.job_results import tail
 from onnxbuild.adapters.toolchain.import_variables import import_variables, user_site_flag
 from onnxbuild.adapters.toolchain.step_environment import StepEnvironment, clean_environment
 from onnxbuild.own_folder import IMPORT_ROOT
+from onnxbuild.processes.job_results import tail
 
 START = """\
 import sys
 sys.path.insert(0, sys.argv[2])
-import onnxbuild.adapters.processes.fork_server
+import onnxbuild.processes.fork_server
 sys.path.remove(sys.argv[2])
-onnxbuild.adapters.processes.fork_server.main()
+onnxbuild.processes.fork_server.main()
 """
 """What its interpreter runs: this very onnxbuild, however it was found."""
 

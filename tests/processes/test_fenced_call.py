@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from onnxbuild.adapters.kernel import landlock
-from onnxbuild.adapters.processes.fenced_call import call_fenced
 from onnxbuild.core.errors import StepError
+from onnxbuild.processes.fenced_call import call_fenced
 
 fenced = pytest.mark.skipif(landlock.abi() == 0, reason="this kernel has no Landlock")
 
@@ -97,7 +97,7 @@ def test_it_is_stopped_when_its_time_is_over(tmp_path):
 def test_it_dies_with_whoever_called_it(tmp_path):
     script = (
         "import sys; from pathlib import Path\n"
-        "from onnxbuild.adapters.processes.fenced_call import call_fenced\n"
+        "from onnxbuild.processes.fenced_call import call_fenced\n"
         "call_fenced('time:sleep', 600, readable=(), scratch=Path(sys.argv[1]), where='')\n"
     )
     scratch = tmp_path / "scratch"

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from onnxbuild.adapters.plugins.shown import column_faults, released_faults
 from onnxbuild.core.errors import PluginError
 from onnxbuild.core.external_code import external_code
 from onnxbuild.core.params import hints
@@ -18,6 +17,7 @@ from onnxbuild.core.provider import Provider, is_full_name
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.feature import ArtifactFormat, Feature, Mode, PackageFormat
 from onnxbuild.expansion.plugin import Plugin, family_of
+from onnxbuild.plugins.shown import column_faults, released_faults
 
 RECIPE_KEYS = frozenset(
     {

@@ -19,11 +19,11 @@ from typing import Any
 
 from onnxbuild.adapters.kernel import landlock
 from onnxbuild.adapters.kernel.no_sockets import refuse_sockets
-from onnxbuild.adapters.processes.signals import reset_signals
 from onnxbuild.adapters.sandbox.fence import fence_of
 from onnxbuild.adapters.toolchain.distributions import site_folders
 from onnxbuild.core.errors import BuildError
 from onnxbuild.own_folder import OWN_FOLDER
+from onnxbuild.processes.signals import reset_signals
 
 VALUE, REFUSED, FAILED = "value", "refused", "failed"
 """What became of a call: its value; a BuildError; any other exception."""

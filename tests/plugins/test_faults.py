@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from onnxbuild import catalog
-from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
-from onnxbuild.adapters.plugins.check import RECIPE_KEYS
 from onnxbuild.building.request import Request, graph_of, load
 from onnxbuild.core.errors import PluginError
 from onnxbuild.expansion.graph_builder import GraphBuilder
+from onnxbuild.plugins.bring import bring_plugins, refuse_faulty
+from onnxbuild.plugins.check import RECIPE_KEYS
 from onnxbuild.recipe.schema.recipe_schema import rendered_schema
-from tests.adapters.plugins.fake_distributions import KIND, install, project
+from tests.plugins.fake_distributions import KIND, install, project
 
 OPTIONS = '''
 @dataclass(frozen=True)

@@ -20,9 +20,6 @@ from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.kernel import landlock
 from onnxbuild.adapters.kernel.kernel_watch import reason_not
 from onnxbuild.adapters.machine import memory_bytes
-from onnxbuild.adapters.processes.executor import ProcessExecutor
-from onnxbuild.adapters.processes.job_results import too_much_memory
-from onnxbuild.adapters.processes.process_group import held_bytes
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
@@ -33,6 +30,9 @@ from onnxbuild.core.graph import Step
 from onnxbuild.core.ports import Done, Job
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.engine.decide import make_action
+from onnxbuild.processes.executor import ProcessExecutor
+from onnxbuild.processes.job_results import too_much_memory
+from onnxbuild.processes.process_group import held_bytes
 from onnxbuild.steps.reference import ReferenceOptions, ReferenceParams
 from tests.fakes.world import HERE
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from onnxbuild import catalog
 from onnxbuild.adapters.disk.statcache import identity
-from onnxbuild.adapters.plugins.check import checked
-from onnxbuild.adapters.plugins.declared import declared_files
-from onnxbuild.adapters.plugins.installed import code_of, installed
-from onnxbuild.adapters.plugins.load import forget, load_file, load_installed
 from onnxbuild.adapters.toolchain.distributions import site_folders
 from onnxbuild.adapters.toolchain.import_variables import shell_python_path
 from onnxbuild.core.errors import PluginError
 from onnxbuild.expansion.plugin import Plugin
+from onnxbuild.plugins.check import checked
+from onnxbuild.plugins.declared import declared_files
+from onnxbuild.plugins.installed import code_of, installed
+from onnxbuild.plugins.load import forget, load_file, load_installed
 from onnxbuild.project_folder import PYPROJECT
 from onnxbuild.providers import PROVIDERS
 

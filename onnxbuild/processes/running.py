@@ -6,12 +6,12 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from onnxbuild.adapters.processes.job_results import too_much_memory
-from onnxbuild.adapters.processes.process_group import held_bytes, kill_group
-from onnxbuild.adapters.processes.progress_file import read_progress
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.event import StepProgress
 from onnxbuild.core.ports import Job
+from onnxbuild.processes.job_results import too_much_memory
+from onnxbuild.processes.process_group import held_bytes, kill_group
+from onnxbuild.processes.progress_file import read_progress
 
 LOADING_S = 60.0
 """Time to load the frameworks, whatever a step may take."""

@@ -6,13 +6,13 @@ import json
 import re
 from pathlib import Path
 
-from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.building.request import Request, graph_of
 from onnxbuild.catalog import CATALOG
-from tests.adapters.plugins.fake_distributions import project
+from onnxbuild.plugins.bring import bring_plugins, refuse_faulty
 from tests.fakes.step_context import FolderContext
+from tests.plugins.fake_distributions import project
 
-PAGE = (Path(__file__).parents[3] / "docs" / "plugins.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text()
 RECIPE = """\
 version: 1
 name: demo

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from onnxbuild import catalog
-from onnxbuild.adapters import memo
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
-from onnxbuild.adapters.plugins.bring import bring_plugins, plugin_files, refuse_faulty
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
+from onnxbuild.building.recipe_cache import program_files
+from onnxbuild.plugins.bring import bring_plugins, plugin_files, refuse_faulty
 from onnxbuild.providers import is_known, provider_names
 from onnxbuild.recipe.schema.aliases import meaning
 from onnxbuild.recipe.schema.recipe_schema import recipe_schema, rendered_schema
 from onnxbuild.recipe.schema.reference_page import reference_markdown
-from tests.adapters.plugins.fake_distributions import KIND, install, project
+from tests.plugins.fake_distributions import KIND, install, project
 
 FEATURES = f'''{KIND}
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def test_the_memo_looks_at_all_that_decides_which_plugins_there_are(site, tmp_pa
     module = install(site, "my-toast", FEATURES)
     file = project(tmp_path, FEATURE.replace("fake-step", "own-step"))
     bring_plugins(tmp_path)
-    looked_at = set(memo.program_files())
+    looked_at = set(program_files())
     assert set(plugin_files()) <= looked_at
     path = {
         "module": module,

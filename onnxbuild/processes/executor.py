@@ -12,18 +12,18 @@ from pathlib import Path
 from onnxbuild.adapters.disk.atomic_files import make_folder, store_error
 from onnxbuild.adapters.disk.short_temp import ShortName
 from onnxbuild.adapters.portable import is_portable
-from onnxbuild.adapters.processes.brought import code_of_plugins
-from onnxbuild.adapters.processes.child import JOB_FILE
-from onnxbuild.adapters.processes.fork_server_process import ForkServerProcess
-from onnxbuild.adapters.processes.job_results import World, failed, read_result
-from onnxbuild.adapters.processes.process_group import kill_group
-from onnxbuild.adapters.processes.running import Running, silence
-from onnxbuild.adapters.processes.spawned_steps import SpawnedSteps
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
 from onnxbuild.core.action import Expense
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.ports import Done, EventSink, Fingerprints, Job, Store
+from onnxbuild.processes.brought import code_of_plugins
+from onnxbuild.processes.child import JOB_FILE
+from onnxbuild.processes.fork_server_process import ForkServerProcess
+from onnxbuild.processes.job_results import World, failed, read_result
+from onnxbuild.processes.process_group import kill_group
+from onnxbuild.processes.running import Running, silence
+from onnxbuild.processes.spawned_steps import SpawnedSteps
 
 _WATCH_S = 0.2
 _STRAYS_S = 1.0
