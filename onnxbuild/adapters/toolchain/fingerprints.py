@@ -66,7 +66,7 @@ class DiskFingerprints:
         stats: Digests by stat identity.
         distributions: What is installed.
         programs: Folders that steps find programs in.
-        plugins: Returns the plug-ins that there are.
+        plugins: Gives those that are there.
 
     Attributes:
         environments: Those of targets that have one of their own.
@@ -214,9 +214,8 @@ class DiskFingerprints:
             return parts_digest(folder, self._distributions)
         if name.startswith(PLUGIN):
             return plugin_digest(name[len(PLUGIN) : -1], self._plugins(), self._stats)
-        if name.startswith(COPIED):
-            return copied_digest(name[len(COPIED) : -1], self._distributions, self._stats)
-        return None
+        copied = name[len(COPIED) : -1] if name.startswith(COPIED) else ""
+        return copied_digest(copied, self._distributions, self._stats) if copied else None
 
     def environment(self, environment: Environment, where: str) -> Interpreter:
         """Another environment as it is now; see core.ports."""

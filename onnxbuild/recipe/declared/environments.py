@@ -8,11 +8,11 @@ from pathlib import Path
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.places import HOME, inside_name
 from onnxbuild.core.recipe import Location
-from onnxbuild.core.requirements import read_pins
 from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.document.node import Node
 from onnxbuild.document.node import Path as KeyPath
 from onnxbuild.recipe.templates.extend import Sources, absolute, relative_to_project, sibling_names
+from onnxbuild.requirements import read_pins
 
 
 def read_environment(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxbuild.core.requirements import Pin, read_pins
+from onnxbuild.requirements import Pin, read_pins
 
 
 def test_pins_are_read_with_markers_hashes_and_comments():
