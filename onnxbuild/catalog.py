@@ -14,11 +14,11 @@ from onnxbuild.expansion.feature import (
     Feature,
     Frontend,
     Mode,
-    PackageFormat,
     ProgramFormat,
     Section,
 )
 from onnxbuild.expansion.model_source import ModelSource
+from onnxbuild.expansion.package_format import PackageFormat
 from onnxbuild.expansion.plugin import Plugin, kind_of_plugin
 from onnxbuild.expansion.source_format import SourceFormat
 from onnxbuild.expansion.tolerances import described

@@ -41,8 +41,8 @@ def serve(address: str, threads: int | None) -> None:
         address: Where launchers ask; empty: standard input is a socket, which passes them on.
         threads: As `Surroundings` has it.
     """
-    from onnxbuild.adapters.processes.fork_server import preload
     from onnxbuild.adapters.toolchain.step_environment import Cores
+    from onnxbuild.processes.fork_server import preload
 
     cores = os.sched_getaffinity(0)
     Cores(threads).take(0)
@@ -201,7 +201,7 @@ def _forked(argument: str, passed: list[int], cores: set[int]) -> int:
 def _be_fork_server(argument: str, passed: list[int]) -> None:
     import numpy as np
 
-    from onnxbuild.adapters.processes import fork_server
+    from onnxbuild.processes import fork_server
 
     importlib.invalidate_caches()
     connection, out, err = passed

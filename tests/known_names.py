@@ -29,6 +29,7 @@ OF_FEATURES = (
     "onnxkit",
     "expansion",
     "frontend_steps",
+    "mode_steps",
     "providers",
 )
 """The list of features, features, and what they are made of; a provider has hints for modes by name."""
@@ -36,7 +37,8 @@ OF_FEATURES = (
 ASKED = frozenset(
     {
         "addresses", "cells", "choice", "comparison", "diagnosis_hints", "feature", "graph_builder",
-        "model_source", "packaged", "plugin", "reported", "scope", "section", "side_by_side", "source_format",
+        "model_source", "package_format", "packaged", "plugin", "reported", "scope", "section", "side_by_side",
+        "source_format",
         "variants",
     }
 )  # fmt: skip
@@ -188,7 +190,7 @@ def literals(tree: ast.AST, wanted: frozenset[str]) -> Iterator[tuple[int, str]]
 def _imported(node: ast.ImportFrom) -> Iterator[str]:
     package, _, below = str(node.module).partition(".")
     room, _, module = below.partition(".")
-    if package == "onnxbuild" and room in ("steps", "features", "expansion"):
+    if package == "onnxbuild" and room in ("steps", "features", "mode_steps", "expansion"):
         modules = [module] if module else [each.name for each in node.names]
         yield from (each for each in modules if room != "expansion" or each not in ASKED)
 

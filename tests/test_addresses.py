@@ -17,11 +17,11 @@ from onnxbuild.building.summary import summarize
 from onnxbuild.core.action import ActionResult, Observed
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import UsageError
-from onnxbuild.core.host import HostFacts
 from onnxbuild.core.step import Finding
 from onnxbuild.diagnosis.chain import chain_of, find_variant
 from onnxbuild.engine.report import Failure, Report
 from onnxbuild.engine.verdict import gate_error
+from onnxbuild.host.host import HostFacts
 from onnxbuild.resolver import resolve
 from onnxbuild.resolver.select import parts_of, targets_of
 from onnxbuild.resolver.typed_name import TypedName

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from onnxbuild.catalog import FEATURES
-from onnxbuild.expansion.feature import ArtifactFormat, PackageFormat
+from onnxbuild.expansion.feature import ArtifactFormat
+from onnxbuild.expansion.package_format import PackageFormat
 from onnxbuild.terminal.help import VERBS
 from tests import test_first_model, test_readme
 from tests.pages import commands_elsewhere, programs

@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from onnxbuild.adapters.processes.fork_server_process import START
 from onnxbuild.adapters.toolchain.step_environment import clean_environment
+from onnxbuild.processes.fork_server_process import START
 from tests import fork_servers, warm_commands
 from tests.attack.small import Interpreter
 

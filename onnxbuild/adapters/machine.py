@@ -8,11 +8,11 @@ import re
 import sys
 
 from onnxbuild.core.host_variables import PASSED_ON
-from onnxbuild.onnxkit.host.host import cpu, usable_cores
+from onnxbuild.host.measured import cpu, usable_cores
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than this
 if TYPE_CHECKING:
-    from onnxbuild.core.host import HostFacts
+    from onnxbuild.host.host import HostFacts
 
 __all__ = [
     "driver_facts",
@@ -31,7 +31,7 @@ _LIBRARIES = re.compile(
 
 def host_facts() -> HostFacts:
     """Return what recipes are resolved for."""
-    from onnxbuild.core.host import HostFacts
+    from onnxbuild.host.host import HostFacts
 
     return HostFacts(os.uname().machine.lower(), cpu()[1])
 

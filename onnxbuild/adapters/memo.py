@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
@@ -26,7 +26,6 @@ from onnxbuild.adapters.locate import cache_root
 from onnxbuild.adapters.toolchain.accelerator import gpu_models
 from onnxbuild.adapters.toolchain.import_variables import import_variables
 from onnxbuild.core.host_variables import HEADERS_VARIABLE
-from onnxbuild.own_folder import OWN_FOLDER
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than a memo to be recalled
 if TYPE_CHECKING:
@@ -165,17 +164,6 @@ def remember(
     parts = list(_parts(seen))
     index.save_memo(request, json.dumps([len(parts), summary]), parts, time.time())
     return True
-
-
-def program_files() -> Iterator[str]:
-    """This program's own modules, and plug-ins: with other code, a request may end in another way."""
-    from onnxbuild.adapters.plugins.bring import plugin_files  # recalling a memo takes none of it
-
-    yield from plugin_files()
-    for base, folders, names in os.walk(OWN_FOLDER):
-        if "__pycache__" in folders:
-            folders.remove("__pycache__")
-        yield from (f"{base}{os.sep}{name}" for name in names if name.endswith(".py"))
 
 
 def _parts(witnesses: Mapping[str, str]) -> Iterable[tuple[str, str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from onnxbuild.adapters import locate, machine, memo
 from onnxbuild.adapters.disk.index import Index
-from onnxbuild.recipe.project import find_project
+from onnxbuild.project_folder import find_project
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than this takes
 if TYPE_CHECKING:

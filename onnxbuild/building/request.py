@@ -9,8 +9,7 @@ from pathlib import Path
 
 from onnxbuild.adapters import locate, machine, memo
 from onnxbuild.adapters.clock import wall_ns
-from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
-from onnxbuild.adapters.recipe_cache import RecipeCache
+from onnxbuild.building.recipe_cache import RecipeCache
 from onnxbuild.catalog import CATALOG, all_features
 from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
 from onnxbuild.core.graph import Graph
@@ -18,11 +17,12 @@ from onnxbuild.core.places import real_path
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.document.faults import Remark
 from onnxbuild.expansion.comparison import Comparison
+from onnxbuild.plugins.bring import bring_plugins, refuse_faulty
+from onnxbuild.project_folder import find_project
 from onnxbuild.recipe.checks.advisories import doubts_of
 from onnxbuild.recipe.checks.packages import left_out_packages
 from onnxbuild.recipe.load import LoadedRecipes, load_recipes
 from onnxbuild.recipe.point_bytes import point_faults, point_remarks
-from onnxbuild.recipe.project import find_project
 from onnxbuild.resolver import resolve
 from onnxbuild.resolver.select import parts_of, targets_of
 

@@ -8,7 +8,7 @@ from typing import Any
 from onnxbuild.catalog import all_features
 from onnxbuild.core.graph import Graph
 from onnxbuild.engine.report import Report
-from onnxbuild.expansion.cells import NONE
+from onnxbuild.expansion.cells import NONE, Column
 
 
 def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
@@ -17,6 +17,7 @@ def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
     failed = {failure.step for failure in report.failures}
     asked = (column for feature in all_features() for column in feature.columns)
     columns = sorted(asked, key=lambda column: column.place)
+    headings = {column: _heading(column, graph, metrics) for column in columns}
     rows = []
     for each in graph.deliverables:
         if (
@@ -34,13 +35,21 @@ def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
                 metrics.get((each.recipe, owner, step), {}) if step else own for step in steps
             ]
             texts = (column.cell(measured, each.name) for measured in found)
-            cells[column.title] = next((text for text in texts if text != NONE), NONE)
+            cells[headings[column]] = next((text for text in texts if text != NONE), NONE)
         rows.append({"recipe": each.recipe, "variant": each.name, **cells})
     for column in columns:
-        if column.if_any and all(row[column.title] == NONE for row in rows):
+        if column.if_any and all(row[headings[column]] == NONE for row in rows):
             for row in rows:
-                del row[column.title]
+                del row[headings[column]]
     return rows
+
+
+def _heading(
+    column: Column, graph: Graph, metrics: Mapping[tuple[str, str, str], Mapping[str, Any]]
+) -> str:
+    """A column's heading, by what its steps measured of the recipes' models."""
+    recipes = dict.fromkeys(each.recipe for each in graph.deliverables)
+    return column.headed([metrics.get((each, "", column.step), {}) for each in recipes])
 
 
 def skipped_targets(graph: Graph, report: Report) -> list[str]:

@@ -11,8 +11,6 @@ from onnxbuild.adapters.clock import SystemClock
 from onnxbuild.adapters.disk import locks
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
-from onnxbuild.adapters.processes.on_demand import ExecutorOnDemand
-from onnxbuild.adapters.recipe_cache import RecipeCache
 from onnxbuild.adapters.store.disk_history import DiskHistory
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.disk_views import DiskViews
@@ -22,12 +20,14 @@ from onnxbuild.adapters.store.sweep import sweep
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
-from onnxbuild.catalog import CATALOG, extra_of
+from onnxbuild.building.recipe_cache import RecipeCache
+from onnxbuild.catalog import CATALOG, extra_of, plugins
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.ports import EventSink, Executor, Guard
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.build import Builder, Ports
 from onnxbuild.engine.schedule import Limits
+from onnxbuild.processes.on_demand import ExecutorOnDemand
 
 _MEMORY_SHARE = 0.9
 
@@ -114,7 +114,9 @@ def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace
         stats=stats,
         store=store,
         distributions=distributions,
-        fingerprints=DiskFingerprints(project, stats, distributions, extra_of=extra_of),
+        fingerprints=DiskFingerprints(
+            project, stats, distributions, extra_of=extra_of, plugins=plugins
+        ),
         history=DiskHistory(index),
         views=DiskViews(store, stats),
     )
@@ -215,7 +217,7 @@ def make_executor(
         progress: Receives how far steps are; None if nobody looks on.
     """
     from onnxbuild.adapters.kernel import landlock
-    from onnxbuild.adapters.processes.executor import ProcessExecutor
+    from onnxbuild.processes.executor import ProcessExecutor
 
     return ProcessExecutor(
         project=workspace.project,

@@ -36,7 +36,7 @@ def command() -> None:
 def _open(store: str | None) -> Workspace:
     from onnxbuild.adapters.locate import store_root
     from onnxbuild.building.wiring import open_workspace
-    from onnxbuild.recipe.project import find_project
+    from onnxbuild.project_folder import find_project
 
     project = find_project(Path("recipe.yaml"))
     root = store_root(project, store)

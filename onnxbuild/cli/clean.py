@@ -24,7 +24,7 @@ def command(*, store: str | None, dry_run: bool, as_json: bool) -> None:
     """
     from onnxbuild.adapters.locate import store_root
     from onnxbuild.building.out_folders.clean import clean
-    from onnxbuild.recipe.project import find_project
+    from onnxbuild.project_folder import find_project
     from onnxbuild.terminal.sizes import size_text
 
     project = find_project(Path("recipe.yaml"))

@@ -25,7 +25,7 @@ def command(*, name: str, store: str | None, as_json: bool) -> None:
     from onnxbuild.adapters.locate import store_root
     from onnxbuild.adapters.store.step_logs import last_log
     from onnxbuild.building.api import Request, graph_of
-    from onnxbuild.recipe.project import find_project
+    from onnxbuild.project_folder import find_project
     from onnxbuild.resolver.typed_name import TypedName
 
     try:

@@ -14,8 +14,8 @@ from onnxbuild.adapters.console.standard_streams import (
     open_standard_streams,
     say_on_stderr,
 )
-from onnxbuild.adapters.processes.signals import unblock_signals
 from onnxbuild.core.errors import EXIT_BUG, EXIT_INTERRUPTED, BuildError
+from onnxbuild.processes.signals import unblock_signals
 from onnxbuild.terminal.at_a_glance import answer
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than most of this

@@ -71,8 +71,8 @@ def _say_written(path: str, *, as_json: bool) -> None:
 
 def _bring_plugins() -> None:
     """Add what plug-ins bring, and name those that are left out."""
-    from onnxbuild.adapters.plugins.bring import bring_plugins
-    from onnxbuild.recipe.project import find_project
+    from onnxbuild.plugins.bring import bring_plugins
+    from onnxbuild.project_folder import find_project
 
     for each in bring_plugins(find_project(Path("recipe.yaml"))):
         if each.fault is not None:

@@ -21,7 +21,7 @@ from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.graph import Deliverable, Graph
 from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.document.recipe_name import RecipeName
-from onnxbuild.recipe.project import find_project, is_marked
+from onnxbuild.project_folder import find_project, is_marked
 from onnxbuild.release_format.about import compared_in
 from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.resolver.typed_name import TypedName

@@ -61,9 +61,9 @@ def _read(path: Path) -> tuple[RecipeParts, list[str]]:
     """The parts, and the paths of the files and folders that decided them."""
     from onnxbuild.adapters.locate import environment
     from onnxbuild.adapters.machine import host_facts
-    from onnxbuild.adapters.plugins.bring import bring_plugins, plugin_files
+    from onnxbuild.plugins.bring import bring_plugins, plugin_files
+    from onnxbuild.project_folder import find_project
     from onnxbuild.recipe.load import load_recipes
-    from onnxbuild.recipe.project import find_project
     from onnxbuild.resolver import resolve
 
     bring_plugins()  # installed ones alone

@@ -35,7 +35,8 @@ class Step:
         location: Where the recipe asks for it.
         optional_inputs: Inputs that it runs without where the step that makes them is not applicable to
             the model.
-        code: Names in the toolchain besides the kind's: of plug-ins whose code it uses.
+        code: Names in the toolchain besides the kind's: of plug-ins whose code it uses, and of the framework
+            that a recipe's model needs.
     """
 
     name: str

@@ -14,11 +14,15 @@ from onnxbuild.expansion.comparison_models import ComparisonModels, add_comparis
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import VariantSession
 from onnxbuild.expansion.targets import target_inputs
+from onnxbuild.onnxkit.benchmark.baseline import Baseline, on_target
+from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
 from onnxbuild.steps import benchmark
 
 SECTION = "benchmark"
 PIPELINES = "benchmark-pipelines"
 """The step that measures models with raw inputs."""
+
+_NOT_ASKED = "`benchmark.baseline` is false"
 
 
 def add_benchmarks(
@@ -87,7 +91,10 @@ def _measured(
     baseline: bool = True,
 ) -> OutputRef:
     recipe = scope.recipe
-    options = recipe.section(SECTION, benchmark.BenchmarkOptions)
+    options = recipe.section(SECTION, BenchmarkOptions)
+    options = options if baseline else dataclasses.replace(options, baseline=False)
+    asked = scope.baseline() if options.baseline else Baseline(absent=_NOT_ASKED)
+    compared = on_target(asked, target)
     step = scope.step(
         address,
         benchmark.KIND,
@@ -96,13 +103,13 @@ def _measured(
             inputs=recipe.inputs,
             axes=recipe.axes,
             target=target,
-            options=options
-            if baseline and scope.gives_module
-            else dataclasses.replace(options, baseline=False),
+            options=options,
             ranking=not baseline,
             comparison_models=_compared_with(scope, {*models, *programs}) if baseline else (),
             occasion=scope.comparison.measurement_id if scope.comparison and baseline else "",
             sessions={n: each.settings for n, each in sessions.items() if not each.steps},
+            baseline=compared.baseline,
+            environment=compared.environment,
         ),
         {
             **{f"program/{name}": ref for name, ref in programs.items()},
@@ -113,8 +120,10 @@ def _measured(
                 for key, ref in each.inputs(target, "settings", f"session/{name}").items()
             },
             **target_inputs(scope, target),
+            **compared.inputs,
         },
         section=SECTION,
+        code=compared.toolchain,
         optional_inputs=() if baseline else tuple(f"model/{name}" for name in models),
     )
     return OutputRef(step, "report")

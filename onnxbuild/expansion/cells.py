@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ class Column:
         of_all: One step measures all variants; else each has its own.
         more: More such steps, each of which measures other bundles.
         if_any: Left out where no variant has it.
+        heading: (what its steps measured) -> the heading, where that says more than `title`.
     """
 
     title: str
@@ -33,6 +34,16 @@ class Column:
     of_all: bool = False
     more: tuple[str, ...] = ()
     if_any: bool = False
+    heading: Callable[[Sequence[Mapping[str, Any]]], str] | None = None
+
+    def headed(self, measured: Sequence[Mapping[str, Any]]) -> str:
+        """Return its heading in the table of some steps.
+
+        Args:
+            measured: What each of them measured; empty for one that did not run.
+        """
+        found = [each for each in measured if each]
+        return self.title if self.heading is None or not found else self.heading(found)
 
 
 def number(key: str, digits: int) -> Callable[[Mapping[str, Any], str], str]:

@@ -17,30 +17,27 @@ from onnxbuild.core.step import StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.document.faults import Fault, Remark
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.asked import NamedBundle
 from onnxbuild.expansion.cells import Column
 from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, KeptNodes
 from onnxbuild.expansion.further_bundle import FurtherBundle
 from onnxbuild.expansion.graph_builder import GraphBuilder
-from onnxbuild.expansion.held_files import graph_at_top
 from onnxbuild.expansion.laid import Laid
 from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.expansion.reported import Reported
 from onnxbuild.expansion.scope import Scope, Source
-from onnxbuild.expansion.section import Below, Section
+from onnxbuild.expansion.section import Section
 from onnxbuild.expansion.sessions import VariantSession
 from onnxbuild.expansion.side_by_side import SideBySide
 from onnxbuild.expansion.trial import Trial
 from onnxbuild.expansion.written_variant import WrittenVariant
-from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
-from onnxbuild.onnxkit.bundles.manifest import Manifest
+from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
+from onnxbuild.onnxkit.benchmark.baseline import Baseline
 from onnxbuild.onnxkit.processing.labels import LabelsFile
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 __all__ = [
-    "AheadOfTimeModel", "ArtifactFormat", "Column", "Feature", "Frontend", "Laid", "Mode", "PackageFormat",
-    "ProgramFormat", "Section", "Subject", "Trial", "WrittenVariant",
+    "AheadOfTimeModel", "ArtifactFormat", "Column", "Feature", "Frontend", "Laid", "Mode", "ProgramFormat", "Section", "Subject", "Trial", "WrittenVariant",
 ]  # fmt: skip
 
 
@@ -162,7 +159,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frontend(Feature):
-    """What gives the model, and what it is held against.
+    """What gives the model, what it is held against, and what it is measured against.
 
     Attributes:
         source: Make canonical ONNX of the recipe's model.
@@ -170,7 +167,9 @@ class Frontend(Feature):
             variant, if some axes are fixed to one size for it.
         score: Its score by the user's metric, that variants are held to; None if nothing is evaluated.
         draft: First recipe of a model that a callable returned; None if it is no model of this frontend's.
-        gives_module: Its model is a torch.nn.Module, which has PyTorch's formats and is measured, too.
+        gives_module: Its model is a torch.nn.Module, which has PyTorch's formats.
+        baseline: How the benchmark runs the model as its user does, or why it can't; None for PyTorch if
+            it gives a module, else for none.
         model_source: How `model` names a file of this frontend's; None where it names a callable.
         environment: Where its steps run the framework, if the recipe names no other; None: onnxbuild's own.
     """
@@ -180,6 +179,7 @@ class Frontend(Feature):
     score: Callable[[Scope], OutputRef | None]
     draft: Callable[[object], Draft | None] = no_draft
     gives_module: bool = False
+    baseline: Callable[[Scope], Baseline] | None = None
     model_source: ModelSource | None = None
     environment: Environment | None = None
 
@@ -250,56 +250,3 @@ class ArtifactFormat(Feature):
     help: str
     artifact: Callable[[Scope, Variant, OutputRef, Any], AheadOfTimeModel]
     file_fault: Callable[[Path], str] = _no_fault
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackageFormat(Feature):
-    """Another form of a checked bundle: `packages: {NAME: {}}`, in a folder BUNDLE-NAME.
-
-    Attributes:
-        written: How a recipe asks for it.
-        options: Frozen dataclass of its options.
-        help: One line of the schema; empty for the usual one.
-        title: What a package is, for people: `a Python wheel with the model`; empty for `help`.
-        below: Its options that name files, as `Section.below` has them.
-        refuses: Why it is not made of a bundle; empty where it is.
-        no_dtypes: Types of inputs that it can't hold, or can't be run with.
-        package: Add the step that makes it of a bundle; what it returns is an output of the kind `bundle`.
-        runs: Add the steps that run it as its user would, and judge it; their reports lie next to it.
-        has_model: Whether a package's model is the bundle's, byte for byte; one in another form has its own gate.
-        held: (package, its bundle's manifest) -> each file of the bundle that it must hold byte for byte, and
-            the path in the package, or in one of its archives, that is opened as that file.
-        own_manifest: Of a model that it makes itself or converts, the manifest.json in a package; else empty.
-        describes: `module:function` that takes the path of such a model and returns JSON; empty for none. It is
-            called in a fenced process, and what it returns may be anybody's.
-        own_faults: (package, its bundle's manifest, what `describes` returned) -> what does not fit.
-        has_sums: It has a SHA256SUMS of its own.
-        archived: Path of each file in a package's archives -> sha256.
-        is_cut: Whether a package holds a pipeline in parts; the variant's model is one, byte for byte.
-        replays: (package, what is judged, tolerances) -> the step that judges it in a release, with inputs
-            `package` and `reference`, and its parameters; None where that needs another program.
-    """
-
-    written: ClassVar[str] = "packages: {{{}}}"
-    options: type
-    package: Callable[[Scope, Subject, OutputRef, Any], OutputRef]
-    help: str = ""
-    title: str = ""
-    below: Below = field(default_factory=dict)
-    refuses: Callable[[NamedBundle], str] = lambda _: ""
-    no_dtypes: frozenset[str] = frozenset()
-    runs: Callable[[Scope, Subject, OutputRef, Any], Sequence[Laid]] = _nothing
-    has_model: Callable[[Path], bool] = lambda _: True
-    held: Callable[[Path, Manifest], Mapping[str, str]] = graph_at_top
-    own_manifest: str = ""
-    describes: str = ""
-    own_faults: Callable[[Path, Manifest, Any], Iterable[str]] = _nothing
-    has_sums: bool = True
-    archived: Callable[[Path], Mapping[str, str]] = _no_names
-    is_cut: Callable[[Path], bool] | None = None
-    replays: Callable[[Path, str, VariantTolerances], tuple[StepKind, Any]] | None = None
-
-    def __post_init__(self) -> None:
-        usual = f"`{{}}` or options: {self.title}, in VARIANT-{self.name}/" if self.title else ""
-        object.__setattr__(self, "help", self.help or usual)
-        object.__setattr__(self, "title", self.title or self.help)

@@ -61,6 +61,7 @@ class GraphBuilder:
         inputs: Mapping[str, OutputRef] | None = None,
         *,
         optional_inputs: Collection[str] = (),
+        code: tuple[str, ...] = (),
     ) -> str:
         """Add a step; returns its name, or that of the equal one that was there first.
 
@@ -69,7 +70,7 @@ class GraphBuilder:
         """
         name = str(address)
         refs = dict(inputs or {})
-        step = Step(name, kind.name, refs, params, location, frozenset(optional_inputs))
+        step = Step(name, kind.name, refs, params, location, frozenset(optional_inputs), code)
         identity = tagged_sha256(
             "step",
             [

@@ -17,9 +17,9 @@ from onnxbuild.expansion.feature import (
     Feature,
     Frontend,
     Mode,
-    PackageFormat,
     ProgramFormat,
 )
+from onnxbuild.expansion.package_format import PackageFormat
 from onnxbuild.expansion.source_format import SourceFormat
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.host import TARGET_CPUS, HostFacts
 from onnxbuild.core.recipe import Location, Recipe, Variant
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.comparison import Comparison
 from onnxbuild.expansion.graph_builder import GraphBuilder
 from onnxbuild.expansion.target_options import TargetOptions
+from onnxbuild.host.host import TARGET_CPUS, HostFacts
+from onnxbuild.onnxkit.benchmark.baseline import Baseline
 from onnxbuild.onnxkit.processing.labels import LabelsFile
 
 
@@ -46,7 +47,7 @@ class Scope:
             exports none.
         reference: (variant, axis -> its one size) -> what the user's framework computes.
         score: Its score by the user's metric; None if the recipe evaluates nothing.
-        gives_module: It is a torch.nn.Module, which the benchmark can run.
+        baseline: How the benchmark runs the model as its user does.
         model: A variant's model, by the feature of its mode; for modes that try others.
         trials: A variant -> trial -> the variant that it is; for the same.
         inputs: What features give to each step of a kind.
@@ -61,7 +62,7 @@ class Scope:
     source: Callable[[], Source]
     reference: Callable[[Variant | None, Mapping[str, int]], OutputRef]
     score: Callable[[], OutputRef | None]
-    gives_module: bool
+    baseline: Callable[[], Baseline]
     model: Callable[[Variant], OutputRef]
     trials: Callable[[Variant], Mapping[str, Variant]]
     inputs: Callable[[StepKind], Mapping[str, OutputRef]]
@@ -82,6 +83,7 @@ class Scope:
         at: Location | None = None,
         section: str = "",
         optional_inputs: tuple[str, ...] = (),
+        code: tuple[str, ...] = (),
     ) -> str:
         """Add a step; returns its name, or that of the equal one that was there first.
 
@@ -94,6 +96,7 @@ class Scope:
             section: The key of the recipe that does, where there is one place for it.
             optional_inputs: Inputs that it runs without where the step that makes them is not applicable
                 to the model.
+            code: Names in its toolchain besides the kind's.
         """
         location = self.recipe.lines.get(section, at or self.recipe.location)
         return self.graph.step(
@@ -103,4 +106,5 @@ class Scope:
             location,
             {**(inputs or {}), **self.inputs(kind)},
             optional_inputs=optional_inputs,
+            code=code,
         )

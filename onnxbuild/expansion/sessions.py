@@ -14,10 +14,10 @@ from onnxbuild.core.target import Target
 from onnxbuild.expansion.addresses import further, of_variant
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.targets import target_inputs
+from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
 from onnxbuild.onnxkit.sessions.options import SessionOptions, TuneOptions
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import session, tune
-from onnxbuild.steps.benchmark import BenchmarkOptions
 
 SECTION = "session"
 

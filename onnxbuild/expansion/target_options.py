@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onnxbuild.core.host import TargetCpu
 from onnxbuild.core.params import option
+from onnxbuild.host.host import TargetCpu
 
 
 @dataclass(frozen=True, slots=True)

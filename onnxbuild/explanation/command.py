@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from onnxbuild.adapters import locate
-from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.building.request import Request
 from onnxbuild.explanation.explain import explain_file
-from onnxbuild.recipe.project import find_project
+from onnxbuild.plugins.bring import bring_plugins, refuse_faulty
+from onnxbuild.project_folder import find_project
 
 
 def explain(recipes: tuple[Path, ...], settings: Mapping[str, str]) -> Iterator[str]:

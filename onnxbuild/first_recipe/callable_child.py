@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters.processes.child_context import ChildContext
 from onnxbuild.catalog import FRONTENDS
 from onnxbuild.core.draft import Draft, no_draft
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.onnxkit.data.user_code import an, call_user
+from onnxbuild.processes.child_context import ChildContext
 
 _CODE = (".py", ".pyc", ".so")
 

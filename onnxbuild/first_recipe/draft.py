@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters.processes.fenced_call import call_fenced
 from onnxbuild.catalog import MODEL_SOURCES
 from onnxbuild.core.draft import Draft
 from onnxbuild.core.errors import StepError, UsageError
@@ -19,6 +18,7 @@ from onnxbuild.expansion.model_source import no_trial
 from onnxbuild.first_recipe.mend import files_of, mended, over, refusal
 from onnxbuild.first_recipe.recipe_text import HOLE, FirstRecipe, Reader, first_recipe, placed
 from onnxbuild.first_recipe.source import Callable, ModelFile, takes_option
+from onnxbuild.processes.fenced_call import call_fenced
 from onnxbuild.recipe.templates.extend import absolute
 
 _LOOK = "onnxbuild.first_recipe.callable_child:look"

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters import locate, machine
-from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.building.request import Loaded, Request, check_points, graph_of, remarks_of
 from onnxbuild.core.errors import UsageError
 from onnxbuild.first_recipe.draft import recipe_of_callable, recipe_of_file
@@ -17,8 +16,9 @@ from onnxbuild.first_recipe.project import project_files
 from onnxbuild.first_recipe.put import put_files, refuse_existing
 from onnxbuild.first_recipe.recipe_text import FirstRecipe, Reader
 from onnxbuild.first_recipe.source import Callable, as_name, find_source, name_of
+from onnxbuild.plugins.bring import bring_plugins, refuse_faulty
+from onnxbuild.project_folder import find_project, is_marked, root_reason
 from onnxbuild.recipe.parts.keys import NAME, PATTERN_WORDS
-from onnxbuild.recipe.project import find_project, is_marked, root_reason
 from onnxbuild.recipe.templates.extend import absolute
 
 

@@ -19,6 +19,7 @@ from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
 from onnxbuild.expansion.reference_plan import reference_plan
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.frontend_steps.checked_source import checked_source, raised
+from onnxbuild.onnxkit.benchmark.baseline import Baseline
 from onnxbuild.onnxkit.converters.requests import RENAME
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.steps import convert_model, framework_reference, import_converted
@@ -34,6 +35,7 @@ class Conversion:
         convert: Gives `model`.
         reference: Gives `reference`.
         environment: Where the framework is installed, if a recipe names no other.
+        baseline: Runs the model in the benchmark: a name in onnxkit/benchmark/baselines.py.
         last_opset: The last one that its converter writes; ONNX's version converter writes later ones.
         is_traced: Inputs, axes and outputs decide what the converter writes.
     """
@@ -41,6 +43,7 @@ class Conversion:
     convert: StepKind
     reference: StepKind
     environment: Environment
+    baseline: str
     last_opset: int
     is_traced: bool = False
 
@@ -101,6 +104,18 @@ class Conversion:
         step = scope.step(plan.address, self.reference, params, section=REFERENCE)
         return OutputRef(step, "reference")
 
+    def baseline_of(self, scope: Scope) -> Baseline:
+        """The framework itself, in its environment."""
+        recipe = scope.recipe
+        environment = recipe.environment or self.environment
+        return Baseline(
+            self.baseline,
+            outputs=recipe.outputs,
+            rename=_rename(recipe),
+            environment=environment,
+            toolchain=(environment.replaces,),
+        )
+
     def score(self, scope: Scope) -> OutputRef | None:
         """The score of the converted model, without optimizations."""
         return baseline_score(scope, OutputRef(self.imported(scope), "model"), AS_WRITTEN)
@@ -120,6 +135,7 @@ def converting_frontend(name: str, conversion: Conversion, source: ModelSource) 
         source=conversion.source,
         reference=conversion.reference_of,
         score=conversion.score,
+        baseline=conversion.baseline_of,
         model_source=source,
         environment=conversion.environment,
         diagnosis=DiagnosisHints(advice={conversion.convert.name: _ADVICE}),

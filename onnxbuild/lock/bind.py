@@ -8,11 +8,11 @@ from pathlib import Path
 
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import Graph
-from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.host.host import HostFacts
 from onnxbuild.lock.model import Lock
 from onnxbuild.lock.text import lock_path, read_lock
-from onnxbuild.recipe.project import find_project
+from onnxbuild.project_folder import find_project
 from onnxbuild.recipe.templates.extend import absolute
 from onnxbuild.resolver import resolve
 

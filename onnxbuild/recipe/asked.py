@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.recipe.project import PYPROJECT, find_project, tool_settings
+from onnxbuild.project_folder import PYPROJECT, find_project, tool_settings
 
 _SUFFIXES = (".yaml", ".yml")
 _FOLDER = "recipes"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from onnxbuild.core.errors import BuildError
 from onnxbuild.document.faults import Faults
+from onnxbuild.project_folder import find_project
 from onnxbuild.recipe.load import load_recipes
-from onnxbuild.recipe.project import find_project
 from onnxbuild.recipe.templates.extend import Sources, absolute, read_with_bases
 from onnxbuild.regular_files import read_user_file
 

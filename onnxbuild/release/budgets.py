@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from onnxbuild.core.errors import BudgetError
 from onnxbuild.expansion.release_options import Budgets
 from onnxbuild.release.previous import Previous
-from onnxbuild.release_format.figures import Figures
+from onnxbuild.release_format.figures import Figures, Latency
 
 _ROUNDING = 1e-9  # 1050 / 1000 - 1 is a little more than 0.05
 
@@ -128,18 +128,23 @@ def _less_accurate(bound: float, old: Figures, new: Figures) -> Iterator[str]:
 
 
 def _slower(bound: float, old: Figures, new: Figures) -> Iterator[str]:
-    before = {(each.provider, each.point): each.ratio for each in old.latencies}
+    before = {_measured_as(each): each.ratio for each in old.latencies}
     for each in new.latencies:
-        was = before.get((each.provider, each.point))
+        was = before.get(_measured_as(each))
         if was is None or each.ratio is None:
             continue
         increase = _increase(was, each.ratio)
         if increase > bound + _ROUNDING:
             change = (
                 f"latency on {each.provider} at {each.point} {was:.3g} -> {each.ratio:.3g} of "
-                "PyTorch's"
+                f"{each.baseline.title}'s"
             )
             yield _beyond(change, increase, bound, "latency_ratio_increase")
+
+
+def _measured_as(latency: Latency) -> tuple[str, str, str]:
+    """Where and against what: ratios to two baselines are not compared."""
+    return latency.provider, latency.point, latency.baseline.title
 
 
 def _increase(old: float, new: float) -> float:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.adapters import locate
 from onnxbuild.adapters.disk import locks
-from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.adapters.store import pins
 from onnxbuild.building.api import BuildResult, Request, build
 from onnxbuild.building.wiring import RunOptions, open_workspace
@@ -21,6 +20,7 @@ from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.expansion.release_options import SECTION, Budgets, ReleaseOptions
 from onnxbuild.lock.places import LockPlaces
+from onnxbuild.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.release.budgets import check_budgets
 from onnxbuild.release.previous import Previous, read_previous

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxbuild.lock.model import Lock
-from onnxbuild.onnxkit.benchmark.report import BASELINE
+from onnxbuild.onnxkit.benchmark.baseline import BEFORE, ShownBaseline, baseline_of
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 
 
@@ -21,9 +21,10 @@ class Latency:
         p50_ms: Median, in ms.
         low_ms: Least median that the measurement leaves possible; see `benchmark.json`.
         high_ms: Greatest.
-        ratio: p50_ms by PyTorch's; None if PyTorch was not measured.
-        speedup: How many times as fast as PyTorch, and its 95 % confidence interval, low and high;
+        ratio: p50_ms by the baseline's; None if that was not measured.
+        speedup: How many times as fast as the baseline, and its 95 % confidence interval, low and high;
             None each where it was not measured.
+        baseline: What that is.
     """
 
     provider: str
@@ -33,6 +34,7 @@ class Latency:
     high_ms: float
     ratio: float | None
     speedup: tuple[float | None, float | None, float | None] = (None, None, None)
+    baseline: ShownBaseline = BEFORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +98,17 @@ def latencies_of(variant: str, reports: Mapping[str, Any]) -> tuple[Latency, ...
         reports: Provider -> the report of the measurement there.
     """
     return tuple(
-        _latency(provider, point, found)
+        _latency(provider, point, found, baseline_of(report))
         for provider, report in sorted(reports.items())  # as release.json has them
         for point in report["points"]
         if (found := point["results"].get(variant)) is not None  # none: it does not run there
     )
 
 
-def _latency(provider: str, point: Mapping[str, Any], found: Mapping[str, Any]) -> Latency:
-    base = point["results"].get(BASELINE)
+def _latency(
+    provider: str, point: Mapping[str, Any], found: Mapping[str, Any], baseline: ShownBaseline
+) -> Latency:
+    base = point["results"].get(baseline.name)
     return Latency(
         provider=provider,
         point=point["point"],
@@ -113,4 +117,5 @@ def _latency(provider: str, point: Mapping[str, Any], found: Mapping[str, Any]) 
         high_ms=found["p50_high_ms"],
         ratio=None if base is None else found["p50_ms"] / base["p50_ms"],
         speedup=(found.get("speedup"), found.get("speedup_low"), found.get("speedup_high")),
+        baseline=baseline,
     )

@@ -9,6 +9,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.lock.model import Lock
+from onnxbuild.onnxkit.benchmark.baseline import one_heading
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
 from onnxbuild.release_format.bundles import SECTIONS, BundleSection, bundles_of
@@ -43,6 +44,7 @@ def readme(
     compared = is_earlier or any(
         latency.ratio is not None for each in figures.values() for latency in each.latencies
     )
+    baselines = [latency.baseline for each in figures.values() for latency in each.latencies[:1]]
     parts = [
         _part(section, about, figures, compared=compared)
         for section in SECTIONS
@@ -57,7 +59,7 @@ def readme(
         recipe=lock.recipe,
         origin=_origin(about["source"]),
         parts=parts,
-        compared=compared,
+        compared=one_heading(baselines) if compared else "",
         original="PyTorch's" if is_earlier else "the original model's",
         bound={place: machine for place, machine in bound.items() if machine},
         measured=_measured(about, lock),
@@ -128,7 +130,7 @@ def _origin(source: Mapping[str, Any]) -> str:
 
 
 def _row(name: str, figures: Figures, *, compared: bool) -> list[str]:
-    """One bundle's cells; `compared`: with how many times as fast as PyTorch it is."""
+    """One bundle's cells; `compared`: with how many times as fast as the baseline it is."""
     latency = figures.latencies[0] if figures.latencies else None
     return [
         name,

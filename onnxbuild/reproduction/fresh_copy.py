@@ -11,7 +11,7 @@ from pathlib import Path
 
 from onnxbuild.adapters.disk.atomic_files import is_full, store_error
 from onnxbuild.core.errors import StepError
-from onnxbuild.recipe.project import find_project
+from onnxbuild.project_folder import find_project
 from onnxbuild.reproduction.recorded_inputs import Recorded
 
 _MARKERS = ("pyproject.toml", ".git")

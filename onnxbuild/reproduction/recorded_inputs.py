@@ -16,7 +16,7 @@ from onnxbuild.core.places import real_path
 from onnxbuild.core.ports import Fingerprints
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.engine.decide import current_state
-from onnxbuild.recipe.project import PYPROJECT
+from onnxbuild.project_folder import PYPROJECT
 
 
 @dataclass(slots=True)

@@ -9,10 +9,10 @@ from types import MappingProxyType
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.file_names import same_on_disk
 from onnxbuild.core.graph import Graph
-from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.expansion.comparison import Comparison
 from onnxbuild.expansion.graph_builder import GraphBuilder
+from onnxbuild.host.host import HostFacts
 from onnxbuild.resolver.brought import with_plugins
 from onnxbuild.resolver.expand import expand, scope_of
 from onnxbuild.resolver.select import chosen, parts_of, targets_of

@@ -1,4 +1,4 @@
-"""What plug-ins mean for a graph: every step kind is known, and their providers' code is in the keys."""
+"""What plug-ins mean for a graph: every step kind is known, and their code is in the keys of steps that use it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from onnxbuild.catalog import CATALOG, plugins
 from onnxbuild.core.errors import PluginError
 from onnxbuild.core.graph import Graph, Step
+from onnxbuild.expansion.feature import Frontend
 from onnxbuild.expansion.plugin import Plugin, code_names
 
 
@@ -39,7 +40,7 @@ def with_plugins(graph: Graph) -> Graph:
 
 def _with_code(step: Step, owners: Mapping[str, tuple[str, ...]]) -> Step:
     used = [name for text in _texts(step.params_json) for name in owners.get(text, ())]
-    return replace(step, code=tuple(dict.fromkeys(used))) if used else step
+    return replace(step, code=tuple(dict.fromkeys((*step.code, *used)))) if used else step
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -66,3 +67,9 @@ def _unlisted(step: Step, there: tuple[Plugin, ...]) -> PluginError:
 def _has_module(plugin: Plugin, module: str) -> bool:
     path = f"{module.replace('.', '/')}.py"
     return any(file.endswith(path) for file in plugin.files)
+
+
+def code_of_frontend(frontend: Frontend) -> tuple[str, ...]:
+    """Return what stands for the code of a plug-in's frontend in a toolchain; nothing for this package's own."""
+    owner = next((each for each in plugins() if frontend in each.features), None)
+    return () if owner is None else code_names(owner)

@@ -19,7 +19,6 @@ from onnxbuild.catalog import (
 from onnxbuild.core.errors import PluginError
 from onnxbuild.core.family import ARTIFACT, PACKAGE, PROGRAM, VARIANT, DeliverableFamily
 from onnxbuild.core.graph import Deliverable, OutputRef
-from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Format, Recipe, Variant
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.artifacts import SECTION as AHEAD_OF_TIME
@@ -32,6 +31,9 @@ from onnxbuild.expansion.packaged import bundle_name, named_bundle
 from onnxbuild.expansion.reported import Reported, reported_in
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.sessions import add_session
+from onnxbuild.frontend_steps.baselines import given_by
+from onnxbuild.host.host import HostFacts
+from onnxbuild.resolver.brought import code_of_frontend
 from onnxbuild.resolver.trials import trials_of
 
 
@@ -72,7 +74,7 @@ def scope_of(
         source=source,
         reference=lambda variant, fixed: frontend.reference(scope, variant, fixed),
         score=lambda: frontend.score(scope),
-        gives_module=frontend.gives_module,
+        baseline=lambda: given_by(frontend, scope, code_of_frontend(frontend)),
         model=lambda variant: MODES[variant.mode].model(scope, variant),
         trials=lambda variant: trials_of(recipe, variant),
         inputs=inputs,

@@ -1,24 +1,33 @@
-"""Measure variants, programs and PyTorch side by side, interleaved, on an otherwise idle run."""
+"""Measure variants, programs and the baseline side by side, interleaved, on an otherwise idle run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
-from onnxbuild.core.params import option
+from onnxbuild.core.environment import Environment
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
+from onnxbuild.host.measured import usable_cores
+from onnxbuild.onnxkit.benchmark.baseline import (
+    NO_BASELINE,
+    Baseline,
+    BaselineRunner,
+    Original,
+    OriginalParams,
+)
+from onnxbuild.onnxkit.benchmark.baselines import described, runner_of
 from onnxbuild.onnxkit.benchmark.candidate import Contender, LoadCost, cost_alone
 from onnxbuild.onnxkit.benchmark.candidates import MODEL, LineUp, inputs_named, variant_of
 from onnxbuild.onnxkit.benchmark.interleave import Runners, group_contenders, measure_groups
+from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
 from onnxbuild.onnxkit.benchmark.points import measured_points, point_feeds, takes
 from onnxbuild.onnxkit.benchmark.throughput import concurrency, copies, unbound
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.host.host import usable_cores
 from onnxbuild.onnxkit.providers.open_on_target import (
     ContextSubset,
     absence,
@@ -44,54 +53,11 @@ _NOTHING_MEASURED: Mapping[str, Any] = {"host": {}, "models": {}, "points": []}
 
 
 @dataclass(frozen=True, slots=True)
-class BenchmarkOptions:
-    """Points, contenders and duration of the benchmark."""
-
-    points: tuple[dict[str, int | tuple[int, ...]], ...] = option(
-        (),
-        help="points to measure at, axis to size or to several sizes (`{batch: [1, 8], sequence: "
-        "128}` are two); empty: the example alone",
-    )
-    threads: int = option(
-        0,
-        help="threads of each runtime, where `session` sets none for a variant; 0: all the cores "
-        "this process may use",
-        minimum=0,
-    )
-    warmup: int = option(3, help="first runs of each model, not counted", minimum=0)
-    min_samples: int = option(
-        20, help="minimum samples of each, even beyond max_time_s", minimum=3
-    )
-    max_time_s: float = option(
-        3.0, help="seconds spent on each variant at each point, at most", minimum=0.1
-    )
-    baseline: bool = option(True, help="measure eager PyTorch, too")
-    compile: bool = option(
-        False, help="measure PyTorch with torch.compile, too (compiling takes a while)"
-    )
-    clients: tuple[int, ...] = option(
-        (),
-        help="numbers of client threads, to measure the throughput of variants and programs",
-        minimum=1,
-    )
-    sessions: Literal["one", "each"] = option(
-        "one",
-        help="whether clients share one session, or have one each with its share of the threads "
-        "(programs of PyTorch: one each, and the threads are the process's)",
-    )
-    io_binding: bool = option(
-        False,
-        help="measure each variant with inputs and outputs bound to its device, too (PyTorch programs "
-        "take tensors where they are: there is nothing to bind)",
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class BenchmarkParams:
     """All that steers a measurement.
 
     Attributes:
-        model: PyTorch's.
+        model: The recipe's.
         inputs: What is fed.
         axes: Sizes that points leave out.
         target: Where the models run.
@@ -102,6 +68,8 @@ class BenchmarkParams:
         sessions: Variant -> how its session runs it, where no input `session/VARIANT` says so;
             others run as ONNX Runtime has it.
         texts: Input of strings -> a file of texts, one a line, that it is fed.
+        baseline: How the recipe's model is run as its user runs it, or why it is not.
+        environment: Where the baseline's framework is installed; None for onnxbuild's own.
     """
 
     model: Entrypoint
@@ -114,6 +82,8 @@ class BenchmarkParams:
     occasion: str = ""
     sessions: dict[str, SessionSettings] = field(default_factory=dict)
     texts: dict[str, Entrypoint] = field(default_factory=dict)
+    baseline: Baseline = field(default=NO_BASELINE)
+    environment: Environment | None = None
 
 
 def run(context: StepContext) -> Outcome:
@@ -147,10 +117,10 @@ def run(context: StepContext) -> Outcome:
     line_up = LineUp(context, params.target, threads, params.sessions, params.comparison_models)
     points = measured_points(params.axes, options.points, line_up.fixed, context.where)
     feeds = {each.name: point_feeds(context, each, params.inputs, params.texts) for each in points}
+    original, runner = _original(context, threads), _runner(context, line_up)
     contenders = line_up.contenders(
-        params.model,
-        params.inputs,
-        eager=options.baseline,
+        original,
+        runner,
         compiled=options.compile,
         io_binding=options.io_binding,
     )
@@ -167,7 +137,7 @@ def run(context: StepContext) -> Outcome:
         each.name: cost_alone(each, {n: feeds[n] for n in taken[each.name]}, context.where)
         for each in alone
     }
-    groups = _groups(context, costs)
+    groups = _groups(context, costs, () if runner is None else (runner.name,))
     import torch
 
     torch.set_num_threads(threads)
@@ -175,10 +145,13 @@ def run(context: StepContext) -> Outcome:
     measurement = measure_groups(alone, groups, feeds, taken, measure).shared(equals)
     costs |= {name: costs[first] for name, first in equals.items()}
     found = measurement.conditions
-    measured = {name: Measured.of(each) for name, each in measurement.rounds.items()}
+    base = described(params.baseline, runner)
+    name = str(base.get("name", ""))
+    measured = {point: Measured.of(each, name) for point, each in measurement.rounds.items()}
     report = {
         "host": {**found.to_json(), "threads": threads},
         "provider": params.target.name,
+        "baseline": base,
         **environment_note(context),
         "method": {**METHOD, **(IN_GROUPS if len(groups) > 1 else {})},
         **({"groups": groups} if len(groups) > 1 else {}),
@@ -199,7 +172,10 @@ def run(context: StepContext) -> Outcome:
     write_report(context.output("report"), report)
     write_samples(context.output("report"), measurement.rounds)
     return Outcome(
-        metrics=table_metrics(points[0], measured[points[0].name], contenders, found),
+        metrics={
+            **table_metrics(points[0], measured[points[0].name], contenders, found),
+            "baseline": {key: text for key, text in base.items() if key != "how"},
+        },
         notes=(
             *(unbound(line_up) if options.io_binding else ()),
             *(
@@ -211,12 +187,32 @@ def run(context: StepContext) -> Outcome:
     )
 
 
-def _groups(context: StepContext, costs: Mapping[str, LoadCost]) -> list[tuple[str, ...]]:
-    """Who is measured with whom."""
-    from onnxbuild.onnxkit.benchmark.report import BASELINE
-
+def _original(context: StepContext, threads: int) -> Original:
+    """The recipe's model, for the framework that runs the baseline."""
     params: BenchmarkParams = context.params
-    compared_with = [each for each in (BASELINE, *params.comparison_models) if each in costs]
+    baseline = params.baseline
+    model = OriginalParams(
+        params.model, params.inputs, baseline.outputs, params.axes, baseline.rename
+    )
+    return Original(context, model, threads, params.environment)
+
+
+def _runner(context: StepContext, line_up: LineUp) -> BaselineRunner | None:
+    """What runs the baseline, under a name that no variant and no program has; None for none."""
+    params: BenchmarkParams = context.params
+    if not params.baseline.runner:
+        return None
+    runner = runner_of(params.baseline, context.where)
+    taken = {*line_up.variants, *line_up.programs}
+    return replace(runner, name=f"{runner.name}-baseline") if runner.name in taken else runner
+
+
+def _groups(
+    context: StepContext, costs: Mapping[str, LoadCost], baseline: tuple[str, ...]
+) -> list[tuple[str, ...]]:
+    """Who is measured with whom."""
+    params: BenchmarkParams = context.params
+    compared_with = [each for each in (*baseline, *params.comparison_models) if each in costs]
     if params.target.environment is not None:
         host_of(params.target.environment.interpreter, context.where)  # it takes room, too
     return group_contenders(costs, compared_with, context.memory_bytes, context.where)
@@ -250,7 +246,7 @@ def _record(
 
 
 def _session_record(line_up: LineUp, contender: Contender) -> dict[str, object]:
-    """What a variant's session has set; nothing for PyTorch and its programs."""
+    """What a variant's session has set; nothing for the baseline and for programs."""
     variant = variant_of(contender.name)
     known = variant in line_up.variants
     return {"session": shown(line_up.settings(variant, threads=0))} if known else {}
@@ -284,9 +280,9 @@ def _extras(
 
 KIND = StepKind(
     name="benchmark",
-    version=10,
+    version=11,
     params=BenchmarkParams,
-    inputs=("model/*", "session/*", "program/*", "target?"),
+    inputs=("model/*", "session/*", "program/*", "target?", "baseline?"),
     outputs={"report": "report"},
     toolchain=("torch", "onnxruntime", "numpy"),
     run=run,

@@ -10,7 +10,7 @@ from typing import Any
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.converters import jax, requests, tensorflow
+from onnxbuild.onnxkit.converters import jax, requests, tensorflow, tensorflow_lite
 from onnxbuild.onnxkit.converters.child import Request
 from onnxbuild.onnxkit.converters.run_there import run_there
 from onnxbuild.onnxkit.converters.settle import settle
@@ -71,7 +71,7 @@ def convert_tflite(context: StepContext) -> Outcome:
     Raises:
         StepError: TensorFlow can't load it, or tf2onnx can't convert it.
     """
-    return _run(context, tensorflow.convert_tflite, requests.tflite)
+    return _run(context, tensorflow_lite.convert_tflite, requests.tflite)
 
 
 def convert_jax(context: StepContext) -> Outcome:

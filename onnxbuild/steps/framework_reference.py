@@ -9,7 +9,7 @@ from typing import Any
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.converters import jax, requests, tensorflow
+from onnxbuild.onnxkit.converters import jax, requests, tensorflow, tensorflow_lite
 from onnxbuild.onnxkit.converters.child import Request
 from onnxbuild.onnxkit.converters.run_there import computed_there
 from onnxbuild.onnxkit.data.non_finite import refuse_nan
@@ -87,7 +87,7 @@ def run_tflite(context: StepContext) -> Outcome:
     Raises:
         StepError: It fails at a point or gives NaN, or a sample is not as declared.
     """
-    return _run(context, tensorflow.compute_tflite, requests.tflite)
+    return _run(context, tensorflow_lite.compute_tflite, requests.tflite)
 
 
 def run_jax(context: StepContext) -> Outcome:

@@ -13,10 +13,10 @@ from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
+from onnxbuild.host.measured import usable_cores
 from onnxbuild.onnxkit.benchmark.points import measured_points, takes
 from onnxbuild.onnxkit.benchmark.runners import onnx_runtime
 from onnxbuild.onnxkit.data.feeds import make_feeds
-from onnxbuild.onnxkit.host.host import usable_cores
 from onnxbuild.onnxkit.host.load import conditions, read_times
 from onnxbuild.onnxkit.model.model_files import file_bytes
 from onnxbuild.onnxkit.providers.open_on_target import (

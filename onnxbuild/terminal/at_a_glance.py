@@ -77,7 +77,7 @@ def answer(arguments: Sequence[str]) -> Answer | None:
 
 def _left_over(root: Path, recipe: str, store: str | None) -> list[str]:
     from onnxbuild.building.out_folders.owners import leftover_lines
-    from onnxbuild.recipe.project import find_project
+    from onnxbuild.project_folder import find_project
 
     lines = leftover_lines(root, find_project(Path(recipe)), store)
     return [fitted(line, err=True) for line in lines]

@@ -16,11 +16,15 @@ def show_report(recipe: str, provider: str, report: Mapping[str, Any]) -> None:
         provider: Where it was measured.
         report: See `bench.Bench`.
     """
-    host = report["host"]
+    from onnxbuild.onnxkit.benchmark.baseline import baseline_of
+
+    host, base = report["host"], baseline_of(report)
     say(f"\n{recipe} on {provider}: {host['cpu']}, {host['threads']} threads")
+    if base.absent:
+        say(f"no baseline: {base.absent}")
     for point in report["points"]:
         say(f"\nat {point['point']}:")
-        print_table([_row(name, found) for name, found in _by_speed(point["results"])])
+        print_table([_row(name, found, base.name) for name, found in _by_speed(point["results"])])
     say("\neach alone:")
     print_table([_cost(name, each) for name, each in report["models"].items()])
     _show_clients(report.get("concurrency"))
@@ -32,7 +36,7 @@ def _by_speed(results: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return sorted(results.items(), key=lambda item: float(item[1]["p50_ms"]))
 
 
-def _row(name: str, found: Mapping[str, Any]) -> dict[str, str]:
+def _row(name: str, found: Mapping[str, Any], baseline: str) -> dict[str, str]:
     row = {
         "model": name,
         "p50": f"{found['p50_ms']:.4g} ms",
@@ -43,7 +47,7 @@ def _row(name: str, found: Mapping[str, Any]) -> dict[str, str]:
     }
     if found["speedup"] is not None:
         bounds = (found["speedup_low"], found["speedup_high"])
-        row["vs pytorch"] = _ratio(found["speedup"], *bounds)
+        row[f"vs {baseline}"] = _ratio(found["speedup"], *bounds)
     for other, ratio in found.get("against", {}).items():
         row[f"vs {other}"] = _ratio(*ratio)
     return row

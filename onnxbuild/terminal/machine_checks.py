@@ -152,8 +152,8 @@ def _machine() -> list[Problem]:
 
 def _plugins() -> list[Problem]:
     """List what each plug-in brings; one that is faulty keeps recipes from being read."""
-    from onnxbuild.adapters.plugins.bring import bring_plugins
-    from onnxbuild.recipe.project import find_project
+    from onnxbuild.plugins.bring import bring_plugins
+    from onnxbuild.project_folder import find_project
 
     problems = []
     for each in bring_plugins(find_project(Path("recipe.yaml"))):
@@ -189,7 +189,7 @@ def _brought_by(plugin: Plugin) -> str:
 
 def _store(store: str | None) -> list[Problem]:
     from onnxbuild.adapters.locate import store_root
-    from onnxbuild.recipe.project import find_project
+    from onnxbuild.project_folder import find_project
 
     root = store_root(find_project(Path("recipe.yaml")), store)
     there = root

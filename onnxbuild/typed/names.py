@@ -139,9 +139,9 @@ def find_recipe(text: str, store: str | None = None, part: str = "") -> Path:
         UsageError: There is none, or several recipes have the name.
     """
     from onnxbuild.adapters.locate import environment
-    from onnxbuild.adapters.plugins.bring import bring_plugins
+    from onnxbuild.plugins.bring import bring_plugins
+    from onnxbuild.project_folder import find_project
     from onnxbuild.recipe.names import names_in
-    from onnxbuild.recipe.project import find_project
 
     if Path(text).is_file():
         return Path(text)
@@ -174,7 +174,7 @@ def _built(name: str, store: str | None) -> list[Path]:
     """Files that were built here and held a recipe of this name, the newest first."""
     from onnxbuild.adapters.locate import store_root
     from onnxbuild.adapters.store.run_notes import files_built
-    from onnxbuild.recipe.project import find_project
+    from onnxbuild.project_folder import find_project
 
     project = find_project(Path("recipe.yaml"))
     files = (project / file for file in files_built(store_root(project, store), name))

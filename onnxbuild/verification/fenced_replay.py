@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters.processes.fenced_call import TIMEOUT_S, call_fenced
 from onnxbuild.adapters.toolchain.headers import installed_headers
 from onnxbuild.adapters.toolchain.npm_here import look_here
 from onnxbuild.core.environment import Interpreter
@@ -15,6 +14,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Finding
 from onnxbuild.core.target import environment_of
+from onnxbuild.processes.fenced_call import TIMEOUT_S, call_fenced
 from onnxbuild.release_format.forms import printable
 from onnxbuild.verification.replay_context import Replayed
 

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from onnxbuild.adapters import git
 from onnxbuild.core.errors import NotReproducibleError, UsageError
-from onnxbuild.recipe.project import find_project
+from onnxbuild.project_folder import find_project
 from onnxbuild.release_format.forms import printable
 from onnxbuild.release_format.layout import RELEASE_FILE, SUMS_FILE
 from onnxbuild.release_format.released import Released

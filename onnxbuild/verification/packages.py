@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild import __version__
-from onnxbuild.adapters.processes.fenced_call import call_fenced
 from onnxbuild.catalog import PACKAGE_FORMATS
 from onnxbuild.core.errors import StepError
-from onnxbuild.expansion.feature import PackageFormat
+from onnxbuild.expansion.package_format import PackageFormat
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import SOURCE
 from onnxbuild.onnxkit.bundles.manifest import SUMS_FILE, Manifest, graph_files, read_manifest
+from onnxbuild.processes.fenced_call import call_fenced
 from onnxbuild.release_format.bundles import bundles_of, manifest_in
 from onnxbuild.release_format.checksums import ReleaseFault
 from onnxbuild.release_format.forms import following, read_json

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.kernel import landlock
-from onnxbuild.adapters.plugins.bring import bring_plugins
-from onnxbuild.adapters.processes.fenced_call import TIMEOUT_S
 from onnxbuild.adapters.tally import Tally
 from onnxbuild.core.errors import (
     EXIT_GATE,
@@ -21,6 +19,8 @@ from onnxbuild.core.errors import (
 from onnxbuild.core.ports import EventSink
 from onnxbuild.onnxkit.bundles.manifest import Manifest, read_manifest
 from onnxbuild.onnxkit.host.made_for import other_machine
+from onnxbuild.plugins.bring import bring_plugins
+from onnxbuild.processes.fenced_call import TIMEOUT_S
 from onnxbuild.providers import is_known, provider_names
 from onnxbuild.release_format.bundles import bundles_of
 from onnxbuild.release_format.forms import following, read_json

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.catalog import PACKAGE_FORMATS
 from onnxbuild.core.params import from_json
 from onnxbuild.core.step import StepKind
 from onnxbuild.core.target import run_by
 from onnxbuild.onnxkit.sessions.custom_operators import adopt_libraries
+from onnxbuild.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.steps import validate, validate_program
 from onnxbuild.verification.replay_context import ReplayContext
 

@@ -17,7 +17,7 @@ from onnxbuild.adapters.watch.changes import Changes, now_ns
 from onnxbuild.adapters.watch.keyboard import Keyboard
 from onnxbuild.core.errors import EXIT_BUG
 from onnxbuild.core.event import RunFinished
-from onnxbuild.recipe.project import find_project
+from onnxbuild.project_folder import find_project
 from onnxbuild.watching.child import RESULT
 from onnxbuild.watching.difference import Row, difference
 from onnxbuild.watching.result import Display, WatchedBuild, event_of

@@ -27,8 +27,9 @@ from onnxbuild.adapters.disk.atomic_files import store_error
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import hash_file
 from onnxbuild.adapters.toolchain.distributions import Distributions
-from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints, source_digest
+from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.adapters.toolchain.importable import Importable, entries_of
+from onnxbuild.adapters.toolchain.source_digest import source_digest
 from onnxbuild.building.wiring import RunOptions, Workspace, open_workspace, start_run
 from onnxbuild.core.action import Expense, Listing, Observed
 from onnxbuild.core.digest import canonical_json

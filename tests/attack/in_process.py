@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.kernel import landlock
-from onnxbuild.adapters.processes.executor import ProcessExecutor
-from onnxbuild.adapters.processes.fork_server_process import ForkServerProcess
 from onnxbuild.building.wiring import Workspace
 from onnxbuild.core.event import Event
+from onnxbuild.processes.executor import ProcessExecutor
+from onnxbuild.processes.fork_server_process import ForkServerProcess
 
 
 class JsonSink:

@@ -106,7 +106,7 @@ def wait_for_log(folder: Path) -> list[int]:
 
 def test_an_exit_status_is_read_where_the_end_of_children_is_ignored(tmp_path):
     """With SIGCHLD ignored, git's refusals would read as success."""
-    code = "from onnxbuild.adapters.processes.signals import unblock_signals as u; u()"
+    code = "from onnxbuild.processes.signals import unblock_signals as u; u()"
     code += "; import subprocess, sys; sys.exit(subprocess.run(['false']).returncode)"
     done = subprocess.run([sys.executable, "-c", code], preexec_fn=block_all, check=False)
     assert done.returncode == 1

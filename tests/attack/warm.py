@@ -12,13 +12,13 @@ import subprocess
 from pathlib import Path
 
 from onnxbuild.adapters.disk.atomic_files import store_error
-from onnxbuild.adapters.processes.fork_server_process import ForkServerProcess
-from onnxbuild.adapters.processes.process_group import kill_group
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY
 from onnxbuild.building.api import Request, build
 from onnxbuild.building.wiring import Workspace
 from onnxbuild.core.errors import EXIT_STEP, BuildError
 from onnxbuild.core.ports import Done
+from onnxbuild.processes.fork_server_process import ForkServerProcess
+from onnxbuild.processes.process_group import kill_group
 from tests.attack.command import Seen
 from tests.attack.in_process import InProcessExecutor, JsonSink
 

@@ -76,7 +76,7 @@ def test_a_decision_imports_nothing_that_only_a_step_that_runs_needs():
     only_to_run = (
         "importlib.metadata",
         "multiprocessing.connection",
-        "onnxbuild.adapters.processes.executor",
+        "onnxbuild.processes.executor",
         "onnxbuild.lock.bind",
         "onnxbuild.onnxkit.accuracy.dominant_node",
         "onnxbuild.onnxkit.export.export_check",

@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
-from tests.adapters.plugins.test_page import block
 from tests.cli.conftest import Project
 from tests.cli.test_diff import git, lines_of
+from tests.plugins.test_page import block
 
 MODEL = """\
 import torch

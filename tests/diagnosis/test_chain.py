@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from onnxbuild.core.action import ActionResult, Observed
-from onnxbuild.core.host import HostFacts
 from onnxbuild.diagnosis.chain import chain_of, judged_on
+from onnxbuild.host.host import HostFacts
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.resolver import resolve
 

@@ -13,7 +13,6 @@ from onnxbuild import catalog
 from onnxbuild.building.api import BuildResult
 from onnxbuild.building.request import Loaded
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.host import HostFacts
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Finding, StepKind
 from onnxbuild.diagnosis.chain import chain_of, judged_on
@@ -25,6 +24,7 @@ from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, KeptNodes
 from onnxbuild.expansion.feature import Feature, Mode
 from onnxbuild.expansion.fused import fused_for
 from onnxbuild.expansion.plugin import Plugin
+from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.resolver import resolve

@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 import onnxbuild
-from onnxbuild.core.host import HostFacts
+from onnxbuild.host.host import HostFacts
 from onnxbuild.resolver import resolve
 from tests.onnxkit.models import linear
 from tests.written_recipes import faults, loader

@@ -19,8 +19,8 @@ from onnxbuild.core.target import CPU_TARGET, Link, Target, TargetGates
 from onnxbuild.expansion.release_options import Budgets, ReleaseOptions
 from onnxbuild.expansion.target_options import TargetOptions
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
+from onnxbuild.project_folder import find_project
 from onnxbuild.recipe.load import load_recipes
-from onnxbuild.recipe.project import find_project
 from onnxbuild.steps.optimize import OptimizeOptions
 from onnxbuild.steps.quantize_dynamic import DynamicOptions
 from tests.examples import examples
@@ -189,7 +189,7 @@ def test_the_project_is_the_nearest_folder_with_a_mark(tmp_path):
 
 def test_importing_the_loader_loads_no_yaml_no_schema_and_no_framework():
     code = (
-        "import sys, onnxbuild.recipe.load, onnxbuild.recipe.project\n"
+        "import sys, onnxbuild.recipe.load, onnxbuild.project_folder\n"
         "print([m for m in ('yaml', 'jinja2', 'jsonschema', 'torch', 'numpy', 'onnx') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

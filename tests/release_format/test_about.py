@@ -6,7 +6,7 @@ import pytest
 
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.family import PACKAGE
-from onnxbuild.core.host import HostFacts
+from onnxbuild.host.host import HostFacts
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.release_format.about import ReleaseSource, Title, about, check_version, name_of
 from onnxbuild.resolver import resolve

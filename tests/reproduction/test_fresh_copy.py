@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.recipe.project import find_project
+from onnxbuild.project_folder import find_project
 from onnxbuild.reproduction.fresh_copy import FreshCopy
 from onnxbuild.reproduction.recorded_inputs import Recorded
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from onnxbuild.catalog import CATALOG
-from onnxbuild.core.host import HostFacts
 from onnxbuild.core.step import GPU
+from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.ahead_of_time.ort_format import REPLAY
 from onnxbuild.providers import all_providers
 from onnxbuild.resolver import resolve

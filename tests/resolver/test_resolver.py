@@ -6,8 +6,8 @@ import pytest
 
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import UsageError
-from onnxbuild.core.host import HostFacts
 from onnxbuild.core.target import Link, Target
+from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.resolver import resolve

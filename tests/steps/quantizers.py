@@ -7,7 +7,7 @@ import onnx
 
 from onnxbuild.adapters.machine import host_facts
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
-from onnxbuild.expansion.auto_options import without_auto
+from onnxbuild.mode_steps.auto_options import without_auto
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.steps import (
     balance,

@@ -11,12 +11,14 @@ from onnx import helper
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET
+from onnxbuild.onnxkit.benchmark.baseline import NO_BASELINE, Baseline
 from onnxbuild.onnxkit.benchmark.memory import resident_bytes
+from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
 from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.timing.samples_file import read_groups
 from onnxbuild.steps import torch_export, torchscript
-from onnxbuild.steps.benchmark import KIND, BenchmarkOptions, BenchmarkParams
+from onnxbuild.steps.benchmark import KIND, BenchmarkParams
 from onnxbuild.steps.convert_fp16 import Fp16Options
 from tests.fakes.step_context import run_step
 from tests.steps.graphs import DIGITS, digits
@@ -30,6 +32,8 @@ def in_this_process(folder, models, options, programs):
     """(outcome, report) or, of what went wrong, (what, where, fix)."""
     settings, comparison_models = options.pop("settings", {}), options.pop("comparison_models", ())
     more_bytes = options.pop("more_bytes", 1 << 40)
+    options.setdefault("baseline", True)
+    baseline = Baseline("pytorch") if options["baseline"] else NO_BASELINE
     params = BenchmarkParams(
         model=Entrypoint(f"{DIGITS}:load"),
         inputs=(IMAGE,),
@@ -39,6 +43,7 @@ def in_this_process(folder, models, options, programs):
         ranking=False,
         sessions=settings,
         comparison_models=comparison_models,
+        baseline=baseline,
     )
     inputs = {f"model/{name}": path for name, path in models.items()}
     inputs |= {f"program/{name}": path for name, path in programs.items()}
@@ -133,6 +138,8 @@ def test_the_table_gets_the_first_point(measured):
     first = report["points"][0]["results"]
     assert outcome.metrics["point"] == "batch=1"
     assert outcome.metrics["noisy"] == bool(report["host"]["noisy"])
+    assert outcome.metrics["baseline"] == {"name": "pytorch", "title": "PyTorch"}
+    assert report["baseline"]["how"].startswith("eager")
     assert outcome.metrics["variants"]["fp32"] == {
         "p50_ms": first["fp32"]["p50_ms"],
         **{key: first["fp32"][key] for key in ("speedup", "speedup_low", "speedup_high")},
@@ -148,6 +155,7 @@ def test_without_points_the_example_is_measured_and_without_baseline_no_ratio_is
     assert point["sizes"] == {"batch": 2}
     assert set(point["results"]) == {"fp32"}
     assert outcome.metrics["variants"]["fp32"]["speedup"] is None
+    assert report["baseline"] == outcome.metrics["baseline"] == {"absent": "not asked for"}
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from onnxbuild.recipe.project import find_project
+from onnxbuild.project_folder import find_project
 from tests.verification.conftest import edit_json
 from tests.verification.forger import Forged
 

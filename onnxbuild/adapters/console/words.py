@@ -140,7 +140,7 @@ def near(path: str) -> str:
 
 
 def _project_here() -> Path:
-    from onnxbuild.recipe.project import find_project
+    from onnxbuild.project_folder import find_project
 
     return find_project(Path("recipe.yaml"))
 

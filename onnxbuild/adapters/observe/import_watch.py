@@ -19,12 +19,13 @@ from onnxbuild.adapters.observe.shadows import Shadows
 from onnxbuild.adapters.observe.stand_ins import stand_in
 from onnxbuild.adapters.observe.unreadable_code import UnreadableCode
 from onnxbuild.adapters.toolchain.distributions import site_folders
-from onnxbuild.adapters.toolchain.fingerprints import IMPORT_PATH, SITE_FOLDERS, source_digest_of
+from onnxbuild.adapters.toolchain.fingerprints import IMPORT_PATH, SITE_FOLDERS
 from onnxbuild.adapters.toolchain.import_path import ImportPath
 from onnxbuild.adapters.toolchain.import_variables import shell_python_path
 from onnxbuild.adapters.toolchain.importable import Importable, entries_of
 from onnxbuild.adapters.toolchain.installed_state import entries_on_path, found_on_path
 from onnxbuild.adapters.toolchain.preloaded import Preloaded
+from onnxbuild.adapters.toolchain.source_digest import source_digest_of
 from onnxbuild.own_folder import OWN_FOLDER
 
 

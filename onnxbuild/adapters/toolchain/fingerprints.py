@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.adapters import machine
@@ -19,6 +18,7 @@ from onnxbuild.adapters.toolchain.import_path import ImportPath
 from onnxbuild.adapters.toolchain.import_variables import shell_python_path
 from onnxbuild.adapters.toolchain.importable import Importable, entries_of
 from onnxbuild.adapters.toolchain.installed_state import (
+    PluginCode,
     copied_digest,
     devices_digest,
     entries_on_path,
@@ -33,6 +33,7 @@ from onnxbuild.adapters.toolchain.installed_state import (
 from onnxbuild.adapters.toolchain.missing import missing_member
 from onnxbuild.adapters.toolchain.named_roots import MachinePlaces
 from onnxbuild.adapters.toolchain.path_names import PathNames
+from onnxbuild.adapters.toolchain.source_digest import source_digest
 from onnxbuild.adapters.toolchain.step_environment import program_folders
 from onnxbuild.adapters.toolchain.tools import is_tool, tool_digest, tool_folder
 from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Action, Listing, Observed
@@ -50,8 +51,8 @@ from onnxbuild.core.step import (
     PLUGIN,
     START_UP,
 )
+from onnxbuild.not_inputs import is_no_input
 from onnxbuild.own_folder import OWN_FOLDER
-from onnxbuild.recipe.declared.own_files import is_no_input
 
 SITE_FOLDERS = "<installed>"  # stands for all folders of installed packages, in records
 IMPORT_PATH = "<import path>"  # all folders that the interpreter adds to it when it starts
@@ -66,6 +67,7 @@ class DiskFingerprints:
         distributions: What is installed.
         programs: Folders that steps find programs in.
         extra_of: Package -> the optional extra of this program that brings it; empty where none does.
+        plugins: Gives those that are there.
 
     Attributes:
         environments: Those of targets that have one of their own.
@@ -77,12 +79,15 @@ class DiskFingerprints:
         stats: StatCache,
         distributions: Distributions,
         programs: Sequence[str] = program_folders(),
+        *,
         extra_of: Callable[[str], str] = lambda _: "",
+        plugins: Callable[[], Iterable[PluginCode]] = tuple,
     ) -> None:
         self._project = str(project)
         self._stats = stats
         self._distributions = distributions
         self._programs, self._extra_of = programs, extra_of
+        self._plugins = plugins
         self._import_path = ImportPath(
             distributions.folders, shell_python_path(os.environ), stats.look
         )
@@ -211,10 +216,9 @@ class DiskFingerprints:
                 self._stats.look(os.path.join(site, folder))
             return parts_digest(folder, self._distributions)
         if name.startswith(PLUGIN):
-            return plugin_digest(name[len(PLUGIN) : -1], self._stats)
-        if name.startswith(COPIED):
-            return copied_digest(name[len(COPIED) : -1], self._distributions, self._stats)
-        return None
+            return plugin_digest(name[len(PLUGIN) : -1], self._plugins(), self._stats)
+        copied = name[len(COPIED) : -1] if name.startswith(COPIED) else ""
+        return copied_digest(copied, self._distributions, self._stats) if copied else None
 
     def environment(self, environment: Environment, where: str) -> Interpreter:
         """Another environment as it is now; see core.ports."""
@@ -276,24 +280,3 @@ def list_digest(folder: str) -> str | None:
     except OSError:
         return None
     return hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def source_digest(path: str) -> str | None:
-    """sha256 of a file's syntax tree without positions; of its bytes if it does not parse.
-
-    Type comments count, since TorchScript reads them; all other comments and layout do not.
-    """
-    try:
-        content = Path(path).read_bytes()
-    except OSError:
-        return None
-    return source_digest_of(content)
-
-
-def source_digest_of(content: bytes) -> str:
-    """As `source_digest`, of a file's bytes."""
-    try:
-        tree = ast.dump(ast.parse(content, type_comments=True))
-    except (SyntaxError, ValueError, RecursionError):
-        return hashlib.sha256(b"bytes " + content).hexdigest()
-    return hashlib.sha256(f"tree {tree}".encode("utf-8", "surrogatepass")).hexdigest()

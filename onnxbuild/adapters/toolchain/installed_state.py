@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.toolchain.accelerator import driver_version, gpu_models
@@ -13,7 +14,6 @@ from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.import_path import SearchFolder
 from onnxbuild.adapters.toolchain.importable import Importable, entries_of
 from onnxbuild.adapters.toolchain.records import tree_digest
-from onnxbuild.catalog import plugins
 from onnxbuild.core.host_variables import PASSED_ON
 
 
@@ -60,9 +60,29 @@ def parts_digest(folder: str, distributions: Distributions) -> str:
     return _digest("parts", (entry for place in places for entry in entries_of(place)))
 
 
-def plugin_digest(name: str, stats: StatCache) -> str | None:
+class PluginCode(Protocol):
+    """What counts of a plug-in: see expansion/plugin.py."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def version(self) -> str:
+        """Its version."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of its code, absolute."""
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders that these were found in."""
+
+
+def plugin_digest(name: str, plugins: Iterable[PluginCode], stats: StatCache) -> str | None:
     """Digest the files of a plug-in's code, as `NAME VERSION sha256`; None if it is not there."""
-    plugin = next((each for each in plugins() if each.name == name), None)
+    plugin = next((each for each in plugins if each.name == name), None)
     if plugin is None:
         return None
     for folder in plugin.folders:

@@ -25,7 +25,7 @@ from onnxbuild.adapters.toolchain.environments import MADE, SEEDS
 from onnxbuild.adapters.toolchain.npm_lists import asked_of
 from onnxbuild.adapters.toolchain.records import normalized
 from onnxbuild.core.errors import StepError
-from onnxbuild.recipe.declared.requirements import read_pins
+from onnxbuild.requirements import read_pins
 
 _ABOUT = "onnxbuild.json"
 _RUNTIMES = ("onnxruntime", "tensorflow")

@@ -13,7 +13,6 @@ from onnxbuild.adapters.disk.locks import try_lock, wait_lock
 from onnxbuild.adapters.disk.plain_files import check_no_links
 from onnxbuild.adapters.disk.statcache import hash_file
 from onnxbuild.adapters.locate import environment
-from onnxbuild.adapters.plugins.bring import bring_plugins
 from onnxbuild.adapters.store.disk_views import laid_files, view_places
 from onnxbuild.adapters.store.folder_replacement import tidy
 from onnxbuild.adapters.store.laid_files import Own, is_file_inside, others
@@ -28,6 +27,7 @@ from onnxbuild.building.out_folders.owners import (
 from onnxbuild.building.request import Request, graph_of, load
 from onnxbuild.core.errors import BuildError, StoreError
 from onnxbuild.document.recipe_name import RecipeName
+from onnxbuild.plugins.bring import bring_plugins
 from onnxbuild.recipe.asked import project_recipes
 from onnxbuild.recipe.names import names_in
 

@@ -60,6 +60,7 @@ FEATURE = converting_frontend(
         convert=convert_model.JAX,
         reference=framework_reference.JAX,
         environment=built_in("jax.txt", "jax", "jax2onnx"),
+        baseline="jax",
         last_opset=_LAST_OPSET,
         is_traced=True,
     ),

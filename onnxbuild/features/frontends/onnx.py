@@ -25,6 +25,7 @@ from onnxbuild.expansion.needs_frontend import key_of
 from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
 from onnxbuild.expansion.reference_plan import reference_plan
 from onnxbuild.expansion.scope import Scope, Source
+from onnxbuild.frontend_steps.baselines import onnx_as_given
 from onnxbuild.frontend_steps.checked_source import checked_source, raised
 from onnxbuild.onnxkit.model.external_data import is_name_below
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
@@ -220,6 +221,7 @@ FEATURE = Frontend(
     source=_source,
     reference=_reference,
     score=_score,
+    baseline=onnx_as_given(lambda scope: OutputRef(_imported(scope), "model")),
     draft=_draft,
     diagnosis=DiagnosisHints(advice={import_onnx.KIND.name: _ADVICE}),
     model_source=ModelSource(

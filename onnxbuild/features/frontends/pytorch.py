@@ -11,7 +11,10 @@ from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend, Section
 from onnxbuild.expansion.needs_frontend import key_of
+from onnxbuild.expansion.scope import Scope
 from onnxbuild.frontend_steps.module_source import module_reference, module_source
+from onnxbuild.onnxkit.benchmark.baseline import KERAS, PYTORCH, Baseline
+from onnxbuild.onnxkit.modules.program_modules import FORM
 from onnxbuild.steps import export, reference
 
 NAME = "pytorch"
@@ -31,6 +34,11 @@ def _draft(model: object) -> Draft | None:
     from onnxbuild.onnxkit.drafts.torch_draft import draft_of_module  # `init` alone asks
 
     return draft_of_module(model)
+
+
+def _baseline(scope: Scope) -> Baseline:
+    """The module as it is; an archive of Keras is one that Keras runs on PyTorch."""
+    return Baseline(KERAS if scope.recipe.model.args.get(FORM) == KERAS else PYTORCH)
 
 
 FEATURE = Frontend(
@@ -53,6 +61,7 @@ FEATURE = Frontend(
     source=module_source,
     reference=module_reference,
     score=baseline_score,
+    baseline=_baseline,
     draft=_draft,
     diagnosis=DiagnosisHints(advice={export.KIND.name: _ADVICE}),
 )

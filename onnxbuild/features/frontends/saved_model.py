@@ -73,6 +73,7 @@ FEATURE = converting_frontend(
         convert=convert_model.SAVED_MODEL,
         reference=framework_reference.SAVED_MODEL,
         environment=built_in("tensorflow.txt", "tensorflow", "tf2onnx"),
+        baseline="tensorflow",
         last_opset=TF2ONNX_OPSET,
     ),
     ModelSource(

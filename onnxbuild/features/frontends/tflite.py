@@ -63,6 +63,7 @@ FEATURE = converting_frontend(
         convert=convert_model.TFLITE,
         reference=framework_reference.TFLITE,
         environment=built_in("tensorflow.txt", "tensorflow", "tf2onnx"),
+        baseline="tensorflow-lite",
         last_opset=TF2ONNX_OPSET,
     ),
     ModelSource(

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from onnxbuild.core.graph import OutputRef
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.parts import Parts
 from onnxbuild.expansion import cells
 from onnxbuild.expansion.benchmarks import PIPELINES, SECTION, add_benchmarks, home_target
 from onnxbuild.expansion.feature import Column, Feature, Laid, Section, Subject
+from onnxbuild.expansion.needs_frontend import key_of
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.side_by_side import SideBySide
+from onnxbuild.onnxkit.benchmark.baseline import baseline_of, one_heading
+from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
 from onnxbuild.onnxkit.benchmark.report import report_file
 from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
 from onnxbuild.steps import benchmark, import_model, import_program
@@ -56,18 +61,38 @@ def _speedup(metrics: Mapping[str, Any], variant: str) -> str:
     return shown if shown == UNKNOWN else shown + _doubt(metrics)
 
 
+def _heading(measured: Sequence[Mapping[str, Any]]) -> str:
+    """`vs scikit-learn`; `vs baseline` where models have several, or none."""
+    return one_heading([baseline_of(each) for each in measured])
+
+
+def _faults(parts: Parts) -> Iterator[Fault]:
+    node = parts.node(SECTION, "compile")
+    if node is not None and node.value not in (False, "false"):
+        yield from key_of(parts, parts.module_frontends, SECTION, "compile")
+
+
 def _doubt(metrics: Mapping[str, Any]) -> str:
     return _NOISY if metrics.get("noisy") else ""
 
 
 FEATURE = Feature(
     name=SECTION,
-    sections=(Section(name=SECTION, options=benchmark.BenchmarkOptions, has_points=True),),
+    sections=(Section(name=SECTION, options=BenchmarkOptions, has_points=True),),
     kinds=(import_model.KIND, import_program.KIND, benchmark.KIND),
+    faults=_faults,
     laid=_laid,
     columns=(
         Column("p50", SECTION, _latency, place=20, of_all=True, more=(PIPELINES,)),
-        Column("vs PyTorch", SECTION, _speedup, place=30, of_all=True, more=(PIPELINES,)),
+        Column(
+            "vs PyTorch",
+            SECTION,
+            _speedup,
+            place=30,
+            of_all=True,
+            more=(PIPELINES,),
+            heading=_heading,
+        ),
     ),
     shown={benchmark.KIND.name: "benchmark"},
     released=(benchmark.KIND.name,),

@@ -14,13 +14,13 @@ from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.benchmarks import benchmark_of_trials
 from onnxbuild.expansion.choice import Choice, TrialFigure
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
-from onnxbuild.expansion.eight_bit_faults import ADD_DATA
 from onnxbuild.expansion.evaluation import add_evaluation
 from onnxbuild.expansion.feature import Laid, Mode, Subject, Trial, WrittenVariant
 from onnxbuild.expansion.fidelity import add_fidelity
 from onnxbuild.expansion.fused import fused_for, own_address
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import VariantSession, settings_of
+from onnxbuild.mode_steps.eight_bit_faults import ADD_DATA
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES
 from onnxbuild.steps import choose
 from onnxbuild.steps.calibrate import CalibrationOptions

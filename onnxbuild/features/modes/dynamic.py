@@ -9,15 +9,15 @@ from onnxbuild.core.recipe import Variant
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import of_variant
-from onnxbuild.expansion.auto_options import without_auto
-from onnxbuild.expansion.balancing import balanced, calibration_data
 from onnxbuild.expansion.diagnosis_hints import KeptNodes
-from onnxbuild.expansion.eight_bit_faults import missing_calibration, pairs_of_unsigned
 from onnxbuild.expansion.feature import Mode, WrittenVariant
 from onnxbuild.expansion.fidelity import add_sensitivity
 from onnxbuild.expansion.fused import fused_for, own_address
-from onnxbuild.expansion.saturation import add_saturation
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.mode_steps.auto_options import without_auto
+from onnxbuild.mode_steps.balancing import balanced, calibration_data
+from onnxbuild.mode_steps.eight_bit_faults import missing_calibration, pairs_of_unsigned
+from onnxbuild.mode_steps.saturation import add_saturation
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES
 from onnxbuild.steps import balance, quantize_dynamic, round_weights, saturation
 from onnxbuild.steps.quantize_dynamic import DynamicOptions, DynamicParams

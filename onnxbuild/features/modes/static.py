@@ -10,15 +10,15 @@ from onnxbuild.core.recipe import Variant
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import of_variant
-from onnxbuild.expansion.auto_options import without_auto
-from onnxbuild.expansion.balancing import balanced
 from onnxbuild.expansion.diagnosis_hints import KeptNodes
-from onnxbuild.expansion.eight_bit_faults import ADD_DATA, pairs_of_unsigned
 from onnxbuild.expansion.feature import Laid, Mode, Subject, WrittenVariant
 from onnxbuild.expansion.fidelity import add_sensitivity
 from onnxbuild.expansion.fused import fused_for
-from onnxbuild.expansion.saturation import add_saturation
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.mode_steps.auto_options import without_auto
+from onnxbuild.mode_steps.balancing import balanced
+from onnxbuild.mode_steps.eight_bit_faults import ADD_DATA, pairs_of_unsigned
+from onnxbuild.mode_steps.saturation import add_saturation
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES
 from onnxbuild.steps import balance, calibrate, preprocess, quantize_static, saturation
 from onnxbuild.steps.quantize_static import StaticOptions, StaticParams

@@ -9,11 +9,11 @@ from onnxbuild.core.recipe import Variant
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import of_variant
-from onnxbuild.expansion.balancing import calibration_data
 from onnxbuild.expansion.diagnosis_hints import KeptNodes
 from onnxbuild.expansion.feature import Mode, WrittenVariant
 from onnxbuild.expansion.fused import fused_for
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.mode_steps.balancing import calibration_data
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES
 from onnxbuild.steps import hessians, quantize_weights
 from onnxbuild.steps.quantize_weights import WeightOptions, WeightParams

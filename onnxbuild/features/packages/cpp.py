@@ -11,8 +11,9 @@ from onnxbuild.core.step import CXX_HEADER, StepKind
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES, NamedBundle, PackagesOptions
-from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
+from onnxbuild.expansion.feature import Laid, Subject
 from onnxbuild.expansion.held_files import described_at_top
+from onnxbuild.expansion.package_format import PackageFormat
 from onnxbuild.expansion.packaged import (
     add_package,
     add_run,

@@ -11,8 +11,9 @@ from onnxbuild.core.params import option
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES
-from onnxbuild.expansion.feature import PackageFormat, Subject
+from onnxbuild.expansion.feature import Subject
 from onnxbuild.expansion.held_files import described_at_top
+from onnxbuild.expansion.package_format import PackageFormat
 from onnxbuild.expansion.packaged import (
     add_package,
     bundle_name,

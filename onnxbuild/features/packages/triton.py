@@ -10,8 +10,9 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, bundles_of
-from onnxbuild.expansion.feature import PackageFormat, Subject
+from onnxbuild.expansion.feature import Subject
 from onnxbuild.expansion.held_files import graph_at_top
+from onnxbuild.expansion.package_format import PackageFormat
 from onnxbuild.expansion.packaged import (
     add_package,
     bundle_name,

@@ -18,9 +18,10 @@ from onnxbuild.document.node import dotted
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, bundles_of
 from onnxbuild.expansion.delivery import Bundle, artifact_bundle
-from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
+from onnxbuild.expansion.feature import Laid, Subject
 from onnxbuild.expansion.held_files import described_at_top
 from onnxbuild.expansion.ort_model import add_ort_model
+from onnxbuild.expansion.package_format import PackageFormat
 from onnxbuild.expansion.packaged import (
     add_package,
     add_run,

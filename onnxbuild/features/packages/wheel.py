@@ -12,8 +12,9 @@ from onnxbuild.core.step import StepKind
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, packaged_bundles
-from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
+from onnxbuild.expansion.feature import Laid, Subject
 from onnxbuild.expansion.held_files import whole_bundle
+from onnxbuild.expansion.package_format import PackageFormat
 from onnxbuild.expansion.packaged import (
     add_package,
     add_run,

@@ -1,18 +1,17 @@
-"""The contenders of a benchmark: PyTorch, PyTorch programs, and each variant as it is delivered."""
+"""The contenders of a benchmark: the baseline, PyTorch programs, and each variant as it is delivered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.points import Point
-from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.core.target import Target
+from onnxbuild.onnxkit.benchmark.baseline import BaselineRunner, Original
 from onnxbuild.onnxkit.benchmark.candidate import Bind, Contender
 from onnxbuild.onnxkit.benchmark.points import takes
-from onnxbuild.onnxkit.benchmark.report import BASELINE
 from onnxbuild.onnxkit.benchmark.runners import onnx_runtime, program, pytorch
 from onnxbuild.onnxkit.model.duplicates import first_equals
 from onnxbuild.onnxkit.model.model_files import file_bytes
@@ -97,27 +96,26 @@ class LineUp:
 
     def contenders(
         self,
-        module: Entrypoint,
-        inputs: Sequence[DummyInput],
+        original: Original,
+        baseline: BaselineRunner | None,
         *,
-        eager: bool,
         compiled: bool,
         io_binding: bool,
     ) -> list[Contender]:
         """All that are measured.
 
         Args:
-            module: PyTorch's.
-            inputs: What it takes.
-            eager: Whether it takes part as it is.
-            compiled: Whether it does with torch.compile.
+            original: The recipe's model.
+            baseline: Runs it as its user does; None if nothing does.
+            compiled: Whether PyTorch takes part with torch.compile, too.
             io_binding: Whether each variant does twice, once with its inputs and outputs bound.
         """
         context, threads, equals = self.context, self.threads, self.equals
         found = []
-        if eager:
-            found.append(Contender(BASELINE, pytorch(context, module, inputs, threads=threads)))
+        if baseline is not None:
+            found.append(Contender(baseline.name, baseline.opener(original)))
         if compiled:
+            module, inputs = original.model, original.inputs
             opener = pytorch(context, module, inputs, threads=threads, compiled=True)
             found.append(Contender(COMPILED, opener))
         for name, folder in self.programs.items():
@@ -167,5 +165,5 @@ def inputs_named(context: StepContext, prefix: str) -> dict[str, Path]:
 
 
 def variant_of(contender: str) -> str:
-    """Whose model it is; its own name for PyTorch and for programs."""
+    """Whose model it is; its own name for the baseline and for programs."""
     return contender.removesuffix(_BOUND)

@@ -13,24 +13,22 @@ from onnxbuild.onnxkit.timing.ratios import Ratio, paired, percentile_ratio, rat
 from onnxbuild.onnxkit.timing.rounds import Groups, RunnerLatency, Turns, summarize_turns
 from onnxbuild.onnxkit.timing.warmup import warmup_rounds
 
-BASELINE = "pytorch"
-
 METHOD = {
     "latency": "rounds of short bursts, all models interleaved in random order in one process; "
     "each burst after a pause of 10 ms (50 ms where a session's threads may spin on) and one run "
     "thrown away (none of those over 50 ms); the first "
     "`warmup_rounds` rounds left out, until the clock settles (MSER-5); inputs and outputs are "
-    "numpy arrays (tensors for PyTorch and the programs that it runs)",
+    "numpy arrays (tensors for PyTorch and the programs that it runs; the baseline's as `baseline.how` says)",
     "load_s, first_inference_ms": "wall time to make the session and to run it once, each alone in "
-    "a fresh process with its runtime imported; for pytorch, to call the entrypoint, for programs "
-    "other than ONNX to read the file",
+    "a fresh process with its runtime imported; for the baseline, to call the entrypoint or to read the "
+    "model, for programs other than ONNX to read the file",
     "peak_rss_growth_bytes, steady_rss_growth_bytes": "resident memory of that process while the "
     "model is loaded and run once at each point (peak, sampled each ms), and after ten more runs, "
     "less that before",
     "p50_low_ms, p50_high_ms": "hold the median with 95 % confidence, from the medians of 16 "
     "stretches of the measurement",
     "stable": "those bounds are within 5 % or 0.02 ms of the median, whichever is more",
-    "speedup": "PyTorch's time by the variant's: median of the ratios of turns of one round",
+    "speedup": "the baseline's time by the variant's: median of the ratios of turns of one round",
     "speedup_low, speedup_high": "hold it with 95 % confidence (block bootstrap over the rounds)",
     "speedup_p90, speedup_p95, speedup_p99": "[ratio, low, high] of percentiles of all runs",
     "against": "the comparison model's time by this model's, as speedup: [ratio, low, high]",
@@ -66,17 +64,24 @@ class Measured:
         warmup: Rounds that were left out, of all groups.
         groups: For each, contender -> its turns after those.
         latency: Contender -> its figures.
-        ratios: Contender -> how many times as fast as PyTorch; empty if that was not measured.
+        ratios: Contender -> how many times as fast as the baseline; empty if that was not measured.
+        baseline: Its name; empty likewise.
     """
 
     warmup: int
     groups: Groups
     latency: Mapping[str, RunnerLatency]
     ratios: Mapping[str, Ratio]
+    baseline: str = ""
 
     @classmethod
-    def of(cls, rounds: Groups) -> Measured:
-        """The figures of what `measure_turns` gave for each group."""
+    def of(cls, rounds: Groups, baseline: str) -> Measured:
+        """The figures of what `measure_turns` gave for each group.
+
+        Args:
+            rounds: For each group, contender -> its turns.
+            baseline: The contender that others are compared with; empty for none.
+        """
         cuts = [warmup_rounds(group) for group in rounds]
         kept = [
             {name: turns[cut:] for name, turns in group.items()}
@@ -84,9 +89,10 @@ class Measured:
         ]
         names = dict.fromkeys(name for group in kept for name in group)
         found = cls(sum(cuts), kept, {n: summarize_turns(_turns_of(kept, n)) for n in names}, {})
-        if BASELINE not in names:
+        if baseline not in names:
             return found
-        return replace(found, ratios={n: ratio_of(*found.pair(BASELINE, n)) for n in names})
+        ratios = {n: ratio_of(*found.pair(baseline, n)) for n in names}
+        return replace(found, ratios=ratios, baseline=baseline)
 
     def pair(self, one: str, other: str) -> tuple[Turns, Turns]:
         """The turns of two contenders in the groups that both were in."""
@@ -133,10 +139,10 @@ def _speedup(ratio: Ratio | None) -> dict[str, float | None]:
 
 
 def _tails(measured: Measured, name: str) -> dict[str, object]:
-    """Ratios of high percentiles to PyTorch's."""
-    if BASELINE not in measured.latency or name == BASELINE:
+    """Ratios of high percentiles to the baseline's."""
+    if name == measured.baseline or not measured.baseline:
         return {}
-    pair = measured.pair(BASELINE, name)
+    pair = measured.pair(measured.baseline, name)
     return {f"speedup_p{each}": _rounded(percentile_ratio(*pair, each)) for each in _TAILS}
 
 
@@ -158,7 +164,7 @@ def _rounded(ratio: Ratio) -> list[float | None]:
 def table_metrics(
     point: Point, measured: Measured, contenders: Sequence[Contender], found: Conditions
 ) -> dict[str, object]:
-    """For the table: each variant, and PyTorch, at the first point."""
+    """For the table: each variant, and the baseline, at the first point."""
     return {
         "point": point.name,
         "noisy": bool(found.noisy),

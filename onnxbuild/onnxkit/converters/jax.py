@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +91,33 @@ def compute_jax(request: Request) -> None:
         write_arrays(Path(target), dict(zip(names, map(np.asarray, made), strict=True)))
 
 
+def open_jax(request: Request) -> Callable[[Mapping[str, np.ndarray]], Callable[[], object]]:
+    """Return what binds feeds to a call of a function, compiled by `jax.jit`, as its users run it.
+
+    Args:
+        request: What `requests.jax` gives.
+
+    Raises:
+        Refused: The callable or its function is not as expected.
+    """
+    import jax
+
+    function = _Function(request)
+    names: list[str] = []
+
+    def bind(feeds: Mapping[str, np.ndarray]) -> Callable[[], object]:
+        arrays = [jax.numpy.asarray(feeds[each["name"]]) for each in request["inputs"]]
+        names[:] = names or function.output_names(arrays)
+        params = function.params
+        if all(hasattr(leaf, "dtype") for leaf in jax.tree_util.tree_leaves(params)):
+            compiled = jax.jit(lambda own, *given: function.with_params(own).outputs(given, names))
+            return lambda: jax.block_until_ready(compiled(params, *arrays))
+        compiled = jax.jit(lambda *given: function.outputs(given, names))
+        return lambda: jax.block_until_ready(compiled(*arrays))
+
+    return bind
+
+
 def _examples(request: Request) -> list[np.ndarray]:
     """Zeros, at the example of each axis."""
     import numpy as np
@@ -112,6 +141,17 @@ class _Function:
         _check_types(request)
         self._made = made_by(request)
         self._by_name = self._see_arguments()
+
+    @property
+    def params(self) -> Any:
+        """What the function takes first, if anything."""
+        return self._made.params
+
+    def with_params(self, params: Any) -> _Function:
+        """The same function with other parameters."""
+        other = copy.copy(self)
+        other._made = replace(self._made, params=params)  # noqa: SLF001 - of the same class
+        return other
 
     def _see_arguments(self) -> bool:
         """Whether its arguments have the inputs' names; else they go by position.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ from onnxbuild.onnxkit.converters.tf2onnx_operators import Unsupported, erfc, nu
 
 if TYPE_CHECKING:
     import numpy as np
+
+Feeds = Mapping[str, "np.ndarray"]
 
 _OUT_OF_TABLE = re.compile(r"= (-?\d+) is not in \[0, (\d+)\)")
 """What TensorFlow says of an index that a table lacks."""
@@ -38,8 +40,8 @@ def convert_saved_model(request: Request) -> dict[str, Any]:
     import tf2onnx
     from tf2onnx import tf_loader
 
-    tensorflow = _tensorflow()
-    _check_opset(request["opset"])
+    tensorflow = one_thread()
+    check_opset(request["opset"])
     with _CustomOperators(tensorflow):
         graph, inputs, outputs, tables, names = tf_loader.from_saved_model(
             request["folder"],
@@ -50,7 +52,7 @@ def convert_saved_model(request: Request) -> dict[str, Any]:
             return_initialized_tables=True,
             return_tensors_to_rename=True,
         )
-    model = _converted(
+    model = converted(
         graph,
         request["opset"],
         input_names=inputs,
@@ -58,7 +60,7 @@ def convert_saved_model(request: Request) -> dict[str, Any]:
         tensors_to_rename=names,
         initialized_tables=tables,
     )
-    _check_names(model, request)
+    check_names(model, request)
     Path(request["model"]).write_bytes(model.SerializeToString())
     return {"tensorflow": tensorflow.__version__, "tf2onnx": tf2onnx.__version__}
 
@@ -72,96 +74,54 @@ def compute_saved_model(request: Request) -> None:
     Raises:
         Refused: It fails on them.
     """
-    tensorflow = _tensorflow()
+    tensorflow = one_thread()
+    bind = _signature(tensorflow, request)
+    compute_all(tensorflow, lambda feeds: bind(feeds)(), request)
+
+
+def open_saved_model(request: Request) -> Callable[[Feeds], Callable[[], object]]:
+    """Return what binds feeds to a call of a signature, as its users run it.
+
+    Args:
+        request: `folder`, `tags`, `signature`, and `threads`: how many it may take.
+
+    Raises:
+        Refused: It has operators that TensorFlow does not have.
+    """
+    return _signature(threaded(request["threads"]), request)
+
+
+def _signature(
+    tensorflow: Any, request: Request
+) -> Callable[[Feeds], Callable[[], dict[str, np.ndarray]]]:
     with _CustomOperators(tensorflow):
         loaded = tensorflow.saved_model.load(request["folder"], tags=request["tags"])
     signature = loaded.signatures[request["signature"]]
     taken = signature.structured_input_signature[1]
 
-    def run(feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def bind(feeds: Feeds) -> Callable[[], dict[str, np.ndarray]]:
         given = {
             name: tensorflow.constant(array, dtype=taken[name].dtype if name in taken else None)
             for name, array in feeds.items()
         }
-        return {name: each.numpy() for name, each in signature(**given).items()}
+        return lambda: {name: each.numpy() for name, each in signature(**given).items()}
 
-    _compute_all(tensorflow, run, request)
-
-
-def convert_tflite(request: Request) -> dict[str, Any]:
-    """Convert a file of TensorFlow Lite to ONNX.
-
-    Args:
-        request: `file`, `tensors` (name -> the tensor's own), `inputs`, `outputs`, `opset`, and `model`: the
-            file to write.
-
-    Returns: `versions`: of TensorFlow and tf2onnx.
-
-    Raises:
-        Refused: tf2onnx has no operators for it, or does not write this opset.
-    """
-    import tf2onnx
-
-    tensorflow = _tensorflow()
-    _check_opset(request["opset"])
-    tensors = request["tensors"]
-    model = _converted(
-        None,
-        request["opset"],
-        tflite_path=request["file"],
-        input_names=[tensors[name] for name in request["inputs"]],
-        output_names=[tensors[name] for name in request["outputs"]],
-        tensors_to_rename={tensor: name for name, tensor in tensors.items()},
-    )
-    _check_names(model, request)
-    Path(request["model"]).write_bytes(model.SerializeToString())
-    return {"tensorflow": tensorflow.__version__, "tf2onnx": tf2onnx.__version__}
+    bind.loaded = loaded  # type: ignore[attr-defined]  # whose variables a signature refers to weakly
+    return bind
 
 
-def compute_tflite(request: Request) -> None:
-    """Run a file of TensorFlow Lite in its interpreter, by the kernels that it has without a delegate.
-
-    Args:
-        request: `file`, `tensors`, `inputs`, `outputs`; `feeds` and `computed` as run_there.computed_there says.
-
-    Raises:
-        Refused: It fails on them.
-    """
-    import warnings
-
-    tensorflow = _tensorflow()
-    warnings.simplefilter("ignore")  # it is to move to a package of its own
-    lite = tensorflow.lite
-    interpreter = lite.Interpreter(
-        request["file"],
-        num_threads=1,
-        experimental_op_resolver_type=lite.experimental.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
-    )
-    tensors = request["tensors"]
-    taken = {each["name"]: each["index"] for each in interpreter.get_input_details()}
-    given = {each["name"]: each["index"] for each in interpreter.get_output_details()}
-
-    def run(feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        for name, array in feeds.items():
-            interpreter.resize_tensor_input(taken[tensors[name]], list(array.shape))
-        interpreter.allocate_tensors()
-        for name, array in feeds.items():
-            interpreter.set_tensor(taken[tensors[name]], array)
-        interpreter.invoke()
-        return {
-            name: interpreter.get_tensor(given[tensors[name]]).copy()
-            for name in request["outputs"]
-        }
-
-    _compute_all(tensorflow, run, request)
-
-
-def _tensorflow() -> Any:
-    """TensorFlow, on one thread: sums are the same on every machine of one kind."""
+def threaded(threads: int) -> Any:
+    """TensorFlow with so many threads within an operator; operators run one after the other."""
     import tensorflow as tf
 
-    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
+    return tf
+
+
+def one_thread() -> Any:
+    """TensorFlow, on one thread: sums are the same on every machine of one kind."""
+    tf = threaded(1)
     tf.keras.utils.set_random_seed(0)
     tf.config.experimental.enable_op_determinism()
     return tf
@@ -192,7 +152,12 @@ class _CustomOperators:
             ) from error
 
 
-def _check_opset(opset: int) -> None:
+def check_opset(opset: int) -> None:
+    """See that tf2onnx writes an opset.
+
+    Raises:
+        Refused: It does not.
+    """
     from tf2onnx import constants
 
     least, most = constants.OPSET_TO_IR_VERSION, max(constants.OPSET_TO_IR_VERSION)
@@ -203,7 +168,7 @@ def _check_opset(opset: int) -> None:
         )
 
 
-def _converted(graph: Any, opset: int, **names: Any) -> Any:
+def converted(graph: Any, opset: int, **names: Any) -> Any:
     """The ONNX model of a frozen graph, or of a file.
 
     Raises:
@@ -227,7 +192,7 @@ def _converted(graph: Any, opset: int, **names: Any) -> Any:
     return model
 
 
-def _check_names(model: Any, request: Request) -> None:
+def check_names(model: Any, request: Request) -> None:
     """See that the converted model has the signature's inputs and outputs.
 
     Raises:
@@ -243,7 +208,17 @@ def _check_names(model: Any, request: Request) -> None:
             )
 
 
-def _compute_all(tensorflow: Any, run: Any, request: Request) -> None:
+def compute_all(tensorflow: Any, run: Any, request: Request) -> None:
+    """Run a model on all feeds of a request, and write what it computes.
+
+    Args:
+        tensorflow: The module.
+        run: Feeds -> output -> array.
+        request: `feeds` and `computed` as run_there.computed_there says.
+
+    Raises:
+        Refused: It fails on them.
+    """
     for source, target in zip(request["feeds"], request["computed"], strict=True):
         feeds = read_arrays(Path(source))
         try:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.core.cpu import VNNI
 from onnxbuild.core.target import CPU
+from onnxbuild.host.cpu import VNNI
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.cpp_examples import registering_lines
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest

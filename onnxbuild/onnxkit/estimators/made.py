@@ -23,18 +23,25 @@ _EXPECTED = {
 }
 
 
-def make_estimator(context: StepContext, model: Entrypoint, frontend: str) -> Any:
+def make_estimator(
+    context: StepContext, model: Entrypoint, frontend: str, threads: int = 1
+) -> Any:
     """The recipe's estimator, fitted.
 
-    Python's and NumPy's random numbers are seeded with 0 before the callable runs, and scikit-learn's OpenMP
-    loops take one thread, so that sums are the same on machines of other sizes.
+    Python's and NumPy's random numbers are seeded with 0 before the callable runs.
+
+    Args:
+        context: The step's.
+        model: The callable, or the estimator's file.
+        frontend: `sklearn`, `xgboost` or `lightgbm`.
+        threads: Of scikit-learn's OpenMP loops: one, so that sums are the same on machines of other sizes.
 
     Raises:
         StepError: The callable fails or returns something else, the file can't be loaded, or the estimator
             is not fitted.
     """
     where = context.where
-    _use_one_thread()
+    _set_threads(threads)
     if model.target == FILE_DATA:
         ((shown, path),) = context.files(model)
         made = load_file(path, shown, frontend, model.args, where)
@@ -54,11 +61,11 @@ def make_estimator(context: StepContext, model: Entrypoint, frontend: str) -> An
     return _with_interface(made, where)
 
 
-def _use_one_thread() -> None:
+def _set_threads(threads: int) -> None:
     """Answer loky's question for the count of cores, which scikit-learn asks and lscpu would answer."""
     from joblib.externals.loky.backend import context
 
-    context.physical_cores_cache = 1
+    context.physical_cores_cache = threads
 
 
 def _seeded(make: Callable[..., Any], model: Entrypoint) -> Any:

@@ -7,9 +7,8 @@ not even pathlib.
 from __future__ import annotations
 
 import os
-from functools import cache
 
-from onnxbuild.core.cpu import parse_cpuinfo
+from onnxbuild.host.measured import cpu, usable_cores
 
 _FLAGS = (
     "avx2", "f16c", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16",
@@ -20,47 +19,10 @@ _FLAGS = (
 _BUSY_PROBE_S = 0.2
 
 
-@cache
-def cpu() -> tuple[str, frozenset[str]]:
-    """The first core's model name and instruction set flags, as the kernel names them.
-
-    Returns: The machine's architecture and no flags where /proc/cpuinfo can't be read.
-    """
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            model, flags = parse_cpuinfo(file)
-    except OSError:
-        model, flags = "", frozenset[str]()
-    return model or os.uname().machine, flags
-
-
 def kernel_flags() -> dict[str, bool]:
     """Each flag that decides which kernels and layouts are picked -> whether this CPU has it."""
     _, flags = cpu()
     return {flag: flag in flags for flag in _FLAGS}
-
-
-def usable_cores() -> int:
-    """Cores that this process may use: its affinity, or its control group's quota if that is less."""
-    try:
-        cores = len(os.sched_getaffinity(0))
-    except AttributeError:  # macOS
-        cores = os.cpu_count() or 1
-    return min(cores, quota_cores(_cpu_max()) or cores)
-
-
-def quota_cores(cpu_max: str) -> int:
-    """Whole cores that a control group's quota pays for, at least 1; 0 where there is none.
-
-    Args:
-        cpu_max: What cpu.max says: `QUOTA PERIOD` in microseconds, or `max PERIOD`.
-
-    Source: Linux's Documentation/admin-guide/cgroup-v2.rst, section on CPU.
-    """
-    quota, _, period = cpu_max.strip().partition(" ")
-    if not (quota.isdigit() and period.isdigit()):
-        return 0
-    return max(1, int(quota) // int(period))
 
 
 def describe_host() -> dict[str, object]:
@@ -81,11 +43,3 @@ def describe_host() -> dict[str, object]:
         "busy_percent": psutil.cpu_percent(interval=_BUSY_PROBE_S),
         "load_average_1m": round(psutil.getloadavg()[0], 2),
     }
-
-
-def _cpu_max() -> str:
-    try:
-        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:  # noqa: PTH123
-            return file.read()
-    except OSError:
-        return ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from onnxbuild.core.cpu import differing_flags
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.host.host import cpu, kernel_flags
+from onnxbuild.host.cpu import differing_flags
+from onnxbuild.host.measured import cpu
+from onnxbuild.onnxkit.host.host import kernel_flags
 
 _X86 = ("x86_64", "amd64")
 _INSTRUCTIONS = frozenset(

@@ -19,7 +19,7 @@ import sys
 import warnings
 from typing import Any
 
-from onnxbuild.core.cpu import VNNI
+from onnxbuild.host.cpu import VNNI
 from onnxbuild.onnxkit.loaders.shared import (
     HERE,
     LoadError,

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Literal
 
-from onnxbuild.core import cpu
+from onnxbuild.host import cpu
 from onnxbuild.onnxkit.loaders import (
     golden_test,
     onnx_bundle,

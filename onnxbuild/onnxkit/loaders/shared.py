@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.core.cpu import differing_flags, parse_cpuinfo
+from onnxbuild.host.cpu import differing_flags, parse_cpuinfo
 
 HERE = Path(__file__).resolve().parent
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
-from onnxbuild.core.cpu import VNNI
 from onnxbuild.core.params import to_json
+from onnxbuild.host.cpu import VNNI
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, SUMS_FILE, Manifest
 from onnxbuild.onnxkit.bundles.write import write_sums

@@ -8,7 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from onnxbuild.core.errors import StepError
@@ -27,9 +27,12 @@ from onnxbuild.onnxkit.sessions.rpc_server import serve
 serve(int(sys.argv[2]))
 """  # this very onnxbuild, and nothing else of the folder that it is in
 
+RUNTIME = "onnxruntime"
+"""The module of ONNX Runtime."""
+
 _PATIENCE_S = 10.0
 
-_hosts: dict[tuple[int, str], SessionHost] = {}
+_hosts: dict[tuple[int, str, str], SessionHost] = {}
 
 
 class HostedError(RuntimeError):
@@ -37,23 +40,32 @@ class HostedError(RuntimeError):
 
 
 class SessionHost:
-    """One process of another interpreter, which has imported its ONNX Runtime.
+    """One process of another interpreter, which has imported its ONNX Runtime, or a framework.
 
     Args:
         interpreter: Its absolute path.
         where: `recipe:step`, for messages.
+        library: The module that it imports at once.
+        variables: Environment variables that it gets besides this process's.
 
     Raises:
-        StepError: It does not start, or can't import ONNX Runtime.
+        StepError: It does not start, or can't import the library.
     """
 
-    def __init__(self, interpreter: str, where: str) -> None:
+    def __init__(
+        self,
+        interpreter: str,
+        where: str,
+        library: str = RUNTIME,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         import socket
         import subprocess
         from multiprocessing.connection import Connection
 
         self._interpreter = interpreter
         self._where = where
+        self._shown = shown = "ONNX Runtime" if library == RUNTIME else library
         self._dropped: list[int] = []
         ours, theirs = socket.socketpair()
         with theirs:
@@ -62,6 +74,7 @@ class SessionHost:
                     [interpreter, "-I", "-B", "-c", _START, REAL_OWN_FOLDER, str(theirs.fileno())],
                     pass_fds=(theirs.fileno(),),
                     stdin=subprocess.DEVNULL,
+                    env=None if variables is None else {**os.environ, **variables},
                 )
             except OSError as error:
                 ours.close()
@@ -72,11 +85,11 @@ class SessionHost:
                 ) from error
         self._connection = Connection(ours.detach())
         try:
-            self.call(_import_runtime)
+            self.call(_import, library)
         except HostedError as error:
             self.end()
             raise StepError(
-                f"{interpreter} can't import its ONNX Runtime: {error}",
+                f"{interpreter} can't import its {shown}: {error}",
                 where=where,
                 fix=f"`{interpreter} -m pip check` lists what does not fit; install versions that do",
             ) from error
@@ -118,7 +131,7 @@ class SessionHost:
                 f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
             )
             raise StepError(
-                f"the process of {self._interpreter}, which runs ONNX Runtime, {how}",
+                f"the process of {self._interpreter}, which runs {self._shown}, {how}",
                 where=self._where,
                 fix="see its last lines in the step's log; SIGKILL often means that memory ran out",
             ) from error
@@ -155,15 +168,20 @@ class HeldThere(Held):
         self.host.drop(self.number)
 
 
-def host_of(interpreter: str, where: str) -> SessionHost:
-    """This process's host of an interpreter, started when it is first asked for.
+def host_of(
+    interpreter: str,
+    where: str,
+    library: str = RUNTIME,
+    variables: Mapping[str, str] | None = None,
+) -> SessionHost:
+    """This process's host of an interpreter, started when it is first asked for; arguments as of SessionHost.
 
     Raises:
-        StepError: It does not start, or can't import ONNX Runtime.
+        StepError: It does not start, or can't import the library.
     """
-    key = (os.getpid(), interpreter)
+    key = (os.getpid(), interpreter, library)
     if key not in _hosts:
-        _hosts[key] = SessionHost(interpreter, where)
+        _hosts[key] = SessionHost(interpreter, where, library, variables)
     return _hosts[key]
 
 
@@ -176,20 +194,22 @@ def hosted_bytes(measure: Callable[[], int]) -> int:
     Raises:
         StepError: One of them has died.
     """
-    own = [host for (owner, _), host in _hosts.items() if owner == os.getpid()]
+    own = [host for (owner, *_), host in _hosts.items() if owner == os.getpid()]
     return sum(int(host.call(measure)) for host in own)
 
 
 @atexit.register
 def _end_hosts() -> None:
-    for (owner, _), host in _hosts.items():
+    for (owner, *_), host in _hosts.items():
         if owner == os.getpid():
             host.end()
     _hosts.clear()
 
 
-def _import_runtime() -> None:
-    import onnxruntime  # noqa: F401 - what it costs is paid now
+def _import(library: str) -> None:
+    import importlib
+
+    importlib.import_module(library)  # what it costs is paid now
 
 
 def runtime_facts() -> dict[str, str]:

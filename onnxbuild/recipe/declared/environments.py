@@ -11,8 +11,8 @@ from onnxbuild.core.recipe import Location
 from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.document.node import Node
 from onnxbuild.document.node import Path as KeyPath
-from onnxbuild.recipe.declared.requirements import read_pins
 from onnxbuild.recipe.templates.extend import Sources, absolute, relative_to_project, sibling_names
+from onnxbuild.requirements import read_pins
 
 
 def read_environment(

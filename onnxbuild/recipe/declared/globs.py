@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from onnxbuild.recipe.declared.own_files import is_lock, store_above, what_excludes
+from onnxbuild.not_inputs import is_lock, store_above, what_excludes
 
 FILES_MAX = 100_000
 _MAGIC = re.compile(r"[*?[]")

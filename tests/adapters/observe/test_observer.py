@@ -12,7 +12,6 @@ import pytest
 
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
-from onnxbuild.adapters.processes.job_results import take_observed
 from onnxbuild.adapters.toolchain.distributions import Distributions, site_folders
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.adapters.toolchain.step_environment import clean_environment
@@ -22,13 +21,14 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.graph import Step
 from onnxbuild.core.ports import Job
 from onnxbuild.engine.decide import current_state
+from onnxbuild.processes.job_results import take_observed
 from tests.adapters.observe.forked_script import run_forked
 from tests.fakes.world import HERE, FakeParams
 
 IMPORTS = """\
 import importlib, json, site, sys
 from pathlib import Path
-from onnxbuild.adapters.processes.child_context import ChildContext
+from onnxbuild.processes.child_context import ChildContext
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.observe.observer import Observer

@@ -10,9 +10,9 @@ from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.fingerprints import (
     DiskFingerprints,
     list_digest,
-    source_digest_of,
 )
 from onnxbuild.adapters.toolchain.importable import Importable, entries_of
+from onnxbuild.adapters.toolchain.source_digest import source_digest_of
 from onnxbuild.core.step import COMPILER, GPU
 
 SOURCE = b'def load(width=8):\n    """Say."""\n    return width + 1\n'

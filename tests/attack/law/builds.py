@@ -19,12 +19,12 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from onnxbuild.adapters.processes.fork_server_process import ForkServerProcess
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, clean_environment
 from onnxbuild.building.api import Request, build
 from onnxbuild.building.wiring import Workspace
 from onnxbuild.cli import why
 from onnxbuild.core.errors import EXIT_BUG, BuildError
+from onnxbuild.processes.fork_server_process import ForkServerProcess
 from tests.attack.in_process import InProcessExecutor, JsonSink
 from tests.fork_server_templates import PARENT, PATIENCE_S, TEMPLATE
 

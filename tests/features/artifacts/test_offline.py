@@ -8,8 +8,8 @@ import onnxruntime
 import pytest
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.host import HostFacts
 from onnxbuild.features.artifacts.offline import KIND, OfflineOptions, OfflineParams
+from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import read_description
 from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.resolver import resolve

@@ -653,4 +653,8 @@ def test_estimators_are_built_by_the_real_thing_and_up_to_date_then(tmp_path):
         manifest = json.loads((tmp_path / f"artifacts/out/{name}/fp32/manifest.json").read_text())
         assert manifest["validation"]["cpu"]["passed"]
         assert [each["name"] for each in manifest["outputs"]] == ["label", "probabilities"]
+        report = json.loads((tmp_path / f"artifacts/out/{name}/fp32/benchmark.json").read_text())
+        baseline = "scikit-learn" if name == "topics" else name
+        assert baseline in report["points"][0]["results"]
+        assert report["baseline"]["name"] == baseline
     assert onnxbuild.build(request).report.built == []

@@ -43,6 +43,11 @@ def test_a_perceptron_is_built_and_built_again_if_its_code_changes(python, proje
     out = project / "artifacts/out/digits_jax/fp32"
     manifest = json.loads((out / "manifest.json").read_text())
     assert [each["name"] for each in manifest["outputs"]] == ["logits"]
+    report = json.loads((out / "benchmark.json").read_text())
+    assert report["baseline"]["title"] == "JAX"
+    assert set(report["points"][0]["results"]) == {"jax", "fp32"}
+    assert report["models"]["jax"]["first_inference_ms"] > 0
+    assert "vs JAX" in done.stdout
     again = onnxbuild(project, "run", "digits_jax.yaml")
     assert "nothing to do" in again.stdout + again.stderr
     model = project / "models/digits_jax.py"

@@ -180,3 +180,11 @@ def test_the_recipes_of_tensorflow_build_and_pass(python, tmp_path):
     for name in ("digits_saved_model/int8", "digits_tflite/fp32"):
         manifest = json.loads((copy / f"artifacts/out/{name}/manifest.json").read_text())
         assert manifest["validation"]["cpu"]["passed"]
+    for name, baseline in (
+        ("digits_saved_model/int8", "tensorflow"),
+        ("digits_tflite/fp32", "tensorflow-lite"),
+    ):
+        report = json.loads((copy / f"artifacts/out/{name}/benchmark.json").read_text())
+        assert report["baseline"]["name"] == baseline
+        assert report["points"][0]["results"][baseline]["speedup"] == 1.0
+    assert "vs baseline" in done.stdout  # two of them in one table

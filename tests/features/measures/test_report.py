@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from onnxbuild.core.errors import RecipeErrors, UsageError
-from onnxbuild.core.host import HostFacts
+from onnxbuild.host.host import HostFacts
 from onnxbuild.resolver import resolve
 from onnxbuild.resolver.typed_name import TypedName
 from onnxbuild.typed.names import FoundName, find_deliverable

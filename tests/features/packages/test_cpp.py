@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from onnxbuild.core.host import HostFacts
+from onnxbuild.host.host import HostFacts
 from onnxbuild.resolver import resolve
 from tests.cli.conftest import project  # noqa: F401 - a fixture
 from tests.native import NO_HEADERS, include_folder

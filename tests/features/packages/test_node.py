@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxbuild.adapters.locate import cache_root
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.host import HostFacts
+from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter

@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.host import HostFacts
+from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter

@@ -1,6 +1,6 @@
 import pytest
 
-from onnxbuild.core.host import HostFacts
+from onnxbuild.host.host import HostFacts
 from onnxbuild.resolver import resolve
 from tests.written_recipes import faults, loader
 

@@ -14,8 +14,8 @@ from PIL import Image
 
 from onnxbuild.core.environment import NODE, Environment
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.host import HostFacts
 from onnxbuild.features.packages.web import FEATURE as FORMAT
+from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.web.runtime import MOST_BYTES, NPM_LIST
 from onnxbuild.resolver import resolve

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from onnxbuild.core.host import HostFacts
+from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.wheels.archive import unpack_wheel, write_wheel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.host import HostFacts
+from onnxbuild.host.host import HostFacts
 from onnxbuild.resolver import resolve
 from tests.written_recipes import faults, loader
 

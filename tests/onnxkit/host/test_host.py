@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from onnxbuild.adapters import machine
-from onnxbuild.onnxkit.host.host import cpu, describe_host, quota_cores, usable_cores
+from onnxbuild.host.measured import cpu, quota_cores, usable_cores
+from onnxbuild.onnxkit.host.host import describe_host
 
 
 def test_a_host_is_described_in_plain_json():

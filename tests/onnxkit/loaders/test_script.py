@@ -10,7 +10,7 @@ import warnings
 
 import pytest
 
-from onnxbuild.core.cpu import VNNI
+from onnxbuild.host.cpu import VNNI
 from onnxbuild.onnxkit.loaders.script import load_script
 
 SCRIPTS = [("onnxruntime", False), ("onnxruntime", True), ("torch", False)]

@@ -8,7 +8,7 @@ from onnx import helper
 
 from onnxbuild.adapters.machine import host_facts
 from onnxbuild.core.errors import NotApplicableError
-from onnxbuild.expansion.auto_options import without_auto
+from onnxbuild.mode_steps.auto_options import without_auto
 from onnxbuild.onnxkit.accuracy.error_sums import Noise
 from onnxbuild.onnxkit.calibrate.calibration import Rule, calibrate
 from onnxbuild.onnxkit.calibrate.thresholds import IntegerGrid

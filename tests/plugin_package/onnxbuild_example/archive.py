@@ -9,7 +9,8 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.expansion.addresses import of_variant
-from onnxbuild.expansion.feature import PackageFormat, Subject
+from onnxbuild.expansion.feature import Subject
+from onnxbuild.expansion.package_format import PackageFormat
 from onnxbuild.expansion.scope import Scope
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)

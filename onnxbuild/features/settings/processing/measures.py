@@ -14,7 +14,11 @@ from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.targets import target_inputs
 from onnxbuild.features.settings.processing.options import SECTION, options_of, texts_of
 from onnxbuild.features.settings.processing.pipelines import Merged, merged
+from onnxbuild.onnxkit.benchmark.baseline import Baseline
+from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
 from onnxbuild.steps import benchmark
+
+_NO_BASELINE = "a pipeline takes raw inputs, which the model in its own framework does not"
 
 
 def lay_benchmarks(
@@ -36,7 +40,7 @@ def lay_benchmarks(
 def _measured(scope: Scope, made: Mapping[str, tuple[Subject, Merged]], number: int) -> OutputRef:
     recipe = scope.recipe
     target = recipe.targets[number]
-    options = recipe.section(BENCHMARK, benchmark.BenchmarkOptions)
+    options = recipe.section(BENCHMARK, BenchmarkOptions)
     _, first = next(iter(made.values()))
     step = scope.step(
         shared(recipe, PIPELINES, further(recipe, number)),
@@ -60,6 +64,7 @@ def _measured(scope: Scope, made: Mapping[str, tuple[Subject, Merged]], number: 
                 if not subject.session.steps
             },
             texts=texts_of(recipe),
+            baseline=Baseline(absent=_NO_BASELINE),
         ),
         {
             **{f"model/{name}": found.model for name, (_, found) in made.items()},

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.onnxkit.benchmark.baseline import ShownBaseline, baseline_of
 from onnxbuild.onnxkit.plots.shown_ratio import shown_ratio
 from onnxbuild.onnxkit.report_page.blocks import (
     Bar,
@@ -24,7 +25,6 @@ from onnxbuild.onnxkit.report_page.words import milliseconds, number, size
 _SAMPLES_FILE = "samples.npz"
 _DOTS = 150
 _NONE = "-"
-_BASELINE = "pytorch"
 _MIB = 1 << 20
 
 
@@ -48,9 +48,9 @@ def benchmark(sources: Sequence[ReportSource]) -> Iterator[Part]:
 
 
 def _figures(report: Mapping[str, Any]) -> Iterator[Figure]:
-    point = report["points"][0]
+    point, base = report["points"][0], baseline_of(report)
     for name, found in point["results"].items():
-        if name == _BASELINE:
+        if name == base.name:
             continue
         p50 = found["p50_ms"]
         yield Figure(
@@ -65,9 +65,9 @@ def _figures(report: Mapping[str, Any]) -> Iterator[Figure]:
             said = shown_ratio(
                 found["speedup"], found.get("speedup_low"), found.get("speedup_high")
             )
-            yield Figure(name, "speed vs PyTorch", found["speedup"], said, is_better="more")
+            yield Figure(name, f"speed {base.heading}", found["speedup"], said, is_better="more")
     for name, model in report["models"].items():
-        if model.get("size_bytes") is not None and name != _BASELINE:
+        if model.get("size_bytes") is not None and name != base.name:
             yield Figure(
                 name, "size, bytes", model["size_bytes"], size(model["size_bytes"]), "size", rank=0
             )
@@ -81,13 +81,15 @@ def _latency(source: ReportSource, report: Mapping[str, Any], where: str) -> Ite
             f"Measured on a noisy machine ({'; '.join(noisy)}): compare the intervals, and measure again with "
             "`onnxbuild bench` on a quiet one."
         )
+    base = baseline_of(report)
+    yield Paragraph(_about(report, base))
     heads = (
-        "model", ">median, ms", ">p90, ms", ">p99, ms", ">runs", ">items/s", ">vs PyTorch",
+        "model", ">median, ms", ">p90, ms", ">p99, ms", ">runs", ">items/s", f">{base.heading}",
     )  # fmt: skip
     dots = _samples(source.files.get(_SAMPLES_FILE))
     for point in report["points"]:
         strips = tuple(
-            _strip(name, found, dots.get(f"{point['point']}/{name}/runs_ns", ()))
+            _strip(name, base.name, found, dots.get(f"{point['point']}/{name}/runs_ns", ()))
             for name, found in sorted(point["results"].items(), key=lambda item: item[1]["p50_ms"])
         )
         note = (
@@ -97,9 +99,17 @@ def _latency(source: ReportSource, report: Mapping[str, Any], where: str) -> Ite
         yield Strips(f"Latency at {point['point']}{where}", heads, strips, note=note)
 
 
-def _strip(name: str, found: Mapping[str, Any], samples: Sequence[float]) -> Strip:
+def _about(report: Mapping[str, Any], base: ShownBaseline) -> str:
+    """What the others are compared with, or why there is nothing."""
+    if not base.name:
+        return f"No baseline: {base.absent}."
+    how = (report.get("baseline") or {}).get("how")
+    return f"The baseline is {base.title} (`{base.name}`)" + (f": {how}." if how else ".")
+
+
+def _strip(name: str, baseline: str, found: Mapping[str, Any], samples: Sequence[float]) -> Strip:
     ratio = _NONE
-    if found.get("speedup") is not None and name != _BASELINE:
+    if found.get("speedup") is not None and name != baseline:
         ratio = shown_ratio(found["speedup"], found.get("speedup_low"), found.get("speedup_high"))
     return Strip(
         name,

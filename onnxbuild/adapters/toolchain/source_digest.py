@@ -1,0 +1,28 @@
+"""Digest Python sources by their syntax trees: comments and layout do not count."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from pathlib import Path
+
+
+def source_digest(path: str) -> str | None:
+    """sha256 of a file's syntax tree without positions; of its bytes if it does not parse.
+
+    Type comments count, since TorchScript reads them; all other comments and layout do not.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError:
+        return None
+    return source_digest_of(content)
+
+
+def source_digest_of(content: bytes) -> str:
+    """As `source_digest`, of a file's bytes."""
+    try:
+        tree = ast.dump(ast.parse(content, type_comments=True))
+    except (SyntaxError, ValueError, RecursionError):
+        return hashlib.sha256(b"bytes " + content).hexdigest()
+    return hashlib.sha256(f"tree {tree}".encode("utf-8", "surrogatepass")).hexdigest()

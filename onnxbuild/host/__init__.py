@@ -1,0 +1,1 @@
+"""The machine that steps run on, as data: its processor, its cores."""

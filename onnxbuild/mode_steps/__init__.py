@@ -1,0 +1,1 @@
+"""The steps, options and faults that several quantization modes share."""

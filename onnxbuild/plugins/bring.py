@@ -1,0 +1,114 @@
+"""Bring the plug-ins that are there into the catalog: those installed, and those of one project.
+
+It is asked for at each door that takes a recipe, so that what is installed, edited or removed while a
+process lives counts; what is as it was is not imported again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from pathlib import Path
+
+from onnxbuild import catalog
+from onnxbuild.adapters.disk.statcache import identity
+from onnxbuild.adapters.toolchain.distributions import site_folders
+from onnxbuild.adapters.toolchain.import_variables import shell_python_path
+from onnxbuild.core.errors import PluginError
+from onnxbuild.expansion.plugin import Plugin
+from onnxbuild.plugins.check import checked
+from onnxbuild.plugins.declared import declared_files
+from onnxbuild.plugins.installed import code_of, installed
+from onnxbuild.plugins.load import forget, load_file, load_installed
+from onnxbuild.project_folder import PYPROJECT
+from onnxbuild.providers import PROVIDERS
+
+
+class _Known:
+    """What this process has loaded.
+
+    Attributes:
+        plugins: Metadata folder, or file -> (identities of its files, the plug-in).
+        looked_at: What decided which plug-ins there are: files and folders.
+    """
+
+    def __init__(self) -> None:
+        self.plugins: dict[str, tuple[tuple[str, ...], Plugin]] = {}
+        self.looked_at: tuple[str, ...] = ()
+
+
+_KNOWN = _Known()
+
+
+def bring_plugins(
+    project: Path | None = None, *, names: Collection[str] | None = None
+) -> tuple[Plugin, ...]:
+    """Have the catalog hold the plug-ins that are there now, but the faulty ones; return all of them.
+
+    Args:
+        project: The root of the project whose own files count; None for none.
+        names: Distributions to import; None for all.
+    """
+    sites = site_folders()
+    found = [
+        _load(each.info, partial(load_installed, each), code_of(each)[0])
+        for each in installed(sites)
+        if names is None or each.name in names
+    ]
+    looked_at = [*sites, *shell_python_path(os.environ)]
+    if project is not None:
+        looked_at.append(str(project / PYPROJECT))
+        found += _own(project)
+    plugins = checked(found, catalog.FEATURES, PROVIDERS)
+    _KNOWN.looked_at = (
+        *looked_at,
+        *(path for each in plugins for path in (*each.files, *each.folders)),
+    )
+    if plugins != catalog.plugins():
+        catalog.use_plugins(plugins)
+    return plugins
+
+
+def refuse_faulty(plugins: Iterable[Plugin]) -> None:
+    """Raise the first fault: without a plug-in that is there, a recipe might mean something else.
+
+    Raises:
+        PluginError: A plug-in is faulty.
+    """
+    for each in plugins:
+        if each.fault is not None:
+            raise each.fault
+
+
+def plugin_files() -> tuple[str, ...]:
+    """Return the files and folders that decided which plug-ins there are, and what they do, absolute."""
+    return _KNOWN.looked_at
+
+
+def _own(project: Path) -> list[Plugin]:
+    """The project's own plug-ins; one faulty one where the list can't be read."""
+    try:
+        names = declared_files(project)
+    except PluginError as fault:
+        return [Plugin(PYPROJECT, "", str(project / PYPROJECT), fault=fault)]
+    return [_load(str(project / name), partial(load_file, project, name)) for name in names]
+
+
+def _load(key: str, load: Callable[[], Plugin], files: tuple[str, ...] = ()) -> Plugin:
+    """The plug-in as it was loaded before, if all its files are as they were; else anew.
+
+    Args:
+        key: Where it is.
+        load: Imports it.
+        files: Those of its code now; none where that is known by importing it.
+    """
+    known = _KNOWN.plugins.get(key)
+    if known is not None:
+        stamp, plugin = known
+        if (files or plugin.files) == plugin.files and stamp == tuple(map(identity, plugin.files)):
+            return plugin
+        forget(plugin.files)
+    plugin = load()
+    _KNOWN.plugins[key] = (tuple(map(identity, plugin.files)), plugin)
+    return plugin

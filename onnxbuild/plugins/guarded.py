@@ -1,0 +1,113 @@
+"""Features of plug-ins whose functions, where they fail, name the plug-in instead of this program."""
+
+from __future__ import annotations
+
+import functools
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, replace
+from types import GeneratorType
+from typing import Any, TypeVar
+
+from onnxbuild.core.errors import BuildError, PluginError, StepError
+from onnxbuild.core.external_code import external_code, message_of
+from onnxbuild.core.step import Outcome, StepContext
+from onnxbuild.expansion.feature import Column, Feature
+from onnxbuild.expansion.plugin import Plugin
+from onnxbuild.plugins.shown import column_faults
+
+Run = Callable[[StepContext], Outcome]
+AnyFeature = TypeVar("AnyFeature", bound=Feature)
+
+
+_PASSING = (BuildError,)
+"""Of hooks; a lack of memory in one is the plug-in's."""
+
+
+def guarded(feature: AnyFeature, plugin: Plugin) -> AnyFeature:
+    """Return a feature whose functions raise a PluginError for whatever is no BuildError.
+
+    Args:
+        feature: The plug-in's.
+        plugin: Named in the error.
+    """
+    functions = {
+        each.name: value
+        for each in fields(feature)
+        if callable(value := getattr(feature, each.name))
+        and not isinstance(value, type)
+        and not getattr(value, "__module__", "").startswith("onnxbuild.")
+    }
+    wrapped: dict[str, Any] = {
+        name: _guard(value, f"`{name}`", plugin) for name, value in functions.items()
+    }
+    if not column_faults(feature.columns, ""):
+        wrapped["columns"] = tuple(
+            replace(each, cell=_guarded_cell(each, plugin)) for each in feature.columns
+        )
+    return replace(feature, **wrapped) if wrapped else feature
+
+
+def _guarded_cell(column: Column, plugin: Plugin) -> Callable[[Mapping[str, Any], str], str]:
+    cell = _guard(column.cell, f"the column '{column.title}'", plugin)
+
+    def call(metrics: Mapping[str, Any], variant: str) -> str:
+        text = cell(metrics, variant)
+        if isinstance(text, str):
+            return text
+        what = f"the column '{column.title}' of the plug-in gives {text!r:.200}; expected text"
+        raise PluginError(what, where=plugin.label, fix=plugin.mend)
+
+    return call
+
+
+def guarded_run(run: Run, plugin: Plugin) -> Run:
+    """Return a step's function that names the plug-in where it fails; what the machine refused passes.
+
+    Args:
+        run: That of one of the plug-in's step kinds.
+        plugin: Named in the error, a StepError.
+    """
+
+    def blamed(error: BaseException) -> StepError:
+        if isinstance(error, OSError):
+            raise error
+        fault = _failure(error, "`run`", plugin)
+        return StepError(fault.what, where=fault.where, fix=fault.fix)
+
+    def call(context: StepContext) -> Outcome:
+        with external_code(blamed):
+            return run(context)
+
+    return call
+
+
+def _guard(function: Callable[..., Any], name: str, plugin: Plugin) -> Callable[..., Any]:
+    def blamed(error: BaseException) -> PluginError:
+        return _failure(error, name, plugin)
+
+    def each(found: Iterator[Any]) -> Iterator[Any]:
+        with external_code(blamed, passing=_PASSING):
+            yield from found
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with external_code(blamed, passing=_PASSING):
+            found = function(*args, **kwargs)
+        return each(found) if isinstance(found, GeneratorType) else found
+
+    return call
+
+
+def _failure(error: BaseException, name: str, plugin: Plugin) -> PluginError:
+    own = [
+        frame for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename in plugin.files
+    ]  # fmt: skip
+    place = f"{own[-1].filename}:{own[-1].lineno}" if own else plugin.file
+    message = message_of(error).partition("\n")[0] or "no message"
+    return PluginError(
+        f"{name} of the plug-in raises {type(error).__name__}: {message}",
+        where=place if plugin.of_project else f"{plugin.label} ({place})",
+        fix=plugin.mend,
+    )
