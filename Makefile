@@ -30,7 +30,7 @@ test-rest: $(INSTALLED) test-portable
 # What differs on the portable path: locks, the store, the processes of steps, whole builds (docs/decisions/0006-posix.md).
 test-portable: $(INSTALLED)
 	$(BIN)/python -m pytest -q -p tests.portable tests/adapters/disk tests/adapters/store tests/adapters/test_store_contract.py \
-		tests/adapters/processes/test_executor.py tests/adapters/processes/test_fenced_call.py \
+		tests/processes/test_executor.py tests/processes/test_fenced_call.py \
 		tests/cli/test_ready_model_builds.py
 
 check: $(INSTALLED)
