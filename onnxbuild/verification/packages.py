@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from onnxbuild import __version__
 from onnxbuild.catalog import PACKAGE_FORMATS
 from onnxbuild.core.errors import StepError
 from onnxbuild.expansion.package_format import PackageFormat
@@ -17,7 +16,7 @@ from onnxbuild.processes.fenced_call import call_fenced
 from onnxbuild.release_format.bundles import bundles_of, manifest_in
 from onnxbuild.release_format.checksums import ReleaseFault
 from onnxbuild.release_format.forms import following, read_json
-from onnxbuild.release_format.layout import MANIFEST
+from onnxbuild.release_format.layout import MANIFEST, VERSION_IN_FORMAT, version_of
 from onnxbuild.release_format.package_records import VARIANT, package_records
 from onnxbuild.release_format.released import Released
 
@@ -123,7 +122,8 @@ def _check_own(
             return
     files = {name: release.files.get(f"{bundle}/{name}") for name in graph_files(manifest)}
     source = {name: None if each is None else each.sha256 for name, each in files.items()}
-    if release.about["onnxbuild"] == __version__ and (own.facts or {}).get(SOURCE) != source:
+    has_source = version_of(release.about) > VERSION_IN_FORMAT  # older releases lack it
+    if has_source and (own.facts or {}).get(SOURCE) != source:
         yield ReleaseFault(place, f"is of a model that was made of another one than {bundle}'s")
     if form.describes:
         yield from _check_described(release, folder, form, own, manifest)
