@@ -12,7 +12,7 @@ from onnxbuild.document.recipe_name import RecipeName
 PACKAGE = Path(__file__).parents[2] / "onnxbuild"
 OTHER_WORDS = {
     "onnxkit/operators/opaque_nodes.py": "an operator and its version",
-    "recipe/declared/requirements.py": "a requirement with its address",
+    "requirements.py": "a requirement with its address",
     "registry/reference.py": "a reference to a registry, with its digest",
     "cli/release.py": "the same",
     "release/release.py": "a title and a place, for people",

@@ -64,7 +64,7 @@ def test_what_is_written_comes_first(load, tmp_path):
     assert (tmp_path / "tf.txt") in load(text).files, "a release ships it"
 
 
-def test_both_run_in_the_list_that_comes_along_and_the_rest_does_not(load, tmp_path):
+def test_what_runs_the_framework_runs_in_the_list_that_comes_along(load, tmp_path):
     only(load, SAVED)
     steps = graph(tmp_path, SAVED).steps
     found = {name: environment_of(step.params) for name, step in steps.items()}
@@ -74,6 +74,7 @@ def test_both_run_in_the_list_that_comes_along_and_the_rest_does_not(load, tmp_p
     assert {name: each for name, each in found.items() if each} == {
         "demo:convert": listed,
         "demo:reference": listed,
+        "demo:benchmark": listed,  # its baseline
     }
     assert steps["demo:convert"].params.inputs == (), "another range converts nothing again"
 
