@@ -61,6 +61,7 @@ def test_every_room_is_held_to_the_ban_on_frameworks_or_may_import_them():
     assert names - banned == {"steps", "features", "onnxkit", "__init__", "__pycache__"}
 
 
+@pytest.mark.slow
 def test_no_feature_is_known_by_name_outside_of_features_without_a_reason():
     found = {
         f"onnxbuild/{place}:{line}: {name}"
@@ -95,6 +96,7 @@ def test_a_name_that_is_smuggled_in_is_found(line, name):
     assert list(known(f'"""benchmark"""\n{line}\n', names())) == [(2, name)]
 
 
+@pytest.mark.slow
 def test_no_code_outside_of_the_providers_knows_one_by_name():
     found = known_providers()
     said = {

@@ -302,9 +302,6 @@ def granted(request):
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize(
-    "granted", [*GRANTED[1:], pytest.param(GRANTED[0], marks=pytest.mark.smoke)], indirect=True
-)
 def test_what_native_code_reads_of_granted_folders_counts(project, granted):
     weights = granted / "weights.safetensors"
     save_scale(weights, 2.0)

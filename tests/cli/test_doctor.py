@@ -45,6 +45,7 @@ def test_a_faulty_plug_in_says_what_to_do(cheap: CheapProject, monkeypatch):
     assert problems(screen.text) == FAULTY_ON_80
 
 
+@pytest.mark.slow
 def test_no_line_of_it_is_broken_in_a_word(cheap: CheapProject, monkeypatch):
     plain = cheap("doctor").out
     monkeypatch.chdir(cheap.folder)

@@ -45,6 +45,7 @@ def test_a_comparison_is_found(text):
     assert compared(ast.parse(text)) == [1]
 
 
+@pytest.mark.slow
 def test_all_code_asks_a_family_and_knows_none_by_name():
     found = {
         (path.relative_to(PACKAGE).as_posix(), line)

@@ -34,6 +34,7 @@ def test_a_name_is_read_as_it_was_printed(text, name):
     assert str(name) == text
 
 
+@pytest.mark.slow
 def test_no_other_code_takes_the_name_of_a_recipe_apart():
     found = {
         path.relative_to(PACKAGE).as_posix()

@@ -366,6 +366,7 @@ def test_a_file_that_was_looked_for_in_vain_is_a_change_when_it_comes():
     assert str(reason).startswith("file gone: no file -> ")
 
 
+@pytest.mark.slow
 def test_ten_thousand_ready_steps_are_ranked_once_each(monkeypatch):
     """A look at all that wait, at each end of one of them, would take minutes."""
     looks = Counter()

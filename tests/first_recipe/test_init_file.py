@@ -92,6 +92,7 @@ def test_the_recipe_builds_as_it_is(here, onnxbuild):
     assert (here / "artifacts/out/two/fp32/model.onnx").is_file()
 
 
+@pytest.mark.slow
 def test_nothing_is_overwritten(here, onnxbuild):
     save_model(here / "two.onnx")
     onnxbuild("init", "two.onnx")

@@ -16,7 +16,6 @@ FILES = {
 
 
 @pytest.mark.slow
-@pytest.mark.smoke
 def test_the_first_run_of_a_new_project_passes(here, onnxbuild):
     said = onnxbuild("init")
     assert said.code == 0

@@ -366,6 +366,7 @@ def test_what_another_running_step_has_started_stays(world):
 
 
 @pytest.mark.skipif(bool(reason_not()), reason="steps are not observed here")
+@pytest.mark.slow
 def test_what_a_step_used_that_cant_be_written_is_named(world):
     job = world.start("import time\ntime.sleep(1)\n" + WORKS)
     in_the_way = world.store_root / f"tmp/run/{world.executor._count}/seen.json"

@@ -26,6 +26,7 @@ def scaled(factor):
     return model(nodes, [value("x", ["batch"])], [value("y", ["batch"])], weights)
 
 
+@pytest.mark.slow
 def test_a_bert_is_half_the_size_and_close_to_what_it_was(tmp_path):
     source = tiny_bert(tmp_path / "source")
     outcome, target = converted(source, tmp_path / "step")

@@ -64,6 +64,7 @@ def test_the_factor_is_that_of_the_inputs_over_all_samples(tmp_path, data):
     np.testing.assert_allclose(np.load(read_factors(folder)["x"]), expected, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_bert_loses_less_by_gptq_than_by_rounding_to_the_nearest(tmp_path, data):
     source = tiny_bert(tmp_path / "source")
     outcome, folder = collected(source, tmp_path / "hessians", data("sentences"), TEXT)

@@ -103,6 +103,7 @@ def test_attention_is_fused_for_every_mask_not_for_padding_at_the_end_alone(tmp_
     np.testing.assert_allclose(run_model(target, feeds)["hidden"], expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_fusion_that_spoils_the_model_is_left_out_by_itself_and_named(tmp_path):
     source = tiny_bert(tmp_path / "source")
     outcome, target = optimized(source, tmp_path / "step", {**BERT, "model_type": "vit"})

@@ -40,6 +40,7 @@ def test_the_graph_gives_the_ids_of_tokenizers_on_the_corpus(tmp_path):
     assert ids[0].tolist() == made.tokenizer().encode("unbelievable").ids
 
 
+@pytest.mark.slow
 def test_texts_that_differ_are_a_finding_with_the_first_of_them(tmp_path, monkeypatch):
     _, cased = made.known(cased=True)
     monkeypatch.setattr(tokenizer, "read_characters", lambda _: cased)

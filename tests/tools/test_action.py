@@ -49,6 +49,7 @@ def load():
 _EXPRESSION = re.compile(r"\$\{\{\s*(\w+)((?:\.[\w-]+)+)\s*\}\}")
 
 
+@pytest.mark.slow
 def test_the_metadata_is_valid_by_its_published_schema():
     done = subprocess.run(
         [
@@ -64,6 +65,7 @@ def test_the_metadata_is_valid_by_its_published_schema():
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_a_wrong_key_is_not_valid(tmp_path):
     wrong = tmp_path / "action.yml"
     wrong.write_text((ROOT / "action.yml").read_text().replace("shell: bash", "shel: bash"))

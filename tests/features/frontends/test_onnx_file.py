@@ -184,7 +184,6 @@ def build(folder, text, **settings):
 
 
 @pytest.mark.slow
-@pytest.mark.smoke
 @pytest.mark.usefixtures("warm_steps")
 def test_it_is_built_in_another_opset_and_held_against_itself_as_it_was(tmp_path):
     external(tmp_path)

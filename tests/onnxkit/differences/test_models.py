@@ -372,6 +372,7 @@ def test_a_damaged_model_is_refused_or_compared_and_nothing_else(tmp_path):
     assert min(refused, compared) > 40
 
 
+@pytest.mark.slow
 def test_ten_thousand_nodes_take_seconds(tmp_path):
     """Alike layers by the thousand, one node more at the front, all names new, a weight changed at the end."""
     one = network(5001)
@@ -391,6 +392,7 @@ def test_ten_thousand_nodes_take_seconds(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_a_whole_other_model_takes_seconds_too(tmp_path):
     """Nothing but operators in common."""
     one, other = network(3001), network(3001)

@@ -30,6 +30,7 @@ def test_time_bounds_the_measurement():
     assert found["a"].samples == found["b"].samples
 
 
+@pytest.mark.slow
 def test_runners_take_turns_in_an_order_that_changes_and_repeats_with_the_seed():
     def order(seed):
         seen = []
