@@ -35,13 +35,6 @@ sys.executable = sys.argv.pop(1)
 from onnxbuild.cli.main import main
 main()
 """
-_PROGRAM = """\
-#!{base}
-import sys
-sys.executable = {python!r}
-from onnxbuild.cli.main import main
-main()
-"""
 POSIX_MODULES = ("fcntl", "resource", "pwd", "grp", "termios")
 """Those that the program imports and other systems do not have."""
 
@@ -62,8 +55,8 @@ _LAUNCHER = """\
 import array, glob, json, os, socket, sys
 python, path, patterns, address, parent = {python!r}, {path!r}, {startup!r}, {address!r}, {parent!r}
 environment = dict(os.environ, PATH=path)
-reported = json.loads(sys.argv[4])
-if sys.argv[5] == parent:
+if sys.argv[5:6] == [parent]:
+    reported = json.loads(sys.argv[4])
     read = dict()
     for name in [name for pattern in patterns for name in glob.glob(pattern)]:
         with open(name) as file:
@@ -95,17 +88,6 @@ def command(*arguments: str, python: str = PYTHON) -> list[str]:
 def script(code: str) -> list[str]:
     """What to start for a program of Python: on the portable path without what POSIX alone has."""
     return [sys.executable, "-c", (_WITHOUT if os.environ.get(VARIABLE) else "") + code]
-
-
-@functools.cache
-def commands_folder() -> str:
-    """A folder for PATH that has `command` as `onnxbuild`, for what shells run."""
-    folder = Path(launcher(PYTHON)).parent / "commands"
-    folder.mkdir()
-    python = PYTHON if os.environ.get(COLD) or os.environ.get(VARIABLE) else launcher(PYTHON)
-    (folder / "onnxbuild").write_text(_PROGRAM.format(base=PYTHON, python=python))
-    (folder / "onnxbuild").chmod(0o755)
-    return str(folder)
 
 
 @contextlib.contextmanager

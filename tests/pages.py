@@ -9,8 +9,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tests.fork_servers import commands_folder
-
 ROOT = Path(__file__).parent.parent
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -53,7 +51,7 @@ def commands_elsewhere(text: str) -> list[str]:
 def environment(**more: str) -> dict[str, str]:
     """The environment of a reader: onnxbuild is on the path, commits have an author, the store is the project's."""
     own = {key: value for key, value in os.environ.items() if key != "ONNXBUILD_STORE"}
-    tools = os.pathsep.join([commands_folder(), str(Path(sys.executable).parent), own["PATH"]])
+    tools = f"{Path(sys.executable).parent}{os.pathsep}{own['PATH']}"
     who = {
         f"GIT_{who}_{what}": "a@example.org"
         for who in ("AUTHOR", "COMMITTER")
