@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 OWN_FOLDERS = ("ac", "cas", "out")  # of a store
 
 _PART = 2000
+_BETWEEN = "\0"  # in no path; a line break may be in one: TensorFlow looks for files next to a program's text
 _TOUCH_S = 24 * 3600.0  # often enough for garbage collection, which counts in days
 
 
@@ -88,7 +89,7 @@ def recall(index: Index, request: str, environment: Mapping[str, str]) -> dict[s
     if any(environment.get(name) != value for name, value in summary["environment"].items()):
         return None
     for paths, identities in index.witnesses(request):
-        if "\n".join(map(identity, paths.split("\n"))) != identities:
+        if _BETWEEN.join(map(identity, paths.split(_BETWEEN))) != identities:
             return None
         parts_left -= 1
     if parts_left:
@@ -98,6 +99,11 @@ def recall(index: Index, request: str, environment: Mapping[str, str]) -> dict[s
         index.touch_memo(request, now_s)
         _note_use(summary.get("environments", ()))
     return summary
+
+
+def seen_paths(index: Index, request: str) -> list[str]:
+    """Return the absolute paths that the last good run of a request looked at; none without a memo."""
+    return [path for paths, _ in index.witnesses(request) for path in paths.split(_BETWEEN)]
 
 
 def _read(text: str) -> tuple[int, dict[str, Any]]:
@@ -153,8 +159,6 @@ def remember(
     """
     own = tuple(f"{store / name}{os.sep}" for name in OWN_FOLDERS)
     for path, found in seen.items():
-        if "\n" in path:
-            return False
         if path.startswith(own):
             continue
         if path in restless:
@@ -170,4 +174,4 @@ def _parts(witnesses: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     paths = sorted(witnesses)
     for start in range(0, len(paths), _PART):
         part = paths[start : start + _PART]
-        yield "\n".join(part), "\n".join(witnesses[path] for path in part)
+        yield _BETWEEN.join(part), _BETWEEN.join(witnesses[path] for path in part)

@@ -19,17 +19,9 @@ from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.frontend_steps.checked_source import checked_source
 from onnxbuild.onnxkit.benchmark.baseline import Baseline
 from onnxbuild.onnxkit.estimators.declared import declared_by, look_with, recognized_by
-from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST
 from onnxbuild.onnxkit.estimators.outlines import EstimatorOutline
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.steps import convert_estimator, estimator_reference
-
-_RUNNERS = {
-    SKLEARN: ("scikit-learn",),
-    XGBOOST: ("xgboost", "xgboost"),
-    LIGHTGBM: ("lightgbm", "lightgbm"),
-}
-"""Frontend -> the runner of its baseline, and the distributions that it needs besides scikit-learn."""
 
 
 def estimator_frontend(name: str, source: ModelSource, *packages: str) -> Frontend:
@@ -38,7 +30,7 @@ def estimator_frontend(name: str, source: ModelSource, *packages: str) -> Fronte
     Args:
         name: Key of the step kinds.
         source: Its files.
-        packages: Those that the extra of this name brings.
+        packages: Those that the extra of this name brings; the first has the runner of the baseline.
     """
     return Frontend(
         name=name,
@@ -47,15 +39,15 @@ def estimator_frontend(name: str, source: ModelSource, *packages: str) -> Fronte
         source=partial(_source, name),
         reference=partial(_reference, name),
         score=partial(_score, name),
-        baseline=partial(_baseline, name),
+        baseline=partial(_baseline, packages[0]),
         model_source=source,
     )
 
 
-def _baseline(name: str, scope: Scope) -> Baseline:
-    """The estimator itself, next to onnxbuild."""
-    runner, *packages = _RUNNERS[name]
-    return Baseline(runner, outputs=scope.recipe.outputs, toolchain=(*packages, "scikit-learn"))
+def _baseline(package: str, scope: Scope) -> Baseline:
+    """The estimator itself, next to onnxbuild; all families are read through scikit-learn."""
+    toolchain = tuple(dict.fromkeys((package, "scikit-learn")))
+    return Baseline(package, outputs=scope.recipe.outputs, toolchain=toolchain)
 
 
 def _converted(name: str, scope: Scope) -> str:

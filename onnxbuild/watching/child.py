@@ -74,6 +74,7 @@ def _inputs(request: Any, *, whole: bool) -> list[str]:
     A failed step does not say what it has read, and what mends it may be any file.
     """
     from onnxbuild.adapters.disk.index import Index
+    from onnxbuild.adapters.memo import seen_paths
     from onnxbuild.building.up_to_date import memo_key
     from onnxbuild.catalog import CATALOG
 
@@ -86,8 +87,7 @@ def _inputs(request: Any, *, whole: bool) -> list[str]:
     seen: list[str] = []
     if (root / "index.db").is_file():
         index = Index(root / "index.db")
-        key = memo_key(request, CATALOG)
-        seen = [path for part, _ in index.witnesses(key) for path in part.split("\n")]
+        seen = seen_paths(index, memo_key(request, CATALOG))
         index.close()
     own = _of_the_project(seen, str(root))
     if not whole or not own:

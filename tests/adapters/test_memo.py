@@ -179,11 +179,15 @@ def test_a_project_file_below_a_store_that_holds_the_project_is_no_file_of_the_s
     assert not made.remember()
 
 
-def test_a_path_that_is_no_line_makes_no_memo(tmp_path):
+def test_a_path_with_a_line_break_is_looked_at_again_like_any_other(tmp_path):
     made = Run(tmp_path)
     made.look()
-    made.stats.look(f"{tmp_path}/two\nlines")
-    assert not made.remember()
+    odd = tmp_path / "two\nlines"
+    made.stats.look(str(odd))
+    assert made.remember()
+    assert made.recall() is not None
+    odd.write_bytes(b"")
+    assert made.recall() is None
 
 
 def test_a_memo_that_is_damaged_says_nothing(run):

@@ -1,7 +1,7 @@
 """out/RECIPE/VARIANT is one whole build at every moment: kill -9, full disks, readers.
 
 The delivery runs in a child whose system calls ptrace(2) counts (`traced`), so that every moment is
-tried. The disk is full for good at every second, for a moment at the others; with ONNXBUILD_EVERY=1 at all. What is found is checked by SHA256SUMS, as whoever deploys the folder would.
+tried. What is found is checked by SHA256SUMS, as whoever deploys the folder would.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from onnxbuild.core.graph import Deliverable, OutputRef
 from onnxbuild.release.publish import publish
 from tests.attack import traced
 
-EVERY = min(2, int(os.environ.get("ONNXBUILD_EVERY", "3")))  # ways that a disk is full
 VIEW = Deliverable("tiny", "fp32", ((OutputRef("p", "bundle"), ""),))
 MINE = {"notes of mine.txt": b"mine", "tuning/kept.json": b"{}"}
 SUMS = "SHA256SUMS"
@@ -164,7 +163,7 @@ def test_with_the_disk_full_at_any_of_its_file_operations_it_leaves_one_whole_bu
     world, lasting
 ):
     codes = []
-    for moment in itertools.count(1 + lasting % EVERY, EVERY):
+    for moment in itertools.count(1):
         until = 0 if lasting else moment
         ended = traced.run(lambda: world.try_to_lay(1), full_from=moment, full_until=until)
         if len(ended.calls) < moment:

@@ -280,18 +280,7 @@ def save_scale(path: Path, value: float) -> None:
     save_file({"scale": torch.tensor(value)}, path)
 
 
-GRANTED = ("/dev/shm", "/opt", "/run", "/usr/local", "/usr/share")
-
-
-def on_granted(first: str, *others: str) -> list[tuple[str, str]]:
-    """Pairs of a reader and a folder: the first reads in all, each of the others in one.
-
-    What is granted is asked for each path, whoever opens it: it takes no pair of all with all.
-    """
-    return [(first, each) for each in GRANTED] + list(zip(others, GRANTED[1:], strict=False))
-
-
-@pytest.fixture(params=GRANTED)
+@pytest.fixture(params=["/dev/shm", "/opt", "/run", "/usr/local", "/usr/share"])
 def granted(request):
     """A folder below one that steps may read as a whole."""
     if not os.access(request.param, os.W_OK):
@@ -302,6 +291,7 @@ def granted(request):
     shutil.rmtree(folder)
 
 
+@pytest.mark.smoke
 def test_what_native_code_reads_of_granted_folders_counts(project, granted):
     weights = granted / "weights.safetensors"
     save_scale(weights, 2.0)
@@ -329,7 +319,7 @@ OF_CHILDREN = {
 }
 
 
-@pytest.mark.parametrize(("child", "granted"), on_granted(*OF_CHILDREN), indirect=["granted"])
+@pytest.mark.parametrize("child", OF_CHILDREN)
 def test_what_children_read_of_granted_folders_counts(project, granted, child):
     scale = granted / "scale.txt"
     scale.write_text("2")
@@ -375,9 +365,7 @@ GRANTED_LISTINGS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("lister", "granted"), on_granted(*GRANTED_LISTINGS), indirect=["granted"]
-)
+@pytest.mark.parametrize("lister", GRANTED_LISTINGS)
 def test_what_is_listed_of_granted_folders_counts(project, granted, lister):
     (granted / "one.txt").touch()
     Program("", GRANTED_LISTINGS[lister].format(path=str(granted)), writes("x", "")).lay(project)

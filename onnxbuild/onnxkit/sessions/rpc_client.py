@@ -16,17 +16,16 @@ from onnxbuild.onnxkit.sessions import rpc_server
 from onnxbuild.onnxkit.sessions.rpc_codec import Held, receive, send
 from onnxbuild.own_folder import REAL_OWN_FOLDER
 
-_START = (
-    "import importlib.util, sys; there = dict(submodule_search_locations=[sys.argv[1]]); "
-    "spec = importlib.util.spec_from_file_location('onnxbuild', sys.argv[1] + '/__init__.py', **there); "
-    "sys.modules['onnxbuild'] = importlib.util.module_from_spec(spec); "
-    "spec.loader.exec_module(sys.modules['onnxbuild']); "
-    "from onnxbuild.onnxkit.sessions.rpc_server import serve; serve(int(sys.argv[2]))"
+_START = """\
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location(
+    "onnxbuild", sys.argv[1] + "/__init__.py", submodule_search_locations=[sys.argv[1]]
 )
-"""This very onnxbuild, and nothing else of the folder that it is in.
-
-One line: TensorFlow looks for files next to what it was started as, and a path with a line break is in no memo.
-"""
+sys.modules["onnxbuild"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules["onnxbuild"])
+from onnxbuild.onnxkit.sessions.rpc_server import serve
+serve(int(sys.argv[2]))
+"""  # this very onnxbuild, and nothing else of the folder that it is in
 
 RUNTIME = "onnxruntime"
 """The module of ONNX Runtime."""

@@ -238,8 +238,8 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_only_whole_files(tmp_path)
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"ready\n"
         deadline_s = time.monotonic() + 30
-        while attempt % 2 and _records(root) == records and time.monotonic() < deadline_s:
-            time.sleep(0.005)  # on a busy machine, too, every other writer writes something
+        while attempt % 2 and _records(root) < records + 3 and time.monotonic() < deadline_s:
+            time.sleep(0.005)  # on a busy machine, too, every other writer writes some
         time.sleep(0.01 + 0.013 * attempt)
         writer.kill()
         writer.wait()
@@ -256,7 +256,7 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_only_whole_files(tmp_path)
             blobs = {path.name for path in (root / "cas").rglob("*") if path.is_file()}
             assert hash_file(str(model)) in blobs
         assert count >= 2 * records
-    assert records >= 6
+    assert records > 12
 
 
 def _records(root: Path) -> int:
