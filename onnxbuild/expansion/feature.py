@@ -81,12 +81,12 @@ class AheadOfTimeModel:
     fixed: Mapping[str, int] = field(default_factory=dict)
 
 
-def _nothing(*_: object) -> tuple[()]:
+def nothing(*_: object) -> tuple[()]:
     """The hook of a feature that has nothing to say."""
     return ()
 
 
-def _no_names(*_: object) -> Mapping[str, Any]:
+def no_names(*_: object) -> Mapping[str, Any]:
     """The same, of a hook that gives something by name."""
     return {}
 
@@ -132,27 +132,25 @@ class Feature:
     sections: tuple[Section, ...] = ()
     kinds: tuple[StepKind, ...] = ()
     extras: Mapping[str, str] = field(default_factory=dict)
-    faults: Callable[[Parts], Iterable[Fault]] = _nothing
+    faults: Callable[[Parts], Iterable[Fault]] = nothing
     inputs: Callable[[GraphBuilder, Recipe, StepKind], Mapping[str, OutputRef]] | None = None
-    points: Callable[[Recipe], Iterable[Point]] = _nothing
-    remarks: Callable[[Recipe, int], Iterable[Remark]] = _nothing
-    reports: Callable[[Scope, Subject], Mapping[str, OutputRef]] = _no_names
-    reports_on: Callable[[Scope, Subject, int], Mapping[str, OutputRef]] = _no_names
+    points: Callable[[Recipe], Iterable[Point]] = nothing
+    remarks: Callable[[Recipe, int], Iterable[Remark]] = nothing
+    reports: Callable[[Scope, Subject], Mapping[str, OutputRef]] = no_names
+    reports_on: Callable[[Scope, Subject, int], Mapping[str, OutputRef]] = no_names
     laid: Callable[
         [Scope, Sequence[Subject], Mapping[str, OutputRef]], Mapping[str, Sequence[Laid]]
-    ] = _no_names
-    laid_ahead: Callable[[Scope, Subject, Sequence[AheadOfTimeModel]], Sequence[Laid]] = _nothing
-    delivers: Callable[[Scope, Subject], Sequence[FurtherBundle]] = _nothing
-    steps_of: Callable[[Recipe, Variant], Iterable[StepAddress]] = _nothing
-    class_names: Callable[[Recipe], Iterable[LabelsFile]] = _nothing
+    ] = no_names
+    laid_ahead: Callable[[Scope, Subject, Sequence[AheadOfTimeModel]], Sequence[Laid]] = nothing
+    delivers: Callable[[Scope, Subject], Sequence[FurtherBundle]] = nothing
+    steps_of: Callable[[Recipe, Variant], Iterable[StepAddress]] = nothing
+    class_names: Callable[[Recipe], Iterable[LabelsFile]] = nothing
     columns: tuple[Column, ...] = ()
     released: tuple[str, ...] = ()
     released_if_shared: tuple[str, ...] = ()
     choices: tuple[Choice, ...] = ()
     shown: Mapping[str, str] = field(default_factory=dict)
-    concludes: Callable[[Scope, Callable[[], Sequence[Reported]]], Iterable[Deliverable]] = (
-        _nothing
-    )
+    concludes: Callable[[Scope, Callable[[], Sequence[Reported]]], Iterable[Deliverable]] = nothing
     side_by_side: SideBySide | None = None
     diagnosis: DiagnosisHints = field(default_factory=DiagnosisHints)
 
@@ -209,11 +207,11 @@ class Mode(Feature):
     options: type | None = None
     words: str = ""
     precision_of: Callable[[Any], str] | None = None
-    variant_faults: Callable[[WrittenVariant, Parts], Iterable[Fault]] = _nothing
+    variant_faults: Callable[[WrittenVariant, Parts], Iterable[Fault]] = nothing
     sensitivity: Callable[[Scope, Variant], OutputRef] | None = None
     is_plain: bool = False
     trials: Callable[[Recipe, Variant], Iterable[Trial]] | None = None
-    tries: Callable[[Recipe], Iterable[str]] = _nothing
+    tries: Callable[[Recipe], Iterable[str]] = nothing
     kept_nodes: KeptNodes | None = None
 
 

@@ -10,21 +10,13 @@ from typing import Any, ClassVar
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.asked import NamedBundle
-from onnxbuild.expansion.feature import Feature, Subject
+from onnxbuild.expansion.feature import Feature, Subject, no_names, nothing
 from onnxbuild.expansion.held_files import graph_at_top
 from onnxbuild.expansion.laid import Laid
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.section import Below
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import Manifest
-
-
-def _nothing(*_: object) -> tuple[()]:
-    return ()
-
-
-def _no_names(*_: object) -> Mapping[str, Any]:
-    return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +55,14 @@ class PackageFormat(Feature):
     below: Below = field(default_factory=dict)
     refuses: Callable[[NamedBundle], str] = lambda _: ""
     no_dtypes: frozenset[str] = frozenset()
-    runs: Callable[[Scope, Subject, OutputRef, Any], Sequence[Laid]] = _nothing
+    runs: Callable[[Scope, Subject, OutputRef, Any], Sequence[Laid]] = nothing
     has_model: Callable[[Path], bool] = lambda _: True
     held: Callable[[Path, Manifest], Mapping[str, str]] = graph_at_top
     own_manifest: str = ""
     describes: str = ""
-    own_faults: Callable[[Path, Manifest, Any], Iterable[str]] = _nothing
+    own_faults: Callable[[Path, Manifest, Any], Iterable[str]] = nothing
     has_sums: bool = True
-    archived: Callable[[Path], Mapping[str, str]] = _no_names
+    archived: Callable[[Path], Mapping[str, str]] = no_names
     is_cut: Callable[[Path], bool] | None = None
     replays: Callable[[Path, str, VariantTolerances], tuple[StepKind, Any]] | None = None
 

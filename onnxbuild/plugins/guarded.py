@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from types import GeneratorType
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from onnxbuild.core.errors import BuildError, PluginError, StepError
 from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.step import Outcome, StepContext
-from onnxbuild.expansion.feature import Column, Feature
+from onnxbuild.expansion.feature import Feature
 from onnxbuild.expansion.plugin import Plugin
 from onnxbuild.plugins.shown import column_faults
 
@@ -43,19 +43,27 @@ def guarded(feature: AnyFeature, plugin: Plugin) -> AnyFeature:
     }
     if not column_faults(feature.columns, ""):
         wrapped["columns"] = tuple(
-            replace(each, cell=_guarded_cell(each, plugin)) for each in feature.columns
+            replace(
+                each,
+                cell=_guarded_text(each.cell, f"the column '{each.title}'", plugin),
+                heading=each.heading
+                and _guarded_text(
+                    each.heading, f"the heading of the column '{each.title}'", plugin
+                ),
+            )
+            for each in feature.columns
         )
     return replace(feature, **wrapped) if wrapped else feature
 
 
-def _guarded_cell(column: Column, plugin: Plugin) -> Callable[[Mapping[str, Any], str], str]:
-    cell = _guard(column.cell, f"the column '{column.title}'", plugin)
+def _guarded_text(function: Callable[..., str], name: str, plugin: Plugin) -> Callable[..., str]:
+    guard = _guard(function, name, plugin)
 
-    def call(metrics: Mapping[str, Any], variant: str) -> str:
-        text = cell(metrics, variant)
+    def call(*args: Any) -> str:
+        text = guard(*args)
         if isinstance(text, str):
             return text
-        what = f"the column '{column.title}' of the plug-in gives {text!r:.200}; expected text"
+        what = f"{name} of the plug-in gives {text!r:.200}; expected text"
         raise PluginError(what, where=plugin.label, fix=plugin.mend)
 
     return call

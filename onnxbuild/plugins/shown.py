@@ -28,6 +28,8 @@ def column_faults(columns: object, label: str) -> list[str]:
             )
         elif not callable(each.cell):
             faults.append(f"the column '{each.title}' has a cell that is no function")
+        elif each.heading is not None and not callable(each.heading):
+            faults.append(f"the column '{each.title}' has a heading that is no function")
     return faults
 
 

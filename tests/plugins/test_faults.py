@@ -44,6 +44,7 @@ BAD = {
     "a column without a title": (f"{KIND}\nfrom onnxbuild.expansion.feature import Column, Feature\nFEATURES = Feature(name='x', columns=(Column(3, 'toast', str),))", "the feature 'x' has a column with the title 3; expected text"),
     "a column without a place": (f"{KIND}\nfrom onnxbuild.expansion.feature import Column, Feature\nFEATURES = Feature(name='x', columns=(Column('a', 'toast', str, place=None),))", "the column 'a' has the place None; expected an int"),
     "a column without a cell": (f"{KIND}\nfrom onnxbuild.expansion.feature import Column, Feature\nFEATURES = Feature(name='x', columns=(Column('a', 'toast', None),))", "the column 'a' has a cell that is no function"),
+    "a column with a heading that is text": (f"{KIND}\nfrom onnxbuild.expansion.feature import Column, Feature\nFEATURES = Feature(name='x', columns=(Column('a', 'toast', str, heading='b'),))", "the column 'a' has a heading that is no function"),
     "kinds that are none": (f"{KIND}\nfrom onnxbuild.expansion.feature import Column, Feature\nFEATURES = Feature(name='x', kinds=3)", "the feature 'x' has kinds of 3; expected a tuple of StepKind"),
     "a released kind of another": (f"{KIND}\nfrom onnxbuild.expansion.feature import Column, Feature\nFEATURES = Feature(name='x', released=('check',))", "the feature 'x' names 'check' in released, which is none of its step kinds"),
     "released kinds as text": (f"{KIND}\nfrom onnxbuild.expansion.feature import Column, Feature\nFEATURES = Feature(name='x', released='check')", "the feature 'x' has released of 'check'; expected a tuple of step kinds' names"),
@@ -125,6 +126,21 @@ def test_a_cell_that_is_no_text_is_named(site):
         PluginError, match="the column 'toast' of the plug-in gives None; expected"
     ):
         column.cell({}, "int8")
+
+
+@pytest.mark.parametrize(
+    ("heading", "said"),
+    [("1 / 0", "raises ZeroDivisionError"), ("None", "gives None; expected text")],
+)
+def test_a_heading_that_raises_or_is_no_text_is_named(site, heading, said):
+    text = f"from onnxbuild.expansion.feature import Column, Feature\nFEATURES = Feature(name='x', columns=(Column('toast', 'check', str, heading=lambda found: {heading}),))"
+    install(site, "my-toast", text)
+    bring_plugins()
+    (column,) = catalog.all_features()[-1].columns
+    with pytest.raises(
+        PluginError, match=f"the heading of the column 'toast' of the plug-in {said}"
+    ):
+        column.headed([{"p50": 1}])
 
 
 def test_the_rest_works_without_a_faulty_plugin_but_recipes_are_refused(site, tmp_path):
