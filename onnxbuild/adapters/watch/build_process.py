@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from types import FrameType
 from typing import Any
 
 from onnxbuild.own_folder import IMPORT_ROOT
@@ -116,15 +117,24 @@ class BuildProcess:
 
 
 def end_with(parent: int) -> None:
-    """Have the kernel interrupt this process when the one that started it dies.
+    """Have the kernel interrupt this process when the one that started it dies; only the first interrupt counts.
+
+    The kernel signals for each thread of a killed parent, since the child falls to the next thread until none is left.
+    The second signal would interrupt what cleans up after the first.
 
     Args:
         parent: Its process.
     """
+    signal.signal(signal.SIGINT, _interrupt_once)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(128 + signal.SIGINT)  # it died before its death could be reported
+
+
+def _interrupt_once(_number: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def pause(seconds: float) -> None:
