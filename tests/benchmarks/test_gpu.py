@@ -177,8 +177,9 @@ def test_ld_library_path_comes_first(site, tmp_path):
 
 
 @needs_gcc
-def test_why_a_provider_cannot_run_is_one_sentence(site, tmp_path):
+def test_why_a_provider_cannot_run_is_one_sentence(site, tmp_path, monkeypatch):
     folder, cudnn = site
+    monkeypatch.setattr(sys, "path", [str(folder)])  # a torch with CUDA brings its own cuDNN
     capi = folder / "onnxruntime/capi"
     assert why_not("cpu", capi, [], {}) == ("", None)
     why, _ = why_not("tensorrt", capi, ["a GPU"], {})
