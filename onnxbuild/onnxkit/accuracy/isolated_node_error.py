@@ -1,7 +1,7 @@
-"""What each changed node alone does to a model's outputs.
+"""Error that each changed node alone causes in a model's outputs.
 
-The node as the other model computes it runs by itself on exact inputs; how far its output is off is
-then added to that output in the exact model, and seen through to the end.
+The other model's version of the node runs by itself on exact inputs. The error of its output is then added to
+that output in the exact model, whose outputs show the effect.
 """
 
 from __future__ import annotations
