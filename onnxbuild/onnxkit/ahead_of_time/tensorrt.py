@@ -16,7 +16,7 @@ from onnxbuild.onnxkit.sessions.run import run_session
 TENSORRT = "tensorrt"
 
 CHOSEN_BY_TIMING = "TensorRT chooses kernels by timing them"
-"""Why what it compiles differs from run to run."""
+"""Reason why its compiled files differ from run to run."""
 
 FOLDER_OPTIONS = ("trt_engine_cache_path", "trt_timing_cache_path")
 """Options that name the folder of the caches."""
