@@ -1,4 +1,4 @@
-"""What a recipe's model is measured against: the model as its user runs it, before onnxbuild."""
+"""Baseline of a benchmark: a recipe's model as its user runs it, in its own framework."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ PYTORCH, KERAS = "pytorch", "keras"
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """How a frontend's original is run, as a parameter of the step that measures.
+    """Baseline of a frontend's models, as a parameter of the step that measures.
 
     Attributes:
         runner: A name in `baselines.RUNNERS`, or `package.module:NAME`, a BaselineRunner of a plug-in; empty
             for none.
-        absent: Why there is none, where `runner` is empty.
-        outputs: Names in the recipe's order that it computes; empty for all.
+        absent: Reason why there is none, if `runner` is empty.
+        outputs: Names of the outputs that it computes, in the recipe's order; empty for all.
         rename: The model's names of inputs and outputs -> the recipe's.
-        environment: Where its framework is installed; None for onnxbuild's own.
-        toolchain: What it uses, as of a step kind.
+        environment: Environment that its framework is installed in; None for onnxbuild's own.
+        toolchain: Packages that it uses, as in a step kind's `toolchain`.
         model: The model to run, of a baseline that is an ONNX file: the step's input `baseline`.
     """
 
@@ -99,12 +99,12 @@ class Original:
 
     @property
     def model(self) -> Entrypoint:
-        """What gives it."""
+        """The model's files, or the callable that returns it."""
         return self.params.model
 
     @property
     def inputs(self) -> tuple[DummyInput, ...]:
-        """What it takes."""
+        """The recipe's inputs, which the model takes."""
         return self.params.inputs
 
 
@@ -146,12 +146,12 @@ class BaselineRunner:
 
 @dataclass(frozen=True, slots=True)
 class ShownBaseline:
-    """What a report says of its baseline.
+    """Baseline as a report shows it.
 
     Attributes:
         name: Its row; empty if it was not measured.
         title: Its name for people; empty likewise.
-        absent: Why it was not measured; empty if it was, or if nobody asked for it.
+        absent: Reason why it was not measured; empty if it was, or if nobody asked for it.
     """
 
     name: str = ""
@@ -165,7 +165,7 @@ class ShownBaseline:
 
 
 BEFORE = ShownBaseline(PYTORCH, "PyTorch")
-"""Of reports that do not say: those made when PyTorch was the only one."""
+"""Baseline of reports that name none: they were made when PyTorch was the only one."""
 
 
 def baseline_of(report: Mapping[str, Any]) -> ShownBaseline:

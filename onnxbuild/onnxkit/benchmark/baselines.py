@@ -89,7 +89,7 @@ RUNNERS = _by_name(
         _as_given,
     ),
 )
-"""By name."""
+"""Name -> runner, of all baselines of this package."""
 
 
 def runner_of(baseline: Baseline, where: str) -> BaselineRunner:

@@ -1,4 +1,4 @@
-"""What takes part in a benchmark: something that loads, takes feeds, and runs once when called."""
+"""Contenders of a benchmark, and the cost of loading one: each loads, takes feeds, and runs once when called."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxbuild.onnxkit.host.fork_call import call_forked
 from onnxbuild.onnxkit.timing.rounds import timed
 
 Bind = Callable[[Feeds], Callable[[], object]]
-"""Takes feeds, runs once on them, and gives a call that does so again."""
+"""Function that takes feeds, runs once on them, and returns a call that does so again."""
 
 _STEADY_RUNS = 10
 
@@ -36,11 +36,11 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class LoadCost:
-    """What a contender takes, alone in a process that has imported its runtime already.
+    """Time and memory that a contender takes, alone in a process that has imported its runtime already.
 
     Attributes:
         load_s: Wall time to load it.
-        first_inference_ms: Of the first run, at the first point.
+        first_inference_ms: Wall time of the first run, at the first point.
         peak_rss_growth_bytes: Peak resident memory while it is loaded and run once at each point,
             less that before; sampled each ms.
         steady_rss_growth_bytes: Resident memory after some more runs, less that before.
@@ -57,7 +57,7 @@ class LoadCost:
 
 
 class LoadsElsewhere(ABC):
-    """What loads a contender in another process, and reports its cost from there."""
+    """Loader of a contender that runs in another process, and reports its cost from there."""
 
     @abstractmethod
     def __call__(self) -> Bind:
@@ -65,7 +65,7 @@ class LoadsElsewhere(ABC):
 
     @abstractmethod
     def cost(self, feeds: Mapping[str, Feeds]) -> LoadCost:
-        """As `cost_here`, in a fresh process there."""
+        """Return the cost that `cost_here` measures in a fresh process there."""
 
 
 def cost_alone(contender: Contender, feeds: Mapping[str, Feeds], where: str) -> LoadCost:

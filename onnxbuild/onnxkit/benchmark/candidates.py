@@ -23,7 +23,7 @@ from onnxbuild.onnxkit.sessions.settings_file import read_settings
 COMPILED = "pytorch-compile"
 
 MODEL = "model/"
-"""Before a variant's name among the step's inputs."""
+"""Prefix of a variant's name among the step's inputs."""
 
 _PROGRAM, _SESSION, _BOUND = "program/", "session/", "+io-binding"
 
@@ -78,7 +78,7 @@ class LineUp:
 
     @property
     def spins(self) -> bool:
-        """Whether a session's threads go on spinning after a run."""
+        """Whether threads of any variant's session go on spinning after a run."""
         return any(self.settings(name).spins for name in self.variants)
 
     def settings(self, variant: str, threads: int | None = None) -> SessionSettings:
@@ -102,13 +102,13 @@ class LineUp:
         compiled: bool,
         io_binding: bool,
     ) -> list[Contender]:
-        """All that are measured.
+        """Return all contenders: baseline, PyTorch programs and variants.
 
         Args:
             original: The recipe's model.
-            baseline: Runs it as its user does; None if nothing does.
+            baseline: Runner of the model as its user runs it; None for no baseline.
             compiled: Whether PyTorch takes part with torch.compile, too.
-            io_binding: Whether each variant does twice, once with its inputs and outputs bound.
+            io_binding: Whether each variant takes part twice, once with its inputs and outputs bound.
         """
         context, threads, equals = self.context, self.threads, self.equals
         found = []
@@ -165,5 +165,5 @@ def inputs_named(context: StepContext, prefix: str) -> dict[str, Path]:
 
 
 def variant_of(contender: str) -> str:
-    """Whose model it is; its own name for the baseline and for programs."""
+    """Return the variant whose model a contender runs; the contender's own name for the baseline and for programs."""
     return contender.removesuffix(_BOUND)

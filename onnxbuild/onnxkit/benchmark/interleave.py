@@ -22,12 +22,12 @@ Runners = Mapping[str, Callable[[], object]]
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What was measured of all groups.
+    """Measurements of all groups.
 
     Attributes:
         rounds: Point -> for each group, contender -> its turns.
         joules: Contender -> energy of a run at the first point, if the machine reports it.
-        conditions: Of the machine, from the first turn to the last.
+        conditions: State of the machine, from the first turn to the last.
     """
 
     rounds: Mapping[str, list[Mapping[str, Turns]]]
@@ -35,7 +35,7 @@ class Measurement:
     conditions: Conditions
 
     def shared(self, equals: Mapping[str, str]) -> Measurement:
-        """With the turns of some for others, too.
+        """Return the measurement with turns copied to contenders that were not measured.
 
         Args:
             equals: Contender that was not measured -> the one whose turns are its own.

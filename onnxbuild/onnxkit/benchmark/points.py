@@ -1,4 +1,4 @@
-"""Where a benchmark measures: points of the dynamic axes, checked and expanded."""
+"""Points at which a benchmark measures: sizes of the dynamic axes, checked and expanded."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ IN_GROUPS = {
     "other, one group after the other; what others are compared with is in each, and a ratio is of "
     "turns of one group"
 }
-"""What METHOD says besides where there are several groups."""
+"""Addition to METHOD for several groups."""
 
 
 def report_file(target: str = "") -> str:
@@ -147,7 +147,7 @@ def _tails(measured: Measured, name: str) -> dict[str, object]:
 
 
 def _against(measured: Measured, name: str, comparison_models: Sequence[str]) -> dict[str, object]:
-    """How many times as fast as each other comparison model."""
+    """Return the speedup over each other comparison model; empty if there is none."""
     others = [other for other in comparison_models if other != name]
     if not others:
         return {}
@@ -164,7 +164,7 @@ def _rounded(ratio: Ratio) -> list[float | None]:
 def table_metrics(
     point: Point, measured: Measured, contenders: Sequence[Contender], found: Conditions
 ) -> dict[str, object]:
-    """For the table: each variant, and the baseline, at the first point."""
+    """Return the metrics of the table: each variant, and the baseline, at the first point."""
     return {
         "point": point.name,
         "noisy": bool(found.noisy),

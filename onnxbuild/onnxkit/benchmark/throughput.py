@@ -76,7 +76,7 @@ def concurrency(
 def _calls(
     line_up: LineUp, name: str, feeds: Feeds, sessions: Sessions, most: int
 ) -> list[Callable[[], object]]:
-    """What clients call."""
+    """Return the calls that clients make: one that all share, or one for each client."""
     if name in line_up.programs:
         open_one = line_up.program_opener(line_up.programs[name])
         return [open_one()(feeds) for _ in range(1 if sessions == "one" else most)]
