@@ -188,10 +188,10 @@ class Manifest:
 
     @property
     def runs_code(self) -> bool:
-        """Whether the model may do what any program may.
+        """Whether the model may run arbitrary code.
 
-        A provider's caches and libraries of custom operators do, whatever the kind. Of a kind that is none
-        of KINDS every target and provider must be the CPU's.
+        A provider's caches and libraries of custom operators do, whatever the kind. A kind that is not in KINDS
+        counts as safe only if every target and provider is the CPU's.
         """
         known = KINDS.get(self.kind)
         chains = [each.chain for each in (self.targets or {}).values()]
