@@ -28,13 +28,13 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How often values fell into BINS bins of equal width.
+    """Counts of values in BINS bins of equal width.
 
     Attributes:
         low: The first bin's lower edge.
         high: The last bin's upper edge, above `low`.
         counts: Shape (BINS,), int64, values that are exactly zero left out.
-        zeros: Values that are exactly zero: every grid holds them without an error.
+        zeros: Number of values that are exactly zero: every grid holds them without an error.
     """
 
     low: float
@@ -44,7 +44,7 @@ class Histogram:
 
     @property
     def width(self) -> float:
-        """Of one bin."""
+        """Width of one bin."""
         return (self.high - self.low) / len(self.counts)
 
     def add(self, values: np.ndarray) -> Histogram:

@@ -1,4 +1,4 @@
-"""From a histogram to the range that is quantized: percentile, least squared error, entropy."""
+"""Choose the range to quantize from a histogram: percentile, least squared error, entropy."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _folded(histogram: Histogram) -> Histogram:
 
 
 def _percentile(histogram: Histogram, grid: IntegerGrid, percentile: float) -> Range:
-    """Both tails lose the same share of values; in a symmetric grid, the one tail all of it."""
+    """Return the range that cuts the same share of values off both tails; off the upper one alone, if symmetric."""
     import numpy as np
 
     cut = (100.0 - percentile) / 100.0
