@@ -144,7 +144,7 @@ class _Function:
 
     @property
     def params(self) -> Any:
-        """What the function takes first, if anything."""
+        """The function's parameters, its first argument; None if it takes none."""
         return self._made.params
 
     def with_params(self, params: Any) -> _Function:
@@ -154,7 +154,7 @@ class _Function:
         return other
 
     def _see_arguments(self) -> bool:
-        """Whether its arguments have the inputs' names; else they go by position.
+        """Return whether the function's arguments have the inputs' names; else they go by position.
 
         Raises:
             Refused: It takes another number of arguments.
@@ -230,7 +230,7 @@ class _Function:
         )
 
     def outputs(self, arrays: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
-        """What it gives for arrays, by the names of `output_names`."""
+        """Run the function on arrays; return its outputs in the order of `names`, which `output_names` gives."""
         found = self._named(self._call(arrays))
         if all(name in found for name in names):
             return tuple(found[name] for name in names)
