@@ -49,10 +49,10 @@ class ReferencePoint:
 
 @dataclass(frozen=True, slots=True)
 class PointEntry:
-    """What points.json says of a point.
+    """Entry of points.json for one point.
 
     Attributes:
-        name: The point's.
+        name: Name of the point.
         sizes: Axis -> size.
         file: Name of its .npz in the artifact's folder.
     """
@@ -88,7 +88,7 @@ class ReferenceWriter:
 
     @property
     def count(self) -> int:
-        """How many points were written."""
+        """Number of points written so far."""
         return len(self._points)
 
     def finish(self) -> int:

@@ -66,7 +66,7 @@ def user_line(error: BaseException, folders: Sequence[str]) -> str:
 
 
 def line_of(frames: Sequence[traceback.FrameSummary], folders: Sequence[str]) -> str:
-    """As `user_line`, of frames: outermost first."""
+    """Return `models/mine.py:7`, as `user_line` does, for a stack of frames, outermost first; empty for none."""
     own = [frame for frame in frames if _is_users(frame.filename)]
     if not own:
         return ""
