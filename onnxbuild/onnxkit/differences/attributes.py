@@ -1,4 +1,4 @@
-"""What differs between the attributes of two nodes; long lists and tensors are compared by element."""
+"""Differences between the attributes of two nodes; long lists and tensors are compared by element."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _is_short(array: Any) -> bool:
-    """Whether a message bears all elements."""
+    """Return whether all elements fit in a message."""
     return array.size < WIDEST and len(repr(array.tolist())) <= WIDEST
 
 

@@ -1,4 +1,4 @@
-"""What differs between two matched graphs: nodes on one side alone, attributes, weights, connections."""
+"""Differences between two matched graphs: nodes on one side alone, attributes, weights, connections."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class WeightChanged:
         node: Label of the first node that reads it.
         old: Type and shape, `float32 [64, 3]`; empty if it is new.
         new: The other's; empty if it is gone.
-        values: How far they are apart; None where types or shapes differ.
+        values: Difference of the values; None where types or shapes differ.
     """
 
     name: str

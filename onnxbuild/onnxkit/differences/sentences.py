@@ -22,7 +22,7 @@ from onnxbuild.onnxkit.differences.value_change import ValueChange
 
 
 class ModelPart(Enum):
-    """What of a model a difference is in."""
+    """Part of a model that a difference is in."""
 
     SIGNATURE = "signature"
     OPSET = "opset"
@@ -221,7 +221,7 @@ def _weights(changes: Iterable[Change | Inside]) -> Iterator[Said]:
 
 
 def _apart(values: ArrayDifference) -> str:
-    """How far two arrays are apart."""
+    """Return the difference of two arrays in words: how many elements differ, and by how much."""
     if values.size == 1:
         return f"{values.old} -> {values.new}"
     counts = (
