@@ -1,4 +1,4 @@
-"""What an estimator's file says of a recipe: one input of float32, as wide as its rows."""
+"""Keys of a recipe that an estimator's file declares: one input of float32, as wide as its rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an estimator says of its first recipe, once it is loaded: how wide its rows are, or that it takes texts."""
+"""Draft of a recipe for an estimator, which is loaded: the width of its rows, or that it takes texts."""
 
 from __future__ import annotations
 
