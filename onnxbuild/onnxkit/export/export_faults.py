@@ -1,4 +1,4 @@
-"""What is wrong with an exporter's graph, with torch's own words and the user's own line."""
+"""Errors for a wrong graph of an exporter, with torch's message and the user's line."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any
 NOTE = "products of experts are exported as one MatMul for each expert, on the tokens sent to it"
 
 _RANKS = (2, 3)
-"""Of rows and weights."""
+"""Ranks of rows and weights."""
 
 _AXES_AS_INPUT = 13
 """Opset from which ReduceSum takes its axes as an input."""
@@ -117,7 +117,7 @@ def torchscript_symbolics(opset: int, notes: set[str]) -> Iterator[None]:
 
 
 def _grouped_symbolic(g: Any, rows: Any, weights: Any, offs: Any) -> Any:
-    """As `_grouped_matmul`, of values of TorchScript's graph."""
+    """Translate as `_grouped_matmul` does, for values of a TorchScript graph."""
     import torch
     from torch.onnx import JitScalarType
 

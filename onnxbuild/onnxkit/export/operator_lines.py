@@ -1,4 +1,4 @@
-"""Where forward calls an operator that an exporter has no translation for."""
+"""Find the line of the user's code that calls an operator which an exporter can't translate."""
 
 from __future__ import annotations
 

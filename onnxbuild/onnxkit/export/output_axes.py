@@ -68,7 +68,7 @@ def name_output_axes(
 
 
 def _is_formula(name: str, symbols: Sequence[str]) -> bool:
-    """Whether the name that is there is a formula with a declared axis: `2*batch`, `(sequence//2)`.
+    """Return whether a dimension's name is a formula with a declared axis: `2*batch`, `(sequence//2)`.
 
     An ONNX file may have any text there; one that is no formula would go on into the bundle and its packages.
     """
