@@ -45,7 +45,7 @@ class DominantNode:
         Args:
             variant: Its name.
             cosine: The worst of its outputs.
-            excluded: What its `nodes_to_exclude` names already.
+            excluded: Nodes that its `nodes_to_exclude` names already.
         """
         wanted = dict.fromkeys([*excluded, self.name, *self.readers])
         names = json.dumps(list(wanted), ensure_ascii=False)

@@ -34,8 +34,8 @@ class _Cut:
     """The part of the other model that makes one value.
 
     Attributes:
-        node: Whose output it is in the exact model.
-        output: That value there.
+        node: Name of the node that makes the value in the exact model.
+        output: Name of the value in the exact model.
         inputs: Input of the part -> the value of the exact model that it takes.
         model: The part.
     """
@@ -65,7 +65,7 @@ def output_effects(
         actual: Folder of the other, likewise.
         nodes: Names of nodes of `expected`.
         feeds: The inputs, one item.
-        target: Where all of it runs.
+        target: Target that both models run on.
 
     Raises:
         StepError: A model can't be opened, or the exact one does not run.

@@ -91,7 +91,7 @@ def trace(
         expected: Folder of the model that is right; a traced copy is written into it.
         actual: Folder of the other, likewise.
         feeds: Gives the inputs, anew each time it is called.
-        target: Where both run.
+        target: Target that both run on.
         most_bytes: Of one model's tensors that are held at a time, one at least.
 
     Returns:

@@ -27,7 +27,7 @@ def pooled(
     One other id among two is half of them: a point is too small for a share.
 
     Args:
-        judged: All points, each judged by itself.
+        judged: Judgements of all points, each by itself.
         least: Output -> its least share of equal elements; None for no bound.
     """
     counts: dict[str, tuple[int, int]] = {}
@@ -99,8 +99,8 @@ def wilson_interval(equal: int, elements: int) -> list[float]:
     22, 1927: honest near 0 and 1, where the normal interval has no width.
 
     Args:
-        equal: How many are equal.
-        elements: Of how many.
+        equal: Number of equal elements.
+        elements: Number of elements in all.
     """
     if not elements:
         return [0.0, 1.0]
@@ -118,10 +118,10 @@ def findings_of(
     """One for each output and kind of breach, at its worst point; what can't be compared first.
 
     Args:
-        judged: All points.
-        subject: What is judged, such as `variant 'int8'`.
-        fix: What to try.
-        equal_fix: What to try where integers, bools or strings differ; empty for `fix`.
+        judged: Judgements of all points.
+        subject: Name of what is judged, such as `variant 'int8'`.
+        fix: Fix to suggest.
+        equal_fix: Fix to suggest where integers, bools or strings differ; empty for `fix`.
     """
     worst: dict[tuple[str, str], tuple[float, str, str]] = {}
     count: dict[tuple[str, str], int] = {}

@@ -94,7 +94,7 @@ def output_vectors(
 
     Args:
         outputs: Output name -> array.
-        item: What they were made of.
+        item: Inputs that the outputs were computed from.
         number: Its place in the data, for messages.
         project: The user's.
         target: Its name, for messages.

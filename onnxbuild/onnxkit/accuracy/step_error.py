@@ -70,7 +70,7 @@ def stage_error(
         before: Folder of the model before the step; None for the reference.
         after: Folder of the model after it.
         reference: Folder of the reference artifact.
-        target: Where both run.
+        target: Target that both run on.
         as_written: Run the model after the step node by node, without ONNX Runtime's optimizations.
 
     Raises:

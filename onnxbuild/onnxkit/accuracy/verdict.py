@@ -63,7 +63,7 @@ def judge(expected: np.ndarray, actual: np.ndarray, bounds: Bounds) -> Judgement
     Args:
         expected: The reference's.
         actual: The variant's.
-        bounds: Those in force for this output.
+        bounds: Tolerances in force for this output.
     """
     reason = mismatch(expected, actual)
     if reason:
