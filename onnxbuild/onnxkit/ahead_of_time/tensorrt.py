@@ -58,7 +58,7 @@ def build_engines(
     Args:
         model: Its folder.
         target: Gets the caches.
-        options: As `engine_options` gives them.
+        options: Provider options from `engine_options`.
         feeds: Sets of inputs to run on.
         where: `recipe:step`, for messages.
 
