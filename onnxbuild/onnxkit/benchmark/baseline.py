@@ -55,10 +55,10 @@ class OnTarget:
     """A baseline on one target, as a step takes it.
 
     Attributes:
-        baseline: With no runner where it is not measured there.
-        environment: Where its framework is installed; None for onnxbuild's own.
+        baseline: The baseline; it has no runner if it is not measured there.
+        environment: Environment that its framework is installed in; None for onnxbuild's own.
         inputs: The model, of a baseline that is an ONNX file.
-        toolchain: Of the step, besides its kind's.
+        toolchain: Packages of the step's toolchain, in addition to its kind's.
     """
 
     baseline: Baseline
@@ -88,8 +88,8 @@ class Original:
     Attributes:
         context: The step's.
         params: The step's, with `model`, `inputs`, `outputs` and `axes`.
-        threads: That it may use.
-        environment: Where its framework is installed; None for this process.
+        threads: Number of threads that it may use.
+        environment: Environment that its framework is installed in; None for this process.
     """
 
     context: StepContext
@@ -114,7 +114,7 @@ class OriginalParams:
 
     Attributes:
         model: The model's files, or the callable.
-        inputs: What the recipe declares.
+        inputs: Inputs, as the recipe declares them.
         outputs: Names in order; empty takes all.
         axes: The recipe's.
         rename: The model's names of inputs and outputs -> the recipe's.
@@ -134,7 +134,7 @@ class BaselineRunner:
     Attributes:
         name: Its row in reports.
         title: Its name for people: `vs TITLE`.
-        how: What one run is, in a sentence for the report.
+        how: Definition of one run, in a sentence for the report.
         opener: Returns a function that loads the model.
     """
 

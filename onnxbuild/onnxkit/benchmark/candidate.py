@@ -22,9 +22,9 @@ class Contender:
     """One model in one runtime.
 
     Attributes:
-        name: In reports.
-        load: Loads it.
-        size_bytes: Of its files; None for what has none.
+        name: Name in reports.
+        load: Function that loads it.
+        size_bytes: Size of its files; None if it has none.
         same_as: Another contender that is the same in all but its name, and is measured for both.
     """
 
@@ -72,7 +72,7 @@ def cost_alone(contender: Contender, feeds: Mapping[str, Feeds], where: str) -> 
     """Load and run a contender in a process of its own.
 
     Args:
-        contender: Which.
+        contender: Contender to measure.
         feeds: Point -> feeds, at least one.
         where: `recipe:step`, for messages.
 
@@ -93,7 +93,7 @@ def cost_here(load: Callable[[], Bind], feeds: Mapping[str, Feeds]) -> LoadCost:
     """The cost of a contender, in this process, which has its runtime and nothing else.
 
     Args:
-        load: Loads it.
+        load: Function that loads it.
         feeds: Point -> feeds, at least one.
     """
     before = resident_bytes()

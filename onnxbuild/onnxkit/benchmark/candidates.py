@@ -34,8 +34,8 @@ class LineUp:
 
     Attributes:
         context: The step's.
-        target: Where variants run.
-        threads: Of each runtime, where a variant's session sets none.
+        target: Target that variants run on.
+        threads: Threads of each runtime, if a variant's session sets none.
         sessions: Variant -> how its session runs it, where no input `session/VARIANT` says so;
             others run as ONNX Runtime has it.
         comparison_models: Names of models from elsewhere.
@@ -86,7 +86,7 @@ class LineUp:
 
         Args:
             variant: Its name.
-            threads: Where its session leaves that open; None for this line-up's.
+            threads: Threads to use if its session sets none; None for this line-up's.
         """
         threads = self.threads if threads is None else threads
         if f"{_SESSION}{variant}" in self.context.input_names:

@@ -66,7 +66,7 @@ def room_bytes(limit_bytes: int) -> int:
     """Resident memory that this process and those of its hosts may still take.
 
     Args:
-        limit_bytes: What they may take in all.
+        limit_bytes: Limit for all of them together.
 
     Returns: What is left of that, or of the machine's memory if that is less.
     """

@@ -46,7 +46,7 @@ def memory_groups(
 
     Args:
         needs: Model -> its need, in the order in which they are loaded.
-        shared: Those that the others are compared with; may be none.
+        shared: Models that the others are compared with; may be empty.
         room_bytes: Resident memory that a group may take.
         where: `recipe:step`, for messages.
 

@@ -23,7 +23,7 @@ def benchmark_points(
 
     Args:
         axes: The recipe's.
-        wanted: As the recipe has them; none for the example alone.
+        wanted: Points of the recipe; empty for the example alone.
         where: `recipe:step`, for messages.
 
     Raises:
@@ -66,7 +66,7 @@ def measured_points(
 
     Args:
         axes: The recipe's.
-        wanted: As the recipe has them; none for the example alone.
+        wanted: Points of the recipe; empty for the example alone.
         fixed: Model -> axis -> the one size that it takes; at least one model.
         where: `recipe:step`, for messages.
 

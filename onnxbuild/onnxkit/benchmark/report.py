@@ -62,7 +62,7 @@ class Measured:
 
     Attributes:
         warmup: Rounds that were left out, of all groups.
-        groups: For each, contender -> its turns after those.
+        groups: Contender -> its turns after the warm-up, for each group.
         latency: Contender -> its figures.
         ratios: Contender -> how many times as fast as the baseline; empty if that was not measured.
         baseline: Its name; empty likewise.
@@ -79,7 +79,7 @@ class Measured:
         """The figures of what `measure_turns` gave for each group.
 
         Args:
-            rounds: For each group, contender -> its turns.
+            rounds: Contender -> its turns, for each group.
             baseline: The contender that others are compared with; empty for none.
         """
         cuts = [warmup_rounds(group) for group in rounds]
@@ -190,9 +190,9 @@ def benchmark_notes(
     """Return the notes that a user should see.
 
     Args:
-        found: What the machine did besides.
+        found: Conditions of the machine during the benchmark.
         measured: Point -> its figures.
-        groups: Who was measured with whom.
+        groups: Names of the contenders of each group.
         ranking: Whether only ratios count.
     """
     notes = []

@@ -34,9 +34,9 @@ def concurrency(
     """The report's part on clients.
 
     Args:
-        line_up: Whose variants and programs are asked.
-        point: Where.
-        feeds: What is fed there.
+        line_up: Line-up whose variants and programs are measured.
+        point: Point to measure at.
+        feeds: Feeds at that point.
         clients: Numbers of threads that ask at once.
         sessions: Whether they share one, or have one each with its share of the threads; PyTorch's
             threads are the process's, whoever asks.
