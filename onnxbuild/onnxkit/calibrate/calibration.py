@@ -84,7 +84,7 @@ def calibrate(
     Args:
         load: Gives the model anew: every value typed, weights loaded.
         feeds: Checked feeds.
-        rule: How ranges are drawn.
+        rule: Method of drawing ranges.
         scratch: A folder for augmented models and feeds.
         where: `recipe:step`, for messages.
 

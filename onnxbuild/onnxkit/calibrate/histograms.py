@@ -86,7 +86,7 @@ def measure_histograms(
 
     Args:
         model: Every value typed, weights loaded or mapped; gets outputs added and is used up.
-        feeds: Those that `bounds` were measured on.
+        feeds: The same feeds that `bounds` were measured on.
         bounds: Value name -> [least, greatest] over all feeds, least below greatest.
         scratch: A folder for the augmented model.
         where: `recipe:step`, for messages.

@@ -65,7 +65,7 @@ def measure_ranges(
         feeds: Checked feeds.
         scratch: A folder for the augmented model.
         where: `recipe:step`, for messages.
-        averaging: What a new sample counts in the averages, 0 to 1.
+        averaging: Weight of a new sample in the averages, 0 to 1.
 
     Raises:
         StepError: A value is NaN, or ONNX Runtime fails on a sample.
