@@ -34,7 +34,7 @@ def made_by(request: Request) -> Made:
     """Return what a callable returned.
 
     Args:
-        request: What `requests.jax` gives.
+        request: Request from `requests.jax`.
 
     Raises:
         Refused: It raised, or returned no function.

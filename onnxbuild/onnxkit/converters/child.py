@@ -68,7 +68,7 @@ def users_line(error: BaseException, folders: Sequence[str]) -> str:
     """Return `models/mine.py:7`, the innermost line of an error in one of the folders; empty for none.
 
     Args:
-        error: As it was caught.
+        error: Error that was caught.
         folders: The import path of the user's code; what is shown is relative to the outermost.
     """
     for frame in reversed(traceback.extract_tb(error.__traceback__)):

@@ -30,7 +30,7 @@ def convert_jax(request: Request) -> dict[str, Any]:
     """Convert a function to ONNX.
 
     Args:
-        request: What `requests.jax` gives; `opset`, and `model`: the file to write.
+        request: Request from `requests.jax`; `opset`, and `model`: the file to write.
 
     Returns: `versions`: of JAX and jax2onnx.
 
@@ -74,7 +74,7 @@ def compute_jax(request: Request) -> None:
     """Run a function.
 
     Args:
-        request: What `requests.jax` gives; `feeds` and `computed` as run_there.computed_there says.
+        request: Request from `requests.jax`; `feeds` and `computed` as run_there.computed_there says.
 
     Raises:
         Refused: The callable or its function is not as expected, or fails.
@@ -95,7 +95,7 @@ def open_jax(request: Request) -> Callable[[Mapping[str, np.ndarray]], Callable[
     """Return what binds feeds to a call of a function, compiled by `jax.jit`, as its users run it.
 
     Args:
-        request: What `requests.jax` gives.
+        request: Request from `requests.jax`.
 
     Raises:
         Refused: The callable or its function is not as expected.

@@ -31,9 +31,9 @@ class LiteSignature:
 
     Attributes:
         name: Its key; empty for the file's graph as it is.
-        inputs: Under the signature's names.
-        outputs: Likewise.
-        tensors: Those names -> the tensors' own.
+        inputs: Inputs under the signature's names.
+        outputs: Outputs under the signature's names.
+        tensors: Name in the signature -> name of the tensor.
     """
 
     name: str
@@ -77,7 +77,7 @@ class _Table:
 
     Args:
         whole: The file.
-        at: Where it begins.
+        at: Offset of its beginning, in bytes.
     """
 
     def __init__(self, whole: memoryview, at: int) -> None:
