@@ -32,10 +32,10 @@ def refuse_nan(
     """Fail on NaN in what the reference itself gives: nothing can be compared with it.
 
     Args:
-        outputs: By name.
-        point: At which it was computed.
+        outputs: Output name -> array.
+        point: Name of the point at which they were computed.
         where: `recipe:step`, for messages.
-        whose: What computed it.
+        whose: Name of what computed them, for messages.
 
     Raises:
         StepError: Names the output and the point.

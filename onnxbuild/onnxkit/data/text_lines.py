@@ -16,8 +16,8 @@ def read_texts(name: str, path: Path, where: str) -> tuple[str, ...]:
     """The lines of a file, without line breaks and empty ones.
 
     Args:
-        name: As the recipe's project knows it.
-        path: Where it is.
+        name: Path in the recipe's project, for messages.
+        path: Path of the file.
         where: `recipe:step`.
 
     Raises:
