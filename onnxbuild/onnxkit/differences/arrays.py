@@ -21,8 +21,8 @@ class ArrayDifference:
         count: Number of elements that differ in their bits.
         size: Number of elements in all.
         first: Index of the first element that differs.
-        old: That element of the one array, as text.
-        new: That element of the other array, as text.
+        old: Its value in the one array, as text.
+        new: Its value in the other array, as text.
         max_abs: Largest absolute difference; infinite with a NaN or an infinity on one side, None
             where elements are no numbers.
         max_rel: The same, as a share of the one array's largest magnitude; None where that is 0.

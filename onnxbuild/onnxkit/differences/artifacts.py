@@ -25,7 +25,7 @@ class ArtifactDifference:
 
     Attributes:
         file: POSIX path in the artifact.
-        what: What differs, `one -> other`.
+        what: The difference, `one -> other`.
         more: Count of what else differs in the file; empty if it is not counted.
     """
 

@@ -27,8 +27,8 @@ class ValueSource:
         kind: `node`, `weight` (an initializer or a constant), `input`, `outer` (of a graph around this one),
             or `none` for an optional input that is left out.
         name: The value's name.
-        node: For kind `node`: place of the node that makes it; else -1.
-        port: For kind `node`: place among that node's outputs.
+        node: Place of the node that makes it, if `kind` is `node`; else -1.
+        port: Place among that node's outputs; 0 for other kinds.
     """
 
     kind: str
@@ -43,8 +43,8 @@ class ValueReader:
 
     Attributes:
         node: Place of the node.
-        slot: Which of its inputs; those that its subgraphs capture come after its own.
-        port: Which output of the node that makes the value.
+        slot: Place among its inputs; values that its subgraphs capture come after its own inputs.
+        port: Place among the outputs of the node that makes the value.
     """
 
     node: int

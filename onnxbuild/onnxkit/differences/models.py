@@ -62,7 +62,7 @@ class Inside:
 
     Attributes:
         where: Label of the node, and the attribute; or the function.
-        change: What differs there.
+        change: The difference there.
     """
 
     where: str

@@ -39,8 +39,8 @@ class Said:
     """One difference.
 
     Attributes:
-        part: What of the model it is in.
-        sentence: For a person, without a full stop.
+        part: Part of the model that it is in.
+        sentence: Sentence for a person, without a full stop.
         data: The same as JSON values; `kind` says which fields there are.
         change: The same as one value that has changed; None if it is no such thing.
     """
