@@ -44,9 +44,9 @@ def convert(
 
     Args:
         estimator: Fitted.
-        outputs: All of its.
-        inputs: What the recipe declares.
-        opset: Of ONNX's default domain.
+        outputs: Outputs of the estimator, all of them.
+        inputs: Inputs, as the recipe declares them.
+        opset: Opset of ONNX's default domain.
         probe: Feeds, and what the estimator computes on them; their shapes and types count.
         where: `recipe:step`.
 

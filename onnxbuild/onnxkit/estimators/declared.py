@@ -21,8 +21,8 @@ def declared_by(
 
     Args:
         name: The file's.
-        outline: What was read of it.
-        written: What the recipe writes.
+        outline: Outline of the file.
+        written: The recipe as it is written.
 
     Raises:
         SourceError: It does not say how wide its rows are, and neither does the recipe.

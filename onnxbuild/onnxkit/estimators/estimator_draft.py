@@ -22,8 +22,8 @@ def draft_of_estimator_file(path: Path, frontend: str, args: dict[str, object]) 
 
     Args:
         path: The file; a pickle, which is a program, is run.
-        frontend: Whose file it is.
-        args: What the recipe says of it.
+        frontend: Name of the frontend that reads the file.
+        args: Arguments that the recipe gives for it.
 
     Raises:
         StepError: It can't be loaded.

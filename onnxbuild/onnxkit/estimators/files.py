@@ -22,9 +22,9 @@ def load_file(
 
     Args:
         path: The file.
-        shown: How messages call it.
-        frontend: Whose file it is.
-        args: What the recipe says of it.
+        shown: Name of the file, for messages.
+        frontend: Name of the frontend that reads the file.
+        args: Arguments that the recipe gives for it.
         where: `recipe:step`.
 
     Raises:

@@ -20,9 +20,9 @@ class EstimatorOutput:
     """One output of an estimator.
 
     Attributes:
-        name: In the recipe.
+        name: Name in the recipe.
         method: The method that computes it.
-        number: Which of the converted graph's outputs it is.
+        number: Place among the converted graph's outputs.
     """
 
     name: str
