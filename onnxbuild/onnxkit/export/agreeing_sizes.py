@@ -45,8 +45,8 @@ def try_sizes(axis: Axis, exported: Point, agrees: Callable[[Point], bool]) -> A
     """Try sizes around the exported one, its double, and the least.
 
     Args:
-        axis: The one whose sizes vary.
-        exported: Where the graph was exported.
+        axis: Axis whose sizes vary.
+        exported: Point at which the graph was exported.
         agrees: Whether the graph computes what PyTorch does at a point.
     """
     own, step = exported.sizes[axis.name], axis.multiple_of

@@ -59,9 +59,9 @@ def baked_node(
     """The first node that exports at two sets of sizes do not share, with its line; None for none.
 
     Args:
-        exporter: Which made `nodes`.
-        request: Of that export.
-        nodes: What it gave.
+        exporter: Exporter that made `nodes`.
+        request: Request of that export.
+        nodes: Nodes of that export.
         others: Feeds of other sizes to export with.
     """
     for feeds in others:

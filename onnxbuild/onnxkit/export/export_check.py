@@ -112,7 +112,7 @@ def check_parity(folder: Path, probes: Probes, where: str, *, frozen: bool = Fal
 
     Args:
         folder: Holds the model.
-        probes: What PyTorch gives.
+        probes: PyTorch's outputs.
         where: `recipe:step`, for messages.
         frozen: The exporter says that it froze a choice made by value: more values are tried.
 

@@ -27,9 +27,9 @@ def explain_failure(
     own dtype fails by its values, and by its dtype what runs on zeros of another.
 
     Args:
-        error: As `run_module` raised it.
-        module: Whose forward it is.
-        feeds: What it failed on.
+        error: Error that `run_module` raised.
+        module: Module whose forward failed.
+        feeds: Feeds that it failed on.
         inputs: Their dtypes, where numpy lacks one.
     """
     tried = _Tried(module, inputs)

@@ -53,7 +53,7 @@ def _grouped_matmul(rows: Any, weights: Any, offs: Any, bias: Any, out_dtype: in
     Args:
         rows: (rows, inner), sorted by group.
         weights: (groups, inner, columns).
-        offs: Where each group ends, (groups,); rows beyond the last give zeros.
+        offs: End of each group, (groups,); rows beyond the last give zeros.
         bias: Not taken: no kernel of PyTorch has one.
         out_dtype: ONNX data type of the result; below 0 for that of the rows.
 
@@ -89,7 +89,7 @@ def torchscript_symbolics(opset: int, notes: set[str]) -> Iterator[None]:
     """Register what the torchscript exporter lacks for mixtures of experts, for as long as needed.
 
     Args:
-        opset: What is exported to.
+        opset: Opset of the export.
         notes: Gets NOTE once a grouped product is translated.
     """
     from torch.onnx import (

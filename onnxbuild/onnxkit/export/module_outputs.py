@@ -59,11 +59,11 @@ def named_outputs(
     A key that is an input's name, too, is called KEY_out: names in a graph are unique.
 
     Args:
-        value: As forward returned it.
+        value: Value that forward returned.
         declared: Names for the outputs; empty for all of them, under their own.
         where: `recipe:step`, for messages.
         inputs: Names of the inputs.
-        returned: Who returned it, and what a tensor is there; None for a module's forward.
+        returned: Source of the value, and its kind of tensors; None for a module's forward.
 
     Raises:
         OutputError: A name declared is not among the keys, or names are not as many as positions;
