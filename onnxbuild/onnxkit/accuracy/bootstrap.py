@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 _SEED = 0
 
 _FEW_UNITS = 10
-"""Draws of fewer things than these say next to nothing."""
+"""Least number of units to resample: an interval over fewer says next to nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What resampling says; None where it says nothing.
+    """Confidence intervals that resampling gives; None where it gives none.
 
     Attributes:
         score: [low, high] of the score.
         drop: [low, high] of the drop, over the same draws for baseline and variant.
-        about: JSON: unit, units, the score of each draw (for whoever is compared with this one),
+        about: JSON: unit, units, the score of each draw (for later comparisons with this model),
             and why there is no interval, if there is none.
     """
 
@@ -77,13 +77,13 @@ class Resampling:
             yield self._taken(np.sort(generator.integers(0, self.units, self.units)))
 
     def every(self, step: int, first: int) -> Draw:
-        """Every `step`-th unit from `first` on, as (outputs, labels)."""
+        """Return each `step`-th unit from `first` on, as (outputs, labels)."""
         import numpy as np
 
         return self._taken(np.arange(first, self.units, step))
 
     def _taken(self, units: np.ndarray) -> Draw:
-        """Some units, their numbers in ascending order."""
+        """Return (outputs, labels) of some units, whose numbers are in ascending order."""
         import numpy as np
 
         if self.unit == "batch":
@@ -156,7 +156,7 @@ def _interval(values: Sequence[float], confidence: float) -> list[float]:
 
 
 def _rows(value: Any) -> int | None:
-    """How many rows a value has along its first axis; None if it has no such axis."""
+    """Return the number of rows along a value's first axis; None if it has no such axis."""
     if isinstance(value, (list, tuple)):
         return len(value)
     shape = getattr(value, "shape", ())

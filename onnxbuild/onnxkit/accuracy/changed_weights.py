@@ -46,7 +46,7 @@ def edited_weights(expected: Path, actual: Path) -> set[str]:
 
 
 def _equal(one: onnx.TensorProto, other: onnx.TensorProto) -> bool:
-    """Whether two tensors have the same type, shape and elements, bit by bit."""
+    """Return whether two tensors have the same type, shape and elements, bit by bit."""
     if (one.data_type, list(one.dims)) != (other.data_type, list(other.dims)):
         return False
     if one.string_data:

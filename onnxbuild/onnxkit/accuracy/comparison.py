@@ -24,7 +24,7 @@ class OutputComparison:
     """Measures of `actual` against `expected`; every number is finite.
 
     Attributes:
-        elements: How many elements were compared.
+        elements: Number of elements compared.
         max_abs: Largest |a - b|, in the output's unit; 0.0 for strings.
         max_rel: Largest |a - b| / |b| over elements that float32 can distinguish from zero next to the
             largest one: |b| >= 2^-23 max |b|, b != 0.
@@ -74,11 +74,11 @@ class Breach:
     """Elements farther off than |a - b| <= atol + rtol |b| allows.
 
     Attributes:
-        count: How many.
-        index: The one that is farthest beyond its bound.
+        count: Number of such elements.
+        index: Index of the element that is farthest beyond its bound.
         expected: Its expected value.
         actual: The value found.
-        bound: What |a - b| may be there.
+        bound: Largest |a - b| allowed there.
     """
 
     count: int
@@ -214,8 +214,8 @@ def breach(expected: np.ndarray, actual: np.ndarray, *, atol: float, rtol: float
     Args:
         expected: The reference's output, b.
         actual: Comparable with it (see `mismatch`), a.
-        atol: In the output's unit, >= 0.
-        rtol: >= 0.
+        atol: Absolute tolerance in the output's unit, >= 0.
+        rtol: Relative tolerance, >= 0.
     """
     import numpy as np
 

@@ -19,8 +19,8 @@ from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 
 _LEAST_NODES, _MOST_NODES, _HALF = 2, 128, 0.5
-"""Of a single node there are no others to compare it with; of many, two runs for each take minutes, and
-`onnxbuild diagnose` is there for them."""
+"""Bounds on the number of changed nodes, and the share of the error above which a node dominates. A single node has
+no others to compare it with; many take minutes, at two runs each: use `onnxbuild diagnose` for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class DominantNode:
         Args:
             variant: Its name.
             cosine: The worst of its outputs.
-            excluded: What its `nodes_to_exclude` names already.
+            excluded: Nodes that its `nodes_to_exclude` names already.
         """
         wanted = dict.fromkeys([*excluded, self.name, *self.readers])
         names = json.dumps(list(wanted), ensure_ascii=False)
@@ -108,12 +108,12 @@ def _noise(exact: Path, actual: Path, feeds: Feeds) -> float:
 
 
 def _share(effect: float, whole: float, others: Iterable[float]) -> float:
-    """What one node makes of the error, 0 to 1.
+    """Return the share of the error that one node causes, 0 to 1.
 
     Args:
-        effect: Noise to signal with the node alone.
-        whole: With all of them.
-        others: With each of the others alone.
+        effect: Noise to signal with this node alone changed.
+        whole: Noise to signal with all nodes changed.
+        others: Noise to signal with each of the other nodes alone changed.
     """
     if math.isinf(effect):
         return 0.0 if any(map(math.isinf, others)) else 1.0

@@ -18,7 +18,7 @@ _MASK_FROM = 1e9
 
 @dataclass(slots=True)
 class Noise:
-    """What `add` has seen so far; float64 sums.
+    """Error sums over all pairs given to `add` so far, in float64.
 
     Attributes:
         signal: Sum of b^2, b the expected values.
@@ -32,7 +32,7 @@ class Noise:
         mismatch: Shapes that differ, one sentence; empty while there are none.
         exact: The values are integers, bools or strings (see `is_exact`): each counts as 1 expected,
             and as 1 or 0 found, so that noise to signal is the share of those that differ.
-        dtype: Of the values found.
+        dtype: Type of the values found.
     """
 
     signal: float = 0.0
@@ -103,7 +103,7 @@ class Noise:
 
     @property
     def lost(self) -> str:
-        """What can't be compared, by name; empty if nothing."""
+        """Reason why values can't be compared: `2 NaN, 1 inf`, or shapes that differ; empty if all can be."""
         counts = ((self.nans, "NaN"), (self.infinities, "inf"))
         found = [f"{count} {name}" for count, name in counts if count]
         return ", ".join([self.mismatch, *found] if self.mismatch else found)

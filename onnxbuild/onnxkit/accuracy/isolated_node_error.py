@@ -1,7 +1,7 @@
-"""What each changed node alone does to a model's outputs.
+"""Error that each changed node alone causes in a model's outputs.
 
-The node as the other model computes it runs by itself on exact inputs; how far its output is off is
-then added to that output in the exact model, and seen through to the end.
+The other model's version of the node runs by itself on exact inputs. The error of its output is then added to
+that output in the exact model, whose outputs show the effect.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class _Cut:
     """The part of the other model that makes one value.
 
     Attributes:
-        node: Whose output it is in the exact model.
-        output: That value there.
+        node: Name of the node that makes the value in the exact model.
+        output: Name of the value in the exact model.
         inputs: Input of the part -> the value of the exact model that it takes.
         model: The part.
     """
@@ -65,7 +65,7 @@ def output_effects(
         actual: Folder of the other, likewise.
         nodes: Names of nodes of `expected`.
         feeds: The inputs, one item.
-        target: Where all of it runs.
+        target: Target that both models run on.
 
     Raises:
         StepError: A model can't be opened, or the exact one does not run.

@@ -26,10 +26,10 @@ def judge_outputs(
     """Judge each output of a point.
 
     Args:
-        point: What the reference gives.
-        found: What was computed, by name.
-        tolerances: In force.
-        missing: What is said of an output that was not computed.
+        point: Inputs and the reference's outputs.
+        found: Output name -> the array that was computed.
+        tolerances: Tolerances in force.
+        missing: Text for an output that was not computed.
         where: `recipe:step`, for messages.
         rows: Gets the point's rows on a threshold.
 

@@ -28,24 +28,24 @@ _MOST_BYTES = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class NodeError:
-    """What happens to the error in one node of the expected model.
+    """Error before and after one node of the expected model.
 
     Attributes:
-        name: The node's.
+        name: Name of the node.
         op_type: Its operator.
         before: Noise to signal of its worst input, as energies (the nearest tensors before it that
             both models have).
         after: Noise to signal of its worst output; infinite if that is not finite.
-        cosine: Of that output.
-        lost: What of its outputs is not finite, `12 NaN`; empty if all is.
+        cosine: Cosine similarity of that output.
+        lost: Values of its outputs that are not finite, `12 NaN`; empty if all are.
         largest: Largest magnitude among its inputs and outputs in the expected model.
         changed: Whether the other model computes it in another way.
         behind: Changed nodes before it whose own outputs the other model has not: a Conv that its
             Relu was fused into.
         now: Operator that makes its first output in the other model.
-        bodies: How many nodes are in the bodies that it runs (If, Loop, Scan): their values can't
-            be looked at one by one, so its own outputs stand for them.
-        inside: Those of them that the other model computes in another way.
+        bodies: Number of nodes in the bodies that it runs (If, Loop, Scan): their values can't be
+            compared one by one, so its own outputs stand for them.
+        inside: Nodes in those bodies that the other model computes in another way.
     """
 
     name: str
@@ -91,7 +91,7 @@ def trace(
         expected: Folder of the model that is right; a traced copy is written into it.
         actual: Folder of the other, likewise.
         feeds: Gives the inputs, anew each time it is called.
-        target: Where both run.
+        target: Target that both run on.
         most_bytes: Of one model's tensors that are held at a time, one at least.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What is said of a model that was judged at every reference point: findings, metrics, a report."""
+"""Findings, metrics and report of a model that was judged at every reference point."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from onnxbuild.onnxkit.accuracy.comparison import OutputComparison
 from onnxbuild.onnxkit.accuracy.verdict import EQUAL, Judgement
 
 _Z_95 = 1.959963984540054
-"""Of the standard normal distribution: 95 % is within."""
+"""Quantile of the standard normal distribution: 95 % of it is within +-z."""
 
 JudgedPoint = tuple[str, Mapping[str, int], dict[str, Judgement]]
-"""A point's name, its sizes, and what is said of each output."""
+"""A point's name, its sizes, and output -> judgement."""
 
 
 def pooled(
@@ -27,7 +27,7 @@ def pooled(
     One other id among two is half of them: a point is too small for a share.
 
     Args:
-        judged: All points, each judged by itself.
+        judged: Judgements of all points, each by itself.
         least: Output -> its least share of equal elements; None for no bound.
     """
     counts: dict[str, tuple[int, int]] = {}
@@ -76,7 +76,7 @@ def report_of(judged: Sequence[JudgedPoint], findings: Sequence[Finding]) -> dic
 
 
 def _share_report(judged: Sequence[JudgedPoint]) -> dict[str, Any]:
-    """Each exact output's share of equal elements with its interval; empty where there is no such output."""
+    """Return the share of equal elements of each exact output, with its interval; empty without such outputs."""
     counts = _counts(judged)
     if not counts:
         return {}
@@ -99,8 +99,8 @@ def wilson_interval(equal: int, elements: int) -> list[float]:
     22, 1927: honest near 0 and 1, where the normal interval has no width.
 
     Args:
-        equal: How many are equal.
-        elements: Of how many.
+        equal: Number of equal elements.
+        elements: Number of elements in all.
     """
     if not elements:
         return [0.0, 1.0]
@@ -118,10 +118,10 @@ def findings_of(
     """One for each output and kind of breach, at its worst point; what can't be compared first.
 
     Args:
-        judged: All points.
-        subject: What is judged, such as `variant 'int8'`.
-        fix: What to try.
-        equal_fix: What to try where integers, bools or strings differ; empty for `fix`.
+        judged: Judgements of all points.
+        subject: Name of what is judged, such as `variant 'int8'`.
+        fix: Fix to suggest.
+        equal_fix: Fix to suggest where integers, bools or strings differ; empty for `fix`.
     """
     worst: dict[tuple[str, str], tuple[float, str, str]] = {}
     count: dict[tuple[str, str], int] = {}
@@ -188,7 +188,7 @@ def _counts(judged: Sequence[JudgedPoint]) -> dict[str, tuple[int, int]]:
 
 
 def _worst(judged: Sequence[JudgedPoint]) -> dict[str, Any] | None:
-    """Where the largest absolute difference is: of floats, where there are such outputs."""
+    """Return the comparison with the largest absolute difference, among float outputs if there are any."""
     every = _comparisons(judged)
     found = [each for each in every if each[2].equal is None] or every
     if not found:

@@ -30,10 +30,10 @@ Projection = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
-    """How near a model's vectors are to the baseline's.
+    """Similarity of a model's vectors to the baseline's, over all samples.
 
     Attributes:
-        samples: How many were compared.
+        samples: Number of samples compared.
         cosine_mean: Mean of the samples' cosine similarities, -1..1.
         cosine_min: The least of them.
         worst: Number of that sample, in the order of the data.
@@ -94,7 +94,7 @@ def output_vectors(
 
     Args:
         outputs: Output name -> array.
-        item: What they were made of.
+        item: Inputs that the outputs were computed from.
         number: Its place in the data, for messages.
         project: The user's.
         target: Its name, for messages.
@@ -119,7 +119,7 @@ def output_vectors(
 
 @dataclass(frozen=True, slots=True)
 class SampleErrors:
-    """How near each sample is to the baseline's.
+    """Similarity of each sample's vector to the baseline's.
 
     Attributes:
         cosines: Cosine similarity of each, -1..1.
@@ -132,7 +132,7 @@ class SampleErrors:
     noise: tuple[float, ...]
 
     def fidelity(self, first: int = 0, step: int = 1) -> Fidelity:
-        """All samples in one, or every `step`-th from `first` on; there must be one."""
+        """Return the fidelity over all samples, or each `step`-th from `first` on; at least one must be left."""
         import numpy as np
 
         cosines = self.cosines[first::step]
@@ -149,7 +149,7 @@ class SampleErrors:
 def compare_vectors(
     expected: Iterable[np.ndarray], actual: Iterable[np.ndarray], where: str
 ) -> Fidelity:
-    """All samples in one; see `compare_samples`."""
+    """Return the fidelity over all samples; see `compare_samples`."""
     return compare_samples(expected, actual, where).fidelity()
 
 

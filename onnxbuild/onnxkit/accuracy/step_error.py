@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class StageError:
-    """How far outputs moved.
+    """Change in a model's outputs by one build step.
 
     Attributes:
         outputs: Output -> its error over all points.
         points: Point -> the greatest noise-to-signal ratio of its outputs.
         cosine_min: Least cosine similarity of a float output at a point.
         equal_min: Least share of equal elements of an exact output at a point; None without any.
-        failure: ONNX Runtime's, where a model did not run; the points from there on are missing.
+        failure: ONNX Runtime's error, if a model did not run; the points from there on are missing.
     """
 
     outputs: dict[str, Noise] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class StageError:
 
     @property
     def lost(self) -> str:
-        """What is not finite, or did not run; empty if nothing."""
+        """Failure to run, and values that can't be compared, by output; empty if there are none."""
         found = [f"{name}: {each.lost}" for name, each in self.outputs.items() if each.lost]
         return "; ".join([self.failure, *found] if self.failure else found)
 
@@ -70,7 +70,7 @@ def stage_error(
         before: Folder of the model before the step; None for the reference.
         after: Folder of the model after it.
         reference: Folder of the reference artifact.
-        target: Where both run.
+        target: Target that both run on.
         as_written: Run the model after the step node by node, without ONNX Runtime's optimizations.
 
     Raises:

@@ -28,7 +28,7 @@ class ThresholdRows:
 
     Attributes:
         point: Its name.
-        rows: How many there are.
+        rows: Number of rows.
         on_threshold: Numbers of those that lie on one.
         excused: Of these, the ones whose outputs differ, which are left out of the comparison.
     """

@@ -24,10 +24,10 @@ EQUAL = "equal"
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one output must keep; None is not checked.
+    """Tolerances of one output; None is not checked.
 
     Attributes:
-        atol: Of floats, as are rtol, cosine_min and sqnr_db_min.
+        atol: Absolute tolerance; it applies to floats, as do rtol, cosine_min and sqnr_db_min.
         equal_min: Least share of equal elements of exact dtypes (see `is_exact`); `pooled` applies
             it to all points together.
         apart: Integers up to this far apart count as equal.
@@ -63,7 +63,7 @@ def judge(expected: np.ndarray, actual: np.ndarray, bounds: Bounds) -> Judgement
     Args:
         expected: The reference's.
         actual: The variant's.
-        bounds: Those in force for this output.
+        bounds: Tolerances in force for this output.
     """
     reason = mismatch(expected, actual)
     if reason:

@@ -1,4 +1,4 @@
-"""What was made ahead of time, as an artifact: the model's files, and artifact.json about them."""
+"""Artifact of a model that was prepared ahead of time: its files, and artifact.json, which describes them."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from onnxbuild.onnxkit.reports import write_report
 DESCRIPTION_FILE = "artifact.json"
 OPERATORS_FILE = "required_operators.config"
 SOURCE = "source"
-"""Among the facts of a manifest: the files of the model that it was made of -> sha256."""
+"""Key among the facts of a manifest: files of the source model -> sha256."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArtifactDescription:
-    """How an artifact is loaded.
+    """Description of an artifact, artifact.json: how a session loads it.
 
     Attributes:
         kind: Its format's name.
         file: The file that an InferenceSession opens.
-        provider: Execution provider by its full name.
+        provider: Full name of the execution provider.
         provider_options: Its options.
         folder_options: Names of options that are the artifact's own folder.
-        graph_optimization: Level as `session.graph_optimization` has it.
+        graph_optimization: Level, one of those of `session.graph_optimization`.
         config: Session config entries.
-        made_for: None where any machine will do.
+        made_for: Machine that it was made for; None if it runs on any.
         facts: Additional facts, plain JSON.
     """
 

@@ -1,4 +1,4 @@
-"""What a recipe may ask to have done before a model is loaded: the section `ahead_of_time`."""
+"""Options of a recipe's section `ahead_of_time`: work that is done before a model is loaded."""
 
 from __future__ import annotations
 

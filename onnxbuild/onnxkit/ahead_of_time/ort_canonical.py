@@ -98,7 +98,7 @@ def _root(content: bytes) -> Any:
 
 
 def _front(version: bytes, parameters: TypeParameters) -> tuple[bytearray, int]:
-    """All of a file but its model, and where in it the model's offset belongs."""
+    """Return a file without its model, and the position of the model's offset in it, in bytes."""
     import flatbuffers
     from ort_flatbuffers_py.fbs import (
         ArgTypeAndIndex,

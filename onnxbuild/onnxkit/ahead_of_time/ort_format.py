@@ -34,7 +34,7 @@ def convert_to_ort(
         source: Holds the ONNX model.
         target: Is there.
         scratch: Empty; the converter writes next to the model that it reads.
-        options: How.
+        options: Options of the conversion.
         where: `recipe:step`, for messages.
 
     Raises:
@@ -95,7 +95,7 @@ def required_operators(config: str) -> list[str]:
     """The operators that a list names, as `domain:type`, sorted.
 
     Args:
-        config: What `convert_to_ort` wrote, without types or with them.
+        config: Text that `convert_to_ort` wrote, with or without types.
     """
     found = set()
     for line in config.splitlines():

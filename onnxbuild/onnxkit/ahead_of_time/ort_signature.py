@@ -21,7 +21,7 @@ def ort_inputs(path: Path, name: str) -> dict[str, tuple[str, Shape | None]]:
 
     Args:
         path: The file.
-        name: As the user named it, for messages.
+        name: Name that the user gave, for messages.
 
     Raises:
         StepError: This ONNX Runtime can't open it: it is damaged, newer, or has operators that are
@@ -48,7 +48,7 @@ def check_machine(manifest: Path, name: str) -> None:
 
     Args:
         manifest: The bundle's.
-        name: As the user named it, for messages.
+        name: Name that the user gave, for messages.
 
     Raises:
         StepError: It is, or the manifest can't be followed.

@@ -16,7 +16,7 @@ from onnxbuild.onnxkit.sessions.run import run_session
 TENSORRT = "tensorrt"
 
 CHOSEN_BY_TIMING = "TensorRT chooses kernels by timing them"
-"""Why what it compiles differs from run to run."""
+"""Reason why its compiled files differ from run to run."""
 
 FOLDER_OPTIONS = ("trt_engine_cache_path", "trt_timing_cache_path")
 """Options that name the folder of the caches."""
@@ -58,7 +58,7 @@ def build_engines(
     Args:
         model: Its folder.
         target: Gets the caches.
-        options: As `engine_options` gives them.
+        options: Provider options from `engine_options`.
         feeds: Sets of inputs to run on.
         where: `recipe:step`, for messages.
 

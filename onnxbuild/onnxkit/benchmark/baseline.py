@@ -1,4 +1,4 @@
-"""What a recipe's model is measured against: the model as its user runs it, before onnxbuild."""
+"""Baseline of a benchmark: a recipe's model as its user runs it, in its own framework."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ PYTORCH, KERAS = "pytorch", "keras"
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """How a frontend's original is run, as a parameter of the step that measures.
+    """Baseline of a frontend's models, as a parameter of the step that measures.
 
     Attributes:
         runner: A name in `baselines.RUNNERS`, or `package.module:NAME`, a BaselineRunner of a plug-in; empty
             for none.
-        absent: Why there is none, where `runner` is empty.
-        outputs: Names in the recipe's order that it computes; empty for all.
+        absent: Reason why there is none, if `runner` is empty.
+        outputs: Names of the outputs that it computes, in the recipe's order; empty for all.
         rename: The model's names of inputs and outputs -> the recipe's.
-        environment: Where its framework is installed; None for onnxbuild's own.
-        toolchain: What it uses, as of a step kind.
+        environment: Environment that its framework is installed in; None for onnxbuild's own.
+        toolchain: Packages that it uses, as in a step kind's `toolchain`.
         model: The model to run, of a baseline that is an ONNX file: the step's input `baseline`.
     """
 
@@ -55,10 +55,10 @@ class OnTarget:
     """A baseline on one target, as a step takes it.
 
     Attributes:
-        baseline: With no runner where it is not measured there.
-        environment: Where its framework is installed; None for onnxbuild's own.
+        baseline: The baseline; it has no runner if it is not measured there.
+        environment: Environment that its framework is installed in; None for onnxbuild's own.
         inputs: The model, of a baseline that is an ONNX file.
-        toolchain: Of the step, besides its kind's.
+        toolchain: Packages of the step's toolchain, in addition to its kind's.
     """
 
     baseline: Baseline
@@ -88,8 +88,8 @@ class Original:
     Attributes:
         context: The step's.
         params: The step's, with `model`, `inputs`, `outputs` and `axes`.
-        threads: That it may use.
-        environment: Where its framework is installed; None for this process.
+        threads: Number of threads that it may use.
+        environment: Environment that its framework is installed in; None for this process.
     """
 
     context: StepContext
@@ -99,12 +99,12 @@ class Original:
 
     @property
     def model(self) -> Entrypoint:
-        """What gives it."""
+        """The model's files, or the callable that returns it."""
         return self.params.model
 
     @property
     def inputs(self) -> tuple[DummyInput, ...]:
-        """What it takes."""
+        """The recipe's inputs, which the model takes."""
         return self.params.inputs
 
 
@@ -114,7 +114,7 @@ class OriginalParams:
 
     Attributes:
         model: The model's files, or the callable.
-        inputs: What the recipe declares.
+        inputs: Inputs, as the recipe declares them.
         outputs: Names in order; empty takes all.
         axes: The recipe's.
         rename: The model's names of inputs and outputs -> the recipe's.
@@ -134,7 +134,7 @@ class BaselineRunner:
     Attributes:
         name: Its row in reports.
         title: Its name for people: `vs TITLE`.
-        how: What one run is, in a sentence for the report.
+        how: Definition of one run, in a sentence for the report.
         opener: Returns a function that loads the model.
     """
 
@@ -146,12 +146,12 @@ class BaselineRunner:
 
 @dataclass(frozen=True, slots=True)
 class ShownBaseline:
-    """What a report says of its baseline.
+    """Baseline as a report shows it.
 
     Attributes:
         name: Its row; empty if it was not measured.
         title: Its name for people; empty likewise.
-        absent: Why it was not measured; empty if it was, or if nobody asked for it.
+        absent: Reason why it was not measured; empty if it was, or if nobody asked for it.
     """
 
     name: str = ""
@@ -165,7 +165,7 @@ class ShownBaseline:
 
 
 BEFORE = ShownBaseline(PYTORCH, "PyTorch")
-"""Of reports that do not say: those made when PyTorch was the only one."""
+"""Baseline of reports that name none: they were made when PyTorch was the only one."""
 
 
 def baseline_of(report: Mapping[str, Any]) -> ShownBaseline:

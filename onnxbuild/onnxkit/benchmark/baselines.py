@@ -89,7 +89,7 @@ RUNNERS = _by_name(
         _as_given,
     ),
 )
-"""By name."""
+"""Name -> runner, of all baselines of this package."""
 
 
 def runner_of(baseline: Baseline, where: str) -> BaselineRunner:
@@ -122,8 +122,8 @@ def described(baseline: Baseline, runner: BaselineRunner | None) -> dict[str, st
     """Return what a report says of its baseline: `name`, `title` and `how`, or `absent`, the reason.
 
     Args:
-        baseline: As it is a parameter of the step.
-        runner: What runs it; None if nothing does.
+        baseline: The step's parameter.
+        runner: Its runner; None for no baseline.
     """
     if runner is None:
         return {"absent": baseline.absent}

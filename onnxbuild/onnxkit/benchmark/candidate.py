@@ -1,4 +1,4 @@
-"""What takes part in a benchmark: something that loads, takes feeds, and runs once when called."""
+"""Contenders of a benchmark, and the cost of loading one: each loads, takes feeds, and runs once when called."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxbuild.onnxkit.host.fork_call import call_forked
 from onnxbuild.onnxkit.timing.rounds import timed
 
 Bind = Callable[[Feeds], Callable[[], object]]
-"""Takes feeds, runs once on them, and gives a call that does so again."""
+"""Function that takes feeds, runs once on them, and returns a call that does so again."""
 
 _STEADY_RUNS = 10
 
@@ -22,9 +22,9 @@ class Contender:
     """One model in one runtime.
 
     Attributes:
-        name: In reports.
-        load: Loads it.
-        size_bytes: Of its files; None for what has none.
+        name: Name in reports.
+        load: Function that loads it.
+        size_bytes: Size of its files; None if it has none.
         same_as: Another contender that is the same in all but its name, and is measured for both.
     """
 
@@ -36,11 +36,11 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class LoadCost:
-    """What a contender takes, alone in a process that has imported its runtime already.
+    """Time and memory that a contender takes, alone in a process that has imported its runtime already.
 
     Attributes:
         load_s: Wall time to load it.
-        first_inference_ms: Of the first run, at the first point.
+        first_inference_ms: Wall time of the first run, at the first point.
         peak_rss_growth_bytes: Peak resident memory while it is loaded and run once at each point,
             less that before; sampled each ms.
         steady_rss_growth_bytes: Resident memory after some more runs, less that before.
@@ -57,7 +57,7 @@ class LoadCost:
 
 
 class LoadsElsewhere(ABC):
-    """What loads a contender in another process, and reports its cost from there."""
+    """Loader of a contender that runs in another process, and reports its cost from there."""
 
     @abstractmethod
     def __call__(self) -> Bind:
@@ -65,14 +65,14 @@ class LoadsElsewhere(ABC):
 
     @abstractmethod
     def cost(self, feeds: Mapping[str, Feeds]) -> LoadCost:
-        """As `cost_here`, in a fresh process there."""
+        """Return the cost that `cost_here` measures in a fresh process there."""
 
 
 def cost_alone(contender: Contender, feeds: Mapping[str, Feeds], where: str) -> LoadCost:
     """Load and run a contender in a process of its own.
 
     Args:
-        contender: Which.
+        contender: Contender to measure.
         feeds: Point -> feeds, at least one.
         where: `recipe:step`, for messages.
 
@@ -93,7 +93,7 @@ def cost_here(load: Callable[[], Bind], feeds: Mapping[str, Feeds]) -> LoadCost:
     """The cost of a contender, in this process, which has its runtime and nothing else.
 
     Args:
-        load: Loads it.
+        load: Function that loads it.
         feeds: Point -> feeds, at least one.
     """
     before = resident_bytes()

@@ -23,7 +23,7 @@ from onnxbuild.onnxkit.sessions.settings_file import read_settings
 COMPILED = "pytorch-compile"
 
 MODEL = "model/"
-"""Before a variant's name among the step's inputs."""
+"""Prefix of a variant's name among the step's inputs."""
 
 _PROGRAM, _SESSION, _BOUND = "program/", "session/", "+io-binding"
 
@@ -34,8 +34,8 @@ class LineUp:
 
     Attributes:
         context: The step's.
-        target: Where variants run.
-        threads: Of each runtime, where a variant's session sets none.
+        target: Target that variants run on.
+        threads: Threads of each runtime, if a variant's session sets none.
         sessions: Variant -> how its session runs it, where no input `session/VARIANT` says so;
             others run as ONNX Runtime has it.
         comparison_models: Names of models from elsewhere.
@@ -78,7 +78,7 @@ class LineUp:
 
     @property
     def spins(self) -> bool:
-        """Whether a session's threads go on spinning after a run."""
+        """Whether threads of any variant's session go on spinning after a run."""
         return any(self.settings(name).spins for name in self.variants)
 
     def settings(self, variant: str, threads: int | None = None) -> SessionSettings:
@@ -86,7 +86,7 @@ class LineUp:
 
         Args:
             variant: Its name.
-            threads: Where its session leaves that open; None for this line-up's.
+            threads: Threads to use if its session sets none; None for this line-up's.
         """
         threads = self.threads if threads is None else threads
         if f"{_SESSION}{variant}" in self.context.input_names:
@@ -102,13 +102,13 @@ class LineUp:
         compiled: bool,
         io_binding: bool,
     ) -> list[Contender]:
-        """All that are measured.
+        """Return all contenders: baseline, PyTorch programs and variants.
 
         Args:
             original: The recipe's model.
-            baseline: Runs it as its user does; None if nothing does.
+            baseline: Runner of the model as its user runs it; None for no baseline.
             compiled: Whether PyTorch takes part with torch.compile, too.
-            io_binding: Whether each variant does twice, once with its inputs and outputs bound.
+            io_binding: Whether each variant takes part twice, once with its inputs and outputs bound.
         """
         context, threads, equals = self.context, self.threads, self.equals
         found = []
@@ -165,5 +165,5 @@ def inputs_named(context: StepContext, prefix: str) -> dict[str, Path]:
 
 
 def variant_of(contender: str) -> str:
-    """Whose model it is; its own name for the baseline and for programs."""
+    """Return the variant whose model a contender runs; the contender's own name for the baseline and for programs."""
     return contender.removesuffix(_BOUND)

@@ -51,7 +51,7 @@ class _Hosted(LoadsElsewhere):
 
     Args:
         original: The model.
-        form: Which of the functions there opens it.
+        form: Name of the function there that opens it.
         library: The framework's module.
         request: JSON that the function takes.
     """

@@ -22,12 +22,12 @@ Runners = Mapping[str, Callable[[], object]]
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What was measured of all groups.
+    """Measurements of all groups.
 
     Attributes:
         rounds: Point -> for each group, contender -> its turns.
         joules: Contender -> energy of a run at the first point, if the machine reports it.
-        conditions: Of the machine, from the first turn to the last.
+        conditions: State of the machine, from the first turn to the last.
     """
 
     rounds: Mapping[str, list[Mapping[str, Turns]]]
@@ -35,7 +35,7 @@ class Measurement:
     conditions: Conditions
 
     def shared(self, equals: Mapping[str, str]) -> Measurement:
-        """With the turns of some for others, too.
+        """Return the measurement with turns copied to contenders that were not measured.
 
         Args:
             equals: Contender that was not measured -> the one whose turns are its own.
@@ -58,7 +58,7 @@ def group_contenders(
 
     Args:
         costs: Contender -> what it takes alone, in the order in which they are loaded.
-        compared_with: Those that are in each group; if there are none, and memory does not hold
+        compared_with: Contenders that are in each group; if there are none, and memory does not hold
             all, the one that takes least is, so that all can be compared through it.
         limit_bytes: Resident memory that this process may take.
         where: `recipe:step`, for messages.
@@ -84,7 +84,7 @@ def measure_groups(
     """Load and measure one group after the other; what one has loaded is gone before the next is.
 
     Args:
-        contenders: All.
+        contenders: Contenders of all groups.
         groups: Of `group_contenders`.
         feeds: Point -> what is fed there.
         taken: Contender -> the points that it is measured at.

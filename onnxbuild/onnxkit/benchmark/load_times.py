@@ -25,9 +25,9 @@ def measure_loads(
 
     Args:
         contenders: Named differently.
-        feeds: What each runs on once it is loaded.
+        feeds: Feeds that each runs on once it is loaded.
         where: `recipe:step`, for messages.
-        rounds: How often.
+        rounds: Number of rounds.
 
     Returns: Name -> what each round found.
 
@@ -46,7 +46,7 @@ def load_report(found: Mapping[str, Sequence[LoadCost]], baseline: str) -> dict[
     """Name -> medians of `load_ms`, `first_inference_ms` and `peak_rss_growth_bytes`, and `speedup`.
 
     Args:
-        found: As `measure_loads` gives it.
+        found: Result of `measure_loads`.
         baseline: Name of the one that the others are compared with; its speedup is left out.
 
     `speedup` is the baseline's load time by each one's: [value, low, high] with 95 % confidence.

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from onnxbuild.core.errors import StepError
 
 _MARGIN = 1.1
-"""Allocators keep some of what is freed, and libraries have caches."""
+"""Factor on measured memory: allocators keep some of what is freed, and libraries have caches."""
 
 _GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a model takes, alone in a process.
+    """Memory that a model takes, alone in a process.
 
     Attributes:
-        peak_bytes: At most, while it is loaded and run first.
-        steady_bytes: From then on.
+        peak_bytes: Peak while it is loaded and first run.
+        steady_bytes: Memory that it keeps from then on.
     """
 
     peak_bytes: int
@@ -46,7 +46,7 @@ def memory_groups(
 
     Args:
         needs: Model -> its need, in the order in which they are loaded.
-        shared: Those that the others are compared with; may be none.
+        shared: Models that the others are compared with; may be empty.
         room_bytes: Resident memory that a group may take.
         where: `recipe:step`, for messages.
 
@@ -73,10 +73,10 @@ def memory_groups(
 def _check_fits(
     name: str, others: list[str], needs: Mapping[str, Need], room_bytes: int, where: str
 ) -> None:
-    """By what was measured, without a margin.
+    """Check that a model and those that it is compared with fit in memory, without the margin.
 
     Raises:
-        StepError: It takes more.
+        StepError: They take more.
     """
     taken = _together([needs[each] for each in (name, *others)])
     if taken <= room_bytes:

@@ -14,8 +14,8 @@ def node_times(events: Sequence[Mapping[str, Any]], runs: int) -> dict[str, Any]
     """Return the time per run of each node, over a profile's last runs.
 
     Args:
-        events: As the profile's file has them: Chrome's trace format, times in microseconds.
-        runs: How many of its last runs count; those before paid for memory and caches.
+        events: Events of the profile's file, in Chrome's trace format; times in microseconds.
+        runs: Number of its last runs that count; earlier ones also paid for memory and caches.
 
     Returns: `run_ms` (the whole run), `operators` (by operator and provider: nodes, ms, and the share of
         all nodes' time) and `nodes` (the slowest 20), each in falling order of time.

@@ -1,4 +1,4 @@
-"""What a recipe says of its benchmark: `benchmark: {...}`."""
+"""Options of a recipe's section `benchmark`."""
 
 from __future__ import annotations
 

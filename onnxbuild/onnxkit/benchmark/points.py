@@ -1,4 +1,4 @@
-"""Where a benchmark measures: points of the dynamic axes, checked and expanded."""
+"""Points at which a benchmark measures: sizes of the dynamic axes, checked and expanded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def benchmark_points(
 
     Args:
         axes: The recipe's.
-        wanted: As the recipe has them; none for the example alone.
+        wanted: Points of the recipe; empty for the example alone.
         where: `recipe:step`, for messages.
 
     Raises:
@@ -66,7 +66,7 @@ def measured_points(
 
     Args:
         axes: The recipe's.
-        wanted: As the recipe has them; none for the example alone.
+        wanted: Points of the recipe; empty for the example alone.
         fixed: Model -> axis -> the one size that it takes; at least one model.
         where: `recipe:step`, for messages.
 

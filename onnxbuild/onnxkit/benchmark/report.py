@@ -48,7 +48,7 @@ IN_GROUPS = {
     "other, one group after the other; what others are compared with is in each, and a ratio is of "
     "turns of one group"
 }
-"""What METHOD says besides where there are several groups."""
+"""Addition to METHOD for several groups."""
 
 
 def report_file(target: str = "") -> str:
@@ -62,7 +62,7 @@ class Measured:
 
     Attributes:
         warmup: Rounds that were left out, of all groups.
-        groups: For each, contender -> its turns after those.
+        groups: Contender -> its turns after the warm-up, for each group.
         latency: Contender -> its figures.
         ratios: Contender -> how many times as fast as the baseline; empty if that was not measured.
         baseline: Its name; empty likewise.
@@ -79,7 +79,7 @@ class Measured:
         """The figures of what `measure_turns` gave for each group.
 
         Args:
-            rounds: For each group, contender -> its turns.
+            rounds: Contender -> its turns, for each group.
             baseline: The contender that others are compared with; empty for none.
         """
         cuts = [warmup_rounds(group) for group in rounds]
@@ -147,7 +147,7 @@ def _tails(measured: Measured, name: str) -> dict[str, object]:
 
 
 def _against(measured: Measured, name: str, comparison_models: Sequence[str]) -> dict[str, object]:
-    """How many times as fast as each other comparison model."""
+    """Return the speedup over each other comparison model; empty if there is none."""
     others = [other for other in comparison_models if other != name]
     if not others:
         return {}
@@ -164,7 +164,7 @@ def _rounded(ratio: Ratio) -> list[float | None]:
 def table_metrics(
     point: Point, measured: Measured, contenders: Sequence[Contender], found: Conditions
 ) -> dict[str, object]:
-    """For the table: each variant, and the baseline, at the first point."""
+    """Return the metrics of the table: each variant, and the baseline, at the first point."""
     return {
         "point": point.name,
         "noisy": bool(found.noisy),
@@ -190,9 +190,9 @@ def benchmark_notes(
     """Return the notes that a user should see.
 
     Args:
-        found: What the machine did besides.
+        found: Conditions of the machine during the benchmark.
         measured: Point -> its figures.
-        groups: Who was measured with whom.
+        groups: Names of the contenders of each group.
         ranking: Whether only ratios count.
     """
     notes = []

@@ -49,7 +49,7 @@ def pytorch(
     Args:
         context: The step's.
         model: Gives the module.
-        inputs: What it takes.
+        inputs: Inputs of the module.
         threads: Within an operator.
         compiled: Whether it goes through torch.compile, which happens at the first run; its
             compiler is imported now.
@@ -126,7 +126,7 @@ def onnx_runtime(
 
     Args:
         folder: Holds the model.
-        target: All of whose providers load.
+        target: Target whose providers all load.
         library: A plug-in's; None for providers that are built in.
         settings: The session's.
         where: `recipe:step`, for messages.

@@ -34,9 +34,9 @@ def concurrency(
     """The report's part on clients.
 
     Args:
-        line_up: Whose variants and programs are asked.
-        point: Where.
-        feeds: What is fed there.
+        line_up: Line-up whose variants and programs are measured.
+        point: Point to measure at.
+        feeds: Feeds at that point.
         clients: Numbers of threads that ask at once.
         sessions: Whether they share one, or have one each with its share of the threads; PyTorch's
             threads are the process's, whoever asks.
@@ -76,7 +76,7 @@ def concurrency(
 def _calls(
     line_up: LineUp, name: str, feeds: Feeds, sessions: Sessions, most: int
 ) -> list[Callable[[], object]]:
-    """What clients call."""
+    """Return the calls that clients make: one that all share, or one for each client."""
     if name in line_up.programs:
         open_one = line_up.program_opener(line_up.programs[name])
         return [open_one()(feeds) for _ in range(1 if sessions == "one" else most)]

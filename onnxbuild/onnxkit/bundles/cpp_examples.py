@@ -110,7 +110,7 @@ def registering_lines(libraries: Sequence[OperatorLibrary]) -> Iterator[str]:
 
 
 def _condition(name: str) -> str:
-    """What the preprocessor knows a platform by."""
+    """Return the preprocessor's condition for a platform."""
     system, _, machine = name.partition("-")
     systems = {
         "linux": "defined(__linux__)",

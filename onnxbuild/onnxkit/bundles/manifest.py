@@ -51,7 +51,7 @@ class Value:
 
     Attributes:
         name: Its name.
-        dtype: As numpy spells it; None for an output of a program, which declares none.
+        dtype: NumPy's name of the type; None for an output of a program, which declares none.
         shape: Ints and symbols of the dynamic axes, outermost first; None where it is unknown.
         labels: Names of classes: of the places along a float output's last axis, or what an output of strings
             holds; empty where there are none.
@@ -69,7 +69,7 @@ class Verdict:
 
     Attributes:
         passed: Whether all outputs are within the tolerances.
-        tolerances: In force, as JSON of VariantTolerances.
+        tolerances: Tolerances in force, as JSON of VariantTolerances.
         metrics: The worst of each measure over all points.
     """
 
@@ -84,7 +84,7 @@ class ManifestProvider:
 
     Attributes:
         name: Its full name, `CPUExecutionProvider`.
-        options: As ONNX Runtime takes them.
+        options: Provider options, in ONNX Runtime's form.
         target: The target whose session settings it takes; None within a target.
     """
 
@@ -99,9 +99,9 @@ class BundleTarget:
 
     Attributes:
         chain: Providers in order of preference.
-        session: How sessions run there.
-        placement: Which nodes ran on which provider.
-        skipped: Why the model was not run there.
+        session: Session settings there.
+        placement: Nodes that ran on each provider.
+        skipped: Reason why the model was not run there.
         library: Name of the provider's plug-in, which is not in the bundle.
         environment: The environment that it was run in, if that is not onnxbuild's own.
     """
@@ -122,32 +122,32 @@ class Manifest:
         name: The recipe's.
         kind: One of KINDS, or what a feature that was added makes.
         file: The file that is opened.
-        precision: Of the weights.
+        precision: Precision of the weights.
         recipe_sha256: Digest of the part of the recipe that the model is made from.
-        inputs: In order.
-        outputs: In order.
+        inputs: Inputs in order.
+        outputs: Outputs in order.
         dynamic_axes: Axis -> `min`, `max`, `example` and `multiple_of`.
         validation: Target -> the gate's verdict, of those that the model ran on.
         versions: Package -> version that made the bundle.
-        made_for: The machine that the model is bound to; None where any will do.
+        made_for: The machine that the model is bound to; None if it runs on any.
         files: Each file but manifest.json and SHA256SUMS.
-        size_bytes: Of the model's files.
+        size_bytes: Size of the model's files.
         variant: The variant that the model is, or is made from; None for a program.
         evaluation: Target -> score and drop.
-        fidelity: Target -> how near the model is to fp32 on the user's data.
-        targets: Where ONNX Runtime runs it, in order of preference.
-        providers: All built-in providers of the targets; None for a model made for one target.
+        fidelity: Target -> similarity of the model's outputs to fp32's on the user's data.
+        targets: Targets that ONNX Runtime runs it on, in order of preference.
+        providers: Built-in providers of all targets; None for a model made for one target.
         session: The first target's.
         folder_options: Provider options whose value is the bundle's own folder.
         by_keyword: A program's inputs are passed by name, else in order.
         opsets: Domain -> version.
         ir_version: ONNX's.
-        nodes: In the graph and its subgraphs.
-        parameters: Elements of all weights.
+        nodes: Number of nodes in the graph and its subgraphs.
+        parameters: Number of elements of all weights.
         sums_may_saturate: Sums of 8-bit products overflow 16 bits on a CPU without VNNI.
-        portable_size_bytes: Of the model that this one is made from.
+        portable_size_bytes: Size of the model that this one is made from.
         operators: Libraries of custom operators, below OPERATORS_FOLDER, that every session registers.
-        facts: Of a model made ahead of time.
+        facts: Additional facts of a model made ahead of time.
     """
 
     name: str
@@ -188,10 +188,10 @@ class Manifest:
 
     @property
     def runs_code(self) -> bool:
-        """Whether the model may do what any program may.
+        """Whether the model may run arbitrary code.
 
-        A provider's caches and libraries of custom operators do, whatever the kind. Of a kind that is none
-        of KINDS every target and provider must be the CPU's.
+        A provider's caches and libraries of custom operators do, whatever the kind. A kind that is not in KINDS
+        counts as safe only if every target and provider is the CPU's.
         """
         known = KINDS.get(self.kind)
         chains = [each.chain for each in (self.targets or {}).values()]

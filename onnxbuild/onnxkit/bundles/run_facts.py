@@ -1,4 +1,4 @@
-"""What a manifest says of how its model is opened and called, apart from all that is known of the model."""
+"""Facts of a manifest that opening and calling its model needs, without all others."""
 
 from __future__ import annotations
 

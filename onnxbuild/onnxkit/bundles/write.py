@@ -96,7 +96,7 @@ def write_sums(folder: Path, known: Mapping[str, Digest] | None = None) -> list[
     """Write SHA256SUMS; return the names of all files, its own last.
 
     Args:
-        folder: What is listed.
+        folder: Folder whose files are listed.
         known: The digests of all its files; None to compute them.
     """
     files = (

@@ -29,13 +29,13 @@ Method = Literal["minmax", "moving_average", "percentile", "entropy", "mse"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How ranges are drawn.
+    """Method of drawing ranges, with its parameters.
 
     Attributes:
-        method: Of drawing them.
-        grid: What they will be mapped to.
+        method: Calibration method.
+        grid: Integer grid that the ranges are mapped to.
         percentile: Share of values that `percentile` keeps inside, in percent.
-        averaging: What a new sample counts for `moving_average`, 0 to 1.
+        averaging: Weight of a new sample for `moving_average`, 0 to 1.
         means: Measure the means of input channels, too.
     """
 
@@ -48,10 +48,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What was found; names are values of the graph.
+    """Result of a calibration; names are values of the graph.
 
     Attributes:
-        samples: How many feeds were run.
+        samples: Number of feeds that were run.
         seen: Name -> [least, greatest], float32.
         ranges: Name -> the range to quantize, within what was seen.
         clipped: Name -> share of its values outside of the range; only where that is above 0.
@@ -84,7 +84,7 @@ def calibrate(
     Args:
         load: Gives the model anew: every value typed, weights loaded.
         feeds: Checked feeds.
-        rule: How ranges are drawn.
+        rule: Method of drawing ranges.
         scratch: A folder for augmented models and feeds.
         where: `recipe:step`, for messages.
 

@@ -111,9 +111,9 @@ def _mean(value: str, size: int, prefix: str, opset: int, *, pooled: bool) -> Va
     """The mean of each channel.
 
     Args:
-        value: Whose.
+        value: Name of the value.
         size: Its channels: along axis 1 where it is pooled, else along the last.
-        prefix: Of names.
+        prefix: Prefix of the new names.
         opset: The model's.
         pooled: Whether it is averaged over its positions first.
     """

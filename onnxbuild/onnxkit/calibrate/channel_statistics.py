@@ -1,4 +1,4 @@
-"""What a graph's values are by channel, over many feeds, measured inside the graph."""
+"""Statistics of a graph's values by channel, over many feeds, measured inside the graph."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _FIRST_OPSET_WITH_AXES_AS_INPUT = 18
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
-    """How far channels reach.
+    """Greatest magnitudes by channel.
 
     Attributes:
-        samples: How many feeds were run.
+        samples: Number of feeds that were run.
         peaks: Value name -> greatest magnitude in each channel (the last axis), float32.
     """
 

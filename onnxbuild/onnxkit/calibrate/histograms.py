@@ -28,13 +28,13 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How often values fell into BINS bins of equal width.
+    """Counts of values in BINS bins of equal width.
 
     Attributes:
         low: The first bin's lower edge.
         high: The last bin's upper edge, above `low`.
         counts: Shape (BINS,), int64, values that are exactly zero left out.
-        zeros: Values that are exactly zero: every grid holds them without an error.
+        zeros: Number of values that are exactly zero: every grid holds them without an error.
     """
 
     low: float
@@ -44,7 +44,7 @@ class Histogram:
 
     @property
     def width(self) -> float:
-        """Of one bin."""
+        """Width of one bin."""
         return (self.high - self.low) / len(self.counts)
 
     def add(self, values: np.ndarray) -> Histogram:
@@ -86,7 +86,7 @@ def measure_histograms(
 
     Args:
         model: Every value typed, weights loaded or mapped; gets outputs added and is used up.
-        feeds: Those that `bounds` were measured on.
+        feeds: The same feeds that `bounds` were measured on.
         bounds: Value name -> [least, greatest] over all feeds, least below greatest.
         scratch: A folder for the augmented model.
         where: `recipe:step`, for messages.

@@ -35,7 +35,7 @@ def least_divergence(histogram: Histogram, *, levels: int, folded: bool) -> tupl
     Args:
         histogram: Of the values, or of their absolute values.
         levels: Numbers of the grid.
-        folded: It is of absolute values: half of the levels are there for them.
+        folded: Whether it is of absolute values, which have half of the levels.
 
     Returns: Low and high, within the histogram's bounds.
     """

@@ -31,13 +31,13 @@ its own calibrator with them; a sum does not."""
 
 @dataclass(slots=True)
 class Ranges:
-    """What the samples so far have shown.
+    """Ranges of values over the samples so far.
 
     Attributes:
         bounds: Value name -> [least, greatest], finite, float32.
         averages: Value name -> means of least and greatest value, the latest samples counting most.
         unbounded: Values that held a mask's huge or infinite number: not fit to be quantized.
-        samples: How many feeds were run.
+        samples: Number of feeds that were run.
     """
 
     bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -65,7 +65,7 @@ def measure_ranges(
         feeds: Checked feeds.
         scratch: A folder for the augmented model.
         where: `recipe:step`, for messages.
-        averaging: What a new sample counts in the averages, 0 to 1.
+        averaging: Weight of a new sample in the averages, 0 to 1.
 
     Raises:
         StepError: A value is NaN, or ONNX Runtime fails on a sample.

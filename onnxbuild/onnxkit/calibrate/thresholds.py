@@ -1,4 +1,4 @@
-"""From a histogram to the range that is quantized: percentile, least squared error, entropy."""
+"""Choose the range to quantize from a histogram: percentile, least squared error, entropy."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def choose_range(
     """The range to quantize, within what was seen.
 
     Args:
-        method: How it is drawn.
+        method: Method of drawing it.
         histogram: Over `histogram_bounds(seen, grid)`.
         seen: Least and greatest value.
-        grid: What it will be mapped to.
-        percentile: For `percentile`: the share of values that stay inside, in percent.
+        grid: Integer grid that it will be mapped to.
+        percentile: Share of values that method `percentile` keeps inside, in percent.
     """
     if grid.symmetric:
         top = _METHODS[method](_folded(histogram), grid, percentile)[1]
@@ -81,8 +81,8 @@ def squared_error(histogram: Histogram, bounds: Range, grid: IntegerGrid) -> flo
 
     Args:
         histogram: Of the values.
-        bounds: What is quantized; a range that leaves zero out is extended to it.
-        grid: What it is mapped to.
+        bounds: Range that is quantized; if it leaves zero out, it is extended to zero.
+        grid: Integer grid that it is mapped to.
     """
     import numpy as np
 
@@ -115,7 +115,7 @@ def _folded(histogram: Histogram) -> Histogram:
 
 
 def _percentile(histogram: Histogram, grid: IntegerGrid, percentile: float) -> Range:
-    """Both tails lose the same share of values; in a symmetric grid, the one tail all of it."""
+    """Return the range that cuts the same share of values off both tails; off the upper one alone, if symmetric."""
     import numpy as np
 
     cut = (100.0 - percentile) / 100.0

@@ -17,12 +17,12 @@ _PAIR = 2
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a callable returned.
+    """Result of a user's callable: a function, and its parameters if it takes any.
 
     Attributes:
-        function: Of arrays.
-        params: What it takes first; none of it where `has_params` is false.
-        has_params: The callable returned them.
+        function: Function of arrays.
+        params: Its first argument, if `has_params`.
+        has_params: Whether the callable returned parameters.
     """
 
     function: Callable[..., Any]
@@ -34,7 +34,7 @@ def made_by(request: Request) -> Made:
     """Return what a callable returned.
 
     Args:
-        request: What `requests.jax` gives.
+        request: Request from `requests.jax`.
 
     Raises:
         Refused: It raised, or returned no function.

@@ -1,4 +1,4 @@
-"""What runs in a framework's environment: one function of this room, with NumPy, ONNX and the framework alone.
+"""Entry point in a framework's environment: it runs one function, with NumPy, ONNX and the framework alone.
 
 Modules that this one imports, and those that it is asked to run, import nothing else of onnxbuild.
 """
@@ -24,7 +24,7 @@ Request = Mapping[str, Any]
 
 
 class Refused(Exception):  # noqa: N818 - a user's mistake, not a bug
-    """What a user can mend.
+    """Error that a user can mend.
 
     Attributes:
         what: One sentence.
@@ -68,7 +68,7 @@ def users_line(error: BaseException, folders: Sequence[str]) -> str:
     """Return `models/mine.py:7`, the innermost line of an error in one of the folders; empty for none.
 
     Args:
-        error: As it was caught.
+        error: Error that was caught.
         folders: The import path of the user's code; what is shown is relative to the outermost.
     """
     for frame in reversed(traceback.extract_tb(error.__traceback__)):

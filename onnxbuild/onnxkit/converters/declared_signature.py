@@ -1,4 +1,4 @@
-"""What a framework's signature says of a recipe, and what its converter has to know of it."""
+"""Keys of a recipe, and facts for the converter, from the signature of a framework's model."""
 
 from __future__ import annotations
 

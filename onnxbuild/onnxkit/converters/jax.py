@@ -30,7 +30,7 @@ def convert_jax(request: Request) -> dict[str, Any]:
     """Convert a function to ONNX.
 
     Args:
-        request: What `requests.jax` gives; `opset`, and `model`: the file to write.
+        request: Request from `requests.jax`; `opset`, and `model`: the file to write.
 
     Returns: `versions`: of JAX and jax2onnx.
 
@@ -74,7 +74,7 @@ def compute_jax(request: Request) -> None:
     """Run a function.
 
     Args:
-        request: What `requests.jax` gives; `feeds` and `computed` as run_there.computed_there says.
+        request: Request from `requests.jax`; `feeds` and `computed` as run_there.computed_there says.
 
     Raises:
         Refused: The callable or its function is not as expected, or fails.
@@ -95,7 +95,7 @@ def open_jax(request: Request) -> Callable[[Mapping[str, np.ndarray]], Callable[
     """Return what binds feeds to a call of a function, compiled by `jax.jit`, as its users run it.
 
     Args:
-        request: What `requests.jax` gives.
+        request: Request from `requests.jax`.
 
     Raises:
         Refused: The callable or its function is not as expected.
@@ -144,7 +144,7 @@ class _Function:
 
     @property
     def params(self) -> Any:
-        """What the function takes first, if anything."""
+        """The function's parameters, its first argument; None if it takes none."""
         return self._made.params
 
     def with_params(self, params: Any) -> _Function:
@@ -154,7 +154,7 @@ class _Function:
         return other
 
     def _see_arguments(self) -> bool:
-        """Whether its arguments have the inputs' names; else they go by position.
+        """Return whether the function's arguments have the inputs' names; else they go by position.
 
         Raises:
             Refused: It takes another number of arguments.
@@ -230,7 +230,7 @@ class _Function:
         )
 
     def outputs(self, arrays: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
-        """What it gives for arrays, by the names of `output_names`."""
+        """Run the function on arrays; return its outputs in the order of `names`, which `output_names` gives."""
         found = self._named(self._call(arrays))
         if all(name in found for name in names):
             return tuple(found[name] for name in names)

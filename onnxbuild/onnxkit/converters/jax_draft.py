@@ -1,4 +1,4 @@
-"""What a Python file says of a JAX function, without running it: the names of its arguments."""
+"""Read the names of a JAX function's arguments from its Python file, without running it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a recipe says that a framework is installed, and the lists that come with this program."""
+"""Options for a framework's environment, and the lists of requirements that come with this program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a framework's process is asked for, from a step's parameters."""
+"""Requests to a framework's process, made from a step's parameters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class HasFunction(HasModel, Protocol):
 
     @property
     def inputs(self) -> tuple[DummyInput, ...]:
-        """What the recipe declares."""
+        """Inputs, as the recipe declares them."""
         ...
 
     @property

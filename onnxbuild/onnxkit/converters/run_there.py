@@ -138,9 +138,9 @@ def computed_there(
     Args:
         context: The step's.
         environment: The framework's.
-        function: As of `run_there`; its request has `feeds`, paths of files, and `computed`, a path for
+        function: Function as in `run_there`; its request has `feeds`, paths of files, and `computed`, a path for
             each of them that it writes by `write_arrays`.
-        request: What else it takes.
+        request: Other entries of its request.
         feeds: Input -> array.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a SavedModel says of itself, read without TensorFlow: its signatures, and which files are its own.
+"""Outline of a SavedModel, read without TensorFlow: its signatures, and which files are its own.
 
 The numbers of fields are those of saved_model.proto, meta_graph.proto, tensor_shape.proto and types.proto
 (tensorflow/core/protobuf, tensorflow/core/framework). Graphs and weights are skipped, not parsed.
@@ -56,13 +56,13 @@ class SavedSignature:
 
 @dataclass(frozen=True, slots=True)
 class SavedModelOutline:
-    """What a SavedModel says of itself.
+    """Outline of a SavedModel.
 
     Attributes:
-        folder: It.
-        tags: Of the graph that is taken.
-        signatures: By name; those that take and give something.
-        files: All that it has, absolute; saved_model.pb first.
+        folder: Folder of the SavedModel.
+        tags: Tags of the graph that is taken.
+        signatures: Signatures that have outputs, sorted by name.
+        files: Absolute paths of all its files; saved_model.pb first.
     """
 
     folder: Path
@@ -72,7 +72,7 @@ class SavedModelOutline:
 
 
 def is_saved_model(path: Path) -> bool:
-    """Whether a folder is a SavedModel."""
+    """Return whether a folder is a SavedModel."""
     return any((path / name).is_file() for name in (PROTOBUF, TEXT_FORM))
 
 
@@ -234,7 +234,7 @@ def chosen_signature(outline: SavedModelOutline, wanted: str) -> SavedSignature:
 
 
 def _without_alias(signatures: tuple[SavedSignature, ...]) -> tuple[SavedSignature, ...]:
-    """All but Keras' alias: `export` of a model writes one function under two names."""
+    """Return the signatures without Keras' alias: `export` of a model writes one function under two names."""
     by_name = {each.name: each for each in signatures}
     alias, default = by_name.get(_KERAS_ALIAS), by_name.get(_DEFAULT)
     if alias is None or default is None or replace(alias, name=_DEFAULT) != default:

@@ -56,7 +56,7 @@ def _order(graph: onnx.GraphProto) -> None:
 
 
 def _read_by(node: onnx.NodeProto) -> Iterator[str]:
-    """What a node reads, graphs in it too, in the order of the text."""
+    """Yield names of the values that a node and its subgraphs read, in the order of the file."""
     yield from node.input
     for inner in subgraphs(node):
         for graph in graphs_below(inner):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Feeds = Mapping[str, "np.ndarray"]
 
 _OUT_OF_TABLE = re.compile(r"= (-?\d+) is not in \[0, (\d+)\)")
-"""What TensorFlow says of an index that a table lacks."""
+"""TensorFlow's error for an index that a table lacks."""
 
 
 def convert_saved_model(request: Request) -> dict[str, Any]:

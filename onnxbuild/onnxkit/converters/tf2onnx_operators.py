@@ -1,4 +1,4 @@
-"""What tf2onnx lacks: an operator, an order, a report of what it has no operators for; runs in its environment."""
+"""Additions to tf2onnx: an operator, a fixed order of nodes, errors for missing operators; run in its environment."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def erfc(context: Any, node: Any, _name: str, _arguments: Any) -> Any:
 
 
 class Unsupported:
-    """Whether what tf2onnx wrote is ONNX: what it has no operator for stays in the graph, and is logged alone."""
+    """Check for operations that tf2onnx can't convert: it only logs them, and leaves them in the graph."""
 
     def __enter__(self) -> None:
         """Nothing to do."""

@@ -1,4 +1,4 @@
-"""What a TensorFlow Lite file says of itself, read without TensorFlow: its inputs, outputs and signatures.
+"""Outline of a TensorFlow Lite file, read without TensorFlow: its inputs, outputs and signatures.
 
 The numbers of fields are those of tensorflow/lite/schema/schema.fbs (version 3), the format is that of
 FlatBuffers' internals. Operators and weights are skipped, not parsed.
@@ -31,9 +31,9 @@ class LiteSignature:
 
     Attributes:
         name: Its key; empty for the file's graph as it is.
-        inputs: Under the signature's names.
-        outputs: Likewise.
-        tensors: Those names -> the tensors' own.
+        inputs: Inputs under the signature's names.
+        outputs: Outputs under the signature's names.
+        tensors: Name in the signature -> name of the tensor.
     """
 
     name: str
@@ -43,7 +43,7 @@ class LiteSignature:
 
 
 def is_tflite(path: Path) -> bool:
-    """Whether a file is one of TensorFlow Lite, whatever its name."""
+    """Return whether a file is a TensorFlow Lite model, by its content; its name does not matter."""
     with path.open("rb") as file:
         return file.read(8)[4:] == _IDENTIFIER
 
@@ -77,7 +77,7 @@ class _Table:
 
     Args:
         whole: The file.
-        at: Where it begins.
+        at: Offset of its beginning, in bytes.
     """
 
     def __init__(self, whole: memoryview, at: int) -> None:
@@ -89,7 +89,7 @@ class _Table:
         self._size = struct.unpack_from("<H", whole, self._fields)[0]
 
     def _field(self, number: int) -> int:
-        """Where a field is; 0 if it is not written."""
+        """Return the offset of a field, in bytes; 0 if it is not written."""
         place = 4 + 2 * number
         if place >= self._size:
             return 0

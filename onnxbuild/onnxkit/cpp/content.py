@@ -1,4 +1,4 @@
-"""What a C++ package holds: a header, a program that tests it, CMake's files, the model, golden inputs."""
+"""Contents of a C++ package: a header, a program that tests it, CMake's files, the model, golden inputs."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ HEADERS_SCRIPT = "fetch_headers.sh"
 _ROOT = ("main.cpp", "golden.h", "golden_points.h", "CMakeLists.txt", "README.md", HEADERS_SCRIPT)
 _NOT_CHECKED = "NOT_CHECKED"
 _BOUNDS = ("atol", "rtol", "cosine_min", "sqnr_db_min", "equal_min", "apart")
-"""In the order of the struct Bounds of golden.h."""
+"""Names of tolerances, in the order of the struct Bounds of golden.h."""
 
 
 @dataclass(frozen=True, slots=True)
 class CppNames:
-    """What a package is called.
+    """Names in a C++ package.
 
     Attributes:
-        namespace: Of C++; also of folders and of CMake's targets.
-        program: The test.
+        namespace: C++ namespace; folders and CMake's targets have the same name.
+        program: Name of the test program.
     """
 
     namespace: str
@@ -110,7 +110,7 @@ def _content(
     names: CppNames,
     points: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """What the templates name."""
+    """Return the variables of the templates."""
     inputs, outputs = (_ports(each) for each in (signature.inputs, signature.outputs))
     usable = [named(name) for name in usable_providers(manifest) if short_name(name) != CPU]
     targets = manifest.targets or {}

@@ -28,14 +28,14 @@ class BuildFailedError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What compiles a package.
+    """Tools that compile a package.
 
     Attributes:
-        compiler: Its path.
-        cmake: CMake's; empty to run the compiler alone.
-        generator: CMake's, for the program that it runs: `Ninja` or `Unix Makefiles`.
-        headers: The folder of ONNX Runtime's headers.
-        library: ONNX Runtime's library.
+        compiler: Path of the C++ compiler.
+        cmake: Path of CMake; empty to run the compiler alone.
+        generator: CMake's generator: `Ninja` or `Unix Makefiles`.
+        headers: Folder of ONNX Runtime's headers.
+        library: Path of ONNX Runtime's library.
     """
 
     compiler: str

@@ -32,7 +32,7 @@ _ODD = (
     ValueError, LookupError, TypeError, ArithmeticError, SyntaxError, RecursionError, MemoryError,
     EOFError, NotImplementedError, RuntimeError, TokenError, zipfile.BadZipFile,
 )  # fmt: skip
-"""What zipfile and numpy.lib.format raise where bytes make no sense."""
+"""Errors that zipfile and numpy.lib.format raise for damaged files."""
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""What some axes of a recipe must be declared as, found by running a model."""
+"""Rule for the sizes of some axes of a recipe, found by running a model."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from onnxbuild.core.axis import Axis
 
 @dataclass(frozen=True, slots=True)
 class FoundRule:
-    """What some axes must be declared as.
+    """Rule for the sizes of some axes, and their declarations that follow from it.
 
     Attributes:
-        what: One sentence.
-        fix: What to type.
-        axes: Those to write in `dynamic_axes`.
-        fixed: Those that take their example alone.
+        what: The rule, in one sentence.
+        fix: Text to type in the recipe.
+        axes: Axes as they must be declared in `dynamic_axes`.
+        fixed: Axes that take no size but their example.
     """
 
     what: str

@@ -17,13 +17,13 @@ from onnxbuild.onnxkit.host.progress import counted
 
 @dataclass(frozen=True, slots=True)
 class FeedSource:
-    """Where feeds come from.
+    """Source of feeds.
 
     Attributes:
         data: A callable that yields them, or FILE_DATA with its files, or DUMMY_DATA.
-        inputs: What the recipe declares.
+        inputs: Inputs, as the recipe declares them.
         axes: The dynamic axes.
-        seed: Of random feeds.
+        seed: Seed of random feeds.
     """
 
     data: Entrypoint
@@ -43,7 +43,7 @@ class FeedSource:
 
     @property
     def is_random(self) -> bool:
-        """Whether it is no data at all."""
+        """Whether the feeds are random: `data: dummy`."""
         return self.data.target == DUMMY_DATA
 
     def feeds(self, context: StepContext, count: int) -> Iterator[Feeds]:

@@ -85,7 +85,7 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 def _pairs(unknown: Sequence[str], missing: Sequence[str]) -> list[tuple[str, str]]:
-    """Each unknown name with the missing one it most likely means, the likest pairs first."""
+    """Match unknown names with missing ones, the likest first; return the pairs in the order of `unknown`."""
     import difflib
 
     likeness = sorted(
@@ -166,7 +166,7 @@ def _kind_of(array: np.ndarray) -> str:
 
 
 def _cast(each: DummyInput, array: np.ndarray) -> str:
-    """How to come to the dtype, with what that would lose."""
+    """Return the fix for an array of another dtype: the cast to write, and what it would lose."""
     import numpy as np
 
     wanted = numpy_dtype(each.dtype)

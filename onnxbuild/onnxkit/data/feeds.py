@@ -25,7 +25,7 @@ def make_feeds(inputs: Sequence[DummyInput], sizes: Mapping[str, int], seed: str
     another order changes nothing. See `dummy_array` for the values.
 
     Args:
-        inputs: What to make.
+        inputs: Inputs to make feeds for.
         sizes: Axis name -> elements along it, for every symbol in a shape.
         seed: Any int or string.
     """
@@ -39,8 +39,8 @@ def check_feeds(
 
     Args:
         feeds: A mapping of input name -> numpy array or torch tensor.
-        inputs: What the recipe declares.
-        where: For messages: which sample of which callable.
+        inputs: Inputs, as the recipe declares them.
+        where: Sample and callable, for messages.
         axes: The declared ones; sizes that they do not take are refused. Empty checks none.
 
     Raises:

@@ -16,10 +16,10 @@ _ODD: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "inf": lambda array: array == math.inf,
     "-inf": lambda array: array == -math.inf,
 }
-"""What is not finite, the worst first: kind -> where it is."""
+"""Kind of value that is not finite -> mask of its elements, the worst kind first."""
 
 LEAST_INSTEAD = "write the dtype's least value instead, `numpy.finfo('float32').min`: two infinities make a NaN"
-"""What to do about -inf in an input, where it ended in a NaN."""
+"""Fix for an -inf in an input that led to a NaN."""
 
 
 class NotFiniteError(StepError):
@@ -32,10 +32,10 @@ def refuse_nan(
     """Fail on NaN in what the reference itself gives: nothing can be compared with it.
 
     Args:
-        outputs: By name.
-        point: At which it was computed.
+        outputs: Output name -> array.
+        point: Name of the point at which they were computed.
         where: `recipe:step`, for messages.
-        whose: What computed it.
+        whose: Name of what computed them, for messages.
 
     Raises:
         StepError: Names the output and the point.
@@ -93,7 +93,7 @@ def odd_feeds(feeds: Mapping[str, np.ndarray]) -> str:
 def not_finite(
     outputs: Mapping[str, np.ndarray], item: Mapping[str, np.ndarray], number: int, where: str
 ) -> NotFiniteError:
-    """Whose fault it is: the model's, or the projection's of outputs that are finite."""
+    """Return the error for a value that is not finite; it says whether the model or the projection made it."""
     odd = next(filter(None, (odd_values(n, array) for n, array in outputs.items())), "")
     what = f"output {odd}" if odd else "the outputs are finite, the projection's is not"
     cause = odd_feeds(item)

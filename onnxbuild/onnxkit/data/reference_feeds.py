@@ -44,12 +44,12 @@ def reference_feeds(
 
     Args:
         context: The step's.
-        inputs: What the recipe declares.
+        inputs: Inputs, as the recipe declares them.
         axes: The dynamic axes.
         points: The user's own, besides those that every reference has.
-        seed: Of the dummy inputs.
+        seed: Seed of the dummy inputs.
         samples: A callable that yields feeds; None for none.
-        max_samples: How many of them are used.
+        max_samples: Number of samples to use at most.
 
     Raises:
         StepError: The callable yields nothing, or a sample is not as declared.

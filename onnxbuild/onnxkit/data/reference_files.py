@@ -32,11 +32,11 @@ class ReferencePoint:
     """Inputs and the reference's outputs at one point; mappings in the model's own order.
 
     Attributes:
-        name: The point's.
+        name: Name of the point.
         sizes: Axis -> size.
         feeds: The inputs.
-        outputs: What they give.
-        on_threshold: Which rows (first axis of all inputs and outputs) no rounding may be judged by, shape
+        outputs: The reference's outputs for them.
+        on_threshold: Mask of rows (first axis of all inputs and outputs) on a threshold, which can't be judged, shape
             (rows,), bool; None for none.
     """
 
@@ -49,10 +49,10 @@ class ReferencePoint:
 
 @dataclass(frozen=True, slots=True)
 class PointEntry:
-    """What points.json says of a point.
+    """Entry of points.json for one point.
 
     Attributes:
-        name: The point's.
+        name: Name of the point.
         sizes: Axis -> size.
         file: Name of its .npz in the artifact's folder.
     """
@@ -66,7 +66,7 @@ class ReferenceWriter:
     """Writes points one by one, so that only one is held in memory.
 
     Args:
-        folder: Where to; points.json is written by `finish`.
+        folder: Folder to write to; points.json is written by `finish`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -88,7 +88,7 @@ class ReferenceWriter:
 
     @property
     def count(self) -> int:
-        """How many points were written."""
+        """Number of points written so far."""
         return len(self._points)
 
     def finish(self) -> int:

@@ -1,4 +1,4 @@
-"""Which frontend takes what a callable returned."""
+"""Find the frontend that takes a value which a callable returned."""
 
 from __future__ import annotations
 

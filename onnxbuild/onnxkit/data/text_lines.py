@@ -16,8 +16,8 @@ def read_texts(name: str, path: Path, where: str) -> tuple[str, ...]:
     """The lines of a file, without line breaks and empty ones.
 
     Args:
-        name: As the recipe's project knows it.
-        path: Where it is.
+        name: Path in the recipe's project, for messages.
+        path: Path of the file.
         where: `recipe:step`.
 
     Raises:
@@ -40,7 +40,7 @@ def read_texts(name: str, path: Path, where: str) -> tuple[str, ...]:
 
 
 def text_array(texts: Sequence[str], count: int, start: int = 0) -> np.ndarray:
-    """Some texts as an array, (count,): from `start` on, around and around."""
+    """Return `count` texts as an array, shape (count,): from `start` on, and again from the first after the last."""
     import numpy as np
 
     made: np.ndarray = np.array([texts[(start + n) % len(texts)] for n in range(count)], object)

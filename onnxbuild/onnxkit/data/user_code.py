@@ -31,9 +31,9 @@ def call_user(
 
     Args:
         call: The call, arguments applied.
-        target: What is called, for messages.
+        target: Name of what is called, for messages.
         where: `recipe:step`, reported if no line of the user's is to blame (a wrong argument).
-        owner: Whose code it is: `the data's`, `the metric's`.
+        owner: Owner of the code: `the data's`, `the metric's`.
         takes: Its arguments, reported if no line of the user's is to blame.
 
     Raises:
@@ -58,7 +58,7 @@ def user_line(error: BaseException, folders: Sequence[str]) -> str:
     """`models/mine.py:7`: the innermost line of an error that is the user's own; empty for none.
 
     Args:
-        error: As it was caught.
+        error: Error that was caught.
         folders: The import path. A project's root is on it (`Entrypoint.roots`), and so may be
             folders inside: what is shown is relative to the outermost that holds the file.
     """
@@ -66,7 +66,7 @@ def user_line(error: BaseException, folders: Sequence[str]) -> str:
 
 
 def line_of(frames: Sequence[traceback.FrameSummary], folders: Sequence[str]) -> str:
-    """As `user_line`, of frames: outermost first."""
+    """Return `models/mine.py:7`, as `user_line` does, for a stack of frames, outermost first; empty for none."""
     own = [frame for frame in frames if _is_users(frame.filename)]
     if not own:
         return ""

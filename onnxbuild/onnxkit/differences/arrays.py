@@ -15,14 +15,14 @@ WIDEST = 60
 
 @dataclass(frozen=True, slots=True)
 class ArrayDifference:
-    """How far two arrays of one dtype and shape are apart.
+    """Difference of two arrays of one dtype and shape.
 
     Attributes:
-        count: Elements that differ in their bits.
-        size: Elements in all.
-        first: Index of the first of them.
-        old: That element of the one array, as text.
-        new: That of the other.
+        count: Number of elements that differ in their bits.
+        size: Number of elements in all.
+        first: Index of the first element that differs.
+        old: Its value in the one array, as text.
+        new: Its value in the other array, as text.
         max_abs: Largest absolute difference; infinite with a NaN or an infinity on one side, None
             where elements are no numbers.
         max_rel: The same, as a share of the one array's largest magnitude; None where that is 0.
@@ -96,7 +96,7 @@ def compare_arrays(one: np.ndarray, other: np.ndarray) -> ArrayDifference | None
 
 
 def _differing(left: np.ndarray, right: np.ndarray) -> Any:
-    """Per element, whether the bits differ."""
+    """Return a mask of the elements whose bits differ."""
     import numpy as np
 
     if left.dtype.hasobject:

@@ -1,4 +1,4 @@
-"""Where two artifacts part: the first file that differs, and inside it the first thing that does."""
+"""First difference of two artifacts: the first file that differs, and the first difference inside it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class ArtifactDifference:
 
     Attributes:
         file: POSIX path in the artifact.
-        what: What differs, `one -> other`.
-        more: How much else of the file does; empty where that is not counted.
+        what: The difference, `one -> other`.
+        more: Count of what else differs in the file; empty if it is not counted.
     """
 
     file: str

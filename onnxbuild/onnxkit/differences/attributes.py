@@ -1,4 +1,4 @@
-"""What differs between the attributes of two nodes; long lists and tensors are compared by element."""
+"""Differences between the attributes of two nodes; long lists and tensors are compared by element."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class AttributeChanged:
 
     Attributes:
         node: Its label in the one graph.
-        name: The attribute's; `name[2]` for one of several tensors.
-        old: As text; type and shape of what is too long for a message. Empty if it is new.
-        new: The other's; empty if it is gone.
-        values: How far the two are apart, where `old` and `new` are one type and shape; else None.
+        name: Name of the attribute; `name[2]` for one of several tensors.
+        old: Value as text; its type and shape if it is too long for a message. Empty if it is new.
+        new: The other's value, likewise; empty if it is gone.
+        values: Difference of the two values, if `old` and `new` are one type and shape; else None.
     """
 
     node: str
@@ -57,9 +57,9 @@ def attribute_changes(
     """Yield what differs between the attributes of two nodes; two subgraphs are not looked into.
 
     Args:
-        ones: Of the one node.
-        others: Of the other.
-        node: What to call them.
+        ones: Attributes of the one node.
+        others: Attributes of the other.
+        node: Label of the node, for messages.
     """
     olds, news = dict(_values(ones)), dict(_values(others))
     for name in dict.fromkeys((*olds, *news)):
@@ -154,7 +154,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _is_short(array: Any) -> bool:
-    """Whether a message bears all elements."""
+    """Return whether all elements fit in a message."""
     return array.size < WIDEST and len(repr(array.tolist())) <= WIDEST
 
 

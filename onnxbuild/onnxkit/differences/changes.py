@@ -1,4 +1,4 @@
-"""What differs between two matched graphs: nodes on one side alone, attributes, weights, connections."""
+"""Differences between two matched graphs: nodes on one side alone, attributes, weights, connections."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class WeightChanged:
     """A weight that a node in both graphs reads.
 
     Attributes:
-        name: In the one graph.
+        name: Name in the one graph.
         node: Label of the first node that reads it.
         old: Type and shape, `float32 [64, 3]`; empty if it is new.
         new: The other's; empty if it is gone.
-        values: How far they are apart; None where types or shapes differ.
+        values: Difference of the values; None where types or shapes differ.
     """
 
     name: str
@@ -63,9 +63,9 @@ class InputMoved:
 
     Attributes:
         node: Its label.
-        slot: Which input, from 0; -1 for an output of the graph, which `node` names.
-        old: Where it came from.
-        new: Where it comes from.
+        slot: Number of the input, from 0; -1 for an output of the graph, which `node` names.
+        old: Old source of the input.
+        new: New source of the input.
     """
 
     node: str

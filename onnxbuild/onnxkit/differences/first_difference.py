@@ -1,4 +1,4 @@
-"""Where two models part: node, attribute or initializer, and how much else differs."""
+"""First difference of two models: node, attribute or initializer, and how much else differs."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _values(ones: Any, others: Any, noun: str) -> Iterator[_Found]:
 
 
 def _fields(one: Any, other: Any, done: Iterable[str], inside: str) -> Iterator[str]:
-    """Every field of two messages that differs, by name."""
+    """Yield `name: old -> new` for each field that differs between two messages."""
     names = [field.name for field in one.DESCRIPTOR.fields if field.name not in done]
     for name in sorted(names, key=lambda name: name not in _FIRST_NAMED):
         left, right = getattr(one, name), getattr(other, name)
@@ -171,7 +171,7 @@ def _label(node: onnx.NodeProto) -> str:
 
 
 def _attribute(one: onnx.AttributeProto, other: onnx.AttributeProto) -> str:
-    """What differs in an attribute that two nodes have."""
+    """Return the difference of an attribute that two nodes have: `old -> new`, or the elements that differ."""
     found = next(attribute_changes([one], [other], ""), None)
     if found is None:
         return "spelling"

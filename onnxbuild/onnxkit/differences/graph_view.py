@@ -21,14 +21,14 @@ _CONSTANT = "Constant"
 
 @dataclass(frozen=True, slots=True)
 class ValueSource:
-    """Where a value comes from.
+    """Source of a value.
 
     Attributes:
         kind: `node`, `weight` (an initializer or a constant), `input`, `outer` (of a graph around this one),
             or `none` for an optional input that is left out.
         name: The value's name.
-        node: Of `node`: place of the node that makes it; else -1.
-        port: Of `node`: which of its outputs.
+        node: Place of the node that makes it, if `kind` is `node`; else -1.
+        port: Place among that node's outputs; 0 for other kinds.
     """
 
     kind: str
@@ -43,8 +43,8 @@ class ValueReader:
 
     Attributes:
         node: Place of the node.
-        slot: Which of its inputs; those that its subgraphs capture come after its own.
-        port: Which output of the node that makes the value.
+        slot: Place among its inputs; values that its subgraphs capture come after its own inputs.
+        port: Place among the outputs of the node that makes the value.
     """
 
     node: int
@@ -71,12 +71,12 @@ class GraphView:
 
     @cached_property
     def sources(self) -> list[list[ValueSource]]:
-        """For each node, where its inputs come from; then the values that its subgraphs capture, by name."""
+        """Sources of each node's inputs, then of the values that its subgraphs capture, sorted by name."""
         return [[self.source(name) for name in _names(node)] for node in self.nodes]
 
     @cached_property
     def readers(self) -> list[list[ValueReader]]:
-        """For each node, who reads its outputs."""
+        """Readers of each node's outputs."""
         found: list[list[ValueReader]] = [[] for _ in self.nodes]
         for number, sources in enumerate(self.sources):
             for slot, source in enumerate(sources):
@@ -99,7 +99,7 @@ class GraphView:
 
     @cached_property
     def exits(self) -> list[list[tuple[int, int]]]:
-        """For each node, (port, place of the graph's output) of each output that it makes."""
+        """Outputs of the graph that each node makes: (port, place among the graph's outputs)."""
         found: list[list[tuple[int, int]]] = [[] for _ in self.nodes]
         for place, name in enumerate(self.outputs):
             source = self.source(name)

@@ -1,4 +1,4 @@
-"""All that differs between two models: signature, opsets, nodes, attributes, weights."""
+"""Differences between two models: signature, opsets, nodes, attributes, weights."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Inside:
 
     Attributes:
         where: Label of the node, and the attribute; or the function.
-        change: What differs there.
+        change: The difference there.
     """
 
     where: str
@@ -148,7 +148,7 @@ def _file_names(path: Path) -> tuple[str, ...]:
 
 
 def _same_bytes(one: Path, other: Path) -> bool:
-    """Whether the files are equal; those of external data must have the same names."""
+    """Return whether two models' files are equal; those of external data must have the same names."""
     names = _file_names(one), _file_names(other)
     if names[0][1:] != names[1][1:]:
         return False

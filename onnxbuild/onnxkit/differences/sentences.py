@@ -22,7 +22,7 @@ from onnxbuild.onnxkit.differences.value_change import ValueChange
 
 
 class ModelPart(Enum):
-    """What of a model a difference is in."""
+    """Part of a model that a difference is in."""
 
     SIGNATURE = "signature"
     OPSET = "opset"
@@ -39,8 +39,8 @@ class Said:
     """One difference.
 
     Attributes:
-        part: What of the model it is in.
-        sentence: For a person, without a full stop.
+        part: Part of the model that it is in.
+        sentence: Sentence for a person, without a full stop.
         data: The same as JSON values; `kind` says which fields there are.
         change: The same as one value that has changed; None if it is no such thing.
     """
@@ -221,7 +221,7 @@ def _weights(changes: Iterable[Change | Inside]) -> Iterator[Said]:
 
 
 def _apart(values: ArrayDifference) -> str:
-    """How far two arrays are apart."""
+    """Return the difference of two arrays in words: how many elements differ, and by how much."""
     if values.size == 1:
         return f"{values.old} -> {values.new}"
     counts = (

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """Of each node of a graph, in its order.
+    """Signatures of a graph's nodes, in the graph's order.
 
     Attributes:
-        before: Of the node and all that it depends on, with the values of weights and attributes.
-        after: Of the node and all that depends on it, with these values.
-        form_before: As `before`, of operators and shapes alone.
-        form_after: As `after`, of operators alone.
+        before: Digests of each node and all that it depends on, with the values of weights and attributes.
+        after: Digests of each node and all that depends on it, with these values.
+        form_before: The same as `before`, of operators and shapes of weights alone.
+        form_after: The same as `after`, of operators alone.
     """
 
     before: tuple[str, ...]

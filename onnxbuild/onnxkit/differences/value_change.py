@@ -10,9 +10,9 @@ class ValueChange:
     """One value that has changed, is new or is gone.
 
     Attributes:
-        subject: What it is: `opset`, `attribute 'axis' of Concat 'join'`.
-        old: As text; empty if it is new.
-        new: As text; empty if it is gone.
+        subject: Name of the value: `opset`, `attribute 'axis' of Concat 'join'`.
+        old: Old value as text; empty if it is new.
+        new: New value as text; empty if it is gone.
     """
 
     subject: str

@@ -19,7 +19,7 @@ _OPERATORS = {
 
 _GROUPS = "groups"
 _GROUPS_PLACE = 6
-"""Of the arguments of aten::conv1d, conv2d and conv3d."""
+"""Position of `groups` among the arguments of aten::conv1d, conv2d and conv3d."""
 
 
 def script_layers(program: Any) -> Iterator[tuple[str, torch.nn.Module]]:

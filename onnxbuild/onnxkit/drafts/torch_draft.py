@@ -1,4 +1,4 @@
-"""What a torch.nn.Module says of its first recipe: names by forward's signature, shapes by its layers, tried."""
+"""Draft of a recipe for a torch.nn.Module: names by forward's signature, shapes guessed by its layers and tried."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _AXES = {
     SEQUENCE: {"min": 1, "max": 64, "example": 16},
 }
 _SIZES = ({BATCH: 2, SEQUENCE: 16}, {BATCH: 3, SEQUENCE: 7})
-"""What a guess must run at: sizes that differ in every axis, so that an axis that is baked in is seen."""
+"""Sizes that a guess must run at. They differ in every axis, so that a size that is baked in fails."""
 
 _TRIALS_MAX, _PER_INPUT_MAX = 60, 12
 _TENSOR_TYPES = {
@@ -41,11 +41,11 @@ _UNKNOWN = Guess("float32", (BATCH, 1), "nothing says what it takes", sure=False
 
 @dataclass(frozen=True, slots=True)
 class _Outputs:
-    """What forward returned.
+    """Outputs that forward returned.
 
     Attributes:
-        names: Of the outputs.
-        keyed: They are forward's own.
+        names: Names of the outputs.
+        keyed: Whether the names are forward's own.
     """
 
     names: list[str]
@@ -53,7 +53,7 @@ class _Outputs:
 
 
 def draft_of_module(model: object) -> Draft | None:
-    """What a module says of its recipe; None if it is none.
+    """Return the draft of a module's recipe; None if the model is no module.
 
     Shapes are guesses by the module's first layers; the first that forward runs with is taken.
     """
@@ -118,7 +118,7 @@ def _candidates(module: torch.nn.Module, name: str) -> list[Guess]:
 
 
 def _annotated(module: torch.nn.Module, name: str) -> Guess | None:
-    """What a parameter's annotation says: `torch.LongTensor`, or `Annotated[Tensor, "batch 3 224 224"]`."""
+    """Guess by a parameter's annotation: `torch.LongTensor`, or `Annotated[Tensor, "batch 3 224 224"]`."""
     try:
         signature = inspect.signature(module.forward, eval_str=True)
     except (NameError, SyntaxError, TypeError):  # names that are there for type checkers alone

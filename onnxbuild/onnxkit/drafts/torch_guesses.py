@@ -25,9 +25,9 @@ class Guess:
     """An input as a recipe declares it.
 
     Attributes:
-        dtype: Of the elements.
+        dtype: Type of the elements.
         shape: Ints and symbols, outermost first.
-        because: What says so.
+        because: Source of the guess, for a comment.
         high: One past the greatest index, for rows of a table; 0 for no such bound.
         sure: Everything but the axes' sizes is known, so that nothing has to be looked up.
     """

@@ -1,4 +1,4 @@
-"""What running a TorchScript archive says of its first recipe: types and shapes of inputs, by its layers, tried."""
+"""Draft of a recipe for a TorchScript archive: types and shapes of inputs guessed by its layers and tried."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def settle_boosters(parts: Iterable[Any], where: str) -> None:
     """Prepare XGBoost's models for conversion, in place: onnxmltools reads trees over unnamed columns alone.
 
     Args:
-        parts: All estimators inside of one.
+        parts: Estimators inside one estimator.
         where: `recipe:step`.
 
     Raises:

@@ -25,7 +25,7 @@ _ML_OPSET = 3
 """The last that skl2onnx writes."""
 
 _WORD = r"[\p{L}\p{N}_]{2,}"
-r"""In RE2, what `(?u)\b\w\w+\b` is in Python."""
+r"""RE2's pattern for words that `(?u)\b\w\w+\b` finds in Python."""
 
 _C, _C_UNICODE = "C", "C.UTF-8"
 """Locales that every machine has, and that Linux has."""
@@ -44,9 +44,9 @@ def convert(
 
     Args:
         estimator: Fitted.
-        outputs: All of its.
-        inputs: What the recipe declares.
-        opset: Of ONNX's default domain.
+        outputs: Outputs of the estimator, all of them.
+        inputs: Inputs, as the recipe declares them.
+        opset: Opset of ONNX's default domain.
         probe: Feeds, and what the estimator computes on them; their shapes and types count.
         where: `recipe:step`.
 

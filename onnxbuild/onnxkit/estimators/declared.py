@@ -1,4 +1,4 @@
-"""What an estimator's file says of a recipe: one input of float32, as wide as its rows."""
+"""Keys of a recipe that an estimator's file declares: one input of float32, as wide as its rows."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def declared_by(
 
     Args:
         name: The file's.
-        outline: What was read of it.
-        written: What the recipe writes.
+        outline: Outline of the file.
+        written: The recipe as it is written.
 
     Raises:
         SourceError: It does not say how wide its rows are, and neither does the recipe.

@@ -1,4 +1,4 @@
-"""What an estimator says of its first recipe, once it is loaded: how wide its rows are, or that it takes texts."""
+"""Draft of a recipe for an estimator, which is loaded: the width of its rows, or that it takes texts."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def draft_of_estimator_file(path: Path, frontend: str, args: dict[str, object]) 
 
     Args:
         path: The file; a pickle, which is a program, is run.
-        frontend: Whose file it is.
-        args: What the recipe says of it.
+        frontend: Name of the frontend that reads the file.
+        args: Arguments that the recipe gives for it.
 
     Raises:
         StepError: It can't be loaded.

@@ -12,7 +12,7 @@ from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.onnxkit.estimators.outlines import SKOPS
 
 TRUSTED = "trusted"
-"""Of a .skops file's Entrypoint.args: names of types that may be loaded."""
+"""Key in Entrypoint.args of a .skops file: names of types that may be loaded."""
 
 
 def load_file(
@@ -22,9 +22,9 @@ def load_file(
 
     Args:
         path: The file.
-        shown: How messages call it.
-        frontend: Whose file it is.
-        args: What the recipe says of it.
+        shown: Name of the file, for messages.
+        frontend: Name of the frontend that reads the file.
+        args: Arguments that the recipe gives for it.
         where: `recipe:step`.
 
     Raises:
@@ -76,7 +76,7 @@ def _sklearn(path: Path, shown: str, trusted: Sequence[str], where: str) -> Any:
 
 
 def _pickle(path: Path) -> Any:
-    """What joblib or pickle wrote, whatever it does: the recipe allows it, and the step is fenced."""
+    """Load a file that joblib or pickle wrote. It may run any code: the recipe allows it, and the step is fenced."""
     import joblib
 
     return joblib.load(path)

@@ -1,4 +1,4 @@
-"""What a file of an estimator says of its inputs, read without the package that wrote it."""
+"""Outline of an estimator's file: its inputs, read without the package that wrote it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class EstimatorFileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class EstimatorOutline:
-    """What is known of an estimator before it is loaded.
+    """Facts of an estimator that are known before it is loaded.
 
     Attributes:
-        features: How many numbers a row has; 0 where the file does not say.
+        features: Number of features in a row; 0 if the file does not say.
     """
 
     features: int

@@ -1,4 +1,4 @@
-"""What an estimator computes: its outputs, by the names that recipes give them, and their values."""
+"""Outputs of an estimator: their names in recipes, and their values."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class EstimatorOutput:
     """One output of an estimator.
 
     Attributes:
-        name: In the recipe.
+        name: Name in the recipe.
         method: The method that computes it.
-        number: Which of the converted graph's outputs it is.
+        number: Place among the converted graph's outputs.
     """
 
     name: str
@@ -35,7 +35,7 @@ PREDICTION, TRANSFORMED = "prediction", "transformed"
 
 
 def outputs_of(estimator: Any) -> tuple[EstimatorOutput, ...]:
-    """All that an estimator computes, in the order in which converters give it.
+    """Return the outputs of an estimator, in the order of the converted graph.
 
     A classifier gives `label`, and `probabilities` or else `scores`; a detector of outliers `label` and
     `scores`; a clustering `label` and, where it has them, `scores` (the distances); a regressor
@@ -63,7 +63,7 @@ def outputs_of(estimator: Any) -> tuple[EstimatorOutput, ...]:
 def named_outputs(
     estimator: Any, wanted: Sequence[str], where: str
 ) -> tuple[EstimatorOutput, ...]:
-    """All of an estimator's outputs; where the recipe has names of its own for them, under these.
+    """Return all of an estimator's outputs; under the recipe's names, if it has others.
 
     Args:
         estimator: Any.
@@ -101,7 +101,7 @@ def compute(
     feeds: Feeds,
     where: str,
 ) -> dict[str, np.ndarray]:
-    """What the estimator itself computes, in the types that its ONNX gives.
+    """Compute the outputs by the estimator itself, in the types of its ONNX model.
 
     Labels are int64 or strings; floats are float64 if an input is, else float32.
 

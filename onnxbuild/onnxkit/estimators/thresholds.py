@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     Compute = Callable[[Feeds], Mapping[str, "np.ndarray"]]
 
 JUMP_ATOL, JUMP_RTOL = 5e-6, 5e-5
-"""What a float output may move by: half the tolerance of fp32 variants. A tree's jump that matters is greater;
-what a smooth function moves by is not."""
+"""Tolerances for the change of a float output: half those of fp32 variants. A tree's jump that matters is greater, a
+smooth function's change is smaller."""
 
 _MOST_COLUMNS = 512
-"""Of wider inputs, all columns are moved together alone."""
+"""Limit of columns to move one by one; in wider inputs, all are moved together only."""
 
 _MOST_ELEMENTS = 4_000_000
-"""In one call of the estimator."""
+"""Limit of elements in one call of the estimator."""
 
 
 def rows_on_threshold(compute: Compute, feeds: Feeds) -> np.ndarray:
-    """Which rows lie on a threshold.
+    """Find the rows that lie on a threshold.
 
     Each float input is moved up and down by the last bit of the greatest value in its column: all columns
     together, then each by itself. That is as much as any sum with a constant of that size rounds. Where a label changes or a float output moves by more than
@@ -95,7 +95,7 @@ def _greatest(array: np.ndarray) -> np.ndarray:
 
 
 def _differs(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
-    """Which rows of two outputs differ, shape (rows,)."""
+    """Return a mask of the rows in which two outputs differ, shape (rows,)."""
     import numpy as np
 
     if expected.dtype.kind == "f":

@@ -1,4 +1,4 @@
-"""For which sizes of an axis a graph is right, where it is not right for all of them."""
+"""Sizes of an axis for which a graph is right, if it is not right for all of them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class AgreeingSizes:
     """Sizes of one axis that were tried, the other axes as exported.
 
     Attributes:
-        axis: Its name.
-        right: Where the graph computes what PyTorch does, ascending.
-        wrong: Where it does not, ascending.
+        axis: Name of the axis.
+        right: Sizes at which the graph computes what PyTorch does, ascending.
+        wrong: Sizes at which it does not, ascending.
     """
 
     axis: str
@@ -45,8 +45,8 @@ def try_sizes(axis: Axis, exported: Point, agrees: Callable[[Point], bool]) -> A
     """Try sizes around the exported one, its double, and the least.
 
     Args:
-        axis: The one whose sizes vary.
-        exported: Where the graph was exported.
+        axis: Axis whose sizes vary.
+        exported: Point at which the graph was exported.
         agrees: Whether the graph computes what PyTorch does at a point.
     """
     own, step = exported.sizes[axis.name], axis.multiple_of

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     import numpy as np
 
 _SAME_GRAPH = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2}
-"""Per dtype: |a - b| <= bound * max(1, max |b|) + 10 * bound * |b|. Wide enough for another order
+"""Bound by dtype: |a - b| <= bound * max(1, max |b|) + 10 * bound * |b|. Wide enough for another order
 of sums, narrow enough for a wrong graph; `validate` judges by the recipe's own tolerances."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointRun:
-    """What a model gives at one point.
+    """Feeds and outputs of a model at one point.
 
     Attributes:
         outputs: Output name -> array.

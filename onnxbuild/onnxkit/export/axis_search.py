@@ -23,8 +23,8 @@ def find_rule(
     """The rule of the axes that explains why forward fails at a probe point.
 
     Args:
-        axes: As declared.
-        shapes: Those of the inputs.
+        axes: Axes, as declared.
+        shapes: Shapes of the inputs.
         point: The first of the probe points at which forward fails.
         runs: Whether forward runs at these sizes.
     """
@@ -82,8 +82,8 @@ def find_fixed(
     """The axes that take their example alone, where forward runs at the examples.
 
     Args:
-        axes: As declared.
-        shapes: Those of the inputs.
+        axes: Axes, as declared.
+        shapes: Shapes of the inputs.
         runs: Whether forward runs at these sizes.
     """
     exported, example = export_sizes(axes, sums_of(shapes)), example_sizes(axes)

@@ -1,4 +1,4 @@
-"""Where an exporter froze a size: exports at two sets of sizes differ there first."""
+"""Find the line at which an exporter froze a size: exports at two sets of sizes differ there first."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def baked_node(
     """The first node that exports at two sets of sizes do not share, with its line; None for none.
 
     Args:
-        exporter: Which made `nodes`.
-        request: Of that export.
-        nodes: What it gave.
+        exporter: Exporter that made `nodes`.
+        request: Request of that export.
+        nodes: Nodes of that export.
         others: Feeds of other sizes to export with.
     """
     for feeds in others:
@@ -77,7 +77,7 @@ def baked_node(
 
 
 def _missing(nodes: Sequence[ExportedNode], others: Sequence[ExportedNode]) -> list[ExportedNode]:
-    """Those of `nodes` that have no counterpart among the others, in their order."""
+    """Return the nodes that have no counterpart among the others, in their order."""
     left = Counter(each.signature for each in others)
     left.subtract(each.signature for each in nodes)
     return [each for each in nodes if left[each.signature] < 0]

@@ -43,9 +43,9 @@ def explain_export(
     """The essential line of what an exporter raised, and what to try.
 
     Args:
-        error: As it came.
-        exporter: Whose.
-        opset: What was asked for.
+        error: Error that was raised.
+        exporter: Exporter that raised it.
+        opset: Opset that was asked for.
         where: `recipe:step`, for messages.
         line_of_operator: The user's line that calls an operator; empty where it is not known.
     """
@@ -101,9 +101,9 @@ def explain_failed_run(error: StepError, exporter: str, opset: int) -> StepError
     Dynamo writes what came after DYNAMO_LEAST only where the opset has it, and does without below.
 
     Args:
-        error: Of `check_parity`.
-        exporter: That made the graph.
-        opset: The graph's.
+        error: Error from `check_parity`.
+        exporter: Exporter that made the graph.
+        opset: Opset of the graph.
     """
     failed = _FAILED_IN.search(error.what)
     since = since_version(failed["operator"], opset) if failed else None

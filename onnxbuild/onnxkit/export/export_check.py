@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExportProbe:
-    """What PyTorch gives at one point."""
+    """Feeds and PyTorch's outputs at one point."""
 
     point: Point
     feeds: Feeds
@@ -42,7 +42,7 @@ class ExportProbe:
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """What PyTorch gives at every probe point; the first is what is exported."""
+    """PyTorch's outputs at every probe point; the model is exported at the first."""
 
     module: torch.nn.Module
     inputs: tuple[DummyInput, ...]
@@ -112,7 +112,7 @@ def check_parity(folder: Path, probes: Probes, where: str, *, frozen: bool = Fal
 
     Args:
         folder: Holds the model.
-        probes: What PyTorch gives.
+        probes: PyTorch's outputs.
         where: `recipe:step`, for messages.
         frozen: The exporter says that it froze a choice made by value: more values are tried.
 
@@ -162,7 +162,7 @@ def _probe(probes: Probes, point: Point, feeds: Feeds, where: str) -> ExportProb
 def _difference(
     session: onnxruntime.InferenceSession, probe: ExportProbe, names: Sequence[str]
 ) -> str:
-    """How the graph's outputs differ from PyTorch's, one sentence; empty where they agree."""
+    """Return the difference of the graph's outputs from PyTorch's, in one sentence; empty if they agree."""
     try:
         found = session.run(list(names), fit_feeds(session, probe.feeds))
     except session_errors() as error:

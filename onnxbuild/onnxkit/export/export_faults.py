@@ -1,4 +1,4 @@
-"""What is wrong with an exporter's graph, with torch's own words and the user's own line."""
+"""Errors for a wrong graph of an exporter, with torch's message and the user's line."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def at_frozen_line(
     """The error with the line of the module at which the exporter froze a size, if it did.
 
     Args:
-        error: That the graph gave.
-        exporter: Which made the graph.
-        request: Of that export.
+        error: Error from the graph.
+        exporter: Exporter that made the graph.
+        request: Request of that export.
         probes: Gives other sizes to export with.
         nodes: The graph's.
     """

@@ -28,7 +28,7 @@ def scanned_recurrences(module: torch.nn.Module, notes: set[str]) -> Iterator[No
     """Replace the loops over the sequence that `module` runs; only torch.export can follow that.
 
     Args:
-        module: What is exported.
+        module: Module to export.
         notes: Gets a line for each function whose replacement was called.
     """
 
@@ -58,7 +58,7 @@ def grouped_experts(module: torch.nn.Module, notes: set[str]) -> Iterator[None]:
     number is data. Grouped products compute the same for any routing.
 
     Args:
-        module: What is exported.
+        module: Module to export.
         notes: Gets a line where something was changed.
     """
     experts = [each for each in module.modules() if hasattr(each, "_apply_gate")]

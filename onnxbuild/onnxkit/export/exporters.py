@@ -42,15 +42,15 @@ EXPORTERS = ("dynamo", "torchscript")
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """What is to be exported.
+    """Request to an exporter: module, inputs and options.
 
     Attributes:
         feeds: Example inputs, one for each of `inputs`.
-        output_names: Of the outputs, in their order; see `named_outputs`.
+        output_names: Names of the outputs, in their order; see `named_outputs`.
         translations: PyTorch operator -> onnxscript function(s), for the dynamo exporter.
         scratch: A folder for the exporter's own files.
         where: `recipe:step`, for messages.
-        with_lines: Nodes say which lines of the module they come from, whichever exporter it is.
+        with_lines: Whether nodes say which lines of the module they come from, whichever exporter it is.
         opaque: PyTorch operators that become one node each.
     """
 

@@ -1,4 +1,4 @@
-"""What an input must be declared as where forward fails on it: its dtype, its values; by trying."""
+"""Find by trying how an input on which forward fails must be declared: its dtype, or its values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
 
 _DTYPES = ("int64", "float32", "bool", "int32")
-"""Those that a model may want instead, the likeliest first."""
+"""Types to try in place of the declared one, the likeliest first."""
 
 
 def explain_failure(
@@ -27,9 +27,9 @@ def explain_failure(
     own dtype fails by its values, and by its dtype what runs on zeros of another.
 
     Args:
-        error: As `run_module` raised it.
-        module: Whose forward it is.
-        feeds: What it failed on.
+        error: Error that `run_module` raised.
+        module: Module whose forward failed.
+        feeds: Feeds that it failed on.
         inputs: Their dtypes, where numpy lacks one.
     """
     tried = _Tried(module, inputs)
@@ -60,7 +60,7 @@ def _written(dtypes: Mapping[str, str]) -> str:
 
 
 def _values_fix(tried: _Tried, feeds: Feeds) -> str:
-    """Which input's values forward does not take; for ids the end of the table that it takes."""
+    """Return the fix for the input whose values forward refuses (for ids: the table's size); empty if none."""
     import numpy as np
     import torch
 

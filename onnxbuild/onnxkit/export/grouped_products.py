@@ -14,7 +14,7 @@ from typing import Any
 NOTE = "products of experts are exported as one MatMul for each expert, on the tokens sent to it"
 
 _RANKS = (2, 3)
-"""Of rows and weights."""
+"""Ranks of rows and weights."""
 
 _AXES_AS_INPUT = 13
 """Opset from which ReduceSum takes its axes as an input."""
@@ -53,7 +53,7 @@ def _grouped_matmul(rows: Any, weights: Any, offs: Any, bias: Any, out_dtype: in
     Args:
         rows: (rows, inner), sorted by group.
         weights: (groups, inner, columns).
-        offs: Where each group ends, (groups,); rows beyond the last give zeros.
+        offs: End of each group, (groups,); rows beyond the last give zeros.
         bias: Not taken: no kernel of PyTorch has one.
         out_dtype: ONNX data type of the result; below 0 for that of the rows.
 
@@ -89,7 +89,7 @@ def torchscript_symbolics(opset: int, notes: set[str]) -> Iterator[None]:
     """Register what the torchscript exporter lacks for mixtures of experts, for as long as needed.
 
     Args:
-        opset: What is exported to.
+        opset: Opset of the export.
         notes: Gets NOTE once a grouped product is translated.
     """
     from torch.onnx import (
@@ -117,7 +117,7 @@ def torchscript_symbolics(opset: int, notes: set[str]) -> Iterator[None]:
 
 
 def _grouped_symbolic(g: Any, rows: Any, weights: Any, offs: Any) -> Any:
-    """As `_grouped_matmul`, of values of TorchScript's graph."""
+    """Translate as `_grouped_matmul` does, for values of a TorchScript graph."""
     import torch
     from torch.onnx import JitScalarType
 

@@ -15,18 +15,18 @@ _Path = tuple["str | int", ...]
 
 
 class OutputError(StepError):
-    """What forward returned is not what the recipe's `outputs` name."""
+    """Error for a return value of forward that does not fit the recipe's `outputs`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """Who returned a value, and what a tensor is there.
+    """Source of a returned value, and its kind of tensors.
 
     Attributes:
-        who: For messages.
-        types: What counts as a tensor.
-        noun: What that is called.
-        fix: The type to return, in full.
+        who: Name of the function, for messages.
+        types: Types that count as tensors.
+        noun: Noun for a value of these types: `tensor`, `array`.
+        fix: Full name of the type to return.
     """
 
     who: str
@@ -36,7 +36,7 @@ class Returned:
 
 
 def forward_returned() -> Returned:
-    """Of a module's forward: tensors of PyTorch's."""
+    """Return the source for a module's forward, which returns PyTorch's tensors."""
     import torch
 
     return Returned("forward", (torch.Tensor,), "tensor", "torch.Tensor")
@@ -59,11 +59,11 @@ def named_outputs(
     A key that is an input's name, too, is called KEY_out: names in a graph are unique.
 
     Args:
-        value: As forward returned it.
+        value: Value that forward returned.
         declared: Names for the outputs; empty for all of them, under their own.
         where: `recipe:step`, for messages.
         inputs: Names of the inputs.
-        returned: Who returned it, and what a tensor is there; None for a module's forward.
+        returned: Source of the value, and its kind of tensors; None for a module's forward.
 
     Raises:
         OutputError: A name declared is not among the keys, or names are not as many as positions;

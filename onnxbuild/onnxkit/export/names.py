@@ -15,7 +15,7 @@ def settle_names(model: onnx.ModelProto, final: Mapping[str, str], wrapper: str)
     """Rename values, in place.
 
     Args:
-        model: As an exporter made it.
+        model: Model that an exporter made.
         final: Placeholder -> name, for the graph's inputs and outputs; a value inside that has
             the name already gives way (`NAME_1`).
         wrapper: Name of the outermost module's only child, which is taken off weights

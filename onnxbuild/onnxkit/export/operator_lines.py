@@ -1,4 +1,4 @@
-"""Where forward calls an operator that an exporter has no translation for."""
+"""Find the line of the user's code that calls an operator which an exporter can't translate."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def line_of_operator(module: torch.nn.Module, feeds: Feeds, operator: str) -> st
     """`models/mine.py:7`: the user's line that first calls an operator; empty where none is seen.
 
     Args:
-        module: Whose forward is run, watched.
-        feeds: What it runs on.
-        operator: As an exporter names it: `aten::histc`, `prims.bessel_j0`.
+        module: Module whose forward is run and watched.
+        feeds: Feeds that it runs on.
+        operator: An exporter's name of it: `aten::histc`, `prims.bessel_j0`.
     """
     import torch
     from torch.overrides import TorchFunctionMode

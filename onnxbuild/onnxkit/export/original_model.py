@@ -31,14 +31,14 @@ def load_original(
     inputs: Sequence[DummyInput],
     outputs: Sequence[str],
 ) -> Predict:
-    """What a callable of the user's returns or a file holds, as a function: named arrays -> named arrays.
+    """Load the model that a user's callable returns or a file holds, as a function: named arrays -> named arrays.
 
     Args:
         context: The step's.
         entrypoint: A program's file, or the callable; it returns a torch.nn.Module, or a function that takes one array for each
             input, by name, and returns what a module's forward may, of arrays.
-        inputs: What is fed.
-        outputs: Names for what is returned; see `named_outputs`.
+        inputs: Inputs that it is fed with.
+        outputs: Names of the outputs; see `named_outputs`.
 
     Raises:
         StepError: It returns neither, or takes other inputs.

@@ -19,7 +19,7 @@ def spell_dimensions(model: onnx.ModelProto, spellings: Mapping[str, str]) -> No
     """Rename dimensions wherever they are named, in place.
 
     Args:
-        model: As an exporter made it.
+        model: Model that an exporter made.
         spellings: The exporter's name -> the recipe's.
     """
     for graph in all_graphs(model):
@@ -41,7 +41,7 @@ def name_output_axes(
 
     Args:
         model: Its outputs are in the order of the shapes.
-        observed: For each point tried: axis name -> size, and each output's shape.
+        observed: Axis name -> size, and each output's shape, for each point tried.
         symbols: The declared axes, then the sums of them, in order.
     """
     for n, value in enumerate(model.graph.output):
@@ -68,7 +68,7 @@ def name_output_axes(
 
 
 def _is_formula(name: str, symbols: Sequence[str]) -> bool:
-    """Whether the name that is there is a formula with a declared axis: `2*batch`, `(sequence//2)`.
+    """Return whether a dimension's name is a formula with a declared axis: `2*batch`, `(sequence//2)`.
 
     An ONNX file may have any text there; one that is no formula would go on into the bundle and its packages.
     """

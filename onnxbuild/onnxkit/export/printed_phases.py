@@ -13,7 +13,7 @@ _PHASES: Mapping[str, str] = {
     "Translate the graph": "dynamo: translating to ONNX",
     "Optimize the ONNX graph": "dynamo: optimizing",
 }
-"""How a line of the exporter begins -> what it does from there on."""
+"""Beginning of a line that the exporter prints -> the phase that starts there."""
 _MARK, _ENDED = "[torch.onnx] ", ("✅", "❌")
 
 
@@ -25,7 +25,7 @@ class PrintedPhases(io.TextIOBase):
         self._begun = ""
 
     def writable(self) -> bool:
-        """Whether it takes text."""
+        """Return True: it takes text."""
         return True
 
     def write(self, text: str) -> int:

@@ -34,9 +34,9 @@ def refuse_random(
     """Run forward once more on the same feeds, the generators' states as the first run left them.
 
     Args:
-        module: Whose forward gave `outputs` for `feeds`.
+        module: Module whose forward gave `outputs` for `feeds`.
         feeds: One set of inputs.
-        outputs: What the first run gave, by name.
+        outputs: Output name -> array of the first run.
         where: `recipe:step`, for messages.
         inputs: Their dtypes, where numpy lacks one.
 

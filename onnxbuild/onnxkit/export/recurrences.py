@@ -146,7 +146,7 @@ def gated_delta_rule(
 
     Args:
         query: (batch, sequence, heads, key width).
-        key: As query.
+        key: Same shape as query.
         value: (batch, sequence, value heads, value width).
         g: Logarithm of the decay, (batch, sequence, value heads), or one for each key channel:
             (batch, sequence, value heads, key width).
@@ -201,7 +201,7 @@ def rwkv_attention(
         time_decay: Logarithm of the decay, (channels,).
         time_first: Bonus of the position itself, (channels,).
         key: (batch, sequence, channels).
-        value: As key.
+        value: Same shape as key.
         state: Numerator, denominator and largest exponent before, (batch, channels) each.
         return_state: Return them after the last position.
 

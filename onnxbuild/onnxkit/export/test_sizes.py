@@ -58,7 +58,7 @@ def axis_by_axis(
 def _distinct(
     axes: Sequence[Axis], start: dict[str, int], avoid: dict[str, int], sums: Sequence[str]
 ) -> dict[str, int]:
-    """Each axis at its start or the nearest size that no other axis has; ranges come first."""
+    """Return each axis's size: its start, or the nearest that no other axis has; ranges come first."""
     sizes: dict[str, int] = {}
     for axis in axes:
         first = axis.nearest(max(start[axis.name], _LEAST_GENERAL_SIZE))
@@ -74,7 +74,7 @@ def _distinct(
 
 
 def _collide(sizes: dict[str, int], sums: Sequence[str]) -> bool:
-    """Whether two axes, or an axis and a sum of axes that have their sizes, have one size."""
+    """Return whether two axes have the same size, or an axis and a sum of axes whose sizes are known."""
     known = [each for each in sums if all(name in sizes for name in symbols_of(each))]
     found = [*sizes.values(), *(size_at(each, sizes) for each in known)]
     return len(set(found)) < len(found)

@@ -51,7 +51,7 @@ def load_module(context: StepContext, entrypoint: Entrypoint) -> torch.nn.Module
 def load_module_noted(
     context: StepContext, entrypoint: Entrypoint
 ) -> tuple[torch.nn.Module, tuple[str, ...]]:
-    """As `load_module`, with a line for the user where it was in training mode."""
+    """Load as `load_module` does; return the module, and a line for the user if it was in training mode."""
     if entrypoint.target == FILE_DATA:
         shown, path = context.files(entrypoint)[0]
         if entrypoint.args.get(FORM) == KERAS:
@@ -73,7 +73,7 @@ def load_module_noted(
 
 
 def call_callable(context: StepContext, entrypoint: Entrypoint) -> object:
-    """What the user's callable returns.
+    """Call the user's callable; return its result.
 
     Raises:
         StepError: It is missing, or raises.
@@ -86,7 +86,7 @@ def call_callable(context: StepContext, entrypoint: Entrypoint) -> object:
 
 
 def as_module(made: object, where: str) -> torch.nn.Module | None:
-    """What a callable returned as a module that takes its inputs by name; None for what is none.
+    """Return a callable's result as a module that takes its inputs by name; None if it is no module.
 
     Raises:
         StepError: It is a program that takes something else than tensors.
@@ -149,7 +149,7 @@ def _unknown_fix(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ModuleRun:
-    """What forward gave for some feeds.
+    """Result of one call of forward.
 
     Attributes:
         outputs: Name -> array, contiguous; see `named_outputs`.

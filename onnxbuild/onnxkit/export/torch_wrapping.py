@@ -1,4 +1,4 @@
-"""What every exporter of a module is given: tensors by position, a flat tuple back, quiet."""
+"""Wrapper of a module for any exporter: tensors by position, a flat tuple back; and its other arguments."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def flattening_wrapper(
 def dynamic_shapes(
     inputs: Sequence[DummyInput], axes: Sequence[Axis]
 ) -> tuple[dict[int, Any], ...]:
-    """For each input, dimension -> the Dim that its symbol shares across inputs.
+    """Return, for each input, dimension -> the Dim that its symbol shares across inputs.
 
-    Multiples are `k * Dim`. Sums of Dims there are none (`Dim + Dim` raises): each sum is a Dim of its
-    own, and torch.export finds out by itself what it is equal to.
+    Multiples are `k * Dim`. Dims can't be added (`Dim + Dim` raises): each sum is a Dim of its own, and
+    torch.export finds out by itself what it is equal to.
     """
     import torch
 
