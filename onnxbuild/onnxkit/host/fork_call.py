@@ -30,7 +30,7 @@ class Watcher(Protocol):
 
 
 WATCHERS: list[Watcher] = []
-"""Those of this process."""
+"""Watchers registered in this process."""
 
 
 def call_forked(call: Callable[[], T], what: str, where: str) -> T:

@@ -14,13 +14,13 @@ _FLAGS = (
     "avx2", "f16c", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16",
     "amx_tile", "amx_int8", "amx_bf16", "asimd", "asimddp", "i8mm", "sve", "bf16",
 )  # fmt: skip
-"""Those that decide which kernels ONNX Runtime and PyTorch pick."""
+"""CPU flags that decide which kernels ONNX Runtime and PyTorch pick."""
 
 _BUSY_PROBE_S = 0.2
 
 
 def kernel_flags() -> dict[str, bool]:
-    """Each flag that decides which kernels and layouts are picked -> whether this CPU has it."""
+    """Return each CPU flag that decides about kernels and layouts -> whether this CPU has it."""
     _, flags = cpu()
     return {flag: flag in flags for flag in _FLAGS}
 

@@ -1,4 +1,4 @@
-"""For which systems and processors a shared library was built, read from its header."""
+"""Platforms (system and processor) that a shared library was built for, read from its header."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _macho(header: bytes) -> tuple[str, ...]:
 
 
 def _universal(header: bytes) -> tuple[str, ...]:
-    """Of a file for several processors; Java's classes begin with the same bytes, and have a greater count."""
+    """Return a universal Mach-O file's platforms; of Java's classes, which begin alike, none."""
     (count,) = struct.unpack_from(">I", header, 4)
     if count > _MOST_MACHINES:
         return ()

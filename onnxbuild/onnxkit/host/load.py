@@ -1,4 +1,4 @@
-"""What a machine was doing besides, while something was measured on it."""
+"""Load that other processes and virtual machines put on a machine during a measurement."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What went on between two readings.
+    """Conditions on the machine between two readings of its CPU times.
 
     Attributes:
         others_busy_percent: Time of these cores that others used.

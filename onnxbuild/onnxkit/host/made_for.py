@@ -50,7 +50,7 @@ def this_machine(device: str = "") -> MadeFor:
 
 
 def this_instruction_set() -> MadeFor:
-    """The same for machine code: more flags than these do no harm."""
+    """Return this machine as a target of machine code, which runs on CPUs with more flags, too."""
     model, flags = cpu()
     machine = os.uname().machine
     if machine in _X86:

@@ -13,11 +13,11 @@ from typing import ClassVar, TypeVar
 T = TypeVar("T")
 
 Listener = Callable[[float, float, str, str], None]
-"""Takes done, total, unit and note, as `report` does."""
+"""Receiver of progress: done, total, unit and note, as `report` takes them."""
 
 
 class _State:
-    """What this process reports to.
+    """Progress reporting of this process: its listener, stage and totals.
 
     Attributes:
         listener: Takes reports; None while nobody looks on.
@@ -33,7 +33,7 @@ class _State:
 
 
 def listen(listener: Listener | None) -> None:
-    """Have all reports of this process go to `listener`; to nobody if None."""
+    """Send all reports of this process to `listener`; to nobody if None."""
     _State.listener, _State.stage, _State.is_whole = listener, "", False
     _State.totals.clear()
 

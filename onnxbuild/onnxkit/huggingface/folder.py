@@ -26,7 +26,7 @@ _ENTRYPOINT = "load it by a callable: `model: {entrypoint: models/mine.py:load}`
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """What a folder says of its model.
+    """Model folder in Hugging Face's form: its configs and weight files.
 
     Attributes:
         path: The folder that holds config.json; of a hub's cache, the snapshot.

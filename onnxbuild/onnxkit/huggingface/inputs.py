@@ -1,4 +1,4 @@
-"""What goes into a model, by its modality: `dummy_inputs`, and the sizes of its axes."""
+"""Inputs of a model, by its modality: `dummy_inputs`, and the sizes of its axes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxbuild.onnxkit.huggingface.tasks import Purpose, takes_waveform
 SEQUENCE, SAMPLES, FRAMES = "sequence", "samples", "frames"
 _SEQUENCE_MAX = 512
 _IMAGE_SIZE = 224
-"""Of a model of images whose files say no size: what nearly all such models were trained on."""
+"""Image size, in pixels, if a model's files say none: most such models were trained on it."""
 _DETECTION_STRIDE = 32
 _OFFSET_POSITIONS = frozenset({
     "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "longformer",
@@ -27,7 +27,7 @@ Sizes = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What goes into a model.
+    """Inputs of a model, in a recipe's form.
 
     Attributes:
         inputs: A recipe's `dummy_inputs`.
@@ -79,7 +79,7 @@ _WAYS = (("fill",), ("mask",), ("low", "high"))
 
 
 def _below(known: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of an input, without the ways to draw its values that the recipe's own rules out."""
+    """Return an input's known keys; a way to draw values that `own` has drops the other ways."""
     if not any(key in own for way in _WAYS for key in way):
         return dict(known)
     others = {key for way in _WAYS if not own.keys() & way for key in way}
@@ -98,7 +98,7 @@ def shapes_of(
 
 
 def check_zero_padding(purpose: Purpose, inputs: Collection[str]) -> None:
-    """See that there are hidden states, and a mask that says which of them are padding.
+    """Check that there are hidden states, and a mask that says which of them are padding.
 
     Raises:
         SourceError: There are not.
@@ -247,7 +247,7 @@ def _audio(folder: ModelFolder, purpose: Purpose) -> Inputs:
 
 
 def _field(config: Mapping[str, Any]) -> int:
-    """How many samples two frames of the convolutions at a model's begin need."""
+    """Return the receptive field, in samples, of two frames of a model's first convolutions."""
     kernels, strides = config.get("conv_kernel"), config.get("conv_stride")
     needed = 2
     if isinstance(kernels, list) and isinstance(strides, list):

@@ -17,7 +17,7 @@ _LOGITS = ("logits",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What a model is for.
+    """Task of models, and the classes that load them.
 
     Attributes:
         name: As a recipe writes it.
@@ -126,7 +126,7 @@ TOLERANCES: Mapping[Modality, Mapping[str, Mapping[str, float]]] = {
     "image": {"fp32": {"atol": 2e-4, "rtol": 1e-4}, "fp16": {"atol": 0.1, "rtol": 1e-2}},
     "audio": {"fp32": {"atol": 5e-4, "rtol": 1e-4}, "fp16": {"atol": 0.1, "rtol": 1e-2}},
 }
-"""Of variants that round no weights to integers; theirs are the modes' own."""
+"""Tolerances of variants in floating point; those with integer weights have their modes' own."""
 
 _RAW_AUDIO = frozenset({
     "wav2vec2", "wav2vec2-conformer", "hubert", "wavlm", "unispeech", "unispeech-sat", "sew", "sew-d",

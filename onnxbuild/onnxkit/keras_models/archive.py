@@ -1,4 +1,4 @@
-"""What a .keras archive says of its model, read without Keras: inputs, outputs, layers.
+"""Outline of a .keras archive, read without Keras: inputs, outputs, layers.
 
 Names of keys are those of keras/src/saving/saving_lib.py and serialization_lib.py.
 """
@@ -61,10 +61,11 @@ class KerasOutline:
 
 
 def read_archive(path: Path) -> KerasOutline:
-    """What an archive says.
+    """Read the outline of an archive.
 
     Raises:
-        SourceError: It is none, parts of it are missing, or it holds code or a class of the user's.
+        SourceError: It is no .keras archive, parts of it are missing, or it holds code or a class
+            of the user's.
         OSError: It can't be read.
     """
     convert = "or convert it by tf2onnx in a callable of yours, and write `frontend: onnx`"
@@ -88,7 +89,7 @@ def read_archive(path: Path) -> KerasOutline:
 
 
 def is_earlier_form(path: Path) -> bool:
-    """Whether a path is an HDF5 file: `read_archive` says what to do with it."""
+    """Return whether a path is an HDF5 file; `read_archive`'s error says how to convert it."""
     return path.is_file() and _is_hdf5(path)
 
 
@@ -164,7 +165,7 @@ def _outline(name: str, config: Mapping[str, Any], version: str) -> KerasOutline
 
 
 def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
-    """All that Keras makes an object of, from the outside in."""
+    """Yield each serialized Keras object (`class_name`, `config`) in a value, outer ones first."""
     waiting = [value]
     while waiting:
         value = waiting.pop()

@@ -1,4 +1,4 @@
-"""What an archive of Keras says of a recipe: `dummy_inputs` and names of outputs."""
+"""Recipe keys that an archive of Keras declares: `dummy_inputs` and names of outputs."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def lay_out(
 
 
 def _reach(size: BoxSize) -> tuple[float, float]:
-    """How far a box and its label reach to the left and to the right of its middle."""
+    """Return how far a box and its label reach left and right of the box's middle."""
     half = size.width / 2
     line = 0.0 if size.out is None else size.out - half
     return half, max(half, line + 6 + size.label - 8 if size.label else 0.0)
@@ -201,7 +201,7 @@ def _ins(
 def _runs(
     ranked: Ranked, out: Mapping[int, float], into: Mapping[tuple[int, int], float]
 ) -> list[dict[int, Track]]:
-    """Below each layer: box or bend -> the horizontal part of its lines, on a track of its own."""
+    """Return for each layer: box or bend -> the horizontal part of its lines, on its own track."""
     layer = {each: at for at, row in enumerate(ranked.layers) for each in row}
     ends: list[dict[int, list[float]]] = [{} for _ in ranked.layers]
     for upper, lower in ranked.segments:

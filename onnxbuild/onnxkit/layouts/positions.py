@@ -1,4 +1,4 @@
-"""Where boxes of a layer stand: near what they are connected with, in their order, apart."""
+"""Positions of a layer's boxes: near their neighbours in the graph, in order, without overlap."""
 
 from __future__ import annotations
 

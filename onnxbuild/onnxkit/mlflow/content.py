@@ -1,4 +1,4 @@
-"""What a model in MLflow's format says of itself: MLmodel, requirements.txt, README.md.
+"""Descriptions of a model in MLflow's format: MLmodel, requirements.txt, README.md.
 
 Source: MLflow 3.17, mlflow/onnx/__init__.py, mlflow/models/model.py, mlflow/types/schema.py.
 """

@@ -20,7 +20,7 @@ _LEVELS = 3
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some of a model's quantizable nodes.
+    """Block of a model's quantizable nodes.
 
     Attributes:
         name: The module's path (`encoder.layer.3`), or `FIRST .. LAST` node of a stretch.
@@ -32,13 +32,14 @@ class Block:
 
 
 def find_blocks(model: onnx.ModelProto, names: Sequence[str]) -> list[Block]:
-    """Every node in one block, in the graph's order.
+    """Partition the nodes into blocks, in the graph's order.
 
-    By the paths of modules that exporters keep in names of constants and nodes, where at least half
-    of the nodes have one: a block is an outermost numbered module (`encoder.layer.3`; one level
-    further in where that separates too few). Otherwise the graph is cut where a single value
-    carries all that was computed, and neighbours are put together up to the root of the nodes'
-    number: that makes the blocks, and the nodes of the worst of them, the fewest to measure.
+    Blocks follow the paths of modules that exporters keep in names of constants and nodes, where
+    at least half of the nodes have one: a block is an outermost numbered module
+    (`encoder.layer.3`; one level further in where that separates too few). Otherwise the graph is
+    cut where a single value carries all that was computed, and neighbours are put together up to
+    the root of the nodes' number: that makes the blocks, and the nodes of the worst of them, the
+    fewest to measure.
 
     Args:
         model: Sorted topologically.
@@ -74,7 +75,7 @@ def _joined(group: Sequence[Block], names: Sequence[str]) -> Block:
 
 
 def _by_path(known: Sequence[tuple[str, ...]]) -> list[Block]:
-    """By the outermost level of numbered modules that separates enough."""
+    """Partition by the outermost level of numbered modules that gives enough blocks."""
     for level in range(1, _LEVELS + 1):
         groups: dict[str, list[int]] = {}
         for number, path in enumerate(known):
@@ -105,7 +106,7 @@ def _filled(paths: Sequence[tuple[str, ...]], names: Sequence[str]) -> list[tupl
 
 
 def _paths(model: onnx.ModelProto, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Each node's module: from its constants, its own name, or the constants of what follows it.
+    """Return each node's module, from its constants, its own name, or the next nodes' constants.
 
     Exporters transpose a MatMul's weight to a constant with a number for a name; the Add of its bias
     keeps the module's.

@@ -24,7 +24,7 @@ PRODUCER = "onnxbuild"
 GRAPH_NAME = "main_graph"
 
 _FIRST_IR_WITH_FREE_INITIALIZERS = 4
-"""Since IR 4 an initializer need not be an input (onnx/docs/IR.md)."""
+"""First IR version in which an initializer need not be an input (onnx/docs/IR.md)."""
 
 
 def canonicalize(model: onnx.ModelProto) -> None:
@@ -63,7 +63,7 @@ def _strip_noise(model: onnx.ModelProto) -> None:
 
 
 def _messages(model: onnx.ModelProto) -> Iterator[Any]:
-    """Every message that carries a doc string or metadata."""
+    """Yield every message that carries a doc string or metadata."""
     yield model
     yield from model.functions
     for function in model.functions:
@@ -135,7 +135,7 @@ def _sort_nodes(graph: onnx.GraphProto) -> None:
 
 
 def _sort_initializers(graph: onnx.GraphProto) -> None:
-    """In the order of first use, so that external data is read front to back."""
+    """Sort initializers by their first use, so that external data is read front to back."""
     rank: dict[str, int] = {}
     for node in graph.node:
         for name in [*node.input, *sorted(names_read(node))]:

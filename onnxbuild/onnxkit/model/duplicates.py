@@ -10,7 +10,7 @@ from pathlib import Path
 def first_equals(
     models: Mapping[str, Path], ways: Mapping[str, object] | None = None
 ) -> dict[str, str]:
-    """Each model that is the same as one before it -> the first of those.
+    """Return each model that equals an earlier one -> the first of its equals.
 
     Args:
         models: Name -> folder, in the order that counts.
@@ -29,7 +29,7 @@ def first_equals(
 
 
 def _same_files(one: Path, other: Path) -> bool:
-    """Whether two folders hold files of the same names and bytes."""
+    """Return whether two folders hold files of the same names and bytes."""
     files, others = _sizes(one), _sizes(other)
     return files == others and all(
         filecmp.cmp(one / name, other / name, shallow=False) for name in files

@@ -26,7 +26,7 @@ _CHUNK_BYTES = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Where a tensor's bytes are.
+    """Extent of a tensor's bytes in a file.
 
     Attributes:
         path: The file.
@@ -47,14 +47,14 @@ def is_outside(tensor: onnx.TensorProto) -> bool:
 
 
 def outside_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """All tensors of a model that are in files, those in attributes included."""
+    """Yield the tensors with external data, those in attributes included."""
     for tensor in _tensors(model):
         if is_outside(tensor):
             yield tensor
 
 
 def map_weights(model: onnx.ModelProto, folder: Path) -> None:
-    """Have each tensor in a file name that file absolutely, links resolved; none is read.
+    """Make each external tensor name its file absolutely, links resolved; no data is read.
 
     Args:
         model: As read from `folder`; changed in place, and to be saved by `save_model` alone.
@@ -228,10 +228,10 @@ def _extent_of(tensor: onnx.TensorProto) -> Extent:
 
 
 def _extent(tensor: onnx.TensorProto, folder: Path) -> Extent:
-    """Where a tensor's bytes are, its file's links resolved.
+    """Return the extent of a tensor's external data, its file's links resolved.
 
     Raises:
-        ValueError: Not below `folder`, or not there.
+        ValueError: The file is not below `folder`, is missing, or ends before the extent does.
     """
     extent = _extent_of(tensor)
     name = PurePosixPath(extent.path)
@@ -252,7 +252,7 @@ def _extent(tensor: onnx.TensorProto, folder: Path) -> Extent:
 
 
 def _is_whole(tensor: onnx.TensorProto, count: int) -> bool:
-    """Whether each element has bytes of its own."""
+    """Return whether `count` is the number of elements: packed ones (int4) share bytes."""
     import math
 
     return int(math.prod(tensor.dims)) == count

@@ -29,7 +29,7 @@ def graphs_below(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 
 def all_graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
-    """Every graph of the model, those nested in functions' nodes included."""
+    """Yield every graph of the model, those nested in functions' nodes included."""
     yield from graphs_below(model.graph)
     for function in model.functions:
         for node in function.node:
@@ -38,7 +38,7 @@ def all_graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
 
 
 def all_nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
-    """Every node of the model: of all graphs, then of the functions' bodies."""
+    """Yield every node of the model: of all graphs, then of the functions' bodies."""
     for graph in all_graphs(model):
         yield from graph.node
     for function in model.functions:
@@ -46,7 +46,7 @@ def all_nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 
 
 def initializers(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Every dense initializer, in the order of graphs and within each as stored."""
+    """Yield every dense initializer, in the order of graphs and within each as stored."""
     for graph in all_graphs(model):
         yield from graph.initializer
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import onnx
 
 BRANCH_PREFIX = "onnxbuild/outlier/"
-"""Of the names of nodes that carry outlier channels: they are there to stay in fp32."""
+"""Prefix of the names of nodes that carry outlier channels, which stay in fp32."""
 
 _MULTIPLYING = frozenset({("", "MatMul"), ("", "Gemm"), ("com.microsoft", "Attention")})
 
@@ -51,7 +51,7 @@ def is_branch(name: str) -> bool:
 
 
 def linear_nodes(model: onnx.ModelProto, *, branches: bool = False) -> list[LinearNode]:
-    """Those of the main graph, in its order; or those that are branches of outlier channels."""
+    """Return the main graph's linear nodes, in its order; or the branches of outlier channels."""
     import onnx
 
     matrices = {

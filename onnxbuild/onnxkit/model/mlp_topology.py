@@ -22,7 +22,7 @@ _WITH_BIAS = frozenset({"BiasGelu", "FastGelu"})
 
 @dataclass(frozen=True, slots=True)
 class Mlp:
-    """Nothing else reads what is between the two matrices.
+    """MLP: two multiplications and an activation; nothing else reads the values between them.
 
     Attributes:
         up: The first multiplication.
@@ -38,7 +38,7 @@ class Mlp:
 
 
 def find_mlps(model: onnx.ModelProto) -> list[Mlp]:
-    """Those of the main graph, in its order."""
+    """Return the MLPs of the main graph, in its order."""
     return list(_Finder(model).found())
 
 
@@ -113,5 +113,5 @@ class _Finder:
 
 
 def _is_plain(linear: LinearNode) -> bool:
-    """Whether its product is not scaled."""
+    """Return whether a node's product is not scaled: `alpha` and `beta` are 1."""
     return all(each.f == 1.0 for each in linear.node.attribute if each.name in {"alpha", "beta"})

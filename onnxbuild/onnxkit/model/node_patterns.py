@@ -20,7 +20,7 @@ NODES_OPTION = "nodes_to_exclude"
 _SHOWN = 8
 _MAGIC = re.compile(r"[*?[]")
 _NEAR = 0.5
-"""How alike two words are, 0 to 1: `attention` and `attn` are 0.62."""
+"""Least similarity of a suggested word, 0 to 1: `attention` and `attn` have 0.62."""
 
 
 def select_nodes(
@@ -62,7 +62,7 @@ def select_nodes(
 def check_op_types(
     names: Iterable[str], model: onnx.ModelProto, *, option: str, where: str
 ) -> None:
-    """See that every name is an operator type that the graph has.
+    """Check that every name is an operator type that the graph has.
 
     Raises:
         StepError: One is not.
@@ -74,7 +74,7 @@ def check_op_types(
 def check_supported(
     names: Iterable[str], supported: Collection[str], *, option: str, where: str
 ) -> None:
-    """See that every operator type can be quantized at all.
+    """Check that every operator type can be quantized at all.
 
     Raises:
         StepError: One can't.

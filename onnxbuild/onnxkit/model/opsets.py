@@ -32,7 +32,7 @@ def custom_nodes(model: onnx.ModelProto) -> tuple[str, ...]:
 
 
 class OpsetError(StepError):
-    """Something that an opset does not have, and a later one does.
+    """Error of an operator or type that the model's opset lacks and a later one has.
 
     Args:
         what: Names the operator and the least opset.
@@ -164,7 +164,7 @@ def _types(model: onnx.ModelProto) -> list[tuple[str, int | None]]:
 
 
 def _inference_error(model: onnx.ModelProto, opset: int) -> str:
-    """What onnx's strict shape inference says against the model at an opset; empty for nothing."""
+    """Return the error of onnx's strict shape inference at an opset; empty if there is none."""
     import onnx
 
     imports = [onnx.helper.make_opsetid("", opset)]

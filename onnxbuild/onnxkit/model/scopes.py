@@ -76,7 +76,7 @@ def name_maker(taken: set[str]) -> Callable[[str], str]:
 
 
 def all_names(model: onnx.ModelProto) -> set[str]:
-    """Every name that the main graph and the graphs nested in it define."""
+    """Return every name that the main graph and the graphs nested in it define."""
     found: set[str] = set()
     for scope in scopes(model):
         found |= names_defined(scope.graph)
@@ -111,7 +111,7 @@ def rename_reads(node: onnx.NodeProto, renamed: Mapping[str, str]) -> None:
 
 
 def rename_captures(node: onnx.NodeProto, renamed: Mapping[str, str]) -> None:
-    """The same for the graphs nested in a node alone."""
+    """Rename reads as `rename_reads` does, but only in the graphs nested in a node."""
     for inner in subgraphs(node):
         own = names_defined(inner)
         left = {name: other for name, other in renamed.items() if name not in own}

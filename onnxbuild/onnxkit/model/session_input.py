@@ -1,4 +1,4 @@
-"""What an InferenceSession takes for a model whose weights may be a link into the store."""
+"""Argument of an InferenceSession for a model whose weights may be a link into the store."""
 
 from __future__ import annotations
 

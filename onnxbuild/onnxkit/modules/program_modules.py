@@ -20,7 +20,7 @@ EXPORTED, TORCHSCRIPT = "exported", "torchscript"
 """Forms of a file, as `model` names them."""
 
 _CLASSES = {EXPORTED: "ExportedProgram", TORCHSCRIPT: "TorchScript"}
-"""How messages call their modules."""
+"""Form -> class name of its modules, in messages."""
 
 FORM, SUBMODULE, MADE_BY = "form", "submodule", "made_by"
 """Facts of a model's file, in `Entrypoint.args`."""
@@ -29,7 +29,7 @@ _LOAD_FAILURES = (
     ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NotImplementedError, OSError,
     RuntimeError, TypeError, ValueError, zipfile.BadZipFile,
 )  # fmt: skip
-"""What torch.jit.load and torch.export.load raise for files of another version, or damaged ones."""
+"""Exceptions of torch.jit.load and torch.export.load for damaged files, or another version's."""
 
 _IS_TRAINING = ("train", "training")
 """Arguments of operators that are true in training mode."""
@@ -140,7 +140,7 @@ def training_operators(module: torch.nn.Module) -> tuple[str, ...]:
 
 
 def is_scripted(module: torch.nn.Module) -> bool:
-    """Whether TorchScript is anywhere in a module: torch.export can't follow all of it."""
+    """Return whether TorchScript is anywhere in a module: torch.export can't follow all of it."""
     import torch
 
     return any(isinstance(each, torch.jit.ScriptModule) for each in module.modules())

@@ -30,7 +30,7 @@ def training_notes(module: torch.nn.Module, shown: str) -> tuple[str, ...]:
 
 
 def _differs(module: torch.nn.Module) -> bool:
-    """Whether its own forward looks at its mode, as far as its code says."""
+    """Return whether a module is in training mode and its own forward's code reads `training`."""
     import torch
 
     if isinstance(module, torch.jit.ScriptModule):

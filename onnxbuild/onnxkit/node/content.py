@@ -36,10 +36,10 @@ _TEMPLATES = ("index.js", "index.d.ts", "README.md")
 
 @dataclass(frozen=True, slots=True)
 class NodeNames:
-    """What a package is called, and what it needs.
+    """Names and version of an npm package, and the runtime that it needs.
 
     Attributes:
-        package: What npm installs, and what is imported.
+        package: Name that npm installs and code imports.
         version: By Semantic Versioning.
         summary: One line.
         runtime: Version of onnxruntime-node.

@@ -1,4 +1,4 @@
-"""How onnxruntime-node opens a model: its options of sessions, what it has no place for.
+"""Session options of onnxruntime-node for a bundle's model, and settings that have no counterpart.
 
 Source: ONNX Runtime 1.30, js/node/src/session_options_helper.cc.
 """
@@ -23,7 +23,7 @@ _SPINNING = {
 
 @dataclass(frozen=True, slots=True)
 class NodeSessions:
-    """How a package opens its model.
+    """Session options of a package for each target.
 
     Attributes:
         targets: Target -> `providers` and `session`, as onnxruntime-node takes them.

@@ -33,7 +33,7 @@ BLOBS = "blobs/sha256"
 
 @dataclass(frozen=True, slots=True)
 class ArtifactText:
-    """What an artifact says of itself.
+    """Texts that describe an artifact in its config and index.
 
     Attributes:
         title: What a person calls it: `digits:int8`.

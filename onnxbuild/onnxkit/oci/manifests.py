@@ -24,7 +24,7 @@ EMPTY_CONFIG = b"{}"
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """What a manifest says of a blob, or an index of a manifest.
+    """Descriptor of a blob in a manifest, or of a manifest in an index.
 
     Attributes:
         media_type: Of its content.

@@ -1,4 +1,4 @@
-"""What a recipe says of PyTorch operators: `operators.nodes`, and the table of `export.translations`."""
+"""PyTorch operators that a recipe names: `operators.nodes` and `export.translations`."""
 
 from __future__ import annotations
 

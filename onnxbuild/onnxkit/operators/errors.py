@@ -26,7 +26,7 @@ def is_custom(operator: str) -> bool:
 
 
 def custom_operator_error(operator: str, exporter: str, where: str) -> CustomOperatorError:
-    """Of an operator that the user defined.
+    """Return the error of an operator that the user defined.
 
     Args:
         operator: As the exporter names it, with its overload or without.

@@ -50,7 +50,7 @@ class OpaqueNode:
 
     @property
     def outputs(self) -> int:
-        """How many tensors it gives."""
+        """Number of tensors that the operator returns."""
         return len(self.overload._schema.returns)  # noqa: SLF001 - as above
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Which transformer fusions to try.
+    """Family of transformer fusions, and the sizes that they need.
 
     Attributes:
         model_type: ONNX Runtime's name for them.
@@ -61,7 +61,7 @@ class Fused:
 
 @dataclass(frozen=True, slots=True)
 class Fusing:
-    """How a model is fused.
+    """Fusion of one model.
 
     Transformer fusions come between ONNX Runtime's basic and extended ones. Where they fail or find
     nothing, ONNX Runtime's own optimizations stand.
@@ -81,7 +81,7 @@ class Fusing:
     where: str
 
     def names(self) -> tuple[str, ...]:
-        """All that can be left out, in an order in which each comes before those that build on it.
+        """Return the fusions that can be left out, each before those that build on it.
 
         Raises:
             StepError: ONNX Runtime refuses the model.

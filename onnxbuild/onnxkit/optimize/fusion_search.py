@@ -1,4 +1,4 @@
-"""Which of many fusions spoil a graph: found by leaving some out, not by knowing them."""
+"""Search for fusions that spoil a graph: leave some out, and compare."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def fuse_transformer(
 
 
 def _fusion_options(model_type: str) -> Any:
-    """All but those that take a bias away from its MatMul (see BIAS_FUSIONS).
+    """Return options of all fusions but those that take a bias from its MatMul (BIAS_FUSIONS).
 
     ONNX Runtime's own choice for bert, `MaskIndexEnd`, counts a mask's ones: right only where all
     padding is at the end (comment in onnxruntime.transformers.fusion_options).

@@ -87,7 +87,7 @@ def write_package(
 
 
 def _content(signature: ModelSignature, manifest: Manifest) -> dict[str, Any]:
-    """What all templates name."""
+    """Return the values that all templates use."""
     whole = f"{signature.recipe}-{signature.variant}"
     names = {
         style: identifiers([whole], style)[whole].lstrip("_") for style in ("snake", "pascal")
@@ -104,7 +104,7 @@ def _content(signature: ModelSignature, manifest: Manifest) -> dict[str, Any]:
 
 
 def _ports(language: Language, signature: ModelSignature, manifest: Manifest) -> dict[str, Any]:
-    """What the template of a language names besides."""
+    """Return the values that the template of one language uses in addition."""
     inputs, outputs = (language.ports(each) for each in (signature.inputs, signature.outputs))
     sides = {"inputs": signature.inputs, "outputs": signature.outputs}
     config = (manifest.targets or {})[CPU].session.config

@@ -1,4 +1,4 @@
-"""How much of a model the execution providers of phones may take: an estimate from their lists of operators.
+"""Coverage of a model by the providers of phones, estimated from their lists of operators.
 
 Nothing here runs on a phone. ONNX Runtime's own lists and its own way to cut a graph into parts are used
 (onnxruntime.tools.mobile_helpers); XNNPACK has no list there.
@@ -36,7 +36,7 @@ _XNNPACK_CAVEATS = (
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What a provider may take.
+    """Coverage of a model's nodes by one provider, as an estimate.
 
     Attributes:
         provider: Its name, and the form of its models where it has two.

@@ -19,7 +19,7 @@ _TENSOR, _VALUE = 1, 1
 """ort.fbs: TypeInfoValue.tensor_type, DimensionValueType.VALUE."""
 
 DESCRIBE = f"{__name__}:described"
-"""What `own_faults` takes, for a process of its own: the file may be anybody's."""
+"""Name of `described`, which runs in a process of its own, since the file is untrusted."""
 
 
 def described(path: str) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _size(value: Any) -> int:
 
 
 def _fit(found: Sequence[Sequence[Any]], values: Iterable[Value]) -> bool:
-    """Whether names and types are the same in order, and no fixed size of one is another in the other."""
+    """Return whether names and types are equal, in order, and fixed sizes do not contradict."""
     wanted = [*values]
     if [(name, dtype) for name, dtype, _ in found] != [(e.name, e.dtype) for e in wanted]:
         return False

@@ -1,4 +1,4 @@
-"""How Kotlin, Swift and TypeScript hold a tensor's elements; a type that one lacks is missing there."""
+"""Element types of tensors in Kotlin, Swift and TypeScript; a dtype that one lacks is absent."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 GOLDEN = "golden"
 INDEX_FILE = "points.json"
 _GOLDEN_BYTES = 16 << 20
-"""Of golden points in a package, at most; the first that fit, and one in any case."""
+"""Limit for a package's golden points: it has the first that fit, and at least one."""
 
 
 def golden_points(reference: Path, most: int | None = None) -> tuple[PointEntry, ...]:

@@ -41,7 +41,7 @@ def check_package(
     tolerances: VariantTolerances,
     scratch: Path,
 ) -> frozenset[str]:
-    """See that a package is whole, of a variant, and has the golden points of its reference; return their names.
+    """Check a package's files, owner and golden points; return the names of the points.
 
     Args:
         folder: The package's.
@@ -53,7 +53,7 @@ def check_package(
         scratch: A folder to write to.
 
     Raises:
-        PackageError: It is not.
+        PackageError: One of these is wrong.
     """
     if wrong := damage(folder):
         raise PackageError(wrong)

@@ -34,7 +34,7 @@ runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 
 @dataclass(frozen=True, slots=True)
 class OwnTest:
-    """What became of it.
+    """Result of a package's own test.
 
     Attributes:
         code: Exit code.
@@ -48,7 +48,7 @@ class OwnTest:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it ran to its end, and wrote what the model gives."""
+        """Whether the test ran to its end and wrote the model's outputs."""
         return self.code in (0, 1) and bool(self.outputs)
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from onnxbuild.providers import named
 
 RuntimeChoice = Literal["auto", "onnxruntime", "onnxruntime-gpu", "none"]
-"""What a recipe may ask for."""
+"""Choices of the ONNX Runtime distribution in a recipe."""
 
 
 def runtime_distribution(providers: Iterable[str], choice: str) -> str:

@@ -13,7 +13,8 @@ from onnxbuild.onnxkit.bundles.manifest import Manifest, Value
 
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _NOT_SHOWN = re.compile(r"[^\w +*/%().,:-]")
-"""In a dimension's name, which an ONNX file may have set: what could end a comment, a line or a code span."""
+"""Characters of a dimension's name, which an ONNX file may set, that are shown as `?`: they could
+end a comment, a line or a code span."""
 Style = Literal["snake", "camel", "pascal"]
 
 
@@ -44,7 +45,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class ModelSignature:
-    """What a model takes and gives.
+    """Signature of a variant's model: inputs, outputs, dynamic axes.
 
     Attributes:
         recipe: Name of the recipe.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 MEND = "run `onnxbuild cache verify`"
-"""What helps where a package is another than the one that was made."""
+"""Fix for a package that differs from the one that was built."""
 
 
 def refused(what: object, context: StepContext) -> StepError:
@@ -53,7 +53,7 @@ def check_own(
     recipe: str,
     variant: str,
 ) -> frozenset[str]:
-    """See that the input `package` is whole, of a variant, and has the points of the input `reference`; return their names.
+    """Check the input `package` as `check_package` does; return the names of its golden points.
 
     Args:
         context: The step's.
@@ -64,7 +64,7 @@ def check_own(
         variant: The same.
 
     Raises:
-        StepError: It is not.
+        StepError: The package is not what was made.
     """
     try:
         return check_package(
@@ -146,7 +146,7 @@ def outcome_of(
 
 
 def _runs_on_cpu(manifest: Path, where: str) -> bool:
-    """Whether the CPU is among the providers of a package."""
+    """Return whether the CPU is among the providers of a package."""
     try:
         providers = read_manifest(json.loads(manifest.read_text(encoding="utf-8"))).providers
     except (OSError, ValueError, LookupError, TypeError) as error:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 PAGE_MAX_BYTES = 300_000
-"""What a page without embedded models may weigh."""
+"""Limit for the size of a page without embedded models."""
 
 _SHELL = "onnxbuild.onnxkit.pages"
 

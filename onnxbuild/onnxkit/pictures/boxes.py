@@ -24,7 +24,7 @@ _NARROW, _WIDE = frozenset("fijlrtI.,:;'|!()[] /-"), frozenset(f"mwMW@%…{TIMES
 
 @dataclass(frozen=True, slots=True)
 class NodeSum:
-    """What some nodes amount to.
+    """Totals of some nodes.
 
     Attributes:
         nodes: How many, those of bodies and Constant nodes included.
@@ -87,12 +87,12 @@ def total(nodes: Sequence[GraphNode]) -> NodeSum:
 
 
 def is_weight(weight: NodeWeight) -> bool:
-    """Whether a constant is more than a shape or a scale."""
+    """Return whether a constant is large enough to be a weight, not a shape or a scale."""
     return weight.parameters >= _LEAST_WEIGHT
 
 
 def main_precision(found: NodeSum) -> str:
-    """Of most bytes of weights; of most nodes where there are none."""
+    """Return the precision of most bytes of weights; of most nodes if there are no weights."""
     return max(found.by_precision, key=lambda name: found.by_precision[name], default="other")
 
 
@@ -154,14 +154,14 @@ def size_of(item: DiagramItem, types: Mapping[str, str]) -> BoxSize:
 
 
 def label_of(values: Sequence[str], types: Mapping[str, str]) -> str:
-    """What is written next to the line that leaves a box: its value's type, or how many there are."""
+    """Return the label of a line that leaves a box: the value's type, or the number of values."""
     if len(values) > 1:
         return f"{len(values)} values"
     return fitted(short_type(types[values[0]]), LABEL_MAX, FONT) if values[0] in types else ""
 
 
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
-    """About how wide a text is in a sans-serif font, rather more than less."""
+    """Estimate a text's width in a sans-serif font, in pixels, rather too large than too small."""
     return sum(map(_em, text)) * size * (1.1 if bold else 1.0)
 
 

@@ -1,4 +1,4 @@
-"""What one picture shows: items (nodes, blocks, values from outside), and the values that run between them."""
+"""Content of a picture: items (nodes, blocks, values from outside), and values between them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class GraphLink:
 
 @dataclass(slots=True)
 class DiagramItem:
-    """Something with a place in the picture.
+    """Item with a place in the picture: a node, a block, or a value at its edge.
 
     Attributes:
         kind: INPUT and OUTPUT are values at its edge; NODE and BLOCK.
@@ -170,7 +170,7 @@ def _sources(  # noqa: PLR0917 - what `draw` knows so far
     place: int,
     name: str,
 ) -> Iterator[tuple[object, int, str]]:
-    """Where a value that an item reads comes from: an item, or an entry that is made for it."""
+    """Yield the source of a value that an item reads: an item, or an entry that is made for it."""
     maker = around.makers.get(name)
     if maker is None:
         if name in around.graph.inputs or name in around.graph.captured:

@@ -26,7 +26,7 @@ _MOST_OF_ALL = 0.6
 
 @dataclass(eq=False)
 class FoldedBlock:
-    """Some of a graph's nodes.
+    """Block of a graph's nodes.
 
     Attributes:
         name: Its path below the block around it (`layer.0 … 11` where equal ones are folded).
@@ -42,12 +42,12 @@ class FoldedBlock:
 
     @property
     def count(self) -> int:
-        """How often it is there."""
+        """Number of copies, itself included."""
         return max(1, len(self.copies))
 
     @cached_property
     def nodes(self) -> list[GraphNode]:
-        """Its own, those of its blocks included, of its copies not."""
+        """Nodes of this block and the blocks in it, without those of copies."""
         return [node for item in self.items for node in nodes_of(item)]
 
     @cached_property
@@ -56,7 +56,7 @@ class FoldedBlock:
         return [node for each in self.copies or [self] for node in each.nested()]
 
     def nested(self) -> Iterator[GraphNode]:
-        """Its nodes, those of the copies of its blocks included."""
+        """Yield its nodes, those of the copies of its blocks included."""
         for item in self.items:
             yield from item.everything if isinstance(item, FoldedBlock) else [item]
 

@@ -32,7 +32,7 @@ class Heat:
     measure: str
 
     def __bool__(self) -> bool:
-        """Whether there is a report."""
+        """Return whether there is a report."""
         return bool(self.nodes or self.blocks)
 
     @property
@@ -66,7 +66,7 @@ class Heat:
 
 
 NO_HEAT = Heat({}, {}, "")
-"""Where there is no report."""
+"""Heat of a model without a sensitivity report."""
 
 
 def read_heat(path: Path) -> Heat:

@@ -1,4 +1,4 @@
-"""Which module each node comes from: what exporters wrote, names of constants and nodes, and neighbours.
+"""Modules of nodes, from what exporters wrote, names of constants and nodes, and neighbours.
 
 Exporters keep a module's path in the names of its weights, and at times in those of its nodes. What
 has none (a Reshape, an optimizer's MatMul) belongs where its neighbours do.
@@ -16,7 +16,7 @@ Scope = tuple[str, ...]
 """`("encoder", "layer.3", "attention")`: a number stays with the name before it."""
 
 SHAPES = ("shapes and masks",)
-"""Of nodes that are computed from inputs alone, for several layers."""
+"""Scope of nodes that are computed from inputs alone, for several layers."""
 
 _WEIGHT_ELEMENTS = 16
 _FLOATS = ("float", "bfloat", "int8", "uint8", "int4", "uint4")
@@ -70,12 +70,12 @@ def tokens(path: Sequence[str]) -> Scope:
 
 
 def is_numbered(token: str) -> bool:
-    """Whether a token is one of several equal modules: `layer.3`, `3`, `block_3`."""
+    """Return whether a token is one of several equal modules: `layer.3`, `3`, `block_3`."""
     return token[-1:].isdigit()
 
 
 def _own_scopes(nodes: Sequence[GraphNode]) -> dict[int, Scope]:
-    """By what the exporter says; then the node's name; then its constants', the largest first."""
+    """Return scopes by the exporter's metadata, node names, or constants' names, largest first."""
     by_name = {node.number: module_path(node.name) for node in nodes if "/" in node.name}
     trusted = {n: path for n, path in by_name.items() if path}
     leading = {node.name.startswith("/") for node in nodes if node.number in trusted}
@@ -100,7 +100,7 @@ def _makers_of(node: GraphNode, makers: Mapping[str, int]) -> Iterator[int]:
 def _following(
     nodes: Sequence[GraphNode], own: Mapping[int, Scope], readers: Mapping[int, Sequence[int]]
 ) -> tuple[dict[int, Scope], dict[int, Scope]]:
-    """Of what reads a node's values: the first scope, and what all of them have in common."""
+    """Return the first scope among a node's readers, and what all their scopes have in common."""
     after: dict[int, Scope] = {}
     common: dict[int, Scope] = {}
     for node in reversed(nodes):
@@ -126,10 +126,10 @@ def _scope(
     *,
     is_own: bool,
 ) -> Scope:
-    """Where a node without a path belongs.
+    """Return the scope of a node without a path of its own.
 
     Args:
-        node: It.
+        node: The node.
         before: Scopes of the nodes whose values it reads, in its order.
         after: The first scope that follows.
         common: What all scopes that follow have in common.
@@ -163,7 +163,7 @@ def _scope(
 
 
 def _is_weighted(node: GraphNode) -> bool:
-    """Whether a node has weights, and not only shapes or scales."""
+    """Return whether a node has weights, and not only shapes or scales."""
     return any(
         each.parameters >= _WEIGHT_ELEMENTS and each.dtype.startswith(_FLOATS)
         for each in node.weights
@@ -173,7 +173,7 @@ def _is_weighted(node: GraphNode) -> bool:
 def _even_out(
     nodes: Sequence[GraphNode], own: Mapping[int, Scope], found: dict[int, Scope]
 ) -> None:
-    """Where one of several numbered modules has more nodes than the rest, let those go that only neighbours put there."""
+    """Move a numbered module's surplus nodes to its parent, if only neighbours put them there."""
     families: dict[Scope, dict[Scope, list[GraphNode]]] = {}
     for node in nodes:
         scope = found[node.number]
@@ -196,7 +196,7 @@ def _even_out(
 
 
 def _is_one_place(scope: Scope, numbered: set[Scope]) -> bool:
-    """Whether a scope is in one of several equal modules, or holds none."""
+    """Return whether a scope is in one of several equal modules, or holds none."""
     return any(map(is_numbered, scope)) or scope not in numbered
 
 

@@ -15,7 +15,7 @@ WARNING = (
 
 
 def check_installed() -> None:
-    """Do nothing where Netron is installed.
+    """Check that Netron is installed.
 
     Raises:
         UsageError: It is not.

@@ -16,7 +16,7 @@ _LEAST_STRIPE = 3.0
 
 
 def badge(count: int, right: float, top: float) -> list[str]:
-    """How often a block is there, its right top corner given."""
+    """Draw the count of a block's copies, the badge's right top corner given."""
     text = f"{TIMES} {count}"
     width = text_width(text, FONT, bold=True) + 12
     return [
@@ -117,7 +117,7 @@ def values_said(values: Sequence[str], types: Mapping[str, str]) -> str:
 
 
 def said(content: FoldedBlock | GraphNode) -> str:
-    """What a box tells where it is pointed at."""
+    """Return the tooltip of a box."""
     if isinstance(content, FoldedBlock):
         found = total(content.nodes)
         kinds = ", ".join(

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import onnx
 
 PRECISIONS = ("fp32", "fp16", "int8", "int4", "other")
-"""Each has its colour, in this order; rarer ones are shown as the nearest of them."""
+"""Precisions with a colour each, in this order; rarer ones are shown as the nearest of them."""
 
 _OF_DTYPE = {
     "float32": "fp32", "float64": "fp32", "float16": "fp16", "bfloat16": "fp16",
@@ -60,7 +60,7 @@ def node_precision(
 
 
 def _moves(node: onnx.NodeProto) -> bool:
-    """Whether a node gives values that it was given: in few bits, where it was given such."""
+    """Return whether a node only moves values: its output has the precision of its input."""
     return node.op_type in ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "MaxPool", "Gather")
 
 

@@ -29,7 +29,7 @@ _SMALL_BYTES = 4096
 
 @dataclass(slots=True)
 class _Model:
-    """What all graphs of a model share."""
+    """Context that all graphs of a model share."""
 
     functions: Mapping[tuple[str, str], str]
 
@@ -167,7 +167,7 @@ def _bodies(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
 
 
 def _reads(node: onnx.NodeProto) -> list[str]:
-    """In the node's order, then what its bodies read of the graphs around them."""
+    """Return a node's inputs, in its order, then what its bodies read of outer graphs."""
     inner = sorted(names_read(node)) if any(True for _ in subgraphs(node)) else []
     return [name for name in dict.fromkeys([*node.input, *inner]) if name]
 
@@ -243,7 +243,7 @@ def _types(graph: onnx.GraphProto) -> dict[str, str]:
 
 
 def _scopes(node: onnx.NodeProto) -> tuple[str, ...]:
-    """What exporters wrote next to a node: PyTorch's `pkg.torch.onnx.name_scopes`, or `namespace`."""
+    """Return the module path from an exporter: `pkg.torch.onnx.name_scopes`, or `namespace`."""
     said = {each.key: each.value for each in node.metadata_props}
     listed = said.get("pkg.torch.onnx.name_scopes", "")
     if listed:

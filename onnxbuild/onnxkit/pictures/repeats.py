@@ -1,4 +1,4 @@
-"""Where a sequence repeats itself, where a graph can be cut into one, and where it runs in circles."""
+"""Repeats of a sequence, cuts of a graph into a sequence, and a graph's cycles."""
 
 from __future__ import annotations
 

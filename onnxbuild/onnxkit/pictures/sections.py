@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     import onnx
 
 BOXES_MAX, WIDTH_MAX, HEIGHT_MAX = 32, 1150, 1600
-"""Of the first picture: what a person takes in at once, and what a page holds."""
+"""Limits for the first picture: boxes that a person takes in at once, and pixels on a page."""
 
 _BUDGET_BYTES = PAGE_MAX_BYTES - 30_000
-"""For pictures and the table; the rest is the style and what is around them."""
+"""Limit for pictures and the table; the rest is the style and what is around them."""
 
 _LINK = re.compile(r'<a href="#(\w+)">(.*?)</a>', re.DOTALL)
 
 _AROUND_BYTES = 500
-"""What a page has around each picture."""
+"""Markup around each picture in a page."""
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class BlockRow:
 
 
 class Pictures:
-    """All pictures of a model.
+    """Pictures of a model: one of the whole, one of each block that can be opened.
 
     Args:
         model: Large weights are dropped from it.
@@ -203,7 +203,7 @@ class Pictures:
                 self._kept.append(item)
 
     def _forget(self, block: FoldedBlock) -> None:
-        """Nothing leads to a block that is left out, or to those in it."""
+        """Remove the keys of a block that is left out, and of those in it, so no link has them."""
         self._dropped.add(self._keys.pop(id(block), ""))
         for item in block.items:
             if isinstance(item, FoldedBlock):

@@ -49,7 +49,7 @@ def _families(diagram: Diagram) -> list[list[DiagramItem]]:
 
 
 def _rank(content: FoldedBlock | GraphNode | None) -> tuple[bool, bool, int, int]:
-    """Of closed blocks the first to unfold: what stands for several; what holds blocks; the largest."""
+    """Return the order of unfolding: blocks with copies, with blocks or weights, large ones."""
     assert isinstance(content, FoldedBlock)
     holds = any(isinstance(each, FoldedBlock) for each in content.items)
     weighs = any(node.weights for node in content.nodes)

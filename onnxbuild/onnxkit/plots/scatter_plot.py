@@ -27,13 +27,13 @@ _ZERO = 0.07
 _NICE = (1, 2, 5, 10)
 
 _TINY, _HUGE = 1e-100, 1e100
-"""Nothing that is measured is smaller and not zero, or greater: there floats would fail us."""
+"""Bounds of drawn magnitudes other than 0: beyond these, floats would under- or overflow."""
 
 _DECADES = 12
-"""That have a tick each, at most."""
+"""Greatest number of decades with a tick each; of more, only some have one."""
 
 _REACH = (10, 22, 36, 52, 70, 90, 112)
-"""How far from its point a label may stand, tried in this order."""
+"""Distances of a label from its point, in pixels, tried in this order."""
 
 _FRONT, _REST, _INK, _FAINT = "#aa3377", "#4477aa", "#222222", "#dddddd"
 
@@ -239,7 +239,7 @@ def _front(points: Sequence[PlotPoint], places: Sequence[tuple[float, float]]) -
 
 
 def _labels(points: Sequence[PlotPoint], places: Sequence[tuple[float, float]]) -> list[str]:
-    """Each label where it hides least; a thin line leads to one that stands apart.
+    """Place each label where it hides least; a thin line leads to one that stands apart.
 
     Those on the front choose first, then those at the left. Source of the idea: Christensen,
     Marks and Shieber 1995, "An empirical study of algorithms for point-feature label placement".
@@ -269,7 +269,7 @@ def _labels(points: Sequence[PlotPoint], places: Sequence[tuple[float, float]]) 
 
 
 def _around(x: float, y: float, characters: int) -> list[_Box]:
-    """Where a label may stand, best first."""
+    """Return the boxes that a label may take around its point, best first."""
     wide, high = characters * _CHARACTER, _FONT + 2
     boxes = []
     for reach in _REACH:

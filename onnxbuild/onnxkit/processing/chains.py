@@ -1,4 +1,4 @@
-"""What is planned of a pipeline: operations in their places, and chains from raw inputs to the model's."""
+"""Plan of a pipeline: operations in their places, and chains from raw inputs to the model's."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PlannedOperation:
 
     @property
     def prefix(self) -> str:
-        """What names of its values and nodes begin with."""
+        """Prefix of the names of its values and nodes."""
         return f"{self.section}/{self.position}"
 
 
@@ -60,7 +60,7 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class InputChain:
-    """From a raw input to one of the model's, or to several.
+    """Chain from a raw input to one of the model's inputs, or to several.
 
     Attributes:
         source: The raw input.

@@ -1,4 +1,4 @@
-"""What each operation takes and gives: dtypes, layouts, sizes; nothing runs."""
+"""Checks of what each operation takes and gives: dtypes, layouts, sizes; nothing runs."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def _check_labels(values: Sequence[ValueType], _: LabelsOptions) -> tuple[ValueT
 
 
 def check_label_count(value: ValueType, count: int, file: str) -> None:
-    """See that there is a label for each class.
+    """Check that there is a label for each class.
 
     Raises:
         ProcessingError: There are more or fewer.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _NO_WRAPPER = "\0"
 INSIDE = "model/"
-"""Begins the names of the model's own values that are no inputs and outputs any more."""
+"""Prefix of the model's own values that are no inputs and outputs any more."""
 
 _ON_INPUTS: Mapping[str, Callable[[GraphWriter, str, str, Any, ValueType], None]] = {
     "resize": image_writers.write_resize,

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     import onnx
 
 TOKENIZER = "tokenizer/"
-"""Begins the names of inputs that hold tokenizers' graphs; PREPROCESS/POSITION follows."""
+"""Prefix of inputs that hold tokenizers' graphs; PREPROCESS/POSITION follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """What a recipe asks for.
+    """Pipeline of operations around the model, as a recipe declares it.
 
     Attributes:
         preprocess: In order.
@@ -46,7 +46,7 @@ class Pipeline:
 
     @property
     def entrypoints(self) -> tuple[Entrypoint, ...]:
-        """All files and callables."""
+        """Files and callables of all operations."""
         return tuple(self.declared.values())
 
 
@@ -68,7 +68,7 @@ class FittedPipeline:
 
     @property
     def operations(self) -> tuple[PlannedOperation, ...]:
-        """All, in order."""
+        """Operations of the chains, then of the results, in order."""
         before = (each for chain in self.chains for each in chain.operations)
         return (*before, *self.results.operations)
 
@@ -151,7 +151,7 @@ def _shape(found: list[int | str] | None) -> tuple[int | str | None, ...] | None
 
 
 def _check(fitted: FittedPipeline, pipeline: Pipeline, opset: int) -> None:
-    """See that the model's opset has all operators, and that labels are as many as classes."""
+    """Check that the model's opset has all operators, and that each class has a label."""
     for each in fitted.operations:
         least = least_opset(each.options)
         if opset < least:

@@ -149,7 +149,7 @@ def _raw(
 
 
 def _check_end(found: ValueType, feeds: str, wanted: ValueType, position: int) -> None:
-    """See that what a chain ends in is what the model takes; float32 is converted to float16."""
+    """Check that the model takes what a chain ends in; float32 and float16 convert."""
     fits_dtype = not found.dtype or not wanted.dtype or found.dtype == wanted.dtype
     if not fits_dtype and {found.dtype, wanted.dtype} != {"float32", "float16"}:
         what = f"preprocess ends in {found}; the model's input '{feeds}' is {wanted}"

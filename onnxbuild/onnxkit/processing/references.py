@@ -1,4 +1,4 @@
-"""Each operation in numpy: what its ONNX operators are held against."""
+"""References in numpy for the ONNX operators of each operation."""
 
 from __future__ import annotations
 

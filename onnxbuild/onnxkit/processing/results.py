@@ -21,7 +21,7 @@ from onnxbuild.onnxkit.processing.values import POSTPROCESS, ProcessingError, Va
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What happens to the model's outputs.
+    """Plan of the operations on the model's outputs.
 
     Attributes:
         operations: In order.
@@ -70,7 +70,7 @@ def plan_outputs(
 
 
 class _Names:
-    """What names mean at a place in the list of `postprocess`."""
+    """Names that operations can refer to at a place in the list of `postprocess`."""
 
     def __init__(self, inputs: Mapping[str, ValueType], outputs: Mapping[str, ValueType]) -> None:
         self._known = bool(outputs)

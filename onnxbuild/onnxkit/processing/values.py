@@ -1,4 +1,4 @@
-"""What operations know of a value before anything runs, and what is wrong with a list of them."""
+"""Types of values before anything runs, and the error of an operation in a wrong place."""
 
 from __future__ import annotations
 

@@ -28,11 +28,11 @@ def aotinductor_fault(path: Path) -> str:
 def _archive_fault(
     path: Path, wanted: Callable[[str], bool], what: str, *, native: bool = False
 ) -> str:
-    """What is wrong with one of PyTorch's archives; empty if nothing is.
+    """Return the fault of one of PyTorch's archives; empty if it has none.
 
     Args:
         path: The file.
-        wanted: Whether a record is what makes it of its form.
+        wanted: Whether a record's name is one that this form must have.
         what: What that record is.
         native: Whether machine code may be in it.
     """

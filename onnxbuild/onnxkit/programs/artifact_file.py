@@ -45,11 +45,11 @@ class ProgramInput:
 
 @dataclass(frozen=True, slots=True)
 class ProgramDescription:
-    """How a program is called.
+    """Description of how a program is called.
 
     Attributes:
-        format: What it is.
-        inputs: What it takes.
+        format: Of its file.
+        inputs: Tensors that it takes, in order.
         outputs: Names of the flattened outputs, in order.
         by_keyword: Inputs are given by name (scripted modules keep forward's signature); else by
             position, in the order of `inputs`.

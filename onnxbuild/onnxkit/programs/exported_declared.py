@@ -1,4 +1,4 @@
-"""What an exported program says of a recipe: its dummy inputs, and the ranges that its axes must keep to."""
+"""Recipe keys that an exported program declares: dummy inputs, and the ranges of its axes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OFTEN = 64
 """A greatest size of the program's is taken up to so many times the usual one: all sizes are tried."""
 
 _UNSEEN = 2
-"""What torch.export writes as the least size of an axis where the user named none: it does not try 0 and 1."""
+"""Least size that torch.export writes for an axis without a minimum: it does not try 0 and 1."""
 
 _AGAIN = "or export the program again with another `torch.export.Dim`"
 

@@ -20,7 +20,7 @@ _FIRST_FORM = "serialized_exported_program.json"
 """The record's name in archives of earlier versions of PyTorch."""
 
 _LARGEST = 1 << 31
-"""From here on an upper bound is none: PyTorch writes int64's greatest value, or null."""
+"""Least size that means no upper bound: PyTorch writes int64's greatest value, or null."""
 
 _DTYPES = {
     1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64",
@@ -43,7 +43,7 @@ class Size:
 
     @property
     def name(self) -> str:
-        """As PyTorch shows it: `s1`, `2*s1`, `s1 + s2 + 1`."""
+        """Size as PyTorch shows it: `s1`, `2*s1`, `s1 + s2 + 1`."""
         parts = [name if by == 1 else f"{by}*{name}" for name, by in sorted(self.symbols.items())]
         return " + ".join([*parts, *([str(self.number)] if self.number else [])])
 
@@ -67,7 +67,7 @@ class ExportedInput:
 
 @dataclass(frozen=True, slots=True)
 class ExportedOutline:
-    """What an exported program says of itself.
+    """Outline of an exported program: its inputs, their ranges and its outputs.
 
     Attributes:
         inputs: In order.
@@ -203,7 +203,7 @@ def _tables(graph: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _children(spec: str) -> list[list[Mapping[str, Any]]]:
-    """Of the positional arguments, and of those by keyword."""
+    """Return the specs of the positional arguments, and of those by keyword."""
     return [each["children_spec"] for each in json.loads(spec)[1]["children_spec"]]
 
 

@@ -27,7 +27,7 @@ PROGRAM_ERRORS = (
     ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError,
     RuntimeError, TypeError, ValueError,
 )  # fmt: skip
-"""What running a program may raise: torch.jit.Error is a RuntimeError, guards are assertions."""
+"""Exceptions of a running program: torch.jit.Error is a RuntimeError, guards are assertions."""
 
 
 class Program:
@@ -182,4 +182,4 @@ _RUNTIMES: Mapping[ProgramFormat, tuple[str, ...]] = {
     "torch-export": ("torch.export.pt2_archive", "torch._export.serde.serialize"),
     "aotinductor": ("torch.export.pt2_archive._package",),
 }
-"""What torch imports at its first load: up to 2 s, against some ms for the load itself."""
+"""Modules that torch imports at its first load: up to 2 s, against some ms for the load itself."""

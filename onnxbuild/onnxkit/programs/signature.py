@@ -26,7 +26,7 @@ _FIX = "compare models of the same inputs, or name the recipe that fits this one
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a program says of its arguments.
+    """Signature of a program: its arguments.
 
     Attributes:
         names: Of its arguments, in order; what a trace calls them means nothing.

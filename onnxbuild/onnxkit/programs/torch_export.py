@@ -30,8 +30,8 @@ _FAILURES = (
     ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError,
     RuntimeError, TypeError, ValueError,
 )  # fmt: skip
-"""What torch.export documents (torch._dynamo.exc.UserError is a RuntimeError) and what a module
-raises on tensors without values."""
+"""Exceptions that torch.export documents (torch._dynamo.exc.UserError is a RuntimeError) and that
+a module raises on tensors without values."""
 
 _POSITIONS = ("stack_trace", "from_node")
 """Keys of a node's meta that hold paths and numbers that depend on what ran before."""

@@ -30,7 +30,7 @@ _FAILURES = (
     ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError, OSError,
     RuntimeError, TypeError, ValueError,
 )  # fmt: skip
-"""What tracing and torch.jit's front end raise; the module's own errors among them."""
+"""Exceptions of tracing and of torch.jit's front end, the module's own among them."""
 
 
 def compile_torchscript(

@@ -1,4 +1,4 @@
-"""What is left of a recipe where TorchScript says the names of inputs, and no types and shapes."""
+"""Recipe keys for a TorchScript model, which declares names of inputs, but no types and shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a TorchScript archive says of forward, read from its code without PyTorch: names, no shapes."""
+"""Outline of a TorchScript archive's forward, read without PyTorch: names, no shapes."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _OF_ANY = (
     Symptom("version", r"undefined symbol: \S+|version `[\w.]+' not found"),
     Symptom("device_id", r"No registered plugin EP device found for \S+ with device_id"),
 )
-"""What the loader says of any library, and ONNX Runtime of any plug-in."""
+"""Symptoms in the loader's errors for any library, and in ONNX Runtime's for any plug-in."""
 
 _SOURCE = re.compile(r"^.*(?:FAIL : |\.cc:\d+ [^\]]*\] )")
 
@@ -59,7 +59,7 @@ def explain(
     missing: tuple[str, ...] = (),
     device_id: int | None = None,
 ) -> tuple[ProviderFault, ...]:
-    """Every reason that is known, the first to mend first.
+    """Return every known reason for a provider's failure, the first to fix first.
 
     Args:
         provider: Short name, of a provider that is in the package.

@@ -78,7 +78,7 @@ class ContextSubset:
         return self._whole.load(entrypoint)
 
     def code(self, entrypoint: Entrypoint) -> tuple[str, list[str]]:
-        """Where a callable is defined."""
+        """Return where to import a callable from, as `StepContext.code` does."""
         return self._whole.code(entrypoint)
 
     def place(self, name: str) -> Path | None:
@@ -201,7 +201,7 @@ def skipped(
 
 
 def _presence(context: StepContext) -> dict[str, Any]:
-    """What the step `provider` found; empty where nothing had to be looked for."""
+    """Return the report of the step `provider`; empty if the target needs none."""
     if TARGET_INPUT not in context.input_names:
         return {}
     text = (context.input(TARGET_INPUT) / REPORT_FILE).read_text("utf-8")

@@ -21,7 +21,7 @@ _SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where nodes went, after ONNX Runtime's own fusions.
+    """Placement of nodes on providers, after ONNX Runtime's own fusions.
 
     Attributes:
         nodes: Provider's full name -> how many nodes it runs.
@@ -33,12 +33,12 @@ class Placement:
 
     @property
     def total(self) -> int:
-        """All nodes."""
+        """Number of all nodes."""
         return sum(self.nodes.values())
 
     @property
     def on_cpu(self) -> int:
-        """Those that ONNX Runtime's CPU provider runs."""
+        """Number of nodes that ONNX Runtime's CPU provider runs."""
         return self.nodes.get(_CPU, 0)
 
     def coverage(self, target: Target) -> float:
@@ -50,7 +50,7 @@ class Placement:
         return own / self.total if self.total else 1.0
 
     def to_json(self, target: Target) -> dict[str, Any]:
-        """For reports."""
+        """Return the placement for a report."""
         shown: dict[str, Any] = {
             "nodes": dict(self.nodes),
             "coverage": round(self.coverage(target), 6),

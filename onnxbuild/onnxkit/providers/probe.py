@@ -43,17 +43,17 @@ class ProviderProbe:
 
     @property
     def reason(self) -> str:
-        """All faults in one line; empty if it loads."""
+        """Faults in one line; empty if it loads."""
         return "; ".join(fault.what for fault in self.faults)
 
     @property
     def fix(self) -> str:
-        """What to do about the first."""
+        """Fix of the first fault; empty if there is none."""
         return self.faults[0].fix if self.faults else ""
 
 
 def probe_all() -> tuple[ProviderProbe, ...]:
-    """Every provider that has a short name."""
+    """Probe every provider that has a short name."""
     with tempfile.TemporaryDirectory() as folder:
         _write_model(Path(folder) / MODEL_FILE)
         return tuple(
@@ -62,7 +62,7 @@ def probe_all() -> tuple[ProviderProbe, ...]:
 
 
 def probe_target(target: Target, library: Path | None, scratch: Path) -> tuple[ProviderProbe, ...]:
-    """Each provider of a target by itself, on the device that it names.
+    """Probe each provider of a target by itself, on the device that it names.
 
     Args:
         target: Whose options that say where are kept; caches and profiles are of no use here.

@@ -92,7 +92,7 @@ def _pairs(
 
 
 def _values(pair: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto]) -> np.ndarray:
-    """What a DequantizeLinear makes of constants, float64."""
+    """Return the values that a DequantizeLinear makes of constants, float64."""
     import numpy as np
 
     arrays: list[np.ndarray] = [

@@ -19,7 +19,7 @@ _CHUNK_ELEMENTS = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class BlockGrid:
-    """What values a block can take.
+    """Grid of the values that a block can take.
 
     Attributes:
         bits: 4 or 8 a value.
@@ -127,7 +127,7 @@ def fit_range(values: np.ndarray, grid: BlockGrid) -> tuple[np.ndarray, np.ndarr
 
 
 def round_to_nearest(values: np.ndarray, grid: BlockGrid) -> Blocks:
-    """Each value to the nearest of its block's grid."""
+    """Round each value to the nearest of its block's grid."""
     scales, zeros = fit_range(values, grid)
     zero: Any = grid.middle if zeros is None else zeros[..., None]
     return Blocks(grid, _codes(values / scales[..., None] + zero, grid), scales, zeros)

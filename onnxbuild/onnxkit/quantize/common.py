@@ -18,7 +18,7 @@ REDUCE_RANGE_HELP = (
     "convolutions keep 8 bits, at scales where no two neighbours saturate, and all else gets 7; auto: "
     "pairs for such a CPU, else false"
 )
-"""Of an option that both quantizers have."""
+"""Help text of an option that both quantizers have."""
 
 _CONVERSIONS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
 
@@ -85,7 +85,7 @@ def quantized_metrics(counts: Mapping[str, int], source: Path, target: Path) -> 
 
 
 def refuse_auto(name: str, value: object, where: str) -> None:
-    """See that the resolver replaced `auto` by what the host wants.
+    """Check that the resolver replaced `auto` by what the host wants.
 
     Raises:
         StepError: It did not, which is a bug.
@@ -101,7 +101,7 @@ def refuse_auto(name: str, value: object, where: str) -> None:
 def refuse_nothing(
     counts: Mapping[str, int], wanted: str, where: str, *, left: Sequence[str] = ()
 ) -> None:
-    """See that something was quantized.
+    """Check that something was quantized.
 
     Args:
         counts: From `quantized_nodes`.

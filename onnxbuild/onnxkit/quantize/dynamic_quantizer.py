@@ -25,7 +25,7 @@ _RECURRENT_WEIGHTS = (1, 2, 9, 11)
 """Places among DynamicQuantizeLSTM's inputs of W and R and of their zero points."""
 
 _UNSIGNED_ZERO = 128
-"""What is 0 in int8, in uint8."""
+"""Offset of uint8 codes from int8 codes."""
 
 
 def quantize_weights_alone(
@@ -148,12 +148,12 @@ def _match_zero_points(model: onnx.ModelProto) -> None:
 def _in_place(
     model: onnx.ModelProto, weight_type: str, *, op_types_to_quantize: list[str], **settings: Any
 ) -> onnx.ModelProto:
-    """What quantize_dynamic does to a file, on a graph whose weights stay in theirs.
+    """Quantize as quantize_dynamic does, but leave weights in their files until their turn.
 
-    That reads all weights, copies them, writes the copy and reads it again, to learn the types of
-    values; memory is more than three times the model. Here each weight is read as its turn comes.
-    A quantizer in static mode leaves that out, and nothing else of it looks before
-    `quantize_model`.
+    quantize_dynamic reads all weights, copies them, writes the copy and reads it again, to learn
+    the types of values; memory is more than three times the model. Here each weight is read as its
+    turn comes: a quantizer in static mode skips that copy, and nothing else looks at the mode
+    before `quantize_model`.
     """
     import onnx
     from onnxruntime.quantization import QuantType

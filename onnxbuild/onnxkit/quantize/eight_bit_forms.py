@@ -1,4 +1,4 @@
-"""What ONNX Runtime's 8-bit quantizers take by default, and the nodes they would make wrong.
+"""Operators that ONNX Runtime's 8-bit quantizers take, and nodes that they would make wrong.
 
 Each type listed here was shown to compute in 8 bits what it computes in fp32, by models of that one
 operator (tests/onnxkit/quantize/test_eight_bit_forms.py). The functions find the nodes whose 8-bit form does
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DYNAMIC_OPERATORS = (
     "Attention", "Conv", "EmbedLayerNormalization", "Gather", "LSTM", "MatMul", "Transpose",
 )  # fmt: skip
-"""For the dynamic quantizer, which makes MatMul and Add of a Gemm first."""
+"""Operators of the dynamic quantizer, which makes MatMul and Add of a Gemm first."""
 
 STATIC_OPERATORS = (
     "Add", "ArgMax", "AveragePool", "BatchNormalization", "Clip", "Concat", "Conv", "ConvTranspose",
@@ -29,10 +29,10 @@ STATIC_OPERATORS = (
     "MaxPool", "Mul", "Pad", "Relu", "Reshape", "Resize", "Sigmoid", "Slice", "Softmax", "Split",
     "Squeeze", "TopK", "Transpose", "Unsqueeze", "Where",
 )  # fmt: skip
-"""For the static quantizer."""
+"""Operators of the static quantizer."""
 
 _MICROSOFT = frozenset({"Attention", "EmbedLayerNormalization"})
-"""Of these types, ONNX Runtime's quantizers mean the operator of its own domain."""
+"""Types by which ONNX Runtime's quantizers mean the operator of its own domain."""
 
 _ATTENTION_BIAS, _EMBEDDED_POSITIONS, _MATRIX = 5, 8, 2
 

@@ -33,7 +33,7 @@ _ALPHA = 0.8
 with one an output, 0.8 loses half as much on MiniLM, and 0.7 to 0.9 nearly the same."""
 
 _LEAST = 1e-3
-"""Of the greatest: silent channels count as this much, so that none is blown up."""
+"""Least size of a channel, as a share of the greatest, so that a silent one is not blown up."""
 
 
 _SMALLEST = 1e-30

@@ -62,7 +62,7 @@ def fold_beta(model: onnx.ModelProto) -> tuple[str, ...]:
 
 
 def _channels(node: onnx.NodeProto, weight: onnx.TensorProto | None) -> int | None:
-    """How many outputs a Gemm has; None where its matrix is no constant."""
+    """Return the number of a Gemm's outputs; None if its matrix is no constant."""
     if weight is None:
         return None
     transposed = any(each.name == "transB" and each.i for each in node.attribute)

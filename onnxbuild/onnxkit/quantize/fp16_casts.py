@@ -100,10 +100,10 @@ def _origins(graph: onnx.GraphProto) -> dict[str, str]:
 
 
 def _bypass_to_outputs(graph: onnx.GraphProto, origin: Mapping[str, str]) -> None:
-    """Where a graph output ends such a pair, the node before it makes the output itself.
+    """Make the node before a pair of casts give the graph output that the pair ends in.
 
-    Of several outputs of one value the first is made so, the others by an Identity; as is one whose
-    value is itself an input, a constant or an output.
+    If several outputs have one value, this makes the first, and an Identity each of the others, as
+    well as an output whose value is itself an input, a constant or an output.
     """
     maker = {name: node for node in graph.node for name in node.output}
     taken = {value.name for value in graph.output}

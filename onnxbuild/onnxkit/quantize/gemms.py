@@ -51,7 +51,7 @@ class _Splitter:
                     graph.node.insert(n + offset, node)
 
     def _parts(self, scope: GraphScope, gemm: onnx.NodeProto) -> list[onnx.NodeProto]:
-        """What computes the same: Transpose where the matrix is no constant, MatMul, Add."""
+        """Return equivalent nodes: Transpose if the matrix is no constant, MatMul, Add."""
         from onnx import helper
 
         value, matrix, bias = (*gemm.input, "")[:3]
@@ -94,7 +94,7 @@ class _Splitter:
 
 
 def _is_plain(node: onnx.NodeProto) -> bool:
-    """Whether it is a Gemm that multiplies and adds, without factors and its input as it is."""
+    """Return whether a node is a Gemm with factors of 1 and an input that is not transposed."""
     if node.op_type != "Gemm" or node.domain not in ("", "ai.onnx"):
         return False
     flags = {each.name: each for each in node.attribute}

@@ -150,7 +150,7 @@ def _rounded(weight: np.ndarray, grid: BlockGrid, spans: list[_Span]) -> Blocks:
 
 
 def _likely(wanted: np.ndarray, left: np.ndarray, inside: np.ndarray) -> np.ndarray:
-    """What a block's columns would become if none of theirs lost anything: scales are drawn for that.
+    """Return a block's columns as if rounding them lost nothing: scales are fitted to these.
 
     Then each column's change, times the factor, is what the earlier blocks feed back to it.
 

@@ -59,7 +59,7 @@ def round_compensated(
         factor: From `compensating_factor`.
         levels: The greatest integer, -levels being the least.
         per_channel: A scale an output, or one in all.
-        pairs: Neighbours stay within what 16 bits hold (`pair_range`), at its scales.
+        pairs: Neighbours stay within what 16 bits hold (`allowed_codes`), at `bounding_scales`.
 
     Returns: float32, of the same shape.
     """
@@ -82,7 +82,7 @@ def round_compensated(
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """What a matrix is rounded to, its rows in the order in which they are.
+    """Grid that a matrix is rounded to, its rows in the order in which they are rounded.
 
     Attributes:
         scale: Float64, (outputs,).
@@ -116,7 +116,7 @@ def _widest(weight: np.ndarray, order: np.ndarray, levels: int, *, per_channel: 
 
 
 def _bounded(weight: np.ndarray, order: np.ndarray, *, per_channel: bool) -> _Grid:
-    """See `pair_range`."""
+    """Return the grid at `bounding_scales`; `allowed_codes` keeps pairs in what 16 bits hold."""
     import numpy as np
 
     scale = bounding_scales(weight, per_channel=per_channel)
@@ -155,7 +155,7 @@ def _integers(weight: np.ndarray, grid: _Grid, factor: np.ndarray) -> np.ndarray
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """With more, sums come in an order that depends on how many there are."""
+    """Limit PyTorch to one thread: with more, the order of sums depends on their number."""
     import torch
 
     threads = torch.get_num_threads()

@@ -1,4 +1,4 @@
-"""What the inputs of weighted nodes look like over data, in the form that GPTQ asks for.
+"""Hessians of the inputs of weighted nodes over data, as the factors that GPTQ asks for.
 
 For inputs x of a product with a weight, H = sum of x x^T is the Hessian of the squared error in
 each of the weight's rows. GPTQ (Frantar et al., 2022, arXiv:2210.17323) goes by the upper Cholesky

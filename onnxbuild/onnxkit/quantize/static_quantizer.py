@@ -121,7 +121,7 @@ def _quantizer_class() -> Any:
 
 
 def _are_grouped(biases: onnx.TensorProto, weight_scale: np.ndarray) -> bool:
-    """Whether several biases of a vector share each of the scales."""
+    """Return whether several biases of a vector share each of the scales."""
     count = biases.dims[0] if len(biases.dims) == 1 else 0
     one_a_channel = weight_scale.ndim == 1
     return one_a_channel and count > weight_scale.size and count % weight_scale.size == 0

@@ -54,7 +54,7 @@ def part_readers(
 
 
 def _way(node: onnx.NodeProto, place: int) -> str:
-    """How a node reads an input; empty where any scales will do."""
+    """Return how a node reads an input: `table` or `axis N`; empty if any scales will do."""
     if _is_table(node):
         return "table" if place == _table_place(node) else ""
     if place != 1:

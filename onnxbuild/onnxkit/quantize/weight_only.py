@@ -191,7 +191,7 @@ def _become(
     output: str,
     attributes: Mapping[str, int],
 ) -> None:
-    """Another operator under the node's name, so that tables and options still find it."""
+    """Replace a node by another operator of its name, so that tables and options still find it."""
     import onnx
 
     made = onnx.helper.make_node(
@@ -201,7 +201,7 @@ def _become(
 
 
 def _is_matrix(tensor: onnx.TensorProto | None) -> bool:
-    """Whether it is float32, two-dimensional and not empty."""
+    """Return whether a tensor is float32, two-dimensional and not empty."""
     import onnx
 
     return (

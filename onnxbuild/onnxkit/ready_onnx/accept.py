@@ -98,7 +98,7 @@ def _with_fixed_sizes(error: StepError, fixed: Mapping[str, int]) -> StepError:
 
 
 def _refuse_sequences(model: onnx.ModelProto, shown: str, where: str) -> None:
-    """See that all outputs are tensors.
+    """Check that all outputs are tensors.
 
     Raises:
         StepError: One is not.

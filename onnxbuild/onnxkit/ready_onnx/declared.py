@@ -1,4 +1,4 @@
-"""What an ONNX file says of a recipe: its dummy inputs, dynamic axes and outputs."""
+"""Recipe keys that an ONNX file declares: dummy inputs, dynamic axes, outputs and opset."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _check_names(
 
 
 def _check_outputs(outline: Outline, outputs: list[str], written: Mapping[str, Any]) -> None:
-    """See that the outputs that the recipe takes are tensors.
+    """Check that the outputs that the recipe takes are tensors.
 
     Raises:
         SourceError: One is not.

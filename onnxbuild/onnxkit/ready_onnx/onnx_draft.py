@@ -1,4 +1,4 @@
-"""What running an ONNX file says of its first recipe: the sizes that its axes really take."""
+"""Draft of a first recipe from a run of its ONNX file: the sizes that its axes really take."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AXES, _INPUTS = "dynamic_axes", "dummy_inputs"
 def draft_of_sizes(
     path: Path, rename: Mapping[str, str], said: Mapping[str, Any], folder: Path
 ) -> Draft | None:
-    """What running a file changes in the recipe that it says; None where nothing does.
+    """Run a file; return what that changes in the recipe that it declares, None for nothing.
 
     Args:
         path: The file.

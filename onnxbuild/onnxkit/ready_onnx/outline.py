@@ -50,7 +50,7 @@ class OutlinedValue:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What a model says of itself.
+    """Outline of an ONNX model: inputs, outputs, opset and weight files.
 
     Attributes:
         inputs: Without those that weights give a default.

@@ -107,7 +107,7 @@ def try_sizes(
 
 
 def _runs(run: Callable[[Point], object], sizes: Mapping[str, int]) -> bool:
-    """Whether a model runs at some sizes."""
+    """Return whether a model runs at some sizes."""
     try:
         run(Point("", sizes))
     except StepError:

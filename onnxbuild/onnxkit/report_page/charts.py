@@ -29,7 +29,7 @@ _FITTING = 32
 """Letters of all marks below an axis."""
 
 _DASHES = ("", "6 4", "2 3", "9 3 2 3")
-"""Of the lines that share a colour."""
+"""Dash patterns of the lines that share a colour."""
 
 _DEPTH = 1000
 """Units across a row of dots."""
@@ -210,7 +210,7 @@ def _framed(
 
 
 def _lower(drawn: str, factor: float) -> str:
-    """What was drawn for `_HEIGHT`, in a lower plot."""
+    """Scale the y coordinates of markup that was drawn for `_HEIGHT` to a lower plot."""
     import re
 
     def shrunk(match: re.Match[str]) -> str:

@@ -118,7 +118,7 @@ def _parts(sources: Sequence[ReportSource]) -> Iterator[Part]:
 
 
 def _in_order(verdicts: Sequence[GateVerdict], bundles: Sequence[str]) -> tuple[GateVerdict, ...]:
-    """By variant, then as they judge; what is made of a variant follows the variants."""
+    """Sort verdicts by variant, stably; those on what is made of a variant come last."""
     places = {name: n for n, name in enumerate(bundles)}
     return tuple(sorted(verdicts, key=lambda each: places.get(each.bundle, len(places))))
 
@@ -128,7 +128,7 @@ def _worst(states: Sequence[State]) -> State:
 
 
 def _state(bundle: str, verdicts: Sequence[GateVerdict]) -> State:
-    """Of all its gates; those that were skipped count where there are no others."""
+    """Return the worst state of a bundle's gates; skipped ones count if there are no others."""
     states: list[State] = [each.state for each in verdicts if each.bundle == bundle]
     return _worst([each for each in states if each != "skipped"] or states)
 

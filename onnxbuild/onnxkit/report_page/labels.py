@@ -21,7 +21,7 @@ _TURN = 70.0
 """Percent of the width from which on a label is at the left of its point."""
 
 _FULL = 96.0
-"""Where labels end at most."""
+"""Percent of the width at which labels end at most."""
 
 _OTHER_SIDE = 12
 """Pixels that a label is rather moved up or down than to the other side of its point."""
@@ -46,7 +46,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a label stands: its middle in pixels from the top, and on which side of the point."""
+    """Place of a label: its middle in pixels from the top, and its side of the point."""
 
     y: float
     is_left: bool
@@ -101,7 +101,7 @@ def placed(spots: Sequence[Spot], order: Sequence[int], height: int) -> list[Pla
 
 
 def _places(spot: Spot, height: int) -> Iterator[Place]:
-    """All places of a label, the best first; those that end outside of the plot are the last."""
+    """Yield all places of a label, best first; those that end outside of the plot are last."""
     first = spot.x > _TURN
     shifts = range(-height, height + 1, _STEP)
     places = [
@@ -119,7 +119,7 @@ def _places(spot: Spot, height: int) -> Iterator[Place]:
 
 
 def _box(spot: Spot, place: Place) -> _Box:
-    """From the point itself to where the label ends on a phone: on a wide screen it begins nearer to the point."""
+    """Return the box from the point to the label's end on a phone, where it is widest."""
     width = (spot.radius + _GAP) * _PIXEL + len(spot.label) * _LETTER
     left, right = (spot.x - width, spot.x) if place.is_left else (spot.x, spot.x + width)
     return _Box(left, right, place.y - LINE / 2, place.y + LINE / 2)

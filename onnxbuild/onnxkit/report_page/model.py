@@ -1,4 +1,4 @@
-"""What a report says, as data: figures, verdicts, sections; independent of who gathered it."""
+"""Content of a report, as data: figures, verdicts, sections; independent of who gathered it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ReportSource:
 
 @dataclass(frozen=True, slots=True)
 class GateVerdict:
-    """What one gate says of one bundle.
+    """Verdict of one gate on one bundle.
 
     Attributes:
         bundle: The variant.
@@ -87,7 +87,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What the reports of one form say.
+    """Content that the reports of one form add to the page.
 
     Attributes:
         section: Where its blocks go: a key of `compose.SECTIONS`.

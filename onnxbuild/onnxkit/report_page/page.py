@@ -26,7 +26,7 @@ from onnxbuild.onnxkit.report_page.tables import table_of
 
 _PACKAGE = "onnxbuild.onnxkit.report_page"
 _COLOURS = 9
-"""Of variants: --v1 to --v9 in report.css."""
+"""Number of the variants' colours, --v1 to --v9 in report.css."""
 
 _FIRST = ("verdicts", "tradeoff", "history")
 _LIMITS: tuple[tuple[int, tuple[str, ...] | None], ...] = (
@@ -60,7 +60,7 @@ _TOO_LARGE = f"The page is larger than {PAGE_MAX_BYTES // 1000} KB all the same:
 def _left_out(
     reports: Sequence[RecipeReport], limit: int, kept: tuple[str, ...] | None
 ) -> Iterator[str]:
-    """What a page that is kept small says of what it lacks, and where that is."""
+    """Yield the sentence that says what a shortened page leaves out, and where that is."""
     if kept is not None:
         titles = {section.key: section.title for each in reports for section in each.sections}
         gone = "; ".join(title for key, title in titles.items() if key not in kept)
@@ -129,7 +129,7 @@ def _colours(names: Sequence[str]) -> Callable[[str], str]:
 
 
 def _drawn(block: Block, colour: Callable[[str], str]) -> dict[str, Any]:
-    """What the template needs of a block."""
+    """Return the values that the template needs of a block."""
     if isinstance(block, Paragraph):
         return {"kind": "paragraph", "text": block.text}
     if isinstance(block, Text):
@@ -161,7 +161,7 @@ def _drawn(block: Block, colour: Callable[[str], str]) -> dict[str, Any]:
 
 
 def _table(table: Table) -> dict[str, Any]:
-    """Without columns that say nothing in any row."""
+    """Return a table for the template, without columns that say nothing in any row."""
     kept = [
         n
         for n in range(len(table.heads))

@@ -79,7 +79,7 @@ class Scale:
 
 
 def _labels(values: Sequence[float]) -> list[str]:
-    """As many digits as it takes to tell neighbours apart."""
+    """Return the labels of values, with as many digits as it takes to tell neighbours apart."""
     step = min((abs(b - a) for a, b in pairwise(values)), default=0.0)
     if not step or max(map(abs, values)) >= _LARGE or step < _SMALL:
         return [_label(value) for value in values]

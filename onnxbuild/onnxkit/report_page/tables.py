@@ -49,7 +49,7 @@ def _of_bars(block: Bars) -> Table:
 
 
 def _of_strips(block: Strips) -> Table:
-    """Without the column of intervals where none is known."""
+    """Return the strips as a table, without a column of intervals if none is known."""
     bounded = any(each.low is not None for each in block.strips)
     heads = (*block.heads[:2], *((">95 % interval",) if bounded else ()), *block.heads[2:])
     rows: tuple[Cells, ...] = tuple(

@@ -67,13 +67,13 @@ def bounded_scales(node: onnx.NodeProto, weight: np.ndarray, *, per_channel: boo
 
 
 def output_axis(node: onnx.NodeProto) -> int:
-    """Of the weight: where its outputs are."""
+    """Return the weight's axis of outputs."""
     transposed = any(each.name == "transB" and each.i for each in node.attribute)
     return 0 if transposed or node.op_type == "Conv" else 1
 
 
 def _convolutions(model: onnx.ModelProto) -> list[onnx.NodeProto]:
-    """Those of the main graph with constant weights, in its order."""
+    """Return the Convs of the main graph with constant weights, in its order."""
     import onnx
 
     weights = {
@@ -89,7 +89,7 @@ def _convolutions(model: onnx.ModelProto) -> list[onnx.NodeProto]:
 
 
 def _way(node: onnx.NodeProto, constants: Constants) -> tuple[bool, int, bool]:
-    """How the weight is read: nodes that read one in the same way share its scales."""
+    """Return how the weight is read: nodes that read one in the same way share its scales."""
     depthwise = is_depthwise(node, constants.tensor(node.input[1]).dims)
     return node.op_type == "Conv", output_axis(node), depthwise
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LEVELS = 127
 GREATEST_PAIR = 128
-"""What two neighbours of one sign may add up to: 255 x 128 is 32640, and 16 bits hold 32767."""
+"""Greatest sum of two neighbours of one sign: 255 x 128 is 32640, and 16 bits hold 32767."""
 
 _CHUNK = 1 << 22
 """Weights that are looked at at once, in float64: a vocabulary's matrix has hundreds of millions."""
@@ -45,7 +45,7 @@ def pair_scales(weight: np.ndarray, *, per_channel: bool) -> np.ndarray:
 
 
 def bounding_scales(weight: np.ndarray, *, per_channel: bool) -> np.ndarray:
-    """The same before rounding: the greatest weight is 127 steps, or the greatest pair 128."""
+    """Return scales before rounding: the greatest weight is 127 steps, or a pair 128."""
     import numpy as np
 
     needed = _by_outputs(weight, np.ones(1), lambda pairs: _needed(pairs).max(axis=0, initial=0))
@@ -105,7 +105,7 @@ def allowed_codes(neighbour: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _by_outputs(
     weight: np.ndarray, scales: np.ndarray, look: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """What is found of the pairs in units of the scales, some outputs at a time: (outputs,)."""
+    """Apply `look` to the pairs in units of the scales, some outputs at a time: (outputs,)."""
     import numpy as np
 
     width = max(1, _CHUNK // max(len(weight), 1))
@@ -119,7 +119,7 @@ def _by_outputs(
 
 
 def _goes_beyond(pairs: np.ndarray) -> np.ndarray:
-    """Whether a pair of an output does, rounded to the nearest."""
+    """Return whether an output's rounded pair exceeds GREATEST_PAIR: bool, (outputs,)."""
     import numpy as np
 
     found: np.ndarray = (_sums(np.rint(pairs)) > GREATEST_PAIR).any(axis=0)
@@ -127,7 +127,7 @@ def _goes_beyond(pairs: np.ndarray) -> np.ndarray:
 
 
 def _usable(needed: np.ndarray) -> np.ndarray:
-    """In float32; 1 for nothing."""
+    """Return scales in float32; 1 where they would be zero or subnormal."""
     import numpy as np
 
     scales: np.ndarray = needed.astype(np.float32)
@@ -156,7 +156,7 @@ def _needed(pairs: np.ndarray) -> np.ndarray:
 
 
 def _sums(pairs: np.ndarray) -> np.ndarray:
-    """What two neighbours of one sign add up to, as a magnitude; of two signs, the greater one's."""
+    """Return |a + b| of two neighbours of one sign, the greater of |a| and |b| of two signs."""
     import numpy as np
 
     found: np.ndarray = np.maximum(

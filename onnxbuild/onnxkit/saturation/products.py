@@ -39,7 +39,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Where a convolution looks: one number a spatial axis each."""
+    """Window of a convolution: a number a spatial axis, of `pads` two (begins, then ends)."""
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]

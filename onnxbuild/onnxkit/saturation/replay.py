@@ -1,4 +1,4 @@
-"""What x86 CPUs without VNNI or AMX would lose: their 16-bit sums, replayed exactly on real values.
+"""Loss on x86 CPUs without VNNI or AMX: their 16-bit sums, replayed exactly on real values.
 
 `session.x64quantprecision` can't show it elsewhere: it swaps signed weights for unsigned ones, which
 mends the sums at a cost in speed (onnxruntime pull request 12088), and a CPU with VNNI computes the
@@ -36,7 +36,7 @@ thousandth, and no more than a moment's work for a convolution's thousands of pl
 
 @dataclass(slots=True)
 class Saturation:
-    """What one node's sums did, as far as they were looked at.
+    """Saturation of one node's sums, as far as they were sampled.
 
     Attributes:
         node: Its name.
@@ -54,7 +54,7 @@ class Saturation:
 
     @property
     def share(self) -> float:
-        """Of the sums that saturate, 0 to 1."""
+        """Share of the sums that saturate, 0 to 1."""
         return self.saturated / self.sums if self.sums else 0.0
 
     @property
@@ -170,7 +170,7 @@ def lost_in_pairs(rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, in
 
 
 def _spread(rows: np.ndarray) -> np.ndarray:
-    """At most MOST_ROWS of them, evenly apart."""
+    """Return at most MOST_ROWS of the rows, evenly apart."""
     import numpy as np
 
     if len(rows) <= MOST_ROWS:
@@ -180,7 +180,7 @@ def _spread(rows: np.ndarray) -> np.ndarray:
 
 
 def _patches(array: np.ndarray, window: Window, zero: int, part: int, parts: int) -> np.ndarray:
-    """What a group of a convolution sums over at some of its places, channels last."""
+    """Return the patches that a group of a convolution sums over at some places, channels last."""
     import numpy as np
 
     axes = len(window.kernel)

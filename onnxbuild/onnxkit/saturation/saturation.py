@@ -1,4 +1,4 @@
-"""Where 8-bit products overflow 16 bits on x86 CPUs without VNNI or AMX."""
+"""Overflow of 16 bits by products of 8 bits, on x86 CPUs without VNNI or AMX."""
 
 from __future__ import annotations
 

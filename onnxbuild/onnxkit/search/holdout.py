@@ -12,7 +12,7 @@ CHOOSING, JUDGING = 0, 1
 """The even and the odd samples: a model is chosen by one half and held to its goal on the other."""
 
 LEAST_SPLIT = 20
-"""With fewer samples both halves are all of them."""
+"""Least number of samples to split; with fewer, each half is all of them."""
 
 
 def is_halved(errors: SampleErrors) -> bool:

@@ -17,7 +17,7 @@ Row = Mapping[str, Any]
 
 
 def none_meets(variant: str, goal: Goal, margin: float, tried: int, nearest: Row) -> Finding:
-    """No trial does what is asked of the variant."""
+    """Return the finding that no trial meets a variant's goal."""
     spare = f" with a margin of {margin:g}" if margin else ""
     return Finding(
         f"none of {tried} trials meets the goal ({written(goal)}){spare}; the nearest, "

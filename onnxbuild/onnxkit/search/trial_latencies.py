@@ -12,7 +12,7 @@ from onnxbuild.onnxkit.timing.samples_file import read_groups
 
 
 class MeasuredTrials:
-    """Some of the models of a benchmark's report.
+    """Latencies of some of the models in a benchmark's report.
 
     Args:
         folder: The report's, with the raw samples.
@@ -54,6 +54,6 @@ class MeasuredTrials:
         )
 
     def _pairs(self, one: str, other: str) -> list[tuple[Turns, Turns]]:
-        """Their turns at each point; empty if they were not in one group at each."""
+        """Return two models' paired turns at each point; empty if a point has none."""
         found = [paired(self._groups[one][p], self._groups[other][p]) for p in self._points]
         return found if all(turns for turns, _ in found) else []

@@ -12,7 +12,7 @@ from onnxbuild.onnxkit.timing.ratios import Ratio
 
 _PROOF_SHARE = 0.25
 _PASSES = 2
-"""Another answer to a later question can change the best answer to an earlier one."""
+"""Passes over all questions: a later answer can change the best answer to an earlier question."""
 
 _ALL_UP_TO = 8
 """Cores: with more, numbers of threads are tried in steps of a half."""
@@ -132,7 +132,7 @@ def alternatives(
 
 
 def thread_counts(cores: int) -> tuple[int, ...]:
-    """From 1 to all cores: each up to 8, then half as many again each time."""
+    """Return thread counts from 1 to all cores: each up to 8, then by half as many again."""
     counts = list(range(1, min(cores, _ALL_UP_TO) + 1))
     while counts[-1] < cores:
         counts.append(min(cores, counts[-1] * 3 // 2))

@@ -65,7 +65,7 @@ def quantizable_nodes(model: onnx.ModelProto) -> list[Quantizable]:
 
 
 class Rounding(Protocol):
-    """How a node is computed in few bits."""
+    """Rounding of nodes to few bits."""
 
     def lowered(self, model: onnx.ModelProto, node: onnx.NodeProto, prefix: str) -> list[Any]:
         """Nodes that compute `PREFIX/low`: what `node` gives in few bits.
@@ -116,7 +116,7 @@ def add_gates(model: onnx.ModelProto, names: Sequence[str], rounding: Rounding) 
 
 
 class DynamicRounding:
-    """What `mode: dynamic` does.
+    """Rounding as `mode: dynamic` does it.
 
     Weights are symmetric int8 by channel (of convolutions in all), activations uint8 by tensor at the
     scale of each run (DynamicQuantizeLinear). The tables of Gathers are uint8 by tensor.

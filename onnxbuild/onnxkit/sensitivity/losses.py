@@ -1,4 +1,4 @@
-"""What opening some gates of a gated model does to its outputs, each set of them measured once."""
+"""Losses of a gated model's outputs with some gates open, each set of gates measured once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Outputs = Sequence[dict[str, "np.ndarray"]]
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What some nodes in few bits do.
+    """Loss of the outputs with some nodes in few bits.
 
     Attributes:
         fidelity: How near the outputs are to the exact ones.
@@ -40,12 +40,12 @@ class Loss:
 
     @property
     def rank(self) -> tuple[float, float]:
-        """Sorts the greatest loss first: by the metric's drop if there is one, then by cosine."""
+        """Sort key, greatest loss first: by the metric's drop if there is one, then by cosine."""
         return (-(self.drop or 0.0), self.fidelity.cosine_mean)
 
     @property
     def size(self) -> float:
-        """What ranks it, as a number that grows with the loss: the drop, or 1 - mean cosine."""
+        """Size of the loss, which ranks it: the drop, or 1 - mean cosine; greater is worse."""
         return 1 - self.fidelity.cosine_mean if self.drop is None else self.drop
 
     def as_json(self) -> dict[str, object]:

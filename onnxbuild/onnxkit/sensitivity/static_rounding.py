@@ -41,7 +41,7 @@ _BIAS = 2
 
 @dataclass(frozen=True, slots=True)
 class StaticScheme:
-    """Of a static variant: what decides how a node is rounded; nothing is left at `auto`.
+    """Options of a static variant that decide how a node is rounded; none is left at `auto`.
 
     Attributes:
         op_types: Those that are quantized; empty for all.
@@ -157,7 +157,7 @@ class StaticRounding:
         ]
 
     def _step_of(self, name: str) -> QuantizationGrid:
-        """Of an activation."""
+        """Return the grid of an activation."""
         import numpy as np
 
         low, high = (np.asarray(each, np.float32) for each in self._ranges[name])
@@ -221,7 +221,7 @@ def grid_step(
 
 
 def _pair_step(node: onnx.NodeProto, value: np.ndarray, *, per_channel: bool) -> QuantizationGrid:
-    """Of a weight whose neighbours are bounded together."""
+    """Return the grid of a weight whose neighbours are bounded together."""
     import numpy as np
 
     scales = bounded_scales(node, value, per_channel=per_channel)
@@ -232,7 +232,7 @@ def _pair_step(node: onnx.NodeProto, value: np.ndarray, *, per_channel: bool) ->
 
 
 def _channel_axis(node: onnx.NodeProto, rank: int) -> int | None:
-    """Where the weight's output channels are, as ONNX Runtime's QDQ quantizer says."""
+    """Return the axis of the weight's output channels in ONNX Runtime's QDQ quantizer, or None."""
     if node.op_type == "Conv":
         return 0
     transposed = any(each.name == "transB" and each.i for each in node.attribute)

@@ -77,8 +77,8 @@ LOAD_KEYS = frozenset({"session.enable_saved_runtime_optimizations"})
 """Keys that steps write into what they make ahead of time; no recipe needs them."""
 
 FREE_PREFIXES = ("ep.", "custom_op.")
-"""Below these, providers and libraries of custom operators have keys of their own, which none but
-they know: `ep.NAME.KEY`, `custom_op.NAME.KEY`."""
+"""Prefixes of keys that only a provider or a library of custom operators knows: `ep.NAME.KEY`,
+`custom_op.NAME.KEY`."""
 
 _FREE_PARTS = 3
 

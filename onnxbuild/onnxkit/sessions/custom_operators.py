@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     import onnxruntime
 
 OPERATORS_INPUT = "operators"
-"""Of a step: the folder that `write_libraries` has written."""
+"""Input of a step: the folder that `write_libraries` has written."""
 
 NODES_INPUT = "operators/nodes"
-"""Of `export`: a report, PyTorch operator -> operator of a library."""
+"""Input of `export`: a report, PyTorch operator -> operator of a library."""
 
 LIBRARIES_FILE = "libraries.json"
-"""In that folder: which libraries there are."""
+"""List of the libraries, in the folder that `write_libraries` has written."""
 
 WHAT_TO_WRITE = (
     "compile the operator into a library and write `operators: {libraries: [PATH]}`, or make it a "
@@ -61,7 +61,7 @@ class OperatorLibrary:
 
 
 class _Adopted:
-    """What this process registers."""
+    """Libraries that this process registers."""
 
     libraries: tuple[str, ...] = ()
 

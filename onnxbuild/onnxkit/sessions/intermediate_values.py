@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     import onnx
 
 PREFIX = "onnxbuild/probe"
-"""Of the names of all that is added to a graph."""
+"""Prefix of the names of all that is added to a graph."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueProbe:
-    """What is added to a graph to look at a value.
+    """Nodes and constants that are added to a graph to observe a value.
 
     Attributes:
         nodes: They read the value, or what is in the graph besides.
@@ -55,7 +55,7 @@ def probed(
     scratch: Path,
     where: str,
 ) -> Iterator[dict[str, tuple[np.ndarray, ...]]]:
-    """For each feed: name -> what its probe's outputs are; memory holds one sample's at a time.
+    """Yield for each feed: name -> its probe's outputs; memory holds one sample's at a time.
 
     One thread and no graph optimization: values are the same each time on one kind of CPU.
 

@@ -42,7 +42,7 @@ _NOISE = re.compile(
 )
 
 REFUSED = "ONNX Runtime refuses the model"
-"""How the sentence begins where a model can't be opened."""
+"""First words of the error of a model that can't be opened."""
 
 RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 """The entry that makes a session remember which nodes went where; see placement."""
@@ -100,7 +100,7 @@ def open_session(
 
 @dataclass(frozen=True, slots=True)
 class SessionRequest:
-    """Everything that makes a session, in a form that can be sent to another process.
+    """Request for a session, in a form that can be sent to another process.
 
     Attributes:
         model: Its path, or what it holds where its weights are elsewhere.
@@ -246,7 +246,7 @@ def _preload(target: Target) -> None:
 
 
 def check_loads(path: Path, where: str) -> None:
-    """See that ONNX Runtime takes a model, as a user's session would.
+    """Check that ONNX Runtime takes a model, as a user's session would.
 
     External weights are mapped and left alone: a session that folds and
     repacks them takes up to two copies more, and `validate` opens one anyway.
@@ -260,7 +260,7 @@ def check_loads(path: Path, where: str) -> None:
 
 
 def session_errors() -> tuple[type[Exception], ...]:
-    """All that ONNX Runtime raises when it opens or runs a model."""
+    """Return the exceptions that ONNX Runtime raises when it opens or runs a model."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     return (
@@ -282,7 +282,7 @@ def _steady(threads: int, *, optimize: bool) -> SessionSettings:
 
 
 def _session_options(settings: SessionSettings, profile: str | None) -> onnxruntime.SessionOptions:
-    """What a bundle's load.py makes of the settings: what is measured is what is delivered."""
+    """Return the options that a bundle's load.py makes, with a log level and a profile."""
     import onnxruntime
 
     options: onnxruntime.SessionOptions = session_options(to_json(settings))

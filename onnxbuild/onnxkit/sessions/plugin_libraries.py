@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def add_plugin(
     options: onnxruntime.SessionOptions, target: Target, library: Path, where: str
 ) -> str:
-    """Have a session use a plug-in's provider on all its devices.
+    """Add a plug-in's provider, on all its devices, to a session's options.
 
     Args:
         options: The session's.

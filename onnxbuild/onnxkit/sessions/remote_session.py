@@ -10,7 +10,7 @@ from onnxbuild.onnxkit.sessions.rpc_client import HeldThere
 
 
 class HostedSession:
-    """What steps use of an onnxruntime.InferenceSession, which is in a host's process.
+    """Client of an onnxruntime.InferenceSession in a host's process, as far as steps use it.
 
     Args:
         held: The session there.
@@ -25,15 +25,15 @@ class HostedSession:
         return self._held.host.call(function, self._held, *arguments)
 
     def keep(self, function: Callable[..., Any], *arguments: object) -> HeldThere:
-        """As `call`, and what the function returns stays there."""
+        """Call as `call` does, and keep the result in the host's process."""
         return self._held.host.keep(function, self._held, *arguments)
 
     def get_inputs(self) -> list[NodeArgument]:
-        """Name, type and shape of each."""
+        """Name, type and shape of each input."""
         return list(self._inputs)
 
     def get_outputs(self) -> list[NodeArgument]:
-        """The same of outputs."""
+        """Name, type and shape of each output."""
         return list(self._outputs)
 
     def get_providers(self) -> list[str]:

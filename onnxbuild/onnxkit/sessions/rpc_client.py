@@ -36,7 +36,7 @@ _hosts: dict[tuple[int, str, str], SessionHost] = {}
 
 
 class HostedError(RuntimeError):
-    """What ONNX Runtime raised under the other interpreter."""
+    """Error that ONNX Runtime raised under the other interpreter."""
 
 
 class SessionHost:
@@ -109,7 +109,7 @@ class SessionHost:
         return self._taken(kind, value)
 
     def keep(self, function: Callable[..., Any], *arguments: object) -> HeldThere:
-        """As `call`, and what it returns stays there."""
+        """Call as `call` does, and keep the result in the host's process."""
         kind, value = self._answer(function, arguments, keep=True)
         return HeldThere(self, self._taken(kind, value).number)
 
@@ -158,7 +158,7 @@ class SessionHost:
 
 
 class HeldThere(Held):
-    """Something in a host's process, let go of when this is."""
+    """Handle of an object in a host's process, which is released with the handle."""
 
     def __init__(self, host: SessionHost, number: int) -> None:
         super().__init__(number)
@@ -174,7 +174,9 @@ def host_of(
     library: str = RUNTIME,
     variables: Mapping[str, str] | None = None,
 ) -> SessionHost:
-    """This process's host of an interpreter, started when it is first asked for; arguments as of SessionHost.
+    """Return this process's host of an interpreter; start it on the first call.
+
+    Arguments are those of SessionHost.
 
     Raises:
         StepError: It does not start, or can't import the library.

@@ -19,7 +19,7 @@ _HELD, _ARRAY, _TEXTS = "held", "array", "texts"
 
 
 class Held:
-    """Something that stays in the other process, by its number there."""
+    """Reference to an object that stays in the other process, by its number there."""
 
     def __init__(self, number: int) -> None:
         self.number = number

@@ -9,7 +9,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.sessions.rpc_codec import Held, receive, send
 
 VALUE, KEPT, REFUSED, FAILED = "value", "kept", "refused", "failed"
-"""What became of a call: its value; one that stays here; a StepError; another exception."""
+"""Kinds of answers to a call: its value; one that stays here; a StepError; another exception."""
 
 
 def serve(descriptor: int) -> None:

@@ -19,7 +19,7 @@ TUNED = (
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """How ONNX Runtime runs a variant; what is left out is as ONNX Runtime has it."""
+    """Settings of a variant's ONNX Runtime session; what is left out is as ONNX Runtime has it."""
 
     graph_optimization: Literal["disable", "basic", "extended", "all"] = option(
         "all", help="graph optimizations at load time; `all` includes those for this CPU"
@@ -69,7 +69,7 @@ class SessionSettings:
         return self.spinning == "allow" and not alone
 
     def judged(self) -> SessionSettings:
-        """For gates: all that can change numbers, on one thread, so that reports come out the same."""
+        """Return settings for gates: what can change numbers, on one thread, for equal reports."""
         return dataclasses.replace(
             self,
             intra_op_threads=1,
@@ -81,11 +81,11 @@ class SessionSettings:
         )
 
     def judged_anywhere(self) -> SessionSettings:
-        """The same for data of the user's, which have the sizes that they have."""
+        """Return settings as `judged` does, without fixed axis sizes, for the user's own data."""
         return dataclasses.replace(self.judged(), free_dimensions={})
 
     def threaded(self, threads: int) -> SessionSettings:
-        """With so many threads within an operator where the settings leave that open."""
+        """Return settings with a number of intra-op threads, if they leave that open."""
         return dataclasses.replace(self, intra_op_threads=self.intra_op_threads or threads)
 
     def tuned_text(self) -> str:
@@ -93,7 +93,7 @@ class SessionSettings:
         return json.dumps({name: getattr(self, name) for name in TUNED})
 
     def with_tuned(self, text: str) -> SessionSettings:
-        """These, with the settings of TUNED as `tuned_text` has written them.
+        """Return these settings with those of TUNED as `tuned_text` has written them.
 
         Raises:
             ValueError: It is no such text.

@@ -15,13 +15,13 @@ from onnxbuild.onnxkit.timing.rounds import SPIN_SETTLE_S, Elsewhere, median_bou
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """What was measured of one model with one number of clients.
+    """Throughput of one model with one number of clients.
 
     Attributes:
         clients: Threads that asked, each as soon as its last answer came.
         runs_per_s: Median over the windows.
-        low: With `high`, what holds it with 95 % confidence.
-        high: See low.
+        low: Lower bound of its 95 % confidence interval.
+        high: Upper bound.
         p50_ms: Median time of an answer.
         p99_ms: 99th percentile.
         windows: How many were measured.

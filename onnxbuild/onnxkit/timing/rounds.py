@@ -19,15 +19,15 @@ Turns = Sequence[Sequence[int]]
 """A runner's turns, one after the other: the times of each one's runs, in nanoseconds."""
 
 Groups = Sequence[Mapping[str, Turns]]
-"""For each group of runners that took turns with each other: name -> its turns. One group, but where
+"""Groups of runners that took turns with each other: name -> its turns. There is one group, unless
 memory does not hold all runners at once."""
 
 SETTLE_S = 0.010
-"""Before each turn. OpenMP threads spin on for some milliseconds after PyTorch's call returns; on
-two cores the next runner then measured 60 % slower, and 4 % with this pause."""
+"""Pause before each turn. OpenMP threads spin on for some milliseconds after PyTorch's call
+returns; on two cores the next runner then measured 60 % slower, and 4 % with this pause."""
 
 SPIN_SETTLE_S = 0.050
-"""The same where a session's threads may go on spinning: ONNX Runtime's do so for 35 ms."""
+"""Pause if a session's threads may go on spinning: ONNX Runtime's do so for 35 ms."""
 
 _BURST_S = 0.05
 _BURST_RUNS = 20
@@ -41,7 +41,7 @@ _STABLE_WITHIN_MS = 0.02
 
 _BATCHES = 16
 _DOUBT = 0.025
-"""On either side of the bounds: 95 % confidence."""
+"""Probability on either side of the bounds: 95 % confidence."""
 
 
 class Elsewhere(ABC):
@@ -49,24 +49,24 @@ class Elsewhere(ABC):
 
     @abstractmethod
     def __call__(self) -> object:
-        """Do it once, from here."""
+        """Run it once, from this process."""
 
     @abstractmethod
     def burst(self, *, discard: bool) -> list[int]:
-        """As `burst`, there."""
+        """Time a burst in that process, as `burst` does."""
 
     @abstractmethod
     def runs_in(self, seconds: float) -> int:
-        """As `runs_in`, there."""
+        """Count runs in that process, as `runs_in` does."""
 
     @abstractmethod
     def window(self, calls: Sequence[Any], seconds: float) -> tuple[list[float], float]:
-        """As concurrency.run_window, there; all the calls are in that process."""
+        """Run a window there, as concurrency.run_window does; all calls are in that process."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerLatency:
-    """What was measured of one runner.
+    """Latency of one runner.
 
     Attributes:
         p50_ms: Median.
@@ -76,8 +76,8 @@ class RunnerLatency:
         mean_ms: Mean.
         std_ms: Population standard deviation.
         samples: How many runs were measured.
-        p50_low_ms: With p50_high_ms, what holds the median with 95 % confidence.
-        p50_high_ms: See p50_low_ms.
+        p50_low_ms: Lower bound of the median's 95 % confidence interval.
+        p50_high_ms: Upper bound.
         stable: Whether those bounds are within 5 % or 0.02 ms of the median, on average.
     """
 
@@ -267,14 +267,14 @@ def _take_turn(runner: _Runner, settle_s: float) -> None:
 
 
 def _evenly(turns_ns: Turns) -> list[int]:
-    """All runs, those of short turns repeated so that each turn has about as many."""
+    """Return all runs, those of short turns repeated so that each turn has about as many."""
     if len({len(turn) for turn in turns_ns}) == 1:
         return [run for turn in turns_ns for run in turn]
     return [run for turn in turns_ns for run in turn for _ in range(round(_EVEN / len(turn)))]
 
 
 def _percentile(ordered: Sequence[float], percent: float) -> float:
-    """Between the two nearest ranks, linearly (Hyndman and Fan 1996, definition 7)."""
+    """Interpolate a percentile linearly between ranks (Hyndman and Fan 1996, definition 7)."""
     position = (len(ordered) - 1) * percent / 100
     low = int(position)
     high = min(low + 1, len(ordered) - 1)

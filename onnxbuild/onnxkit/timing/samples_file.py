@@ -45,7 +45,7 @@ def read_samples(folder: Path, point: str, name: str) -> list[list[int]]:
 
 
 def read_groups(folder: Path, point: str, name: str) -> list[list[list[int]]]:
-    """For each group that models were measured in, a runner's turns; none where it was not there.
+    """Return a runner's turns in each group of models; none in a group without it.
 
     Raises:
         KeyError: It was not measured at the point.

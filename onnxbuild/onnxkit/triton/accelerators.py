@@ -31,7 +31,7 @@ class Accelerator:
 
 @dataclass(frozen=True, slots=True)
 class Accelerators:
-    """What a chain of providers is in config.pbtxt.
+    """Accelerators in config.pbtxt for a chain of providers.
 
     Attributes:
         gpu: `gpu_execution_accelerator`, in order.

@@ -1,4 +1,4 @@
-"""Which axis Triton may batch along."""
+"""Choice of the axis that Triton may batch along."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _ON_CPU = Accelerators((), (), "cpu", (), ())
 
 @dataclass(frozen=True, slots=True)
 class EnsembleSources:
-    """What an ensemble is made of.
+    """Sources of an ensemble: its two models, and the points that warm them up.
 
     Attributes:
         pipeline: Folder of the merged model.
@@ -201,7 +201,7 @@ def _parts(
 def _around(
     graph: onnx.ModelProto, word: str, served: Served, whole: ModelSignature, scratch: Path
 ) -> _Part:
-    """What stands before or behind the model; its tensors have the names of the merged graph."""
+    """Return the part before or behind the model, its tensors named as in the merged graph."""
     place = scratch / word
     place.mkdir()
     signature = _signature(graph, whole)

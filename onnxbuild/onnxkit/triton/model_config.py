@@ -63,7 +63,7 @@ class EnsemblePart:
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """What the template writes.
+    """Content of a config.pbtxt.
 
     Attributes:
         name: What clients ask for.

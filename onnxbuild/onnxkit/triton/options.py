@@ -1,4 +1,4 @@
-"""How Triton serves a model, as a recipe says it."""
+"""Options of a recipe for how Triton serves a model."""
 
 from __future__ import annotations
 

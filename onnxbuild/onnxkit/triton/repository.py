@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     import numpy as np
 
 _MOST_WARM_UP_BYTES = 64 << 20
-"""Of the inputs that are written for a warm-up."""
+"""Limit for the inputs that are written for a warm-up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """How a model is served.
+    """Name and settings under which a model is served.
 
     Attributes:
         name: What clients ask for.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 WARMUP_FOLDER = "warmup"
-"""In the model's folder, where Triton looks for `input_data_file`."""
+"""Folder below the model's, in which Triton looks for `input_data_file`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a web package holds besides the model and the runtime: the module, its types, the page."""
+"""Files of a web package besides the model and the runtime: the module, its types, the page."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MOST_SHOWN_BYTES = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a person reads.
+    """Content of the example page and the README.
 
     Attributes:
         title: Of the page, and of the module.

@@ -89,5 +89,5 @@ def _image(port: Port, values: tuple[float, float] | None) -> dict[str, Any] | N
 
 
 def _is_side(size: Dimension) -> bool:
-    """Whether a size may be that of an image's side; an axis may."""
+    """Return whether a size may be that of an image's side; an axis may, a sum of axes may not."""
     return "+" not in size if isinstance(size, str) else size >= _LEAST_SIDE

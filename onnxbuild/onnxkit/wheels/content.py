@@ -19,7 +19,7 @@ from onnxbuild.onnxkit.wheels.python_source import README, python_sources
 
 @dataclass(frozen=True, slots=True)
 class WheelNames:
-    """What a wheel is called.
+    """Names of a wheel, and its version.
 
     Attributes:
         distribution: What pip installs.

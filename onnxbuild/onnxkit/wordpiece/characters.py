@@ -1,4 +1,4 @@
-"""What a tokenizer makes of each character: read off `tokenizers` itself, for all of Unicode."""
+"""Classes of characters that `tokenizers` treats alike, read off it for all of Unicode."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def read_characters(read: WordPiece) -> Characters:
 
 
 def _chunks() -> Iterator[list[str]]:
-    """All characters, some at a time."""
+    """Yield all characters of Unicode but surrogates, some at a time."""
     for start in range(0, sys.maxunicode + 1, _CHUNK):
         points = range(start, min(start + _CHUNK, sys.maxunicode + 1))
         some = [chr(each) for each in points if each not in _SURROGATES]

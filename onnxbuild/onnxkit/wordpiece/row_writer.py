@@ -66,7 +66,7 @@ class RowWriter(GraphWriter):
         return self.node("Gather", self.constant(table, "int32"), places)
 
     def width(self, value: str) -> str:
-        """Its columns, a scalar of int32."""
+        """Return the number of columns, a scalar of int32."""
         size = self.node("Shape", value, attributes={"start": 1, "end": 2})
         return self.cast(self.node("Squeeze", size), "int32")
 
@@ -75,7 +75,7 @@ class RowWriter(GraphWriter):
         return self.node("Range", self.none, self.width(value), self.one)
 
     def counted(self, kept: str) -> str:
-        """How many of each row: (batch, 1)."""
+        """Count the true values of each row: (batch, 1)."""
         return self.node(
             "ReduceSum", self.cast(kept, "int32"), self.axis, attributes={"keepdims": 1}
         )
@@ -97,7 +97,7 @@ class RowWriter(GraphWriter):
         return self.node("Pad", value, pads, *([fill] if fill else []))
 
     def shifted_right(self, value: str) -> str:
-        """What stands before each position; 1 before the first."""
+        """Shift rows right by one column; the first becomes 1."""
         pads = self.constant([0, 1, 0, -1], "int64")
         return self.node("Pad", value, pads, self.one)
 

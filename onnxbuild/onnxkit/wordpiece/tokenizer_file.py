@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _VOCABULARY = ".txt"
 _BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _NORMALIZERS = ("BertNormalizer", "Lowercase", "StripAccents", "Sequence")
-"""Those that map each character by itself."""
+"""Normalizers that map each character by itself; a Sequence may hold only such."""
 
 
 class TokenizerError(ValueError):
@@ -135,7 +135,7 @@ def _from_vocabulary(path: Path, *, lowercase: bool) -> Tokenizer:
 
 
 def _check(name: str, found: Mapping[str, Any]) -> None:
-    """See that each of its parts is one that operators compute."""
+    """Check that each of its parts is one that operators compute."""
     kind = found["model"]["type"]
     fix = (
         "tokenize in your own code and feed ids; operators compute WordPiece, as BERT, MiniLM, "
@@ -172,7 +172,7 @@ def _flattened(normalizer: Mapping[str, Any] | None) -> list[str]:
 
 
 def _check_apart(name: str, tokens: Sequence[str], fix: str) -> None:
-    """See that no two added tokens can overlap in a text: then the order of search says nothing."""
+    """Check that no two added tokens can overlap in a text, so that search order is irrelevant."""
     for first in tokens:
         for second in tokens:
             inside = first != second and second in first[1:]

@@ -100,7 +100,7 @@ def _latency(source: ReportSource, report: Mapping[str, Any], where: str) -> Ite
 
 
 def _about(report: Mapping[str, Any], base: ShownBaseline) -> str:
-    """What the others are compared with, or why there is nothing."""
+    """Return a sentence that names the baseline, or says why there is none."""
     if not base.name:
         return f"No baseline: {base.absent}."
     how = (report.get("baseline") or {}).get("how")

@@ -1,4 +1,4 @@
-"""What is delivered: signature, files with their digests, the packages that made it."""
+"""Contents of the bundles: signature, files with their digests, the packages that made them."""
 
 from __future__ import annotations
 
