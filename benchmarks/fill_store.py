@@ -54,7 +54,7 @@ class SmallOutputs:
         self._done.append(Done(job, Outcome(), outputs, observed, Expense(), None))
 
     def wait(self, timeout_s: float) -> list[Done]:
-        """All jobs started since the last call."""
+        """Return the jobs that were started since the last call."""
         del timeout_s
         done, self._done = self._done, []
         return done

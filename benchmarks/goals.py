@@ -1,4 +1,4 @@
-"""What `mode: auto` finds for MiniLM at several goals: which way, how fast, how large.
+"""Run `mode: auto` on MiniLM at several goals: which way it chooses, how fast, how large.
 
 Runs recipes/minilm_search.yaml with one search a goal, all over the same trials, which are measured
 once, side by side. Half of the held-out sentences chooses; what is shown is judged on the other

@@ -1,4 +1,4 @@
-"""What a model of real size costs: peak memory and time of each step, bytes on disk and in the store.
+"""Measure a model of real size: peak memory and time of each step, bytes on disk and in the store.
 
 A GPT-2 with the widths of GPT-2 large, as many layers as the size asks for, and seeded weights goes
 through every mode, one step at a time, on short sequences: memory is what is measured. Peaks are

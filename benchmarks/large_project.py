@@ -70,7 +70,7 @@ SENSITIVITY = """\
 fidelity: {data: models/large.py:feeds, samples: 2}
 sensitivity: {samples: 2, runs: 20}
 """
-"""What the mode `sensitive` asks for besides: as few runs as there can be, since memory is measured."""
+"""Further sections for the mode `sensitive`: as few runs as possible, since memory is measured."""
 
 MODES = {
     "fp32": "none",

@@ -48,7 +48,7 @@ class Project:
 
     @property
     def name(self) -> str:
-        """How many steps, for a table."""
+        """Number of steps, as a table shows it."""
         return f"{self.steps:,} step" + ("s" if self.steps != 1 else "")
 
     def source(self, number: int = 1) -> Path:

@@ -1,4 +1,4 @@
-"""What one edited source file among many costs: that file's own steps, and little besides.
+"""Measure one edited source file among many: it should cost that file's own steps, and little besides.
 
 The same edits are made in a small project and in large ones, in turn. A comment changes nothing,
 so its cost is the decision's alone. Other code that gives the same model runs the three steps that

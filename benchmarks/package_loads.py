@@ -116,7 +116,7 @@ def _packages(out: Path, bundle: str) -> list[str]:
 
 
 def _command(name: str, folder: Path, temp: Path) -> Command:
-    """What opens a session of a package; empty for servers and browsers."""
+    """Return the command that opens a session of a package; empty for servers and browsers."""
     form = name.rpartition("-")[2]
     if form in ("triton", "mlflow", "web"):
         return []
@@ -141,7 +141,7 @@ def _command(name: str, folder: Path, temp: Path) -> Command:
 
 
 def _servers(folders: Mapping[str, Path], temp: Path) -> dict[str, Ready]:
-    """How each package for a server is started; each server is installed once, in an environment of its own."""
+    """Return the function that starts each server's package; each server is installed once, in its own environment."""
     from tests.features.packages import mlflow_client, mlflow_server
     from tests.triton import server
 
@@ -224,7 +224,7 @@ def _cpp(folder: Path, build: Path) -> Command:
 
 
 def _timed(command: Command) -> tuple[float, float]:
-    """(what the process says the load took, wall time of the process), ms."""
+    """Return (load time that the process reports, wall time of the process), in ms."""
     start = time.perf_counter()
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return float(done.stdout.split()[-1]), 1e3 * (time.perf_counter() - start)

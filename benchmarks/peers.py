@@ -34,7 +34,7 @@ class Peer:
     adopt: Sequence[str] = ()
 
     def executable(self) -> str | None:
-        """Where it is installed: next to this interpreter, or on PATH; None if it is not."""
+        """Return the program's path: next to this interpreter, or on PATH; None if it is not installed."""
         return shutil.which(self.name, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
     def build(self, folder: Path, graph_file: Path) -> list[str] | None:
@@ -52,7 +52,7 @@ class Peer:
         return [*shell, str(folder), found, *self.command]
 
     def version(self) -> str:
-        """What it says of itself."""
+        """Return the version that the program prints."""
         asked = [str(self.executable()), "--version"]
         done = subprocess.run(asked, capture_output=True, text=True, check=False)
         return " ".join((done.stdout or done.stderr).split()[:1])

@@ -1,4 +1,4 @@
-"""What an engineer writes by hand: MiniLM to ONNX, optimized, quantized, validated. No cache, no record.
+"""Script as an engineer writes it by hand: MiniLM to ONNX, optimized, quantized, validated. No cache, no record.
 
 The same work as `onnxbuild run recipes/bert.yaml --only fp32/package --only int8/package`: the same
 exporter, opset, fusions, quantizer and points of comparison.

@@ -1,4 +1,4 @@
-"""What the steps of runs took, and what they left on disk, by a store's own records."""
+"""Costs of the steps of runs, and their bytes on disk, read from a store's own records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnxbuild.core.action import ActionResult
 
 @dataclass(frozen=True)
 class StepCost:
-    """What a step took.
+    """Time and memory that one step took.
 
     Attributes:
         peak_bytes: Greatest resident memory of its process, mapped files included.
@@ -44,7 +44,7 @@ class DiskUse:
 
 
 def costs_of(store: Path) -> list[StepCost]:
-    """What each step took when it was built last, in the order in which they were built."""
+    """Return the cost of each step's last build, in the order in which the steps were built."""
     costs: dict[str, StepCost] = {}
     for events in sorted(store.glob("runs/*/events.jsonl")):
         for line in events.read_text().splitlines():
@@ -70,7 +70,7 @@ def exported_bytes(store: Path) -> int:
 
 
 def disk_use(store: Path) -> DiskUse:
-    """What is on disk, and what of it are models."""
+    """Return the bytes on disk, and how many of them are models."""
     models = _models(store)
     return DiskUse(
         models=sum({sha: size for files in models for sha, size in files.items()}.values()),

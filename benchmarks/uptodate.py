@@ -1,4 +1,4 @@
-"""How long verbs take on an up-to-date recipe, compared with starting the interpreter and with other build systems.
+"""Measure verbs on an up-to-date recipe against starting the interpreter and against other build systems.
 
 The store is filled by an executor that writes small outputs instead of exporting thousands of
 models; records, blobs, views, reasons and the command that is measured are the real ones. ninja,

@@ -1,4 +1,4 @@
-"""All features: what a recipe may ask for. A new one is a file, and a line here; plug-ins bring more."""
+"""Catalog of all features: what a recipe may ask for. A new one is a file, and a line here; plug-ins bring more."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ FEATURES: tuple[Feature, ...] = (
     release.FEATURE,
     report.FEATURE,
 )
-"""In the order in which gates judge, reports are laid, and the reference page lists them."""
+"""Built-in features, in the order in which gates judge, reports are laid, and the reference page lists them."""
 
 Value = TypeVar("Value")
 Family = TypeVar("Family", bound=Feature)
@@ -208,7 +208,7 @@ _BUILT_IN = Composition()
 
 
 class _Open:
-    """What this process uses now."""
+    """Composition of features that this process uses now."""
 
     composition = _BUILT_IN
 

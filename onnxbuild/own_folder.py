@@ -13,7 +13,7 @@ REAL_OWN_FOLDER = str(Path(OWN_FOLDER).resolve())
 """The package's folder, links resolved."""
 
 IMPORT_ROOT = str(Path(REAL_OWN_FOLDER).parent)
-"""What a fresh interpreter has to have on its path to import this very package."""
+"""Folder that a fresh interpreter needs on its import path to import this same package."""
 
 
 @lru_cache(maxsize=4096)

@@ -109,7 +109,7 @@ def relock(
 
 
 def _choices_before(request: Request) -> dict[str, str] | None:
-    """What the locks that are there chose: another measurement is no difference."""
+    """Return the choices in the existing locks: another measurement is no difference. None if there are none."""
     choices: dict[str, str] = {}
     for path in request.recipes:
         choices |= read_lock(path).choices

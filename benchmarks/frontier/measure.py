@@ -27,7 +27,7 @@ processes used, and half the width of a ratio's interval, as shares."""
 
 @dataclass(frozen=True)
 class Errors:
-    """How near a model is to fp32 over the held-out data; the score where there are labels."""
+    """Cosine similarity of a model's outputs to fp32's on the held-out data; `score` where there are labels."""
 
     samples: int
     cosine_mean: float
@@ -37,7 +37,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class Noise:
-    """What else went on while latencies were measured, as shares of all cores' time."""
+    """Load of the machine around latency measurements, as shares of all cores' time."""
 
     load_before: float
     load_after: float
@@ -96,7 +96,7 @@ def speeds_of(turns: Mapping[str, Turns], base: str) -> dict[str, Ratio]:
 
 
 def complaints(noise: Noise, found: Mapping[str, Ratio]) -> list[str]:
-    """Why the measurement is noisy; empty if it isn't."""
+    """Return the reasons why the measurement is noisy; empty if it isn't."""
     said = []
     if noise.steal > STEAL_SHARE:
         said.append(f"the hypervisor took {noise.steal:.0%} of the time")
@@ -144,7 +144,7 @@ def _compare(subject: Subject, expected: Sequence[np.ndarray], path: Path) -> Er
 
 
 def _vectors(subject: Subject, path: Path) -> tuple[list[np.ndarray], float | None]:
-    """What is compared, float64 of shape (samples, size), an item at a time; and the score."""
+    """Return the compared vectors, a float64 array of shape (vectors, size) for each sample, and the score."""
     session = open_model(path, 1)
     names = [each.name for each in session.get_outputs()]
     vectors, outputs, labels = [], [], []

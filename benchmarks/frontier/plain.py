@@ -1,4 +1,4 @@
-"""What others make of the same model with their defaults: ONNX Runtime's own calls, and Olive's."""
+"""Baselines of the same model at default settings: ONNX Runtime's quantizers, and Olive's."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def digest(*paths: Path) -> str:
 
 @contextlib.contextmanager
 def _elsewhere() -> Iterator[None]:
-    """In a folder of its own, for preprocessing that leaves files where it runs."""
+    """Run in a temporary working folder, for preprocessing that leaves files where it runs."""
     here = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)

@@ -1,4 +1,4 @@
-"""What is compared: each model with its ways to be stored, its data, and how its outputs are judged."""
+"""Subjects of the comparison: each model with its ways to be stored, its data, and how its outputs are judged."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def _once(session: Any, feeds: dict[str, Any], case: dict[str, Any]) -> Any:
 
 
 def _nodes(session: Any) -> dict[str, int]:
-    """How many nodes each provider took; empty where this ONNX Runtime does not say."""
+    """Count the nodes that each provider took; empty if this ONNX Runtime does not report it."""
     if not hasattr(session, "get_provider_graph_assignment_info"):
         return {}
     counted: Counter[str] = Counter()

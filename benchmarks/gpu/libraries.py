@@ -18,7 +18,7 @@ PROVIDERS = {
 }
 """Provider -> its library in onnxruntime/capi/."""
 LOADED_LATER = {"cuda": ("libcudnn.so.9",), "tensorrt": ()}
-"""What a provider opens by name at its first use, so that no header names it."""
+"""Libraries that a provider opens by name at its first use, so that no header names them."""
 _GLOBS = ("nvidia/*/lib", "torch/lib", "tensorrt_libs", "tensorrt_libs_*")
 _SYSTEM = (
     "/usr/local/cuda/lib64",
@@ -41,7 +41,7 @@ _OF_THE_SYSTEM = (
 
 @dataclass(frozen=True, slots=True)
 class Libraries:
-    """What a provider needs.
+    """Libraries that a provider needs.
 
     Attributes:
         found: Name, such as `libcublas.so.13` -> its file.

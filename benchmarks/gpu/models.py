@@ -15,7 +15,7 @@ _CLASSES = 100
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large the models are.
+    """Sizes of the models.
 
     Attributes:
         layers: Of each.

@@ -160,7 +160,7 @@ def export_commit(project: Path, commit: str, folder: Path) -> None:
 
 
 def _kept(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
-    """What tarfile's filter for data makes of a member; None for a link to a place outside of the folder."""
+    """Filter a member as tarfile's filter for data does; None for a link to a place outside of the folder."""
     try:
         return tarfile.data_filter(member, folder)
     except (tarfile.AbsoluteLinkError, tarfile.LinkOutsideDestinationError):
@@ -221,7 +221,7 @@ def _text(path: str) -> str:
 
 
 def _checked(root: Path, *arguments: str) -> list[str]:
-    """What a command lists, ended by NUL bytes.
+    """Run git, and return the entries that it lists, each ended by a NUL byte.
 
     Raises:
         BuildError: git refuses.

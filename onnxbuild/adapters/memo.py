@@ -107,7 +107,7 @@ def seen_paths(index: Index, request: str) -> list[str]:
 
 
 def _read(text: str) -> tuple[int, dict[str, Any]]:
-    """What `remember` wrote.
+    """Parse what `remember` wrote: return (number of parts, summary).
 
     Raises:
         ValueError, KeyError, TypeError: It did not write this.

@@ -9,7 +9,7 @@ from onnxbuild.core.ports import EventSink
 
 
 class Tally:
-    """How far some work is. Displays show it from the first report until all of it is done.
+    """Progress of some work. Displays show it from the first report until all of it is done.
 
     Args:
         events: Take the reports.

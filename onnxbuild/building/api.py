@@ -91,12 +91,12 @@ class BuildResult:
 
     @property
     def graph(self) -> Graph:
-        """What was asked for."""
+        """Graph of the steps that were asked for."""
         return self._parts[1]
 
     @property
     def report(self) -> Report:
-        """What happened."""
+        """Report of the run."""
         return self._parts[2]
 
 

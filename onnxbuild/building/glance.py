@@ -84,7 +84,7 @@ def recalled_lint(found: Mapping[str, Any]) -> tuple[list[str], str] | None:
 
 
 def _can_be_shown(found: Mapping[str, Any]) -> bool:
-    """Whether what was read from the store has the form that a run gives it."""
+    """Return whether what was read from the store has the form that a run gives it."""
     rows, skipped, lint = found.get("summary"), found.get("skipped"), found.get("lint")
     return (
         isinstance(found.get("steps"), int)

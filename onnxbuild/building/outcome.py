@@ -1,4 +1,4 @@
-"""What a build gave, as data: each variant's folder, verdicts and metrics; each failure with its place."""
+"""Result of a build as data: each variant's folder, verdicts and metrics; each failure with its place."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class EndedRun(Protocol):
 
     @property
     def recalled(self) -> Mapping[str, Any] | None:
-        """What the last good run left, if all is as it was then."""
+        """Record that the last good run left, if everything is as it was then; else None."""
 
     @property
     def graph(self) -> Graph:
-        """What was asked for."""
+        """Graph of the steps that were asked for."""
 
     @property
     def report(self) -> Report:
-        """What happened."""
+        """Report of the run."""
 
 
 def variant_records(graph: Graph, report: Report, store: Path) -> list[VariantRecord]:
@@ -188,7 +188,7 @@ def _verdict(step: str, report: Report) -> VerdictRecord:
 
 
 def _passed(verdicts: Sequence[VerdictRecord]) -> bool:
-    """Whether gates passed that ran, and not all of them were skipped."""
+    """Return whether the gates passed that ran, and not all of them were skipped."""
     ran = [each["passed"] for each in verdicts if each["state"] != "skipped"]
     return all(ran) and (bool(ran) or not verdicts)
 

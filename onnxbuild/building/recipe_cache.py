@@ -165,7 +165,7 @@ class RecipeCache:
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
     def _witnesses(self, names: Mapping[str, list[str]]) -> dict[str, Any]:
-        """How all that decided a recipe is now."""
+        """Return the current state of everything that decided a recipe."""
         return {
             "files": {path: self._stats.digest(path) for path in names["files"]},
             "folders": {path: self._stats.look(path) for path in names["folders"]},

@@ -87,7 +87,7 @@ class Loaded:
 
     @property
     def recipes(self) -> tuple[Recipe, ...]:
-        """All recipes, in the order asked for."""
+        """Recipes in the order in which they were asked for."""
         return tuple(recipe for each in self.by_file.values() for recipe in each)
 
     @property

@@ -1,4 +1,4 @@
-"""How far a search is: how many of its trials have ended, and the best so far."""
+"""Progress of a search: how many of its trials have ended, and the best so far."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _MEMORY_SHARE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a run uses the machine.
+    """Options of a run: how it uses the machine.
 
     Attributes:
         jobs: Steps at a time; None for one a core.

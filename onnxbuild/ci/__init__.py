@@ -1,1 +1,1 @@
-"""What a run leaves for CI: JUnit XML, GitHub's annotations and job summary, keys for its cache."""
+"""Outputs of a run for CI: JUnit XML, GitHub's annotations and job summary, keys for its cache."""

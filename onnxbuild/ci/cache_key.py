@@ -81,7 +81,7 @@ def _code_of(entrypoint: Entrypoint, project: Path) -> Iterator[Path]:
 
 
 def _software(graph: Graph) -> Iterator[str]:
-    """What runs the steps: onnxbuild, Python, the packages that the steps use."""
+    """Yield the versions of what runs the steps: onnxbuild, Python, the packages that the steps use."""
     yield f"onnxbuild {__version__}"
     yield machine.python_build()
     installed = Distributions(StatCache(Index(Path(":memory:"))))

@@ -50,7 +50,7 @@ class BugError(BuildError):
 
 @dataclass(slots=True)
 class CiOutputs:
-    """What a run was asked to leave for CI.
+    """Outputs that a run was asked to leave for CI.
 
     Attributes:
         recipes: The recipes that it builds, or folders of them, as typed.

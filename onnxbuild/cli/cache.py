@@ -234,7 +234,7 @@ def gc(
 
 
 def _removed(verb: str, removed: Collected) -> str:
-    """What a collection removes, in a sentence."""
+    """Say in a sentence what a collection removes."""
     counts = (
         (removed.records, "result"),
         (removed.blobs, "blob"),

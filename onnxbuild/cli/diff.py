@@ -14,7 +14,7 @@ from onnxbuild.terminal.json_output import json_option, print_document
 from onnxbuild.terminal.say import say
 
 EXIT_DIFFER = 1
-"""What failed has another exit code here than elsewhere: 2."""
+"""Exit code where the sides differ; a failure ends with 2 here, unlike elsewhere."""
 
 
 @click.command("diff")

@@ -57,12 +57,12 @@ class Verbs(click.Group):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """As click does it; `--help` is printed here."""
+        """Parse as click does, which prints `--help` here; watch for closed pipes."""
         with _watch_for_closed_pipes():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As click does it."""
+        """Run the verb as click does; watch for closed pipes."""
         with _watch_for_closed_pipes():
             return super().invoke(ctx)
 
@@ -89,7 +89,7 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does it, with the nearest verb in the message."""
+        """Find the verb as click does; name the nearest verb in the error."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
             import difflib
 
@@ -105,7 +105,7 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def get_help(self, ctx: click.Context) -> str:
-        """All verbs and what they do."""
+        """Return the help: all verbs and what they do."""
         return help_text(ctx.command_path, columns())
 
 

@@ -65,7 +65,7 @@ def jobs_option() -> Decorator:
 
 
 def machine_options() -> Decorator:
-    """How much of the machine a build may take: --jobs, --memory and --timeout."""
+    """Add --jobs, --memory and --timeout: how much of the machine a build may take."""
     memory = click.option(
         "--memory", type=Bytes(), help="Memory for all steps [default: 90 % of the machine's]."
     )

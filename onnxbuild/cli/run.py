@@ -34,7 +34,7 @@ class RunCommand(click.Command):
     """Reports a faulty command line to CI, too."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does it."""
+        """Parse as click does; of faulty arguments, write the outputs for CI."""
         given = list(args)
         try:
             return super().parse_args(ctx, args)

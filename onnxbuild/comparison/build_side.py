@@ -101,7 +101,7 @@ def _title(name: FoundName) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What is looked for.
+    """Build that is looked for.
 
     Attributes:
         given: As typed.
@@ -225,7 +225,7 @@ def _laid(
 def _judged(
     each: Deliverable, found: StoredBuild, workspace: Workspace, folder: Path
 ) -> ComparedBundle:
-    """What is there of a bundle that was not made, since a gate fails: the gates' reports, and their ONNX model."""
+    """Return what exists of a bundle that a failing gate kept from being made: the gates' reports, their ONNX model."""
     bundle = ComparedBundle(
         each.recipe, each.name, reports=gate_reports(each, found, workspace)
     )  # fmt: skip

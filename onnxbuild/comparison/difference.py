@@ -10,7 +10,7 @@ from onnxbuild.onnxkit.differences.value_change import ValueChange
 
 
 class Group(StrEnum):
-    """What a difference is in; the most important first."""
+    """Group that a difference is in; the most important first."""
 
     VERDICTS = "verdicts"
     ACCURACY = "accuracy"

@@ -66,7 +66,7 @@ class LatencyChange:
 
     @property
     def sentence(self) -> str:
-        """Where, both times, and the difference."""
+        """Sentence with the place of the measurement, both times, and the difference."""
         where = f"{self.provider} at {self.point}"
         times = f"on {where}: {_ms(self.before)} -> {_ms(self.after)}"
         return f"{times}: {self.words}" if self.together else times

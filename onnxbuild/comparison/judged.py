@@ -1,4 +1,4 @@
-"""What gates say of a bundle: as the bundle has it, or, where one of them fails, as their own reports do."""
+"""Reports of the gates on a bundle: from the bundle, or, where a gate fails, from the gates themselves."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ SideKind = Literal["model", "build", "folder", "release", "commit"]
 
 @dataclass(frozen=True, slots=True)
 class GateReport:
-    """What a gate says of a bundle.
+    """Report of a gate on a bundle.
 
     Attributes:
         noun: `validation`, `evaluation`; `gate` for any other.
@@ -37,7 +37,7 @@ class GateReport:
 
     @property
     def title(self) -> str:
-        """What to call it: `validation on cpu`, `gate size`."""
+        """Name for people: `validation on cpu`, `gate size`."""
         return f"{self.noun} {self.of}" if self.noun == GATE else f"{self.noun} on {self.of}"
 
 

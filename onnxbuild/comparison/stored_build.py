@@ -1,4 +1,4 @@
-"""What the store holds of a build: by its lock, or for the files as they are; nothing is run."""
+"""Results of a build in the store: by its lock, or for the files as they are; nothing is run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from onnxbuild.resolver import resolve
 
 @dataclass(frozen=True, slots=True)
 class StoredBuild:
-    """What the store holds of a build.
+    """Results of a build in the store.
 
     Attributes:
         graph: Its steps.
@@ -58,7 +58,7 @@ def lock_of_recipe(
 
 
 def _has_other_files(lock: Lock, fingerprints: Fingerprints) -> bool:
-    """Whether a file of the project is not the one that was locked; those that are not there say nothing."""
+    """Return whether a file of the project is not the one that was locked; missing files do not count."""
     pairs = (
         *((digest, fingerprints.source(path)) for path, digest in _own(lock.sources)),
         *((digest, fingerprints.file(path)) for path, digest in _own(lock.files)),
@@ -86,7 +86,7 @@ def locked(lock: Lock, recipes: tuple[Recipe, ...], workspace: Workspace) -> Sto
 
 
 def _locked_results(lock: Lock, workspace: Workspace) -> dict[str, ActionResult]:
-    """What the store has of a lock's steps, by name."""
+    """Return the stored results of a lock's steps, by name."""
     found = {}
     for name, step in lock.steps.items():
         for result in workspace.store.lookup(step.key):

@@ -40,7 +40,7 @@ def lines_of(
 
 
 def latency_kind(found: ComparedSides) -> str:
-    """How the latencies were measured, in words."""
+    """Say in words how the latencies were measured."""
     if any(each.speedup is not None for each in found.latencies):
         return "measured now, side by side"
     if all(each.together for each in found.latencies):

@@ -1,4 +1,4 @@
-"""What may stand at the end of a command line: the verb's parameter that is typed, and its values."""
+"""Candidates for the end of a command line: the verb's parameter that is typed, and its values."""
 
 from __future__ import annotations
 

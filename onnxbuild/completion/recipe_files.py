@@ -11,7 +11,7 @@ from onnxbuild.document.recipe_name import RecipeName
 
 _ENDINGS = (".yaml", ".yml")
 _FOLDERS = ("recipes", ".")
-"""Where recipes are named without a path; see typed_names.find_recipe."""
+"""Folders whose recipes are named without a path; see typed_names.find_recipe."""
 _NAME = re.compile(rb"^name:[ \t]*(['\"]?)([A-Za-z0-9][\w.-]*)\1[ \t]*(?:#.*)?$", re.MULTILINE)
 _VERSION = re.compile(rb"^version:", re.MULTILINE)
 _HEAD_BYTES = 16384

@@ -26,7 +26,7 @@ _FOLDER = "completion"
 
 @dataclass(frozen=True, slots=True)
 class RecipeParts:
-    """What `--only` and RECIPE:NAME may name.
+    """Names that `--only` and RECIPE:NAME take.
 
     Attributes:
         variants: Variants, formats and what is made of them, in the recipe's order.
@@ -78,7 +78,7 @@ def _read(path: Path) -> tuple[RecipeParts, list[str]]:
 
 
 def _kept(file: Path) -> tuple[RecipeParts | None, bool]:
-    """What was kept, and whether all that decided it is as it was."""
+    """Return the cached parts, and whether everything that decided them is as it was."""
     try:
         found = json.loads(file.read_text("utf-8"))
         parts = RecipeParts(tuple(map(str, found["variants"])), tuple(map(str, found["steps"])))

@@ -17,7 +17,7 @@ KEY_FORMAT = 1  # increment when the meaning of any field of a key changes
 NO_FILE = "no file"  # in place of a digest: the file was looked for and was not there
 
 NOT_INSTALLED = "not installed"
-"""In place of a package's digest: it was asked for and was not there."""
+"""Marker in place of a package's digest: it was asked for and was not there."""
 
 MAX_TRACES = 8  # results kept a key, one for each set of observed inputs
 
@@ -70,7 +70,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Which of some names a folder holds; a new file that would shadow an old one changes it.
+    """Entries of a folder that could satisfy some names; a new file that would shadow an old one changes it.
 
     Attributes:
         names: Module names that were looked for, sorted.
@@ -83,7 +83,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a step that runs user code was seen to use; paths as core.places says.
+    """Files, folders and packages that a step's user code was seen to use; paths as core.places says.
 
     Attributes:
         sources: Python file imported -> sha256 of its syntax tree.
@@ -134,7 +134,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Expense:
-    """What a run cost; stored next to a result, in no key."""
+    """Cost of a run; stored next to a result, in no key."""
 
     wall_s: float = 0.0
     cpu_s: float = 0.0
@@ -143,7 +143,7 @@ class Expense:
 
 @dataclass(frozen=True, slots=True)
 class ActionResult:
-    """What building an action gave.
+    """Result of building an action.
 
     Attributes:
         key: The action's key.

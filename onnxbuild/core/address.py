@@ -1,4 +1,4 @@
-"""Where a step stands: recipe, variant, target. Made by the resolver, and never read out of a name."""
+"""Address of a step: recipe, variant, target. Made by the resolver, and never read out of a name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class StepAddress:
-    """What a step's name says, as data.
+    """Parts of a step's name, as data.
 
     Names of recipes, variants and targets may hold dashes and dots, and equal a step's: a variant
     may be called `check-fast`, a recipe `session-demo`. A name is for people; code reads this.
@@ -39,12 +39,12 @@ class StepAddress:
 
     @property
     def owner(self) -> str:
-        """What it is named below: a bundle, or `VARIANT/TRIAL`; empty for a step that variants share."""
+        """First part of its name: a bundle, or `VARIANT/TRIAL`; empty for a step that variants share."""
         return f"{self.variant}/{self.trial}" if self.trial else self.bundle
 
     @property
     def task(self) -> str:
-        """What it does, wherever it runs: `validate`, `int8-load-times`."""
+        """Task of the step, wherever it runs: `validate`, `int8-load-times`."""
         return f"{self.about}-{self.step}" if self.about else self.step
 
     @property

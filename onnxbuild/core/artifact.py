@@ -12,7 +12,7 @@ from onnxbuild.core.file_names import check_file_names
 
 @dataclass(frozen=True)
 class Artifact:
-    """What a step makes.
+    """Output of a step: a kind and a set of files.
 
     Attributes:
         kind: `onnx-model`, `reference`, `report`, `calibration` or `bundle`.

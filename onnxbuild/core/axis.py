@@ -29,7 +29,7 @@ class Axis:
 
     @property
     def rule(self) -> str:
-        """Which sizes it takes: `1 to 8`, `a multiple of 32 from 32 to 512`."""
+        """Sizes that the axis takes, in words: `1 to 8`, `a multiple of 32 from 32 to 512`."""
         if self.multiple_of == 1:
             return f"{self.min} to {self.max}"
         return f"a multiple of {self.multiple_of} from {self.min} to {self.max}"

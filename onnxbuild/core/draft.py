@@ -1,4 +1,4 @@
-"""What a callable's model says of its first recipe."""
+"""Draft of a first recipe, from the model that a callable returned."""
 
 from __future__ import annotations
 

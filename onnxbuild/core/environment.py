@@ -1,4 +1,4 @@
-"""What steps use beyond the Python that builds: another one, with a target's ONNX Runtime or a framework; npm's packages."""
+"""Environments of steps beyond the Python that builds: with a target's ONNX Runtime, a framework, or npm's packages."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ BUILT_IN = "<onnxbuild>"
 """Begins the path of a list that comes with this program: its own folder (see core.places)."""
 
 INTERPRETER = "python"
-"""In the place of a package's name: the environment's Python build."""
+"""Name, in the place of a package's, of an environment's Python build."""
 
 NPM = "npm"
 """Among a kind's `toolchain`: the packages of its environment, which npm installs."""
 
 NODE = "node"
-"""In the place of a package's name: the Node that runs npm's packages. Among an environment's `needs`, too."""
+"""Name, in the place of a package's, of the Node that runs npm's packages. Among an environment's `needs`, too."""
 
 _NAME = re.compile(r"(?P<package>.+?) of (?P<form>list|interpreter|npm list) (?P<path>.+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where a target's ONNX Runtime, a model's framework, or npm's packages are installed.
+    """Environment in which a target's ONNX Runtime, a model's framework, or npm's packages are installed.
 
     One of `requirements`, `python` and `npm` is given: a path relative to the project, or below a folder
     of core.places, or absolute.

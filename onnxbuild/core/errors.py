@@ -55,7 +55,7 @@ class RecipeError(BuildError):
 
 
 class RecipeErrors(BuildError):  # noqa: N818 - it holds several errors
-    """All the faults of a recipe, reported at once.
+    """Faults of a recipe, all reported at once.
 
     Args:
         faults: At least one; shown in the order of their lines.

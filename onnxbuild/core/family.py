@@ -9,7 +9,7 @@ from onnxbuild.core.environment import RUNTIME
 
 @dataclass(frozen=True, slots=True)
 class DeliverableFamily:
-    """What a deliverable is.
+    """Family of a deliverable.
 
     Attributes:
         name: In JSON.

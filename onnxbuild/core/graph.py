@@ -61,7 +61,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Deliverable:
-    """What a person opens under out/: one folder, put together from artifacts.
+    """Folder under out/ that a person opens, put together from artifacts.
 
     Attributes:
         recipe: Recipe name, the folder below out/.
@@ -96,13 +96,13 @@ class Deliverable:
 
     @property
     def bundle(self) -> OutputRef:
-        """What the folder is for; reports are laid next to it."""
+        """Output that the folder is for; reports are laid next to it."""
         return self.parts[0][0]
 
 
 @dataclass(frozen=True, slots=True)
 class ExcludedSteps:
-    """What is left out of a graph.
+    """Steps that are left out of a graph.
 
     Attributes:
         steps: Their names, in graph order.
@@ -134,7 +134,7 @@ class Graph:
         return self.aliases.get(name, name)
 
     def equals(self, name: str) -> tuple[str, ...]:
-        """All names of the step that stands for `name`, its own first."""
+        """Return all names of the step that stands for `name`, its own first."""
         step = self.resolve(name)
         return (step, *(alias for alias, each in self.aliases.items() if each == step))
 
@@ -168,7 +168,7 @@ class Graph:
         return users
 
     def names(self) -> tuple[str, ...]:
-        """All names a person may ask for, aliases included."""
+        """Return all names that a person may ask for, aliases included."""
         return (*self.steps, *self.aliases)
 
     def pruned(self, targets: Iterable[str]) -> Graph:

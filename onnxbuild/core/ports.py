@@ -29,7 +29,7 @@ class Store(Protocol):
     """Blobs by content and action results by key."""
 
     def lookup(self, key: str) -> tuple[ActionResult, ...]:
-        """All sound results recorded under `key`, newest first."""
+        """Return the sound results recorded under `key`, newest first."""
         ...
 
     def record(self, result: ActionResult) -> None:
@@ -68,7 +68,7 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What a step kind needs and is not there.
+    """Requirement of a step kind that is not met.
 
     Attributes:
         what: What it is and that it is missing, as it follows "needs": "the package 'x', which is
@@ -212,7 +212,7 @@ class Executor(Protocol):
 
 
 class History(Protocol):
-    """What each step's name was last built from; for reasons only, never for decisions."""
+    """History of what each step's name was last built from; for reasons only, never for decisions."""
 
     def last(self, step: str) -> Mapping[str, Any] | None:
         """The last action's JSON under this name."""
@@ -252,7 +252,7 @@ class Views(Protocol):
 
 
 class Guard(Protocol):
-    """Whoever may refuse a step, for what goes into it or for what came out."""
+    """Check that may refuse a step, for what goes into it or for what came out."""
 
     def check_action(self, step: str, action: Action) -> None:
         """Called before a step is looked up or run.
@@ -272,7 +272,7 @@ class Guard(Protocol):
 
 
 class EventSink(Protocol):
-    """Whoever wants to know."""
+    """Receiver of events."""
 
     def emit(self, event: Event) -> None:
         """Take one event."""

@@ -51,7 +51,7 @@ class OptionGroup:
 
 @dataclass(frozen=True, slots=True)
 class TritonAccelerator:
-    """How the ONNX Runtime backend of NVIDIA's Triton takes a provider.
+    """Configuration of a provider in the ONNX Runtime backend of NVIDIA's Triton.
 
     Source: triton-inference-server/onnxruntime_backend, README.md and src/onnxruntime.cc.
 

@@ -1,4 +1,4 @@
-"""Why an execution provider does not load, and what a provider declares to find out."""
+"""Faults of an execution provider that does not load, and what a provider declares to find their causes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Symptom:
 
 @dataclass(frozen=True, slots=True)
 class LibraryFix:
-    """How to install shared libraries.
+    """Instructions to install shared libraries.
 
     Attributes:
         prefixes: How the libraries' names begin.

@@ -9,7 +9,7 @@ from typing import Literal
 
 _NUMERIC = ("0", "1")
 CAPITALIZED = ("False", "True")
-"""How some providers spell (false, true)."""
+"""Spelling of (false, true) in some providers' options."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ DTYPES = (
 OPSET_MIN, OPSET_MAX = 11, 23
 
 INPUT_NAME = r"^[A-Za-z_][A-Za-z0-9_]*([./][A-Za-z0-9_]+)*$"
-"""What an input may be called."""
+"""Pattern of the names that an input may have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a step says of its outputs.
+    """Results of a step other than its output files.
 
     Attributes:
         metrics: Finite JSON values for tables and manifests, units in the names.
@@ -83,7 +83,7 @@ class Outcome:
 
 
 class StepContext(Protocol):
-    """What a running step may touch."""
+    """Interface of a running step to everything that it may touch."""
 
     params: Any
     where: str
@@ -125,7 +125,7 @@ class StepContext(Protocol):
         ...
 
     def code(self, entrypoint: Entrypoint) -> tuple[str, list[str]]:
-        """Where a callable is defined, for an interpreter that is to import it.
+        """Return where a callable is defined, for an interpreter that is to import it.
 
         Returns: Its file, absolute, or its module with dots; the folders of the import path, absolute.
         """

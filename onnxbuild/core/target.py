@@ -30,7 +30,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a model runs; all of it decides what comes out, so all of it enters keys.
+    """Target: the providers that a model runs on. All of it decides what comes out, so all of it enters keys.
 
     Attributes:
         name: In steps, reports and file names.
@@ -58,13 +58,13 @@ class Target:
 
     @property
     def entrypoints(self) -> tuple[Entrypoint, ...]:
-        """What of it a step has to declare."""
+        """Files of the target that a step has to declare."""
         return () if self.library is None else (self.library,)
 
 
 @dataclass(frozen=True, slots=True)
 class TargetGates:
-    """What a target must show; it decides verdicts alone.
+    """Conditions that a target must meet; they decide verdicts alone.
 
     Attributes:
         require: How much of the chain must load: `none` (a target that is not there is skipped),

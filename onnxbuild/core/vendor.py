@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """Who makes the processors that a provider needs, and how Linux shows them.
+    """Vendor of the processors that a provider needs, and how Linux shows them.
 
     A new vendor's device files also belong in `DEVICE_FILES` of adapters/machine.py, which is read before
     anything else is imported: a test compares them.

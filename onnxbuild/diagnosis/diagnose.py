@@ -39,7 +39,7 @@ from onnxbuild.typed.names import FoundName
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What was found.
+    """Result of a diagnosis.
 
     Attributes:
         recipe: The variant's recipe.

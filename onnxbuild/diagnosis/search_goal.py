@@ -19,7 +19,7 @@ from onnxbuild.onnxkit.search.holdout import CHOOSING, JUDGING, figures_of
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a model stands.
+    """Standing of a model against a search's goal.
 
     Attributes:
         reached: What it shows of what is asked, on the half of the data that chooses.
@@ -32,7 +32,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class SearchGoal:
-    """What a search asks of a variant.
+    """Goal of a search for a variant.
 
     Attributes:
         goal: What must hold on either half of the data.
@@ -59,7 +59,7 @@ class SearchGoal:
 
     @property
     def written(self) -> str:
-        """It, in words: `cosine_min 0.995 with a margin of 0.1`."""
+        """Goal and margin in words: `cosine_min 0.995 with a margin of 0.1`."""
         spare = f" with a margin of {self.margin:g}" if self.margin else ""
         return f"{written(self.goal)}{spare}"
 

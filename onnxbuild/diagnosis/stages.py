@@ -11,7 +11,7 @@ from onnxbuild.diagnosis.chain import Chain
 from onnxbuild.onnxkit.accuracy.step_error import StageError, stage_error
 
 REFERENCE = "reference"
-"""What a chain's first step, and the whole of it, are held against."""
+"""Name of the reference that a chain's first step, and the whole chain, are compared with."""
 
 SANE_SHARE = 0.1
 """A step that brings in less of a variant's error than this is not where it went wrong."""
@@ -68,7 +68,7 @@ def stages_of(chain: Chain, folders: Mapping[str, Path], reference: Path) -> tup
 
 
 def is_of_the_runtime(chain: Chain, folder: Path, reference: Path, total: Stage) -> bool:
-    """Whether a chain's first model, run node by node, has hardly any of the error that it has as it is opened.
+    """Return whether a chain's first model loses nearly all of its error when it is run node by node.
 
     Then the model is right, and ONNX Runtime's own optimizations bring the error in.
 

@@ -94,7 +94,7 @@ class Trials:
         return trial
 
     def _by_goal(self, remedy: Remedy, request: Request) -> RemedyTrial | None:
-        """What the goal alone says, which may spare the gates; None where there is none."""
+        """Judge a remedy by the goal alone, which may spare the gates; None if there is no goal."""
         if self._goal is None:
             return None
         request = replace(request, only=self._goal.steps)

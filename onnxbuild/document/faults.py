@@ -105,7 +105,7 @@ def nearest(found: str, known: Iterable[str]) -> str:
 
 
 def hinted(what: str, near: str, otherwise: str = "") -> str:
-    """`what` with the name that is meant, or with what is expected where none is near."""
+    """Return `what` with the name that is meant, or with what is expected where none is near."""
     if near:
         return f"{what}; did you mean '{near}'?"
     return f"{what}; {otherwise}" if otherwise else what

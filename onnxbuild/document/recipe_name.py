@@ -9,7 +9,7 @@ _BETWEEN = "@"
 
 @dataclass(frozen=True, slots=True)
 class RecipeName:
-    """What is printed as `bert`, or `bert@size=8,depth=2`.
+    """Name of a recipe, printed as `bert`, or `bert@size=8,depth=2`.
 
     Attributes:
         base: `name:` of the recipe's file.

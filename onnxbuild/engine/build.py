@@ -90,7 +90,7 @@ def lay_views(graph: Graph, report: Report, views: Views, events: EventSink) -> 
 
 
 def _exit_code(error: BaseException) -> int:
-    """What the process ends with when `error` goes through to the command line."""
+    """Return the exit code of the process when `error` goes through to the command line."""
     if isinstance(error, BuildError):
         return error.exit_code
     return EXIT_INTERRUPTED if isinstance(error, (KeyboardInterrupt, SystemExit)) else EXIT_BUG

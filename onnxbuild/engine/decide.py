@@ -27,7 +27,7 @@ from onnxbuild.core.target import environment_of
 def make_action(
     step: Step, kind: StepKind, inputs: Mapping[str, Artifact], fingerprints: Fingerprints
 ) -> Action:
-    """All that decides the step's output, as it is now.
+    """Make a step's action: everything that decides its output, as it is now.
 
     Raises:
         RecipeError: A declared file is gone.
@@ -82,7 +82,7 @@ def make_action(
 
 
 def _host(kind: StepKind, fingerprints: Fingerprints) -> dict[str, str] | None:
-    """What of the machine the step's output can depend on."""
+    """Return the facts of the machine that the step's output can depend on; None if there are none."""
     host = fingerprints.host()
     if kind.host_bound:
         return {**host, **(fingerprints.drivers() if kind.driver_bound else {})}

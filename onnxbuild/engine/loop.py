@@ -173,7 +173,7 @@ class Loop:
         return True
 
     def _last_s(self, name: str) -> float:
-        """How long a step took last time; 0 if no result says."""
+        """Return how long a step took last time, in seconds; 0 if no result says."""
         key = self._ports.history.last_key(name)
         results = self._ports.store.lookup(key) if key else ()
         return results[0].expense.wall_s if results else 0.0

@@ -1,4 +1,4 @@
-"""What a run would do, without doing it."""
+"""Plan a run: what it would do, without doing it."""
 
 from __future__ import annotations
 

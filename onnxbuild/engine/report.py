@@ -1,4 +1,4 @@
-"""What a run did."""
+"""Report of a run: actions, results and failures of its steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnxbuild.core.graph import Step
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a step has no usable outputs."""
+    """Failure of a step, which then has no usable outputs."""
 
     step: str
     error: BuildError
@@ -22,7 +22,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Report:
-    """What a run did.
+    """Report of a run.
 
     Attributes:
         actions: Step name -> what decided it, for every step whose inputs were known.
@@ -51,7 +51,7 @@ class Report:
         }
 
     def passed_of(self, steps: Sequence[str]) -> list[str]:
-        """Those of `steps` whose verdict is no failure."""
+        """Return those of `steps` whose verdict is no failure."""
         failed = {failure.step for failure in self.failures}
         return [step for step in steps if step not in failed]
 

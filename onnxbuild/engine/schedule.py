@@ -1,4 +1,4 @@
-"""Which steps may start now: what they need is there, and the machine has room for them."""
+"""Schedule of steps: which may start now, as what they need is there and the machine has room for them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def guess_bytes(input_bytes: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What steps share.
+    """Limits of what steps share.
 
     Attributes:
         jobs: Steps at a time.
@@ -83,7 +83,7 @@ class Schedule:
 
     @property
     def called_count(self) -> int:
-        """How many callables were called; priorities change with it."""
+        """Number of callables that were called; priorities change with it."""
         return len(self._called)
 
     def pop_ready(self) -> str | None:

@@ -1,4 +1,4 @@
-"""What a build is given: the outside world, and how to build in it."""
+"""Setup of a build: the outside world, and how to build in it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Ports:
 
 @dataclass(slots=True)
 class Setup:
-    """How graphs are built.
+    """Setup for building graphs.
 
     Args:
         catalog: Step kinds by name.

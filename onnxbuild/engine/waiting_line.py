@@ -11,7 +11,7 @@ Rank = tuple[bool, bool, int, int]
 
 
 class WaitingLine:
-    """What waits, in the order of its ranks.
+    """Queue of pending steps, in the order of their ranks.
 
     Args:
         rank: Step name -> its rank; no two are equal.

@@ -21,7 +21,7 @@ def attribute(key: str) -> str:
 
 @dataclass(frozen=True)
 class AskedOfVariants:
-    """What is to be made of variants; the catalog adds a key for each format.
+    """Section that asks for something made of variants; the catalog adds a key for each format.
 
     Attributes:
         added: These keys.
@@ -40,7 +40,7 @@ class AskedOfVariants:
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """What is to be made, by its key."""
+        """Keys of what is to be made."""
         return tuple(key for key in self.added if self.options_of(key) is not None)
 
     def options_of(self, key: str) -> Any:

@@ -1,4 +1,4 @@
-"""What a feature says of its choices by measurement: which steps make them, and what each is of."""
+"""Choices that a feature makes by measuring: which steps make them, and what each is of."""
 
 from __future__ import annotations
 

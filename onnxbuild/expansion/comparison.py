@@ -26,7 +26,7 @@ class ComparisonModel:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Which variants to measure again, and which models to compare them with.
+    """Variants to measure again, and models to compare them with.
 
     Attributes:
         models: Models from elsewhere.

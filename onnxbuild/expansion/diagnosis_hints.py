@@ -1,4 +1,4 @@
-"""What a feature says of errors in a variant's outputs: the steps that find them, and what mends them."""
+"""Hints of a feature for `diagnose`: the steps that find errors in a variant's outputs, and what mends them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class KeptNodes:
-    """How a mode leaves single nodes in fp32.
+    """Option of a mode that leaves single nodes in fp32.
 
     Attributes:
         kind: The step kind that leaves them; its input `model` has all of them in fp32.
@@ -29,7 +29,7 @@ class KeptNodes:
 
 @dataclass(frozen=True, slots=True)
 class Milder:
-    """How a step can do less, where it brings an error in.
+    """Options with which a step does less, where it brings an error in.
 
     Attributes:
         kind: The step kind.
@@ -60,7 +60,7 @@ class NodeLosses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosisHints:
-    """What `diagnose` must know of a feature's steps.
+    """Facts about a feature's steps that `diagnose` needs.
 
     Attributes:
         judges: Step kinds that fail a variant for its outputs, on their param `target` if they have one.

@@ -22,7 +22,7 @@ OWN = "own_pipeline"
 
 
 def _is_of(scope: Scope, what: str) -> bool:
-    """Whether the recipe evaluates variants (`model`), or pipelines."""
+    """Return whether the recipe evaluates `what`: variants (`model`), or pipelines."""
     options = scope.recipe.section(SECTION, evaluate.EvaluateOptions)
     return "evaluation" in scope.recipe.entrypoints and options.of == what
 

@@ -64,7 +64,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class AheadOfTimeModel:
-    """What is made of a variant ahead of time.
+    """Model that is made of a variant ahead of time.
 
     Attributes:
         name: Its format's.
@@ -157,7 +157,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frontend(Feature):
-    """What gives the model, what it is held against, and what it is measured against.
+    """Frontend: makes ONNX of a recipe's model, and what it is held against and measured against.
 
     Attributes:
         source: Make canonical ONNX of the recipe's model.
@@ -184,7 +184,7 @@ class Frontend(Feature):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode(Feature):
-    """How weights and activations are stored: `quantization: {NAME: {mode: ...}}`.
+    """Mode of storing weights and activations: `quantization: {NAME: {mode: ...}}`.
 
     Attributes:
         precision: What it is judged by, and what a variant is named that is given by a mode alone.
@@ -234,7 +234,7 @@ class ProgramFormat(Feature):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactFormat(Feature):
-    """What is made of an ONNX variant ahead of time: `ahead_of_time: {NAME: {}}`.
+    """Format that is made of an ONNX variant ahead of time: `ahead_of_time: {NAME: {}}`.
 
     Attributes:
         written, options: How a recipe asks for it; frozen dataclass of its options.

@@ -25,7 +25,7 @@ class GraphBuilder:
         self._deliverables: list[Deliverable] = []
 
     def graph(self) -> Graph:
-        """All that was added, in topological order."""
+        """Return everything that was added, in topological order."""
         return Graph(
             topological(self._steps.values()),
             self._aliases,

@@ -12,7 +12,7 @@ from onnxbuild.core.draft import Draft
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """What a model's file says.
+    """Facts that a model's file gives.
 
     Attributes:
         files: All that belongs to it, absolute, in one folder; the file itself first.
@@ -34,12 +34,12 @@ Tried = Callable[[Path, Any, Any, Mapping[str, Any], Path], Draft | None]
 def no_trial(
     _path: Path, _looked: object, _options: object, _written: Mapping[str, Any], _folder: Path
 ) -> Draft | None:
-    """What `tried` says of a source whose files say all that can be known."""
+    """Return None: the hook `tried` of a source whose files say all that can be known."""
     return None
 
 
 def _never(_path: Path) -> bool:
-    """What `recognizes` says of a kind that files' names tell."""
+    """Return False: the hook `recognizes` of a kind that files' names tell."""
     return False
 
 
@@ -53,7 +53,7 @@ class NoOptions:
 
 
 def _no_draft(_file: Path, _name: str) -> Draft | None:
-    """What `draft` says of a kind that names no callables."""
+    """Return None: the hook `draft` of a kind that names no callables."""
     return None
 
 
@@ -92,5 +92,5 @@ class ModelSource:
     draft: Callable[[Path, str], Draft | None] = _no_draft
 
     def takes(self, path: Path) -> bool:
-        """Whether a file or a folder seems to be of this kind."""
+        """Return whether a file or a folder seems to be of this kind."""
         return (path.is_file() and path.suffix.lower() in self.suffixes) or self.recognizes(path)

@@ -1,4 +1,4 @@
-"""Where the steps of a package stand, and what the bundle in it is held against: of a variant, or of its pipeline."""
+"""Addresses of a package's steps, and the reference of the bundle in it: of a variant, or of its pipeline."""
 
 from __future__ import annotations
 

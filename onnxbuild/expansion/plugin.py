@@ -59,7 +59,7 @@ class Plugin:
 
     @property
     def mend(self) -> str:
-        """What to do about a fault of it."""
+        """Advice on a fault of the plug-in."""
         return mend_of(self.name, of_project=self.of_project)
 
 

@@ -1,4 +1,4 @@
-"""Where a reference stands and what it is computed on, for any frontend."""
+"""Plan of a reference, for any frontend: its address, and what it is computed on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECTION = "reference"
 
 @dataclass(frozen=True, slots=True)
 class ReferencePlan:
-    """What a reference step is made with.
+    """Address and parameters of a reference step.
 
     Attributes:
         address: Its own where some axes are fixed for a variant; else all that need it share one.

@@ -19,7 +19,7 @@ from onnxbuild.onnxkit.processing.labels import LabelsFile
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a frontend makes of a recipe's model.
+    """Outputs that a frontend makes of a recipe's model.
 
     Attributes:
         model: Canonical ONNX.
@@ -70,7 +70,7 @@ class Scope:
 
     @property
     def machine(self) -> HostFacts:
-        """What the recipe's models will run on."""
+        """Machine that the recipe's models will run on."""
         return TARGET_CPUS.get(self.recipe.section("target", TargetOptions).cpu, self.host)
 
     def step(

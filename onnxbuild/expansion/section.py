@@ -1,4 +1,4 @@
-"""What a feature says of a key of recipes: the options below it, and where else it may be written."""
+"""Sections of recipes that a feature declares: the key, the options below it, and where else it may be written."""
 
 from __future__ import annotations
 

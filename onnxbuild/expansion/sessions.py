@@ -1,4 +1,4 @@
-"""How each variant's session is run: as the recipe says, as a search finds, or as a lock says."""
+"""Session settings of each variant: as the recipe says, as a search finds, or as a lock says."""
 
 from __future__ import annotations
 

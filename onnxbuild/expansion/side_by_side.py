@@ -1,4 +1,4 @@
-"""What a feature says of the step that measures a recipe's variants side by side."""
+"""Declaration of the step that measures a recipe's variants side by side."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def target_inputs(scope: Scope, target: Target | None) -> dict[str, OutputRef]:
 
 
 def _required(recipe: Recipe, target: Target) -> Require:
-    """What is searched for or profiled needs the first target, which must be there then.
+    """Return how much of a target must load: what is searched for or profiled needs the first target.
 
     `session: {tune: true}` searches each target that is there.
     """

@@ -26,7 +26,7 @@ class WrittenVariant:
 
     @property
     def mode(self) -> object:
-        """What is written as its mode; None if nothing is."""
+        """Value that is written as its mode; None if nothing is."""
         if isinstance(self.node.value, str):
             return self.node.value
         mode = self.node.child("mode")

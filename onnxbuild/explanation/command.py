@@ -1,4 +1,4 @@
-"""What `explain` prints of a request."""
+"""Text that `explain` prints of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a recipe does not write, at its default, in the form in which it would be written."""
+"""Defaults of what a recipe does not write, in the form in which it would be written."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class _Explanation:
         return f"# {self._understood.recipe.name}: {self._shown} in full, as onnxbuild understands it\n"
 
     def _origin(self, at: Location) -> str:
-        """Where a value comes from that the recipe does not write itself."""
+        """Return where a value comes from that the recipe does not write itself; empty for its own."""
         if at == DEFAULT:
             return "default"
         if not at.line:

@@ -1,4 +1,4 @@
-"""What `init` does in its fenced process: run a callable of the user's, and ask the frontends what it gave."""
+"""Fenced process of `init`: run a callable of the user's, and ask the frontends what it gave."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def recipe_of_file(
 def _tried(
     form: str, path: Path, recipe: Mapping[str, Any], timeout_s: float
 ) -> Mapping[str, Mapping[str, Any]]:
-    """What running a file says: `recipe`, `comments`, `holes`; nothing where that fails and the file says enough.
+    """Run a model's file, and return `recipe`, `comments`, `holes`; nothing if that fails and the file says enough.
 
     Raises:
         UsageError: It fails, and no recipe can be written without it.

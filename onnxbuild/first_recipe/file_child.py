@@ -1,4 +1,4 @@
-"""What `init` does in its fenced process with a model's file: run it, where the file does not say all."""
+"""Fenced process of `init` for a model's file: run it, where the file does not say all."""
 
 from __future__ import annotations
 

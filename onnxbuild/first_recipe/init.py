@@ -1,4 +1,4 @@
-"""What `init` does: look at a source, write its recipe; or write a small whole project."""
+"""Verb `init`: look at a source, write its recipe; or write a small whole project."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from onnxbuild.recipe.templates.extend import absolute
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written.
+    """Files that were written, and what to say of them.
 
     Attributes:
         files: Paths, as a person here would type them.
@@ -128,7 +128,7 @@ def write_project(name: str | None) -> Written:
 
 
 def _may_stay(name: str) -> bool:
-    """Whether a new repository, or an environment, has a file of this name."""
+    """Return whether a new repository, or an environment, has a file of this name."""
     return name.startswith(".") or re.fullmatch(r"(README|LICENSE)(\..*)?", name) is not None
 
 
@@ -141,7 +141,7 @@ def _check_name(name: str) -> None:
 
 
 def _checked(path: Path, made: FirstRecipe) -> Iterator[str]:
-    """What `lint` does: raise what is wrong, return what is doubtful."""
+    """Check as `lint` does: raise what is wrong, return what is doubtful."""
     loaded = Loaded({path: (made.recipe,)}, ())
     graph_of(Request((path,)), loaded)
     check_points(loaded, machine.memory_bytes())

@@ -76,7 +76,7 @@ class Reader:
         return recipe, understood[0].root
 
     def faults(self, text: str) -> tuple[RecipeError, ...]:
-        """What is wrong with a recipe."""
+        """Return the faults of a recipe."""
         try:
             Loader(self.project, self.environment).load(self.file, text.encode(), {})
         except RecipeErrors as errors:

@@ -39,7 +39,7 @@ class ModelFile:
 
 
 def find_source(text: str) -> Callable | ModelFile:
-    """What SOURCE names.
+    """Find the callable, or the model's file, that SOURCE names.
 
     Raises:
         UsageError: There is no such file, or it is nothing that a recipe's model can be.
@@ -66,7 +66,7 @@ def find_source(text: str) -> Callable | ModelFile:
 
 
 def takes_option(name: str, option: str) -> bool:
-    """Whether `model` has a key next to the file's."""
+    """Return whether `model` may have this option next to the file's key."""
     return any(each.name == option for each in fields(MODEL_SOURCES[name].options))
 
 

@@ -29,7 +29,7 @@ _ADVICE = ("the converter itself is wrong here: convert the model in another way
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion:
-    """How a framework's models become ONNX.
+    """Conversion of a framework's models to ONNX.
 
     Attributes:
         convert: Gives `model`.
@@ -78,7 +78,7 @@ class Conversion:
         )
 
     def source(self, scope: Scope) -> Source:
-        """As of a Frontend."""
+        """Make canonical ONNX of the recipe's model, as a Frontend does."""
         recipe, imported = scope.recipe, self.imported(scope)
         model = OutputRef(imported, "model")
         if recipe.opset > self.last_opset:
@@ -88,7 +88,7 @@ class Conversion:
     def reference_of(
         self, scope: Scope, variant: Variant | None, fixed: Mapping[str, int]
     ) -> OutputRef:
-        """What the framework itself computes at several points."""
+        """Add the step that runs the framework itself at several points."""
         recipe = scope.recipe
         plan = reference_plan(recipe, variant, fixed)
         params = framework_reference.FrameworkReferenceParams(

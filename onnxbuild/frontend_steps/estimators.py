@@ -76,7 +76,7 @@ def _source(name: str, scope: Scope) -> Source:
 def _reference(
     name: str, scope: Scope, variant: Variant | None, fixed: Mapping[str, int]
 ) -> OutputRef:
-    """What the estimator itself computes at several points."""
+    """Add the step that runs the estimator itself at several points."""
     recipe = scope.recipe
     plan = reference_plan(recipe, variant, fixed)
     step = scope.step(
@@ -133,6 +133,6 @@ def read_estimator(
     written: Mapping[str, Any],
     facts: Mapping[str, Any] | None = None,
 ) -> SourceFacts:
-    """What an estimator's file says, with `facts` for the steps; raises as `declared_by`."""
+    """Return the facts of an estimator's file, with `facts` for the steps; raises as `declared_by`."""
     declared = declared_by(path.name, outline, written)
     return SourceFacts(files=(path,), read=(path,), recipe=declared, facts=dict(facts or {}))

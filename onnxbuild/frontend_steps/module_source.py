@@ -35,7 +35,7 @@ def module_source(scope: Scope) -> Source:
 
 
 def module_reference(scope: Scope, variant: Variant | None, fixed: Mapping[str, int]) -> OutputRef:
-    """What PyTorch computes at several points."""
+    """Add the step that runs PyTorch at several points."""
     recipe = scope.recipe
     plan = reference_plan(recipe, variant, fixed)
     step = scope.step(

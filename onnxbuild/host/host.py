@@ -1,4 +1,4 @@
-"""What of a machine decides defaults: facts, passed in; how they are found is an adapter's."""
+"""Facts of a machine that decide defaults; they are passed in, and found by an adapter."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _SCALARS = (bool, int, float, str)  # a bool is an int, too: it is looked for fi
 
 
 class LockPart(Enum):
-    """What of a lock a difference is in."""
+    """Part of a lock that a difference is in."""
 
     RECIPE = "recipe"
     CHOICES = "choices"
@@ -91,7 +91,7 @@ def differences(locked: Lock, now: Lock) -> tuple[LockDifference, ...]:
 
 
 def _steps(locked: Lock, now: Lock) -> Iterator[LockDifference]:
-    """In the order of the graph: what comes first is what made the rest differ."""
+    """Yield the differences of steps in graph order: the first is what made the rest differ."""
     for name in dict.fromkeys((*now.steps, *locked.steps)):
         old, new = locked.steps.get(name), now.steps.get(name)
         if old is None or new is None:
@@ -146,13 +146,13 @@ def leaves(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]
 
 
 def _kind(value: object) -> type:
-    """What JSON calls it; a list and a tuple are the same there."""
+    """Return the type that JSON gives a value; a list and a tuple are the same there."""
     known = (kind for kind in (*_SCALARS, Mapping) if isinstance(value, kind))
     return next(known, list if isinstance(value, (list, tuple)) else type(value))
 
 
 def _short(value: object) -> str:
-    """For a message: each digest in a text cut for the eye."""
+    """Shorten a value for a message: each digest in it is cut."""
     if value is MISSING:
         return ""
     if value is None or isinstance(value, bool):

@@ -10,7 +10,7 @@ from onnxbuild.core.recipe import FRONTEND, Entrypoint, Recipe
 
 
 def resolved_recipe(recipe: Recipe) -> dict[str, Any]:
-    """All that the recipe asks for; where in its file it does so is left out.
+    """Return all that the recipe asks for, without the places in its file.
 
     The values of environment variables are given by digest: a file that is committed is no place
     for a token.

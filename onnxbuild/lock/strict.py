@@ -45,7 +45,7 @@ def load_strictly(text: str) -> Any:
 
 
 def _values(node: Any, known: dict[int, float]) -> float:
-    """How many values a node holds, each alias counted as all that it stands for.
+    """Count the values that a node holds, each alias as all that it stands for.
 
     Forty lines of aliases to aliases are more than anybody can walk through, and an alias within what it
     stands for has no end.

@@ -1,4 +1,4 @@
-"""What `run`, `plan`, `why` and `reproduce` print with `--json`; the record of a variant, which others hold too."""
+"""JSON that `run`, `plan`, `why` and `reproduce` print with `--json`; the record of a variant, which others hold too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `diagnose` prints with `--json`."""
+"""JSON that `diagnose` prints with `--json`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `diff`, `view` and `watch` print with `--json`."""
+"""JSON that `diff`, `view` and `watch` print with `--json`."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from onnxbuild.output.schema import DIALECT, schema_of
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a verb prints.
+    """Form of the JSON that a verb prints.
 
     Attributes:
         kinds: A line, or the whole, is of one of these.
@@ -110,6 +110,6 @@ def output_schema_text(verb: str) -> str:
 
 
 def _events() -> list[type[event.Event]]:
-    """All events of a build, in the order in which they are defined."""
+    """Return the classes of all events of a build, in the order in which they are defined."""
     found = [each for each in vars(event).values() if isinstance(each, type)]
     return [each for each in found if issubclass(each, event.Event) and each is not event.Event]

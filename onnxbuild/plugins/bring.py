@@ -26,7 +26,7 @@ from onnxbuild.providers import PROVIDERS
 
 
 class _Known:
-    """What this process has loaded.
+    """Plug-ins that this process has loaded.
 
     Attributes:
         plugins: Metadata folder, or file -> (identities of its files, the plug-in).

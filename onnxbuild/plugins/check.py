@@ -100,7 +100,7 @@ def checked(
 
 
 def _faults(plugin: Plugin, taken: Taken) -> Iterator[str]:
-    """What is wrong with a plug-in, the first thing first."""
+    """Yield the faults of a plug-in, the first thing first."""
     if not plugin.features and not plugin.providers:
         yield "the plug-in brings nothing: no Feature, no Provider, no StepKind"
     if plugin.of_project and plugin.providers:
@@ -209,7 +209,7 @@ def _kind_faults(kind: object) -> Iterator[str]:
 
 
 def _option_faults(options: object, label: str) -> Iterator[str]:
-    """What the schema and the reader of a recipe can't make sense of."""
+    """Yield what the schema and the reader of a recipe can't interpret in a class of options."""
     if not (isinstance(options, type) and dataclasses.is_dataclass(options)):
         yield f"the {label} are {options!r}; expected a frozen dataclass"
         return

@@ -57,7 +57,7 @@ def _table(content: bytes, path: str) -> dict[str, Any]:
 
 
 def _fault_of(project: Path, name: str) -> str:
-    """What is wrong with the name of a file, after a comma; empty if nothing is."""
+    """Return what is wrong with the name of a file, after a comma; empty if nothing is."""
     if os.path.isabs(name) or not name.endswith(".py"):
         return "which is no Python file with a path relative to the project's root"
     file = Path(os.path.normpath(project / name))

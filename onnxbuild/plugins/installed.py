@@ -20,7 +20,7 @@ _ENTRY_POINTS = "entry_points.txt"
 _NOT_CODE = ("INSTALLER", "REQUESTED", ORIGIN)
 _PASSED_OVER = ("__pycache__", "build", "node_modules", "site-packages")
 _NO_SOURCES = (("pyvenv.cfg",), ("cas", "ac"), ("release.json", "SHA256SUMS"))
-"""What virtual environments, stores and releases hold: modules in them are made, not written."""
+"""Marks of virtual environments, stores and releases: modules in them are made, not written."""
 
 
 @dataclass(frozen=True, slots=True)

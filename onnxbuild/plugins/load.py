@@ -25,13 +25,13 @@ from onnxbuild.plugins.guarded import guarded
 from onnxbuild.plugins.installed import Installed, code_of
 
 NAMES = ("FEATURES", "FEATURE")
-"""What a project's own file calls what it brings; the first that it has is taken."""
+"""Names that a project's own file may give to what it brings; the first that it has is taken."""
 
 _SHOWN = 200
 
 
 class _UnusableError(Exception):
-    """What a plug-in names is not there, or is nothing that a plug-in can bring.
+    """Error about an object that a plug-in names: it is missing, or nothing that a plug-in can bring.
 
     Args:
         what: A sentence.

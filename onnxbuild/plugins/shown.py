@@ -1,4 +1,4 @@
-"""What a plug-in shows: columns of the table at a build's end, reports in releases."""
+"""Check what a plug-in shows: columns of the table at a build's end, reports in releases."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def _outside_files(job: Mapping[str, Any], kind: StepKind, params: Any) -> list[
 
 @dataclass(frozen=True, slots=True)
 class _Shut:
-    """What shutting a step in needs to know of it."""
+    """Parameters for shutting a step in."""
 
     job: Mapping[str, Any]
     folder: Path
@@ -283,7 +283,7 @@ def _failure(
     observer: Observer,
     places: Mapping[str, str],
 ) -> str:
-    """What went wrong, as JSON: the error; what was refused, if that is why, and how surely."""
+    """Return a failure as JSON: the error; what was refused, if that is why, and how surely."""
     failure: dict[str, Any] = {"error": _as_json(error, places), "asked_by": observer.asked_by}
     if refusal is not None:
         guess = {"who": refusal.who} if isinstance(refusal, GuessedInputError) else None

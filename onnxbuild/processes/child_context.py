@@ -1,4 +1,4 @@
-"""What a step sees of the world while it runs: its folders, its parameters, the user's callables."""
+"""Context of a running step: its folders, its parameters, the user's callables."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class ChildContext:
         return self._import(target)
 
     def code(self, entrypoint: Entrypoint) -> tuple[str, list[str]]:
-        """Where a callable is defined: its file or module, and the folders of the import path."""
+        """Return where a callable is defined: its file or module, and the folders of the import path."""
         target = entrypoint.target.rpartition(":")[0]
         folders = [str(self._project / real_path(root, self._places)) for root in entrypoint.roots]
         if not target.endswith(".py"):

@@ -26,11 +26,11 @@ from onnxbuild.own_folder import OWN_FOLDER
 from onnxbuild.processes.signals import reset_signals
 
 VALUE, REFUSED, FAILED = "value", "refused", "failed"
-"""What became of a call: its value; a BuildError; any other exception."""
+"""Outcome of a call: its value; a BuildError; any other exception."""
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _FOLDERS = {"work": (), "home": ("HOME", "USERPROFILE"), "temp": ("TMPDIR", "TEMP", "TMP")}
-"""In the scratch folder -> the variables that name it, on POSIX and on Windows."""
+"""Folders in the scratch folder -> the variables that name each, on POSIX and on Windows."""
 _DEVICES = ("/dev/null", "/dev/nvidia*", "/dev/nvidia-caps/*", "/dev/dri/*", "/dev/kfd")
 """Written to by GPU drivers; no file of anybody's is among them."""
 

@@ -26,7 +26,7 @@ import onnxbuild.processes.fork_server
 sys.path.remove(sys.argv[2])
 onnxbuild.processes.fork_server.main()
 """
-"""What its interpreter runs: this very onnxbuild, however it was found."""
+"""Program that its interpreter runs: this very onnxbuild, however it was found."""
 
 
 class ForkServerProcess:

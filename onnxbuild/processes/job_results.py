@@ -37,7 +37,7 @@ _MOST_SHARE = 0.85  # of the machine's memory: `--memory` is 90 % of it by defau
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a job ran in.
+    """Surroundings that a job ran in.
 
     Attributes:
         project: The project's root.

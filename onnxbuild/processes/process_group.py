@@ -33,7 +33,7 @@ def _listed(folder: str) -> list[str]:
 
 
 def _own_bytes(pid: int) -> int:
-    """What a process shares with no other."""
+    """Return the bytes of memory that a process shares with no other."""
     lines = _text(f"/proc/{pid}/smaps_rollup").splitlines()
     sizes = [line.split()[1] for line in lines if line.startswith("Private_")]
     return 1024 * sum(map(int, sizes))

@@ -18,9 +18,9 @@ from onnxbuild.regular_files import open_regular
 
 PROGRESS_FILE = "progress.json"
 FIRST_S = 1.0
-"""When a step first reports: what takes no second needs no bar."""
+"""Seconds before a step's first report of a count: what takes no second needs no bar."""
 _EVERY_S = 0.25
-"""How often it reports."""
+"""Seconds between two reports of a count."""
 _RECORD_BYTES = 2048  # of 240 characters, of which each may take six
 _NOTE_CHARACTERS = 120
 

@@ -32,7 +32,7 @@ def move_imports(original: str, copy: str) -> None:
 
 
 class _Moves:
-    """Where a path of the project is in its copy."""
+    """Mapping from paths of the project to those of its copy."""
 
     def __init__(self, original: str, copy: str) -> None:
         self._original = original

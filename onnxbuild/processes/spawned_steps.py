@@ -1,4 +1,4 @@
-"""In place of a fork server: each step in a process that is started anew, on systems that have no forks.
+"""Starter of steps in processes of their own, in place of a fork server, on systems that have no forks.
 
 The executor sees the same object as `fork_server_process.ForkServerProcess`. A step waits for its own imports,
 which a fork server has made once; kernel and fork server observe nothing, so Python's own watch is all there is.
@@ -30,10 +30,10 @@ import onnxbuild.processes.spawned_step
 sys.path.remove(sys.argv[2])
 onnxbuild.processes.spawned_step.main()
 """
-"""What a step's interpreter runs: this very onnxbuild, however it was found."""
+"""Program that a step's interpreter runs: this very onnxbuild, however it was found."""
 
 EXPENSE_FILE = "expense.json"
-"""In a job's folder: what the step's process says that it took."""
+"""File in a job's folder: the expense that the step's process reports."""
 
 
 class SpawnedSteps:
@@ -158,7 +158,7 @@ def _end_group_of(process: subprocess.Popen[bytes]) -> None:
 
 
 def _expense(folder: Path) -> dict[str, float]:
-    """What a step took, by its own account; nothing is known of one that was killed."""
+    """Return a step's expense by its own account; zeros if it left none, as one that was killed."""
     try:
         found = json.loads((folder / EXPENSE_FILE).read_bytes())
         return {"cpu_s": float(found["cpu_s"]), "peak_bytes": int(found["peak_bytes"])}

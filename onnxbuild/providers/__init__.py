@@ -54,7 +54,7 @@ PROVIDERS: tuple[Provider, ...] = (
     azure.PROVIDER,
     vsinpu.PROVIDER,
 )
-"""In the order of the schema, the reference page and `doctor`."""
+"""Built-in providers, in the order of the schema, the reference page and `doctor`."""
 
 _FROM_PLUGINS: list[Provider] = []
 _BY_NAME: dict[str, Provider] = {}

@@ -44,7 +44,7 @@ class Build(Mapping[str, BuiltVariant]):
 
     @property
     def exit_code(self) -> int:
-        """What the command line would end with: 0 where all was made and passed."""
+        """Exit code that the command line would end with: 0 where all was made and passed."""
         return self._record["exit_code"]
 
     @property
@@ -117,7 +117,7 @@ class Build(Mapping[str, BuiltVariant]):
         return table([each._row() for each in self.values()], self.summary)  # noqa: SLF001 - of the same API
 
     def _ipython_key_completions_(self) -> list[str]:
-        """What a notebook completes in `build["`."""
+        """Return the names that a notebook completes in `build["`."""
         return list(self)
 
     def __dir__(self) -> list[str]:

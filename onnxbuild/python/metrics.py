@@ -1,4 +1,4 @@
-"""What was measured of a variant, as a mapping from STEP.NAME to a plain value."""
+"""Metrics of a variant, as a mapping from STEP.NAME to a plain value."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Metric = float | int | str | bool | None | tuple[Any, ...]
 
 
 class UnknownNameError(UsageError, KeyError):
-    """There is no such variant or metric; a KeyError, too, so that mappings behave as they do."""
+    """Error about a variant or a metric that does not exist; a KeyError, too, so that mappings behave as they do."""
 
 
 class Metrics(Mapping[str, Metric]):
-    """What steps measured: `metrics["validate.max_abs"]`, or `metrics["max_abs"]` where one alone ends so.
+    """Metrics of steps: `metrics["validate.max_abs"]`, or `metrics["max_abs"]` where one alone ends so.
 
     Units are in the names (`p50_ms`). A step on another target than the first has that in its name: `benchmark-cuda.p50_ms`.
 
@@ -63,7 +63,7 @@ class Metrics(Mapping[str, Metric]):
         return table([{"metric": name, "value": str(value)} for name, value in self.items()])
 
     def _ipython_key_completions_(self) -> list[str]:
-        """What a notebook completes in `metrics["`."""
+        """Return the names that a notebook completes in `metrics["`."""
         return list(self)
 
     def __dir__(self) -> list[str]:

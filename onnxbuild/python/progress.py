@@ -39,7 +39,7 @@ def shown_progress(progress: bool | None) -> Iterator[Sequence[EventSink]]:  # n
 
 
 def _is_notebook() -> bool:
-    """Whether this process runs cells of a notebook: IPython is there, and a kernel has started it."""
+    """Return whether this process runs cells of a notebook: IPython is there, and a kernel has started it."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return getattr(shell, "kernel", None) is not None

@@ -83,12 +83,12 @@ class BuiltVariant:
 
     @property
     def metrics(self) -> Metrics:
-        """What steps measured of it: `metrics["validate.max_abs"]`, `metrics["p50_ms"]`."""
+        """Metrics that steps measured of it: `metrics["validate.max_abs"]`, `metrics["p50_ms"]`."""
         return Metrics(self._record["metrics"])
 
     @property
     def findings(self) -> tuple[FindingRecord, ...]:
-        """What its gates found against it: `what`, `where`, `fix`."""
+        """Findings of its gates against it: `what`, `where`, `fix`."""
         return tuple(each for verdict in self._record["verdicts"] for each in verdict["findings"])
 
     def session(self, target: str = "", **settings: Any) -> Any:

@@ -96,7 +96,7 @@ def default_recipes() -> list[str]:
 
 
 def _listed(project: Path) -> list[str] | None:
-    """What pyproject.toml lists as `default`; None if it says nothing."""
+    """Return what pyproject.toml lists as `default`; None if it says nothing."""
     path = project / PYPROJECT
     try:
         content = path.read_bytes()

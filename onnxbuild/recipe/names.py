@@ -1,4 +1,4 @@
-"""Which recipes a file holds, by their names alone: what is wrong with the rest of it does not matter."""
+"""Names of the recipes that a file holds: what is wrong with the rest of it does not matter."""
 
 from __future__ import annotations
 

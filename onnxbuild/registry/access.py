@@ -12,7 +12,7 @@ from onnxbuild.registry.credentials import ANONYMOUS, Credentials
 
 @dataclass(frozen=True, slots=True)
 class RegistryAccess:
-    """How a registry is reached.
+    """Settings for reaching a registry.
 
     Attributes:
         plain_http: No TLS.

@@ -27,7 +27,7 @@ from onnxbuild.release_format.layout import (
 from onnxbuild.verification.signature import check_signatures, read_public_key
 
 SIGNED_FILES = (SUMS_FILE, PROVENANCE_FILE, *SIGNATURES)
-"""What is read before anything else is fetched, where the artifact has it."""
+"""Files that are read before anything else is fetched, where the artifact has them."""
 SMALL_MAX_BYTES = 16 << 20
 _REFERRERS_MAX = 64
 _FILE_OF = {(SIGNATURE, SIGNATURE): SIGNATURE_FILE, (PROVENANCE, ENVELOPE): ENVELOPE_FILE}

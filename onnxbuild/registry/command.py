@@ -27,7 +27,7 @@ Command = Callable[..., Any]
 
 
 def _registry_options(command: Command) -> Command:
-    """How a registry is reached."""
+    """Add the options for reaching a registry."""
     for option in reversed(
         (
             click.option("--username", metavar="NAME", help="User of the registry."),

@@ -34,7 +34,7 @@ _ONNX = "onnx"
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What is pushed.
+    """Contents of a push.
 
     Attributes:
         name: What a person calls it: `digits:int8`, `digits-1.0.0`.

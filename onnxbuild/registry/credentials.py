@@ -20,7 +20,7 @@ _NOT_SUPPORTED = ("identitytoken", "registrytoken")
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a registry may ask for.
+    """User name and password for a registry.
 
     Attributes:
         username: Empty if nothing is known: requests are anonymous.

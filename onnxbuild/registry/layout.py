@@ -31,7 +31,7 @@ from onnxbuild.regular_files import open_regular, read_regular
 _CHUNK_BYTES = 1 << 20
 _MODE = 0o644
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-"""What filesystems without hard links give: FAT, some of FUSE and of networks."""
+"""Errors of filesystems without hard links: FAT, some of FUSE and of networks."""
 
 
 class LayoutRepository:
@@ -227,5 +227,5 @@ class LayoutRepository:
 
 
 def _is_other(path: Path) -> bool:
-    """Whether it is nothing that a push, which may be at it at the same time, makes in a new layout."""
+    """Return whether a path is nothing that a push, which may run at the same time, makes in a new layout."""
     return path.name not in (MARK_FILE, INDEX_FILE, "blobs") and not path.name.startswith(".")

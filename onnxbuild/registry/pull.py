@@ -34,7 +34,7 @@ _LOCK, _BLOBS = "lock", "blobs"
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """What a pull did.
+    """Result of a pull.
 
     Attributes:
         sha256: The manifest's.

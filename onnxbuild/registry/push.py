@@ -49,7 +49,7 @@ ATTACHED = {
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What a push did.
+    """Result of a push.
 
     Attributes:
         sha256: The manifest's.

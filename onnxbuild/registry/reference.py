@@ -1,4 +1,4 @@
-"""Where an artifact is: REGISTRY/REPOSITORY:TAG, or oci:FOLDER:TAG for a layout on disk."""
+"""Reference of an artifact: REGISTRY/REPOSITORY:TAG, or oci:FOLDER:TAG for a layout on disk."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ class Reference:
 
     @property
     def place(self) -> str:
-        """It without tag and digest, as a person types it."""
+        """Reference without tag and digest, as a person types it."""
         return f"{self.registry}/{self.repository}" if self.registry else f"oci:{self.repository}"
 
     @property
     def target(self) -> str:
-        """What the distribution API calls the reference: the digest if one is given, else the tag."""
+        """Name of the reference in the distribution API: the digest if one is given, else the tag."""
         return f"{_SHA256}{self.sha256}" if self.sha256 else self.tag
 
     @property
     def folder_name(self) -> str:
-        """Where `pull` writes it by default: NAME-TAG, or NAME and the digest's first 12 digits."""
+        """Folder that `pull` writes by default: NAME-TAG, or NAME and the digest's first 12 digits."""
         name = (Path.cwd() / self.repository).name if self.is_layout else ""
         name = name or self.repository.rpartition("/")[2]
         return f"{name}-{self.tag or self.sha256[:_SHORT_DIGITS]}"

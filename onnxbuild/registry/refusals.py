@@ -11,7 +11,7 @@ from onnxbuild.registry.credentials import ANONYMOUS, Credentials
 from onnxbuild.release_format.forms import printable, read_json
 
 TIMEOUT_S = 60.0
-"""How long a registry may keep silent."""
+"""Seconds that a registry may keep silent."""
 _TEXT_MAX = 200
 _UNAUTHORIZED, _FORBIDDEN, _NOT_ALLOWED, _TOO_LARGE = 401, 403, 405, 413
 _TLS_EXPECTED = "HTTP request to an HTTPS server"

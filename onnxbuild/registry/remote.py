@@ -24,7 +24,7 @@ _ACCEPT = {"Accept": f"{MANIFEST}, {INDEX}"}
 _OK, _CREATED, _ACCEPTED, _PARTIAL = 200, 201, 202, 206
 _NOT_FOUND = (404, 410)
 _NO_API = (400, 405, 501)
-"""How registries without a referrers API answer, besides: they take its address for something else."""
+"""Further statuses of registries without a referrers API: they take its address for something else."""
 _PAGES_MAX = 100
 """Of a list of referrers that are read."""
 _NEXT = re.compile(r"<([^>]*)>\s*;[^,]*\brel=\"?next\"?", re.IGNORECASE)
@@ -245,7 +245,7 @@ def _next_page(answer: Answer) -> str:
 
 
 def _location(answer: Answer) -> str:
-    """Where an upload goes on: whole, or relative to what was asked for."""
+    """Return the URL where an upload goes on; the answer's is whole, or relative to what was asked for."""
     try:
         place = urljoin(answer.url, answer.header("Location"))
         scheme = urlsplit(place).scheme

@@ -143,12 +143,12 @@ def _slower(bound: float, old: Figures, new: Figures) -> Iterator[str]:
 
 
 def _measured_as(latency: Latency) -> tuple[str, str, str]:
-    """Where and against what: ratios to two baselines are not compared."""
+    """Return where and against what a latency was measured: ratios to two baselines are not compared."""
     return latency.provider, latency.point, latency.baseline.title
 
 
 def _increase(old: float, new: float) -> float:
-    """As a share of the old value; infinite if that was zero."""
+    """Return the increase as a share of the old value; infinite if that was zero."""
     if old:
         return new / old - 1
     return math.inf if new else 0.0

@@ -146,7 +146,7 @@ class _Counted:
 
 
 def _difference(folder: Path, tree: Mapping[str, Content]) -> str:
-    """What a folder has otherwise; empty if nothing."""
+    """Describe the first difference of a folder from the tree; empty if there is none."""
     if folder.is_symlink() or not folder.is_dir():
         return "it is no folder"
     there = {

@@ -48,7 +48,7 @@ _PLACE_DIGITS = 8
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRequest:
-    """What is to be released, and how.
+    """Request for a release: what is released, and how.
 
     Attributes:
         recipe: The recipe's file.

@@ -1,4 +1,4 @@
-"""Which commit a release is of, whether that is all of it, and the one time that it may know."""
+"""Source of a release: its commit, whether that is all of it, and the one time that it may know."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ VERSION_PATTERN = "[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}"
 
 @dataclass(frozen=True, slots=True)
 class Title:
-    """What is released.
+    """Name, version and recipe of a release.
 
     Attributes:
         name: The recipe's name; its file's if that holds a matrix.
@@ -46,7 +46,7 @@ class Title:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseSource:
-    """Where a release comes from.
+    """Source of a release.
 
     Attributes:
         commit: In full; None if there is none.

@@ -215,7 +215,7 @@ def _runtimes(manifest: Manifest) -> tuple[str, ...]:
 
 
 def _is_one(package: Package | Component, runtimes: tuple[str, ...]) -> bool:
-    """Whether a package is one of these; ONNX Runtime has several names (`onnxruntime-gpu`).
+    """Return whether a package is one of these runtimes; ONNX Runtime has several names (`onnxruntime-gpu`).
 
     Those of npm run packages, not bundles.
     """

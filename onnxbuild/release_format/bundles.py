@@ -60,7 +60,7 @@ AHEAD_OF_TIME = BundleSection(
 )  # fmt: skip
 SECTIONS = (VARIANTS, FORMATS, AHEAD_OF_TIME)
 SECTION_OF: Mapping[DeliverableFamily, BundleSection] = {each.family: each for each in SECTIONS}
-"""Where a release has what is delivered. Packages are made again of the bundles: it holds none."""
+"""Family -> the section of a release that holds it. Packages have none: they are made again of the bundles."""
 
 
 def section_of(manifest: Manifest) -> BundleSection:

@@ -35,7 +35,7 @@ class ReleaseFault:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What is in a release.
+    """Files of a release, and how they differ from SHA256SUMS.
 
     Attributes:
         folder: Where it is.

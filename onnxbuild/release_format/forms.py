@@ -22,7 +22,7 @@ _ODD = (
     FileNotFoundError,
     StopIteration,
 )
-"""What reading a value of another form than expected may raise."""
+"""Exceptions that reading a value of another form than expected may raise."""
 
 
 def sums(files: Mapping[str, Digest]) -> bytes:

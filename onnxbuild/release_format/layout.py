@@ -17,7 +17,7 @@ SCHEMA_VERSION_KEY, OLD_VERSION_KEY = "schema_version", "format"
 """Keys of release.json that hold its version: since 7, and before. A package's `format` is its format's name."""
 
 DIST_FOLDER = "dist"
-"""Where releases are written, below the project's root."""
+"""Folder where releases are written, below the project's root."""
 
 README_FILE = "README.md"
 RELEASE_FILE = "release.json"

@@ -15,7 +15,7 @@ from onnxbuild.release_format.forms import printable
 
 _PLAIN = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE)
 _ODD = (ValueError, LookupError, OverflowError, EOFError, RecursionError)
-"""What tarfile lets through where headers make no sense."""
+"""Exceptions that tarfile lets through where headers make no sense."""
 _NO_NAME = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EINVAL)
 
 

@@ -9,7 +9,7 @@ from onnxbuild.catalog import PACKAGE_FORMATS
 from onnxbuild.core.graph import Deliverable
 
 PACKAGES = "packages"
-"""Where release.json has their records, and their folder; releases of version 4 have none."""
+"""Key of the packages' records in release.json, and their folder; releases of version 4 have none."""
 VARIANT = "variant"
 """Key of a record: the variant that a package is made of; those of version 5 have none."""
 

@@ -52,7 +52,7 @@ def packages_of(lock: Lock) -> tuple[Package, ...]:
 
 
 def _is_tool(name: str) -> bool:
-    """Whether it is a compiler, a GPU, an interpreter or Node."""
+    """Return whether a package is a compiler, a GPU, an interpreter or Node."""
     elsewhere = split_package(name)
     return name in {COMPILER, GPU} or (
         elsewhere is not None and elsewhere[0] in {INTERPRETER, NODE}

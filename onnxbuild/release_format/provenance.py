@@ -1,4 +1,4 @@
-"""Where a release comes from: an in-toto statement with SLSA's build provenance.
+"""Provenance of a release: an in-toto statement with SLSA's build provenance.
 
 All of it follows from the rest of the release, so that whoever checks one can derive it again.
 Sources: in-toto Statement v1, https://github.com/in-toto/attestation/tree/main/spec/v1;

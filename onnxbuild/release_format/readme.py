@@ -160,7 +160,7 @@ def _size(size_bytes: int) -> str:
 
 
 def _measured(about: Mapping[str, Any], lock: Lock) -> str:
-    """Where the latencies of the table come from; empty if there are none."""
+    """Return where the latencies of the table come from; empty if there are none."""
     measured = [each["benchmarks"] for each in bundles_of(about).values() if each["benchmarks"]]
     if not measured:
         return ""

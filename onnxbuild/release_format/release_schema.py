@@ -126,7 +126,7 @@ def _shown(error: ValidationError) -> str:
 
 
 def _names_fault(about: Any) -> str:
-    """Whether bundles have names and places of their own, and there are any."""
+    """Return the first fault in the names and places of bundles and packages; empty if there is none."""
     names: list[str] = []
     places: list[str] = []
     for section, name, entry in section_bundles(about):
@@ -148,7 +148,7 @@ def _names_fault(about: Any) -> str:
 
 
 def _place_fault(about: Any) -> str:
-    """Whether each thing is where releases have it, so that nothing passes for something else."""
+    """Return the first thing that is not where releases have it, and could pass for something else; else empty."""
     for section, name, entry in section_bundles(about):
         where = f".{section.key}.{name}"
         if entry["bundle"] != f"{section.folder}/{name}":

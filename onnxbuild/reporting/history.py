@@ -18,7 +18,7 @@ from onnxbuild.reporting.how_built import shown_run
 
 _MOST = 30
 _LOG = "ms"
-"""In the name of a figure that is drawn on a logarithmic axis."""
+"""Part of the name of a figure that is drawn on a logarithmic axis."""
 
 Moment = tuple[str, tuple[Figure, ...]]
 """A build or a release, and its figures."""

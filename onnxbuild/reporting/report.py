@@ -164,7 +164,7 @@ def _notices(built: Built, request: Request, recipe: Recipe) -> Sequence[str]:
 
 
 def _command(request: Request, recipe: Recipe) -> str:
-    """What builds a recipe as it was asked for."""
+    """Return the command that builds a recipe as it was asked for."""
     return f"onnxbuild run {recipe.location.path}{_settings(request)}"
 
 

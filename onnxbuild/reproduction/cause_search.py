@@ -1,4 +1,4 @@
-"""Why a step gives other bytes: it is run again, one thing of its surroundings changed at a time."""
+"""Find why a step gives other bytes: run it again, one thing of its surroundings changed at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Made = Mapping[str, str] | str  # output -> sha256 of the artifact; or why the s
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What a step's output depends on.
+    """Cause of a difference: what a step's output depends on.
 
     Attributes:
         what: A sentence.
@@ -118,7 +118,7 @@ class _Trials:
         return _CHANCE
 
     def _cause_of_unsteadiness(self, plan: _Plan, first: Made) -> Cause:
-        """It differs from the stored one in the surroundings of every build."""
+        """Find the cause where the step differs from the stored one in the surroundings of every build."""
         if self._made([replace(plan, said=f"{plan.said}, once more")]) != [first]:
             return _ALWAYS
         if self._made([replace(plan, said="another TMPDIR", temp="another")]) != [first]:
@@ -126,7 +126,7 @@ class _Trials:
         return _SINCE
 
     def _cause_of_place(self, plan: _Plan, first: Made) -> Cause:
-        """It differs in a copy: do two copies differ from each other, too?"""
+        """Find the cause where the step differs in a copy: do two copies differ from each other, too?"""
         third = replace(plan, said="a third folder", project=self._suspect.copies())
         return _UNRECORDED if self._made([third]) == [first] else _PATH
 

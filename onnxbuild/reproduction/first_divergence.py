@@ -1,4 +1,4 @@
-"""Where a fresh build and the stored one part: the first step, and what follows from it."""
+"""First divergence of a fresh build from the stored one, and what follows from it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def first_divergence(graph: Graph, stored: Report, fresh: Report) -> Divergence 
 
 
 def _message(failure: Failure) -> str:
-    """What was wrong, and where if that is not the step."""
+    """Return what was wrong, and where if that is not the step."""
     what, where = failure.error.what, failure.error.where
     return what if where in {"", failure.step} else f"{where}: {what}"
 

@@ -130,7 +130,7 @@ class FreshCopy:
             new.symlink_to(path)
 
     def _new(self, path: Path) -> Path | None:
-        """Where to lay a file; None if it is there already, or has nowhere to be."""
+        """Return where to lay a file, in a folder that is made; None if it is there already."""
         new = self.place(path)
         if os.path.lexists(new):
             return None

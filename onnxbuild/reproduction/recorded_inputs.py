@@ -60,7 +60,7 @@ def recorded_inputs(result: BuildResult, project: Path, places: Mapping[str, str
 
 
 def _add_entrypoint(found: Recorded, entrypoint: Entrypoint, project: Path) -> None:
-    """What loading a recipe looks at, whether or not a step then uses it."""
+    """Add what loading a recipe looks at, whether or not a step then uses it."""
     file = entrypoint.target.rpartition(":")[0]
     if file.endswith(".py"):
         found.files.add(_absolute(file, project, entrypoint.outside))

@@ -23,7 +23,7 @@ from onnxbuild.reproduction.variations import described, surroundings_of_round
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """What became of it.
+    """Result of a reproduction.
 
     Attributes:
         build: The ordinary build; nothing else was done if a step failed.

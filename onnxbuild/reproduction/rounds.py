@@ -119,7 +119,7 @@ class Rounds:
             yield copy_project(self._request.project, self._recorded, folder, self._built).project
 
     def _lines(self, divergence: Divergence, fresh: FreshBuild, folder: Path) -> Iterator[str]:
-        """What differs, how much else does, and where both are."""
+        """Yield the lines of a divergence: what differs, how much else does, and where both are."""
         if not divergence.output:
             failure = divergence.failure.replace(f"{fresh.project}/", "")
             yield f"a fresh build of it fails: {failure}"

@@ -1,4 +1,4 @@
-"""What plug-ins mean for a graph: every step kind is known, and their code is in the keys of steps that use it."""
+"""Plug-ins in a graph: every step kind is known, and their code is in the keys of steps that use it."""
 
 from __future__ import annotations
 

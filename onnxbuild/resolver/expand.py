@@ -109,7 +109,7 @@ def expand(scope: Scope, variants: Sequence[Variant], formats: Sequence[Format])
 
 
 def _reported(scope: Scope) -> Sequence[Reported]:
-    """What the recipe's steps and bundles say of themselves, as far as the graph goes now."""
+    """Return the reports of the recipe's steps and bundles, as far as the graph goes now."""
     return reported_in(scope.graph.graph(), scope.recipe.name, CATALOG, forms_of_kinds())
 
 

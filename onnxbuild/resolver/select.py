@@ -60,7 +60,7 @@ def chosen(
 
 
 def _owners(recipe: Recipe) -> dict[str, str]:
-    """What `only` may begin with -> the variant that it takes, for all that is made of variants."""
+    """Return what `only` may begin with -> the variant that it takes, for all that is made of variants."""
     asked = [each for each in recipe.sections.values() if isinstance(each, AskedOfVariants)]
     owners: dict[str, str] = {}
     for each in recipe.variants:
@@ -121,7 +121,7 @@ def _measures(graph: Graph) -> dict[str, set[tuple[str, str]]]:
 def _is_meant(
     local: str, recipe: Recipe, address: StepAddress, measured: Collection[tuple[str, str]]
 ) -> bool:
-    """Whether a name stands for a step of a recipe.
+    """Return whether a name stands for a step of a recipe.
 
     A variant's name stands for its steps, and for those that measure it; the name of a format likewise;
     that of a trial, or of what is made ahead of time, for its steps.

@@ -13,12 +13,12 @@ from onnxbuild.onnxkit.programs.artifact_file import read_description, write_des
 
 @dataclass(frozen=True, slots=True)
 class AotInductorOptions:
-    """How the program is compiled; there is nothing to choose yet."""
+    """Options of the compilation; there is nothing to choose yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class AotInductorParams:
-    """All that steers a compilation."""
+    """Parameters of a compilation."""
 
     options: AotInductorOptions
 

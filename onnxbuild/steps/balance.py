@@ -31,7 +31,7 @@ _MOST_ERROR = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class BalanceParams:
-    """All that steers it.
+    """Parameters of a rewrite.
 
     Attributes:
         data: A callable that yields feeds, files that hold them, or the dummy inputs.

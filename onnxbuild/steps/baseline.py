@@ -13,7 +13,7 @@ from onnxbuild.onnxkit.sessions.open import open_session
 
 @dataclass(frozen=True, slots=True)
 class BaselineParams:
-    """All that steers it.
+    """Parameters of a baseline.
 
     Attributes:
         data: A callable that yields feeds: input name -> array.

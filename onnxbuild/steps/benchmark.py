@@ -54,7 +54,7 @@ _NOTHING_MEASURED: Mapping[str, Any] = {"host": {}, "models": {}, "points": []}
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkParams:
-    """All that steers a measurement.
+    """Parameters of a measurement.
 
     Attributes:
         model: The recipe's.
@@ -198,7 +198,7 @@ def _original(context: StepContext, threads: int) -> Original:
 
 
 def _runner(context: StepContext, line_up: LineUp) -> BaselineRunner | None:
-    """What runs the baseline, under a name that no variant and no program has; None for none."""
+    """Return the runner of the baseline, under a name that no variant and no program has; None for none."""
     params: BenchmarkParams = context.params
     if not params.baseline.runner:
         return None
@@ -210,7 +210,7 @@ def _runner(context: StepContext, line_up: LineUp) -> BaselineRunner | None:
 def _groups(
     context: StepContext, costs: Mapping[str, LoadCost], baseline: tuple[str, ...]
 ) -> list[tuple[str, ...]]:
-    """Who is measured with whom."""
+    """Return the groups of contenders that are measured together."""
     params: BenchmarkParams = context.params
     compared_with = [each for each in (*baseline, *params.comparison_models) if each in costs]
     if params.target.environment is not None:
@@ -221,7 +221,7 @@ def _groups(
 def _measuring(
     options: BenchmarkOptions, *, ranking: bool, spins: bool
 ) -> Callable[[Runners], Mapping[str, Turns]]:
-    """What measures contenders side by side."""
+    """Return the function that measures contenders side by side."""
     return partial(
         measure_turns,
         warmup=options.warmup,
@@ -246,7 +246,7 @@ def _record(
 
 
 def _session_record(line_up: LineUp, contender: Contender) -> dict[str, object]:
-    """What a variant's session has set; nothing for the baseline and for programs."""
+    """Return what a variant's session has set; nothing for the baseline and for programs."""
     variant = variant_of(contender.name)
     known = variant in line_up.variants
     return {"session": shown(line_up.settings(variant, threads=0))} if known else {}

@@ -44,7 +44,7 @@ class CalibrationOptions:
 
 @dataclass(frozen=True, slots=True)
 class CalibrateParams:
-    """All that steers a calibration.
+    """Parameters of a calibration.
 
     Attributes:
         data: A callable that yields feeds, files that hold them, or the dummy inputs.
@@ -140,7 +140,7 @@ def _shortened(ranges: Mapping[str, tuple[float, float]]) -> dict[str, list[floa
 
 
 def _short(value: float, digits: int = 9) -> float:
-    """In few digits: nine read back as the same float32 (IEEE 754)."""
+    """Round to few digits: nine read back as the same float32 (IEEE 754)."""
     return float(f"{value:.{digits}g}")
 
 

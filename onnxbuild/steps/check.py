@@ -16,7 +16,7 @@ from onnxbuild.onnxkit.reports import write_report
 
 @dataclass(frozen=True, slots=True)
 class CheckParams:
-    """What the graph must look like.
+    """Parameters of a check: what the graph must look like.
 
     Attributes:
         opset: The exact default-domain opset, or None where a later step may have raised it.

@@ -26,7 +26,7 @@ from onnxbuild.onnxkit.timing.ratios import Ratio
 PLOT_FILE = "front.svg"
 
 UNCHANGED = "fp32"
-"""What is measured together with the trials: the model that all of them are made from."""
+"""Name of the model that all trials are made from; it is measured together with them."""
 
 _TIE = 0.03
 """Trials that are slower than the fastest by no more are as fast: the most faithful is taken."""
@@ -78,7 +78,7 @@ class MeasuredTrial:
 
 @dataclass(frozen=True, slots=True)
 class ChooseParams:
-    """All that steers the choice.
+    """Parameters of a choice.
 
     Attributes:
         variant: The variant's name.
@@ -162,7 +162,7 @@ def _there(context: StepContext, params: ChooseParams) -> tuple[list[MeasuredTri
 
 
 def _row(context: StepContext, trial: MeasuredTrial) -> dict[str, Any]:
-    """What a trial loses on either half of the data, and its size."""
+    """Return the row of a trial: what it loses on either half of the data, and its size."""
     _check_ran(context, trial)
     scored = _report(context, f"evaluation/{trial.name}") or {}
     name = f"fidelity/{trial.name}"

@@ -19,7 +19,7 @@ CONTEXT_OPERATOR = "EPContext"
 
 @dataclass(frozen=True, slots=True)
 class CompileParams:
-    """All that steers a compilation.
+    """Parameters of a compilation.
 
     Attributes:
         provider: Short name.
@@ -80,4 +80,4 @@ KIND_FOR_GPU = dataclasses.replace(
     toolchain=("onnxruntime", "onnx", GPU),
     differs=CHOSEN_BY_TIMING,
 )
-"""What is compiled for a GPU: its model, the driver and TensorRT are in the key."""
+"""Kind of the step that compiles for a GPU: its model, the driver and TensorRT are in the key."""

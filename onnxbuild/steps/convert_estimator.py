@@ -16,7 +16,7 @@ from onnxbuild.onnxkit.ready_onnx.accept import accept
 
 @dataclass(frozen=True, slots=True)
 class ConvertEstimatorParams:
-    """All that steers a conversion.
+    """Parameters of a conversion.
 
     Attributes:
         frontend: `sklearn`, `xgboost` or `lightgbm`.

@@ -26,14 +26,14 @@ from onnxbuild.onnxkit.sessions.element_types import load_typed
 from onnxbuild.onnxkit.sessions.open import check_loads
 
 _AUTO_LIMIT = 512.0
-"""As NVIDIA's Model Optimizer has it (AutoCast, data_max): a square of it fits, four do not."""
+"""Magnitude for `keep_fp32: auto`: the default `data_max` of AutoCast, in NVIDIA's Model Optimizer."""
 
 _SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Fp16Options:
-    """What becomes fp16."""
+    """Options of `mode: fp16`."""
 
     keep_io_types: bool = option(True, help="keep float32 inputs and outputs")
     op_block_list: tuple[str, ...] = option((), help="operator types that stay in fp32")
@@ -50,7 +50,7 @@ class Fp16Options:
 
 @dataclass(frozen=True, slots=True)
 class Fp16Params:
-    """All that steers a conversion."""
+    """Parameters of a conversion."""
 
     options: Fp16Options
 

@@ -21,7 +21,7 @@ from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_mod
 
 @dataclass(frozen=True, slots=True)
 class ConvertModelParams:
-    """All that steers a conversion.
+    """Parameters of a conversion.
 
     Attributes:
         model: The model's files, or the callable.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EstimatorReferenceParams:
-    """All that steers a reference run.
+    """Parameters of a reference run.
 
     Attributes:
         frontend: `sklearn`, `xgboost` or `lightgbm`.

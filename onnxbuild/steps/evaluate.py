@@ -61,7 +61,7 @@ _PIPELINE_FIX = "compare `processing` with your own code, operation by operation
 
 @dataclass(frozen=True, slots=True)
 class EvaluateParams:
-    """All that steers an evaluation.
+    """Parameters of an evaluation.
 
     Attributes:
         data: A callable that yields (feeds, labels).
@@ -164,7 +164,7 @@ def run(context: StepContext) -> Outcome:
 def _half_drops(
     baseline: Mapping[str, Any] | None, halves: Sequence[float] | None
 ) -> list[float] | None:
-    """How far the even and the odd samples' scores are below the baseline's."""
+    """Return how far the even and the odd samples' scores are below the baseline's; None if either has no halves."""
     theirs = (baseline or {}).get("halves")
     if halves is None or theirs is None:
         return None

@@ -65,7 +65,7 @@ class ExportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExportParams:
-    """All that steers an export."""
+    """Parameters of an export."""
 
     model: Entrypoint
     inputs: tuple[DummyInput, ...]
@@ -115,7 +115,7 @@ def run(context: StepContext) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Exported:
-    """What is left to say of a graph whose files are in scratch/EXPORTER."""
+    """Facts to report of a graph whose files are in scratch/EXPORTER."""
 
     exporter: str
     nodes: int
@@ -245,7 +245,7 @@ def _request(context: StepContext, module: torch.nn.Module, probes: Probes) -> E
 def _extension_notes(
     params: ExportParams, symbolic: Sequence[str], exporter: str
 ) -> tuple[str, ...]:
-    """What the kept exporter made of `translations` and of `symbolic` methods."""
+    """Return notes on what the kept exporter made of `translations` and of `symbolic` methods."""
     names = f"`symbolic` of {', '.join(symbolic)}"
     if exporter == "dynamo":
         ignored = f"{names} is not used: dynamo exports what `forward` does; `translations` or "

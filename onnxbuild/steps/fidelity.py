@@ -32,7 +32,7 @@ class FidelityOptions:
 
 @dataclass(frozen=True, slots=True)
 class FidelityParams:
-    """All that steers it.
+    """Parameters of a measurement.
 
     Attributes:
         data: A callable that yields feeds: input name -> array.

@@ -19,7 +19,7 @@ from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWrit
 
 @dataclass(frozen=True, slots=True)
 class FrameworkReferenceParams:
-    """All that steers a reference run.
+    """Parameters of a reference run.
 
     Attributes:
         model: The model's files, or the callable.

@@ -22,7 +22,7 @@ _FEW_SAMPLES = 32
 
 @dataclass(frozen=True, slots=True)
 class HessianParams:
-    """All that steers the sums.
+    """Parameters of the sums.
 
     Attributes:
         data: A callable that yields feeds, files that hold them, or the dummy inputs.

@@ -13,7 +13,7 @@ from onnxbuild.onnxkit.ready_onnx.accept import accept
 
 @dataclass(frozen=True, slots=True)
 class ImportConvertedParams:
-    """All that steers an import.
+    """Parameters of an import.
 
     Attributes:
         shown: How messages call the model.

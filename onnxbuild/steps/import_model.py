@@ -22,7 +22,7 @@ _NARROWED = {("float32", "float16")}
 
 @dataclass(frozen=True, slots=True)
 class ImportParams:
-    """All that steers it.
+    """Parameters of an import.
 
     Attributes:
         model: Its files: the model, then its external data, or of ORT format its bundle's manifest.

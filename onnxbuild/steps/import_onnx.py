@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ImportOnnxParams:
-    """All that steers an import.
+    """Parameters of an import.
 
     Attributes:
         model: The callable, or the model's files, the model itself first.

@@ -29,7 +29,7 @@ from onnxbuild.onnxkit.sessions.open import first_line
 
 @dataclass(frozen=True, slots=True)
 class ImportProgramParams:
-    """All that steers it.
+    """Parameters of an import.
 
     Attributes:
         model: Its files: the program, then its bundle's manifest, if it is in one.

@@ -25,7 +25,7 @@ _GROUP = "artifact/"
 
 @dataclass(frozen=True, slots=True)
 class LoadTimesParams:
-    """All that steers the measurement.
+    """Parameters of a measurement.
 
     Attributes:
         session: The variant's.

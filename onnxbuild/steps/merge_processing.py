@@ -20,7 +20,7 @@ from onnxbuild.onnxkit.sessions.open import check_loads
 
 @dataclass(frozen=True, slots=True)
 class MergeProcessingParams:
-    """All that steers a merge.
+    """Parameters of a merge.
 
     Attributes:
         pipeline: The operations.

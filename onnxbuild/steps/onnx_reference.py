@@ -16,7 +16,7 @@ from onnxbuild.onnxkit.sessions.run import run_session
 
 @dataclass(frozen=True, slots=True)
 class OnnxReferenceParams:
-    """All that steers a reference run."""
+    """Parameters of a reference run."""
 
     inputs: tuple[DummyInput, ...]
     axes: tuple[Axis, ...]

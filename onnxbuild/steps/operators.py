@@ -27,7 +27,7 @@ _CHUNK_BYTES = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class OperatorsParams:
-    """All that steers it.
+    """Parameters of the step `operators`.
 
     Attributes:
         libraries: The files.
@@ -86,7 +86,7 @@ def _taken(name: str, path: Path, folder: Path, where: str) -> OperatorLibrary:
 
 
 def _has_entry(path: Path) -> bool:
-    """Whether a library names the function that ONNX Runtime calls; others are loaded by those that do."""
+    """Return whether a library names the function that ONNX Runtime calls; others are loaded by those that do."""
     tail = b""
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):

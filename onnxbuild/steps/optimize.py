@@ -49,7 +49,7 @@ class OptimizeOptions:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeParams:
-    """All that steers an optimization.
+    """Parameters of an optimization.
 
     Attributes:
         inputs: What the recipe feeds: the result and its source are run on values made from it.

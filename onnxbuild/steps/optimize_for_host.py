@@ -17,7 +17,7 @@ from onnxbuild.providers import full_name
 
 @dataclass(frozen=True, slots=True)
 class HostGraphParams:
-    """All that steers the graph.
+    """Parameters that decide the graph.
 
     Attributes:
         session: What of the variant's session decides the graph: free dimensions, config entries.

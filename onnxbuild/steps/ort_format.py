@@ -20,7 +20,7 @@ from onnxbuild.providers import full_name
 
 @dataclass(frozen=True, slots=True)
 class OrtFormatParams:
-    """All that steers a conversion."""
+    """Parameters of a conversion."""
 
     options: OrtFormatOptions
 

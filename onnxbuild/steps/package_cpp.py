@@ -19,7 +19,7 @@ _LEAVE_OUT = "take the variant out of `packages: {variants: [...]}`, or `cpp` ou
 
 @dataclass(frozen=True, slots=True)
 class PackageCppParams:
-    """All that steers it.
+    """Parameters of a package.
 
     Attributes:
         tolerances: The variant's.

@@ -44,7 +44,7 @@ _MOST_EXAMPLE_ELEMENTS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class PackageMlflowParams:
-    """All that steers it.
+    """Parameters of a package.
 
     Attributes:
         python: Version of Python that its environments ask for.
@@ -147,7 +147,7 @@ def _listed(array: np.ndarray) -> Any:
 
 
 def _has_json(arrays: Collection[np.ndarray]) -> bool:
-    """Whether they are few elements, and none is infinite, which JSON has no word for."""
+    """Return whether arrays have few elements, and none is infinite, which JSON has no word for."""
     if sum(each.size for each in arrays) > _MOST_EXAMPLE_ELEMENTS:
         return False
     return not any(

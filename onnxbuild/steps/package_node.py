@@ -21,7 +21,7 @@ _LEAVE_OUT = "take the variant out of `packages: {variants: [...]}`"
 
 @dataclass(frozen=True, slots=True)
 class PackageNodeParams:
-    """All that steers it.
+    """Parameters of a package.
 
     Attributes:
         names: The package's.

@@ -14,7 +14,7 @@ from onnxbuild.onnxkit.oci.model_facts import described, technical_facts
 
 @dataclass(frozen=True, slots=True)
 class PackageOciParams:
-    """All that steers it.
+    """Parameters of a package.
 
     Attributes:
         tag: What the layout's index calls the artifact.

@@ -18,7 +18,7 @@ from onnxbuild.onnxkit.packages.golden import refused_dtype
 
 @dataclass(frozen=True, slots=True)
 class PackageOrtMobileParams:
-    """All that steers it.
+    """Parameters of a package.
 
     Attributes:
         tolerances: The variant's.

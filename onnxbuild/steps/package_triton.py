@@ -30,7 +30,7 @@ MODEL_INPUT, MODEL_REFERENCE_INPUT = "model", "model-reference"
 
 @dataclass(frozen=True, slots=True)
 class PackageTritonParams:
-    """All that steers it.
+    """Parameters of a package.
 
     Attributes:
         options: As the recipe has them.
@@ -105,7 +105,7 @@ def run(context: StepContext) -> Outcome:
 
 
 def _first_point(context: StepContext, reference: str) -> ReferencePoint | None:
-    """What a model is warmed up with; None where the recipe wants no warm-up."""
+    """Return the point that a model is warmed up with; None where the recipe wants no warm-up."""
     params: PackageTritonParams = context.params
     return next(read_reference(context.input(reference))) if params.options.warmup else None
 

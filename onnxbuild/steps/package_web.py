@@ -35,7 +35,7 @@ _LEAVE_OUT = "take the variant out of `packages: {variants: [...]}`"
 
 @dataclass(frozen=True, slots=True)
 class PackageWebParams:
-    """All that steers it.
+    """Parameters of a package.
 
     Attributes:
         title: Of the page.

@@ -19,7 +19,7 @@ from onnxbuild.onnxkit.wheels.names import info_folder, wheel_file
 
 @dataclass(frozen=True, slots=True)
 class PackageWheelParams:
-    """All that steers it.
+    """Parameters of a package.
 
     Attributes:
         names: The wheel's.

@@ -1,4 +1,4 @@
-"""What a pipeline is held against: the user's own, or each operation's reference around the plain variant."""
+"""Compute the reference of a pipeline: by the user's own, or by each operation's reference around the plain variant."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _APART = 16
 
 @dataclass(frozen=True, slots=True)
 class ProcessingReferenceParams:
-    """All that steers it.
+    """Parameters of a pipeline's reference.
 
     Attributes:
         pipeline: The operations; None where `expected` is given.

@@ -24,7 +24,7 @@ _WARMUP, _RUNS = 3, 10
 
 @dataclass(frozen=True, slots=True)
 class ProfileParams:
-    """All that steers a profile.
+    """Parameters of a profile.
 
     Attributes:
         variant: For messages.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProviderParams:
-    """What is looked for.
+    """Parameters of a check: the target, and how much of it must load.
 
     Attributes:
         target: Its providers are tried one by one.
@@ -73,7 +73,7 @@ def run(context: StepContext) -> Outcome:
 
 
 def _reasons(lost: list[ProviderProbe]) -> str:
-    """Why each does not load, in one line: the first reason of each."""
+    """Say in one line why each does not load: the first reason of each."""
     if len(lost) == 1:
         return f"does not load: {lost[0].faults[0].what}"
     return "none of it loads: " + "; ".join(f"{p.provider}: {p.faults[0].what}" for p in lost)

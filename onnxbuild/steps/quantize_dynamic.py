@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DynamicOptions:
-    """What is quantized, and how."""
+    """Options of `mode: dynamic`."""
 
     weight_type: Literal["int8", "uint8"] = option("int8", help="type of the quantized weights")
     per_channel: bool = option(True, help="one scale a channel instead of one a tensor")
@@ -77,7 +77,7 @@ class DynamicOptions:
 
 @dataclass(frozen=True, slots=True)
 class DynamicParams:
-    """All that steers a quantization; `auto` is resolved before it gets here."""
+    """Parameters of a quantization; `auto` is resolved before it gets here."""
 
     options: DynamicOptions
 

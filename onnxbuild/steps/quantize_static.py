@@ -51,7 +51,7 @@ RANGES_FILE, MEANS_FILE = "ranges.json", "means.json"
 
 @dataclass(frozen=True, slots=True)
 class StaticOptions:
-    """What is quantized, and how."""
+    """Options of `mode: static`."""
 
     weight_type: Literal["int8", "uint8"] = option("int8", help="type of the quantized weights")
     activation_type: Literal["uint8", "int8", "uint16", "int16", "auto"] = option(
@@ -137,7 +137,7 @@ def _is_symmetric(options: StaticOptions) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StaticParams:
-    """All that steers a quantization; `auto` is resolved before it gets here.
+    """Parameters of a quantization; `auto` is resolved before it gets here.
 
     Attributes:
         sums_saturate: The target's CPU adds 8-bit products in 16 bits.
@@ -222,7 +222,7 @@ def run(context: StepContext) -> Outcome:
 
 
 def _means(context: StepContext) -> dict[str, np.ndarray]:
-    """What calibration measured: value name -> the mean of each channel."""
+    """Return the means that calibration measured: value name -> the mean of each channel."""
     import numpy as np
 
     found = json.loads((context.input("calibration") / MEANS_FILE).read_text("utf-8"))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WeightOptions:
-    """Which weights are kept in few bits, and how they are rounded."""
+    """Options of `mode: weight_only`."""
 
     bits: Literal[4, 8] = option(4, help="bits a weight")
     block_size: Literal[16, 32, 64, 128, 256] = option(
@@ -60,7 +60,7 @@ class WeightOptions:
 
 @dataclass(frozen=True, slots=True)
 class WeightParams:
-    """All that steers a quantization of weights."""
+    """Parameters of a quantization of weights."""
 
     options: WeightOptions
 
@@ -141,7 +141,7 @@ def _quantized(
 
 
 class _Fidelity:
-    """How near the weights are to what they were, all together."""
+    """Signal-to-noise ratio of all weights together, summed block by block."""
 
     def __init__(self) -> None:
         self._signal = self._noise = 0.0

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceParams:
-    """All that steers a reference run."""
+    """Parameters of a reference run."""
 
     model: Entrypoint
     inputs: tuple[DummyInput, ...]
@@ -104,7 +104,7 @@ def _run_point(
 
 
 def _positions(point: ReferencePoint) -> str:
-    """Which is which, where several names were given and nothing but their order decides."""
+    """Say which output is which, where several names were given and nothing but their order decides."""
     shown = (f"{name} is {each.dtype} {list(each.shape)}" for name, each in point.outputs.items())
     return f"outputs go by position, as forward returns a tuple: {', '.join(shown)}"
 

@@ -18,7 +18,7 @@ from onnxbuild.onnxkit.model.model_files import load_model
 
 @dataclass(frozen=True, slots=True)
 class ReferenceModelParams:
-    """All that steers a reference run of the original.
+    """Parameters of a reference run of the original.
 
     Attributes:
         original: The callable that returns it.

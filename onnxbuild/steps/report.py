@@ -45,7 +45,7 @@ class ShownReport:
 
 @dataclass(frozen=True, slots=True)
 class ReportParams:
-    """All that steers the page.
+    """Parameters of the page.
 
     Attributes:
         name: The recipe's.

@@ -18,7 +18,7 @@ from onnxbuild.onnxkit.model.model_files import load_model, save_model
 
 @dataclass(frozen=True, slots=True)
 class RoundParams:
-    """All that steers it.
+    """Parameters of the rounding.
 
     Attributes:
         data: A callable that yields feeds, files that hold them, or the dummy inputs.

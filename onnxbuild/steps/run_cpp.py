@@ -34,7 +34,7 @@ _FIX = "compile the package as its README.md says, and run `build/{program}`"
 
 @dataclass(frozen=True, slots=True)
 class RunCppParams:
-    """All that steers it.
+    """Parameters of a package's run.
 
     Attributes:
         subject: What is judged, for messages.

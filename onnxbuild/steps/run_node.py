@@ -15,7 +15,7 @@ from onnxbuild.onnxkit.packages.tested import outcome_of, refuse_damage
 
 @dataclass(frozen=True, slots=True)
 class RunNodeParams:
-    """All that steers it.
+    """Parameters of a package's run.
 
     Attributes:
         subject: What is judged, for messages.

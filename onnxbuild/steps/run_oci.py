@@ -18,7 +18,7 @@ _PACKAGE = "pulled"
 
 @dataclass(frozen=True, slots=True)
 class RunOciParams:
-    """All that steers it.
+    """Parameters of a package's run.
 
     Attributes:
         subject: What is judged, for messages.

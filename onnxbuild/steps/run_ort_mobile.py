@@ -21,7 +21,7 @@ _FIX = "open model.ort with the inputs in golden/, as the package's README.md sa
 
 @dataclass(frozen=True, slots=True)
 class RunOrtMobileParams:
-    """All that steers it.
+    """Parameters of a package's run.
 
     Attributes:
         subject: What is judged, for messages.

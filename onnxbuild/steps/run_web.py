@@ -21,7 +21,7 @@ _LEAVE_OUT = "take the variant out of `packages: {variants: [...]}`"
 
 @dataclass(frozen=True, slots=True)
 class RunWebParams:
-    """All that steers it.
+    """Parameters of a package's run.
 
     Attributes:
         subject: What is judged, for messages.

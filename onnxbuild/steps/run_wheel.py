@@ -19,7 +19,7 @@ _FIX = (
 
 @dataclass(frozen=True, slots=True)
 class RunWheelParams:
-    """All that steers it.
+    """Parameters of a package's run.
 
     Attributes:
         subject: What is judged, for messages.

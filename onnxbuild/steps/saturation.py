@@ -21,7 +21,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class SaturationParams:
-    """All that steers a replay.
+    """Parameters of a replay.
 
     Attributes:
         data: A callable that yields feeds, files that hold them, or the dummy inputs.

@@ -64,7 +64,7 @@ class SensitivityOptions:
 
 @dataclass(frozen=True, slots=True)
 class SensitivityParams:
-    """All that steers it.
+    """Parameters of a sensitivity analysis.
 
     Attributes:
         data: A callable that yields feeds: input name -> array; with a metric, (feeds, labels).

@@ -12,7 +12,7 @@ from onnxbuild.onnxkit.sessions.settings_file import write_settings
 
 @dataclass(frozen=True, slots=True)
 class SessionParams:
-    """What is settled before anything is measured.
+    """Parameters that are settled before anything is measured.
 
     Attributes:
         settings: The recipe's.

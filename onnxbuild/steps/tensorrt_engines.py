@@ -25,7 +25,7 @@ from onnxbuild.providers import full_name
 
 @dataclass(frozen=True, slots=True)
 class EngineParams:
-    """All that steers the engines.
+    """Parameters of the engines.
 
     Attributes:
         inputs: The model's.

@@ -31,7 +31,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class TokenizerParams:
-    """All that steers it.
+    """Parameters of a tokenizer.
 
     Attributes:
         file: tokenizer.json or vocab.txt.

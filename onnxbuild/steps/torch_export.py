@@ -19,7 +19,7 @@ from onnxbuild.onnxkit.programs.torch_export import export_program, save_program
 
 @dataclass(frozen=True, slots=True)
 class TorchExportOptions:
-    """How the module is exported."""
+    """Options of the export by torch.export."""
 
     strict: bool = option(
         False, help="follow forward's bytecode (TorchDynamo) instead of running it on fake tensors"
@@ -28,7 +28,7 @@ class TorchExportOptions:
 
 @dataclass(frozen=True, slots=True)
 class TorchExportParams:
-    """All that steers an export."""
+    """Parameters of an export."""
 
     model: Entrypoint
     inputs: tuple[DummyInput, ...]

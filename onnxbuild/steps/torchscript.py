@@ -20,7 +20,7 @@ from onnxbuild.onnxkit.programs.torchscript import compile_torchscript, save_tor
 
 @dataclass(frozen=True, slots=True)
 class TorchScriptOptions:
-    """How the module is compiled to TorchScript."""
+    """Options of the compilation to TorchScript."""
 
     method: Literal["trace", "script"] = option(
         "trace",
@@ -32,7 +32,7 @@ class TorchScriptOptions:
 
 @dataclass(frozen=True, slots=True)
 class TorchScriptParams:
-    """All that steers a compilation."""
+    """Parameters of a compilation."""
 
     model: Entrypoint
     inputs: tuple[DummyInput, ...]

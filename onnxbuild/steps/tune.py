@@ -54,7 +54,7 @@ METHOD = (
 
 @dataclass(frozen=True, slots=True)
 class TuneParams:
-    """All that steers a search.
+    """Parameters of a search.
 
     Attributes:
         variant: For messages.
@@ -116,7 +116,7 @@ def run(context: StepContext) -> Outcome:
 
 
 def _kept(settings: SessionSettings) -> dict[str, object]:
-    """What the step `session` takes of the report."""
+    """Return the part of the report that the step `session` takes."""
     return {"tuned": {name: getattr(settings, name) for name in TUNED}}
 
 

@@ -51,7 +51,7 @@ _FIXES: Mapping[str, str] = {
     "in fp32 (`nodes_to_exclude: [...]`), or lower `validate: {int4: {cosine_min: ...}}`",
 }
 _ANY_FIX = "take a mode with more bits"
-"""For a precision without an entry above."""
+"""Fix for a precision without an entry above."""
 
 _POOR_COSINE, _CLEAN_COSINE = 0.95, 0.9999
 """Below the former a node that makes most of the error is worth a line, though all gates may pass;
@@ -65,7 +65,7 @@ class ValidateOptions:
 
 @dataclass(frozen=True, slots=True)
 class ValidateParams:
-    """All that steers a comparison.
+    """Parameters of a comparison.
 
     Attributes:
         tolerances: In force, all defaults filled in.
@@ -194,7 +194,7 @@ def _fixes_of(section: str) -> tuple[str, str]:
 
 
 def _fixes(precision: str) -> tuple[str, str]:
-    """What to try where a float output is too far off, and where too few elements are equal."""
+    """Return what to try where a float output is too far off, and where too few elements are equal."""
     fix = _FIXES.get(precision, f"{_ANY_FIX}, or widen `validate: {{{precision}: {{...}}}}`")
     attempt = fix.rpartition(", or ")[0]
     return fix, f"{attempt}, or lower `validate: {{{precision}: {{equal_min: ...}}}}`"

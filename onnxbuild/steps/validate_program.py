@@ -26,7 +26,7 @@ _FIXES = {
 
 @dataclass(frozen=True, slots=True)
 class ValidateProgramParams:
-    """All that steers a comparison.
+    """Parameters of a comparison.
 
     Attributes:
         format: The format's name, for messages.

@@ -84,7 +84,7 @@ def _left_over(root: Path, recipe: str, store: str | None) -> list[str]:
 
 
 def _program() -> str | None:
-    """How this program was called; None if that is not simply its name."""
+    """Return the name by which this program was called; None if that is not simply its name."""
     started = getattr(sys.modules["__main__"], "__package__", "")
     return os.path.basename(sys.argv[0]) if started is None else None  # noqa: PTH119 - before pathlib
 

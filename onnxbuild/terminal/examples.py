@@ -71,7 +71,7 @@ def example_of(verb: str) -> str:
 
 
 def _here() -> Mapping[str, str]:
-    """What examples name: of the first recipe of the project, else of no project."""
+    """Return the names for examples: those of the project's first recipe, else generic ones."""
     try:
         project = find_project(Path("recipe.yaml"))
         found = project_recipes(project)

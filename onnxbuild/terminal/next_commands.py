@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def next_commands(
     result: BuildResult, settings: Mapping[str, str], store: str | None
 ) -> tuple[tuple[str, str], ...]:
-    """(what for, command): `onnxbuild diagnose` of each variant that failed, then one `onnxbuild report`.
+    """Return (purpose, command): `onnxbuild diagnose` of each variant that failed, then one `onnxbuild report`.
 
     Args:
         result: Of the build.

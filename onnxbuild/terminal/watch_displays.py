@@ -194,7 +194,7 @@ class Screen:
         )
 
     def _fitted(self, shown: Sequence[RenderableType], room: int) -> RenderableType:
-        """As many lines as there is room for; the last one says how many are not shown."""
+        """Fit the lines into the room that there is; the last one says how many are not shown."""
         lines = self._console.render_lines(Group(*shown), pad=False)
         if len(lines) > room:
             room = max(room, 0)
@@ -208,7 +208,7 @@ class Screen:
         return [Text(line, style=style_of(line)) for line in self._failures]
 
     def _result(self) -> list[Text]:
-        """How the last build ended, what moved, and the table of the last good one."""
+        """Return the lines on how the last build ended, what moved, and the table of the last good one."""
         build, width = self._build, self._console.width
         if build.exit_code is None:
             return []

@@ -11,7 +11,7 @@ from onnxbuild.core.step import MODEL_FILE, ORT_FILE
 from onnxbuild.typed.names import find_name, find_onnx
 
 _ONNX = [each for each in FAMILIES.values() if each.runtime == RUNTIME]
-"""What ONNX Runtime opens."""
+"""Families of bundles that ONNX Runtime opens."""
 
 
 def find_model(name: str, store: str | None, verb: str) -> Path:

@@ -1,4 +1,4 @@
-"""What of a release's manifest may steer a session here: no file, no library, no key that nobody knows.
+"""Settings of a release's manifest that may steer a session here: no file, no library, no key that nobody knows.
 
 The keys are those that a recipe may write (`features/settings/session/faults.py`), without those that only a provider or
 a library of custom operators reads.

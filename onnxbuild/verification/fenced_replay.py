@@ -29,7 +29,7 @@ _MEASURES = ("max_abs", "cosine_min", "equal_min")
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a step said of a model.
+    """Verdict of a step on a model.
 
     Attributes:
         metrics: `points`, how many golden points there were; the worst of each measure, None where
@@ -110,7 +110,7 @@ class Replay:
 
 
 def _node_of(params: Any) -> Interpreter | None:
-    """Where Node and npm's packages are, of a step that runs something by them."""
+    """Return where Node and npm's packages are, of a step that runs something by them; else None."""
     environment = environment_of(params)
     return look_here(environment) if environment is not None and environment.npm else None
 
@@ -161,7 +161,7 @@ def _judged(answer: Any) -> Judged:
 
 
 def _are_measures(max_abs: object, cosine: object, equal: object) -> bool:
-    """Whether outputs were compared: of floats by error and cosine, of other types by `equal`."""
+    """Return whether outputs were compared: of floats by error and cosine, of other types by `equal`."""
     if max_abs is None and cosine is None:
         return _is_number(equal)
     return _is_number(max_abs) and _is_number(cosine) and (equal is None or _is_number(equal))

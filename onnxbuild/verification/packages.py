@@ -62,7 +62,7 @@ def _held(release: Released, entry: Mapping[str, Any], bundles: Collection[str])
 
 
 def _has_sums(release: Released, entry: Mapping[str, Any]) -> bool:
-    """Whether its format promises sums; of a plug-in's format that is not at hand, whether they are there."""
+    """Return whether a package must have sums: by its format; if that is a missing plug-in's, by its files."""
     form = PACKAGE_FORMATS.get(entry["format"])
     return form.has_sums if form else f"{entry['folder']}/{SUMS_FILE}" in release.files
 
@@ -82,7 +82,7 @@ def check_own_sums(release: Released, folder: str) -> Iterator[ReleaseFault]:
 def _check_held(
     release: Released, folder: str, form: PackageFormat, bundle: str, manifest: Manifest
 ) -> Iterator[ReleaseFault]:
-    """Whether the files that a package opens are those of its bundle, byte for byte."""
+    """Check that the files that a package opens are those of its bundle, byte for byte."""
     there = {
         path.removeprefix(f"{folder}/"): digest.sha256
         for path, digest in release.files.items()
@@ -132,7 +132,7 @@ def _check_own(
 def _check_described(
     release: Released, folder: str, form: PackageFormat, own: Manifest, manifest: Manifest
 ) -> Iterator[ReleaseFault]:
-    """What a package's own model says of itself, against the package and the variant."""
+    """Check what a package's own model says of itself, against the package and the variant."""
     package = (release.folder / folder).absolute()
     path = package / own.file
     with tempfile.TemporaryDirectory(prefix="onnxbuild-described-") as scratch:

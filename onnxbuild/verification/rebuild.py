@@ -78,7 +78,7 @@ def verify_rebuild(
 
 
 def _inputs(lock: Lock, recipes: Sequence[Recipe], fingerprints: Fingerprints) -> Checked:
-    """What goes into the build and is not as it was: it explains what comes out otherwise."""
+    """Compare what goes into the build with the lock: what is not as it was explains other outputs."""
     found = [d for d in differences(lock, known_now(lock, recipes, fingerprints)) if not d.follows]
     if not found:
         return Checked("inputs", "recipe, sources, files, packages, Python and host as locked")
@@ -90,7 +90,7 @@ def _inputs(lock: Lock, recipes: Sequence[Recipe], fingerprints: Fingerprints) -
 def _faults(
     lock: Lock, own: Graph, graph: Graph, report: Report, *, is_other: bool
 ) -> Iterator[str]:
-    """In the graph's order: the first is where the builds part.
+    """Yield the faults in the graph's order: the first is where the builds part.
 
     Args:
         lock: The release's.
@@ -121,7 +121,7 @@ def _faults(
 
 
 def _bound(kind: str, *, is_other: bool) -> str:
-    """Why a step's bytes say nothing here, after a sentence; empty where they should be the same."""
+    """Return why a step's bytes say nothing here, after a sentence; empty where they should be the same."""
     if why := CATALOG[kind].differs:
         return (
             f": they can't be compared, since {why}; what was built here was held against the "

@@ -34,7 +34,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """What is to be replayed, and how.
+    """Request for a replay: what is replayed, and how.
 
     Attributes:
         bundle: A bundle's folder.
@@ -54,7 +54,7 @@ class ReplayRequest:
 
 
 class ReplayContext:
-    """What a validate step may touch here: two folders to read, one to write.
+    """Context of a validate step here: two folders to read, one to write.
 
     Args:
         params: The step's.

@@ -59,7 +59,7 @@ _OTHER_ARCHIVE = "has other bytes than the archive that a release of these files
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What one check found.
+    """Result of one check.
 
     Attributes:
         title: What was checked.
@@ -135,7 +135,7 @@ def verify_contents(release: Released) -> Iterator[Checked]:
 
 
 def _packages(about: Mapping[str, Any]) -> str:
-    """What is so of the packages; empty if there are none."""
+    """List the packages, as the detail of a passed check; empty if there are none."""
     names = list(about.get(PACKAGES, ()))
     return f"{', '.join(names)}: complete, each with the model of its variant" if names else ""
 
@@ -161,14 +161,14 @@ def _tree(release: Released) -> Tree:
 
 
 def _check_provenance(release: Released) -> Iterator[ReleaseFault]:
-    """It follows from the rest of the release: derived again, it must be the same."""
+    """Check the provenance: derived again from the rest of the release, it must be the same."""
     expected = provenance(release.about, release.lock, release.files)
     found = release.read(PROVENANCE_FILE)
     yield from check_json(found, PROVENANCE_FILE, expected, "the release itself implies")
 
 
 def _check_readme(release: Released) -> Checked:
-    """It follows, too; other versions of this program write other pages."""
+    """Check the page, which follows from the release, too; other versions of this program write other pages."""
     about, lock = release.about, release.lock
     if about["onnxbuild"] != __version__:
         detail = f"written by onnxbuild {about['onnxbuild']}; this is {__version__}"
@@ -197,7 +197,7 @@ def _check_artifacts(release: Released) -> Iterator[ReleaseFault]:
 
 
 def _check_lock_copies(release: Released) -> Iterator[ReleaseFault]:
-    """What the lock says and is there once more for people: recipe, reports, measurements."""
+    """Check the copies, for people, of what the lock says: recipe, reports, measurements."""
     content = release.read(RESOLVED_FILE)
     if content != resolved_bytes(release.lock):
         try:
@@ -219,7 +219,7 @@ def _check_lock_copies(release: Released) -> Iterator[ReleaseFault]:
 
 
 def _check_bom(release: Released) -> Iterator[ReleaseFault]:
-    """It keeps to its schema, and every file that it names has the digest that it says."""
+    """Check the bill of materials: its schema, and the digest of every file that it names."""
     content = release.read(BOM_FILE)
     try:
         bill = read_json(content)

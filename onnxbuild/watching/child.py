@@ -69,7 +69,7 @@ def build_once(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _inputs(request: Any, *, whole: bool) -> list[str]:
-    """What the last good build looked at; where this one was none, the project's code, recipes and declared files as well.
+    """Return what the last good build looked at; after a failure, the project's code, recipes and declared files as well.
 
     A failed step does not say what it has read, and what mends it may be any file.
     """
@@ -97,7 +97,7 @@ def _inputs(request: Any, *, whole: bool) -> list[str]:
 
 
 def _declared(request: Any) -> list[str]:
-    """What the recipes declare, as far as they can be loaded; with the folders, for files that are not there yet."""
+    """Return the declared files, and their folders, for files that are not there yet; empty if a recipe can't be loaded."""
     from onnxbuild.building.request import declared_files, graph_of
 
     try:
@@ -110,7 +110,7 @@ def _declared(request: Any) -> list[str]:
 
 
 def _of_the_project(paths: Iterable[str], store: str) -> list[str]:
-    """Those that a person edits: no installed software, nothing of this program, nothing of the store."""
+    """Return the paths that a person edits: no installed software, nothing of this program, nothing of the store."""
     software = (
         OWN_FOLDER,
         store,

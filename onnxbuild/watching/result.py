@@ -57,7 +57,7 @@ class WatchedBuild:
 
 
 class Display(Protocol):
-    """Whoever shows a watch."""
+    """Display of a watch."""
 
     def begin(self, build: WatchedBuild) -> None:
         """A build begins."""
@@ -72,7 +72,7 @@ class Display(Protocol):
         ...
 
     def end(self, build: WatchedBuild) -> None:
-        """It has ended, or was stopped for a new save (its `exit_code` is None then)."""
+        """Show that it has ended, or was stopped for a new save (its `exit_code` is None then)."""
         ...
 
 

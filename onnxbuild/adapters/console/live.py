@@ -99,7 +99,7 @@ class RunningSteps:
         return [*steps, self._state(width)] if run.total else steps
 
     def _state(self, width: int) -> Text:
-        """How far the run is: a bar, the numbers, the rate, the time left."""
+        """Return the run's progress: a bar, the counts, the rate, the time left."""
         run = self._run
         running = sum(each.is_step for each in self._running.values())
         to_go = max(run.left - running, 0)

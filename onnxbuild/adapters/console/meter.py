@@ -40,7 +40,7 @@ class Meter:
             self._seen.popleft()
 
     def __bool__(self) -> bool:
-        """Whether there was a report."""
+        """Return whether there was a report."""
         return bool(self._seen)
 
     @property

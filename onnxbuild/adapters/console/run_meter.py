@@ -54,17 +54,17 @@ class RunMeter:
 
     @property
     def cached(self) -> int:
-        """How many steps were there already."""
+        """Number of steps whose result was in the store."""
         return len(self._cached)
 
     @property
     def ended(self) -> int:
-        """How many of the others have ended, in whatever way."""
+        """Number of the other steps that have ended, successfully or not."""
         return len(self._ended - self._cached)
 
     @property
     def left(self) -> int:
-        """How many have not ended yet; those that run count."""
+        """Number of steps that have not ended yet, running ones included."""
         return max(self.total - self.cached - self.ended, 0)
 
     def bar(self) -> str:

@@ -91,7 +91,7 @@ def _line(event: Event) -> bytes:
 
 
 class FanOut:
-    """All of several sinks."""
+    """Event sink that passes each event on to several sinks."""
 
     def __init__(self, sinks: Sequence[EventSink]) -> None:
         self._sinks = tuple(sinks)

@@ -76,7 +76,7 @@ class Words:
         return [f"done    {event.step}  ({cost}{why})", *notes]
 
     def _failure(self, event: StepFailed) -> list[str]:
-        """What, where, what to type, and where the rest is; of the same error again, that it is the same."""
+        """Return a failure's lines: what, where, fix, log; for an error shown before, one line that says so."""
         message = (event.what, event.where.replace(event.step, ""), event.fix)
         first = self._failed.setdefault(message, event.step)
         held_up = _held_up(event.blocked)
@@ -155,7 +155,7 @@ def _held_up(count: int) -> str:
 
 
 def _place(event: StepFailed) -> str:
-    """Where it failed, without the step's name, which was said; empty where that is all."""
+    """Return where a step failed, without the step's name; empty if nothing else is known."""
     inner = event.where.removeprefix(event.step)
     if inner.startswith(" (") and inner.endswith(")"):
         inner = inner[2:-1]

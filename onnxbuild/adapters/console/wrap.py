@@ -7,7 +7,7 @@ import re
 import sys
 
 _LABEL = re.compile(r" *(?:error|Error|fix|note|problem): | *- | *\S+ {2,}| +")
-"""What the first line begins with and the others are indented by."""
+"""Label or indentation that begins the first line; its width indents the others."""
 _MARK = re.compile(r" *[\^~]+ *")
 """A line that marks a place in the line of code above it."""
 _INDENT = 2
@@ -18,7 +18,7 @@ _CHUNK = re.compile(
     r"|(?<=: )(?:onnxbuild|git|apt-get|mkdir|pip|npm|\S*python[\d.]*) \S.*?(?:[;,](?= )|(?= \(| or |$))"
     r"|\S+"
 )
-"""What no line's end may be in: a command after a colon, text in backticks, a word."""
+"""Text that no line break splits: a command after a colon, text in backticks, a word."""
 
 
 def wrapped(text: str, width: int) -> str:

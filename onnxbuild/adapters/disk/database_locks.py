@@ -85,7 +85,7 @@ def _begin(connection: sqlite3.Connection, *, shared: bool, path: Path) -> bool:
 
 
 def _is_still(before: os.stat_result, path: Path) -> bool:
-    """Whether the file was not removed, by `cache gc`, between the look at it and its lock."""
+    """Return whether the file is still the one that was looked at: `cache gc` may remove it before it is locked."""
     try:
         return os.path.samestat(before, path.lstat())
     except FileNotFoundError:

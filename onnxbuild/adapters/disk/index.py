@@ -255,7 +255,7 @@ class Index:
 
 
 def _is_gone(key: str) -> bool:
-    """Whether there is no file that a row of `stat` can be of: a path, words before it or not."""
+    """Return whether no file exists that a row of `stat` can be of: its key is a path, after words or not."""
     starts = (n for n, char in enumerate(key) if char == "/" and key[n - 1 : n] in ("", " "))
     paths = [key[start:] for start in starts]
     return bool(paths) and not any(os.path.lexists(path) for path in paths)

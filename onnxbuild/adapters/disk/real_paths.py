@@ -55,7 +55,7 @@ def straightened(path: str) -> str:
 
 
 class RealFolders:
-    """Where paths lead to, for many that are in the same folders: each folder is looked at once."""
+    """Resolver of links for many paths in the same folders: each folder is looked at once."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
@@ -71,7 +71,7 @@ class RealFolders:
         return os.path.realpath(real) if os.path.islink(real) else real
 
     def of_folder(self, folder: str) -> str:
-        """As `of`, for what does not change any more."""
+        """Return the path with links resolved, as `of` does, and remember it: for folders that no longer change."""
         real = self._known.get(folder)
         if real is None:
             real = self._known[folder] = self.of(folder)

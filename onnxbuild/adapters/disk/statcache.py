@@ -20,7 +20,7 @@ _CHUNK_BYTES = 1 << 20
 
 ABSENT = "absent"
 FILE, FOLDER, OTHER = "file", "folder", "other"
-"""What a path can be besides ABSENT."""
+"""Kinds of an existing path; a missing one is ABSENT."""
 
 
 def identity(path: str) -> str:

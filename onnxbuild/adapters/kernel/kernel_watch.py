@@ -35,7 +35,7 @@ QUIET = 1 << 30 if sys.platform == "linux" else 0
 """A flag of `os.open` that has no meaning for any kernel: the open is not reported."""
 
 NOT_SEEN = "what steps read in child processes and native code is not recorded"
-"""What a build lacks where `reason_not` has a reason."""
+"""Remark on what a build does not record where `reason_not` has a reason."""
 
 ASKED = (
     "open",

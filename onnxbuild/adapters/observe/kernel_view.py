@@ -16,7 +16,7 @@ from onnxbuild.core.step import DEVICES
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How absolute paths become records.
+    """Conversion of absolute paths to records.
 
     Attributes:
         names: Gives the recorded form of a path.

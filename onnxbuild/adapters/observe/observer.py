@@ -111,7 +111,7 @@ class Observer:
         self._imports.refuse_shadows(root)
 
     def _is_own(self, path: str) -> bool:
-        """Whether what is at a path was made by the step, in one of its own folders."""
+        """Return whether the step made what is at a path, in one of its own folders."""
         path = os.path.abspath(path)
         if self._meant(path) != path and os.path.isdir(path):
             return False  # the mirror of the project stands for the project
@@ -197,7 +197,7 @@ class Observer:
             self._data.setdefault(f"{path}/", identity(path))
 
     def _is_refused(self, path: str) -> bool:
-        """Whether the fence keeps a file from being read; remembered with who asked for it.
+        """Return whether the fence forbids reading a file; remember the user's line that asked for it.
 
         Raises:
             PermissionError: It does, and the kernel does not see to it.

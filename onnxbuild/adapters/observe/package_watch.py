@@ -119,7 +119,7 @@ class PackageWatch:
 
     @staticmethod
     def _is_shared(site: str, name: str) -> bool:
-        """Whether other distributions can add modules to the package of a module."""
+        """Return whether other distributions can add modules to the package of a module."""
         folder = site
         for part in name.split(".")[:-1]:
             folder = f"{folder}/{part}"
@@ -178,7 +178,7 @@ class PackageWatch:
             setattr(kind, method, asked)
 
     def _note_enumeration(self, file: str | None) -> None:
-        """All packages are looked at: for one group of entry points, or by the user's code.
+        """Note that all packages are looked at: for one group of entry points, or by the user's code.
 
         Libraries that do so look for packages by name afterwards.
         """
@@ -192,7 +192,7 @@ class PackageWatch:
             self._named.add(PACKAGES)
 
     def _asked_by_user(self) -> bool:
-        """Whether the innermost code that runs, past Python's and this program's, is the user's."""
+        """Return whether the innermost code that runs, past Python's and this program's, is the user's."""
         for frame in _frames():
             file = frame.f_code.co_filename
             if own_module_of(file) in _HOOKS or f"/{_BACKPORT}/" in file:

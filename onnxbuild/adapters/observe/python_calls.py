@@ -1,4 +1,4 @@
-"""What only Python knows where the kernel sees the files: which line listed a folder or was refused a file.
+"""Record which line listed a folder or was refused a file: the kernel sees the files, and only Python the line.
 
 An audit hook would know, too; Python calls it so often that a cold export takes 7 % longer.
 """

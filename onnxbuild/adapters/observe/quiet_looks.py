@@ -20,7 +20,7 @@ from onnxbuild.adapters.observe.stand_ins import stand_in
 from onnxbuild.adapters.observe.system_places import above, below, is_of_gpu
 
 _CHANGING = ("/proc/", "/dev/")
-"""Where one path means different things at different times: `/proc/self/cwd`, `/dev/fd/3`."""
+"""Prefixes of paths that mean different things at different times: `/proc/self/cwd`, `/dev/fd/3`."""
 
 _FOLLOW = frozenset({"follow_symlinks"})
 
@@ -79,7 +79,7 @@ class QuietLooks:
         return path in self._around or (path.startswith(self._inside) and not is_of_gpu(path))
 
     def _is_repeated(self, path: str, *, follows: bool) -> bool:
-        """Whether this process has looked at a path before; it counts as looked at from now on."""
+        """Return whether this process has looked at a path before; it counts as looked at from now on."""
         if not path.startswith("/") or path.startswith(_CHANGING) or not self._is_step():
             return False
         if path in self._looked_at[follows]:

@@ -171,7 +171,7 @@ class QuietOpens:
 
 
 def _forget() -> None:
-    """In a fork: forget what was looked up unseen; the kernel sees it looked up again."""
+    """Forget, after a fork, what was looked up unseen; the kernel sees it looked up again."""
     importlib.invalidate_caches()
     linecache.clearcache()
 

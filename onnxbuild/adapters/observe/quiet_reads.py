@@ -65,7 +65,7 @@ class QuietReads:
         stand_in(io, "open", opens)
 
     def _passes(self, file: Any) -> bool:
-        """Whether a file is installed software's, or would be if it were there; it is noted."""
+        """Return whether a file is installed software's, or would be if it existed; note it."""
         found = self._installed.found(file)
         if found is None:
             return False

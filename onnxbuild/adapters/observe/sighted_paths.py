@@ -1,4 +1,4 @@
-"""What the paths that processes of a step use mean: whose they are, and where they lead to."""
+"""Interpret the paths that a step's processes use: whose they are, and where they lead to."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SightedPaths:
         return (None if self._is_unseen(asked, real) else asked), real, links
 
     def _installed(self, path: str) -> str:
-        """What a path of installed software leads to; empty if it must be looked at more closely.
+        """Resolve a path of installed software; empty if it must be looked at more closely.
 
         Programs open thousands of these. The links in their folders say nothing, so each folder is
         resolved once.

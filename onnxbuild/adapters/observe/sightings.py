@@ -1,4 +1,4 @@
-"""What the processes of one step opened, executed, listed and looked for, as the kernel reports it."""
+"""Record which paths a step's processes opened, executed, listed and looked for, as the kernel reports it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _METADATA = ".dist-info/"
 
 
 class Access(Enum):
-    """What a system call does with a path."""
+    """Kind of access that a system call makes to a path."""
 
     LOOK = "look"
     HOLD = "hold"  # opened to be held: a file may be read by way of it, a folder is looked at
@@ -265,7 +265,7 @@ class Sightings:
     # --- places -------------------------------------------------------------------------------------
 
     def _is_plain_software(self, path: str, access: Access, *, by_step: bool) -> bool:
-        """Whether nothing needs to be noted of a path as it is written, links or not."""
+        """Return whether a path needs no note, judged by its text alone, links or not."""
         if ".." in path:
             return False
         if access is Access.LOOK and path.startswith(MACHINE):
@@ -275,7 +275,7 @@ class Sightings:
         return by_step and access is Access.LOOK and path.startswith(self._software)
 
     def _is_system(self, asked: str, real: str, access: Access) -> bool:
-        """Whether a file is the system's own: libraries, headers, locales, kernel interfaces."""
+        """Return whether a file is the system's own: libraries, headers, locales, kernel interfaces."""
         if self._paths.in_project(asked):
             return False
         if real.startswith(SHARED_MEMORY):
@@ -283,7 +283,7 @@ class Sightings:
         return is_system_file(asked, real, executed=access is Access.EXECUTE)
 
     def _is_shared_by_others(self, real: str) -> bool:
-        """Whether a path is of shared memory that this step did not make."""
+        """Return whether a path is in shared memory that this step did not make."""
         return real.startswith(SHARED_MEMORY) and real.split("/")[3] in self._shared
 
     def _may_write(self, real: str) -> bool:

@@ -26,7 +26,7 @@ ADOPTION = "adopted"
 """A fork of a step's process that looks for this file in the job's folder is as the step itself."""
 
 WATCH_FILE, SEEN_FILE = "watch.json", "seen.json"
-"""In a job's folder: the arguments of its `Sightings`; what these are in the end."""
+"""Files in a job's folder: the arguments of its `Sightings`, and their state at the end."""
 
 _HERE = -100  # AT_FDCWD
 _NO_FOLLOW = 0x100  # AT_SYMLINK_NOFOLLOW
@@ -155,7 +155,7 @@ class Supervisor:
         )
 
     def _access(self, name: str, call: Call) -> tuple[Access, bool]:
-        """What a call does with its path, and whether it follows a link at its end."""
+        """Return how a call accesses its path, and whether it follows a link at the path's end."""
         arguments = call.arguments
         if name in {"execve", "execveat"}:
             return Access.EXECUTE, True
@@ -174,7 +174,7 @@ class Supervisor:
         return _opened(self._flags(name, call))
 
     def _is_held(self, name: str, call: Call) -> bool:
-        """Whether a folder is opened to come back to it: GNU find does so with the one that it starts in.
+        """Return whether a folder is opened to come back to it: GNU find does so with the one that it starts in.
 
         It lists folders by other descriptors, opened with O_DIRECTORY. Source: gnulib, save-cwd.c.
         """
@@ -197,7 +197,7 @@ class Supervisor:
         return raw[2:].partition(b"\0")[0]
 
     def _is_main(self, thread: int) -> bool:
-        """Whether a thread is one of the step's own process, or of a fork that reports to it."""
+        """Return whether a thread is one of the step's own process, or of a fork that reports to it."""
         if thread in self._own:
             return True
         group = self._groups.get(thread)
@@ -225,7 +225,7 @@ def _opened(flags: int) -> tuple[Access, bool]:
 
 
 def _folder_of(thread: int, descriptor: int) -> str | None:
-    """What a relative path of a thread starts from; None if that can't be known any more."""
+    """Return the folder that a thread's relative path starts from; None if it can't be known any more."""
     name = "cwd" if descriptor == _HERE else f"fd/{descriptor}"
     try:
         return os.readlink(f"/proc/{thread}/{name}")

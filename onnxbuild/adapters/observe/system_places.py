@@ -11,7 +11,7 @@ SYSTEM = (
     "/proc/", "/sys/", "/dev/", "/run/",
 )  # fmt: skip
 MACHINE = tuple(path for path in SYSTEM if path not in {"/opt/", "/run/"})
-"""Where looking for files is the machine's own business: loaders and locales do it all the time."""
+"""Folders where looking for files is the machine's own business: loaders and locales do it all the time."""
 
 NOT_FILES = ("/proc/", "/sys/", "/dev/", "/etc/")
 SHARED_MEMORY = "/dev/shm/"

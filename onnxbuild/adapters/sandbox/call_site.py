@@ -66,7 +66,7 @@ def searches_for_modules() -> bool:
 
 
 class SourceReader(Enum):
-    """Who asks for lines of a source."""
+    """Kind of code that asks for lines of a source."""
 
     USER = "user"
     LIBRARY = "library"

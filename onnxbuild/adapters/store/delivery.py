@@ -39,7 +39,7 @@ class Blob:
 
 
 Content = bytes | Blob
-"""What a file that is handed over will hold."""
+"""Content of a file that is handed over."""
 
 
 def digest_of(content: Content) -> Digest:

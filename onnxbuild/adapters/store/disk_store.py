@@ -120,7 +120,7 @@ class DiskStore:
     # --- action records ---------------------------------------------------------------------------
 
     def lookup(self, key: str) -> tuple[ActionResult, ...]:
-        """All sound results under `key`, newest first; a damaged record is set aside."""
+        """Return the sound results under `key`, newest first; set a damaged record aside."""
         name = f"{self._records}/{key[:2]}/{key}.json"
         path = Path(name)
         self._stats.look(name)
@@ -275,7 +275,7 @@ class DiskStore:
 
 
 def _is_new(folder: Path) -> bool:
-    """Whether a folder is empty or not there yet."""
+    """Return whether a folder is empty or does not exist yet."""
     try:
         return not any(folder.iterdir())
     except FileNotFoundError:

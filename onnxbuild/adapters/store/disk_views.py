@@ -173,7 +173,7 @@ class DiskViews:
 
 @dataclass(frozen=True, slots=True)
 class ViewPlaces:
-    """What belongs to a view's folder, where readers don't look.
+    """Paths of what belongs to a view's folder, where readers don't look.
 
     Attributes:
         state: Which files the last build laid in it.
@@ -255,7 +255,7 @@ def _link(source: Path, target: Path) -> bool:
 
 
 def _content_identity(path: Path) -> str:
-    """What changes with a file's content, and not with its names."""
+    """Return an identity of a file that changes with its content, and not with its names."""
     found = os.stat(path)
     return f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"
 

@@ -26,7 +26,7 @@ _DAY_S = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What garbage collection removed, and left.
+    """Counts and sizes of what garbage collection removed, and left.
 
     Attributes:
         bytes: Freed, logs of runs included.

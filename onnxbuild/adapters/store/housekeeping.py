@@ -54,7 +54,7 @@ def write_run(
 
 @dataclass(frozen=True, slots=True)
 class RunNote:
-    """What a run noted; see `write_run`."""
+    """Note of a run; see `write_run`."""
 
     request: str
     exit_code: int
@@ -131,7 +131,7 @@ def blobs_of(root: Path) -> Iterator[Path]:
 
 
 def _entries(folder: Path) -> list[Path]:
-    """What the folders in a folder hold; a link is no folder of a store."""
+    """Return the entries of a folder's subfolders, sorted; a link is no folder of a store."""
     folders = filter(is_real_folder, folder.iterdir()) if is_real_folder(folder) else ()
     return sorted(path for each in folders for path in each.iterdir())
 

@@ -24,7 +24,7 @@ class Own:
 
     @staticmethod
     def of(files: Collection[str]) -> Own:
-        """Those files, and the folders that they are in."""
+        """Return the program's own files, and the folders that they are in."""
         parents = {name[:at] for name in files for at, char in enumerate(name) if char == "/"}
         return Own(frozenset(files), frozenset(parents))
 

@@ -45,7 +45,7 @@ def files_built(root: Path, name: str) -> list[str]:
 
 
 def _is_in_project(file: str) -> bool:
-    """Whether a path relative to the project's root leads below it."""
+    """Return whether a path relative to the project's root leads below it."""
     try:
         check_file_name(file)
     except ValueError:
@@ -117,7 +117,7 @@ def _counted(folders: Iterable[Path], now_s: float) -> set[str]:
 
 
 def _is_over(root: Path, folder: Path) -> bool:
-    """Whether no process has the run's lock."""
+    """Return whether no process has the run's lock."""
     path = root / "locks" / f"run-{folder.name}"
     if not os.path.lexists(path):
         return True
@@ -140,7 +140,7 @@ def _age_s(folder: Path, now_s: float) -> float:
 
 
 def _droppable_bytes(folder: Path, *, keep_note: bool) -> int:
-    """What `_drop` would free."""
+    """Return the bytes that `_drop` would free."""
     note = folder / RUN_FILE
     kept = note.lstat().st_size if keep_note and os.path.lexists(note) else 0
     return tree_bytes(folder) - kept

@@ -14,7 +14,7 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.regular_files import read_regular
 
 REPORTS_FILE = "reports.json"
-"""In a run's folder, with its logs; gone when those are."""
+"""File in a run's folder, next to its logs; removed with them."""
 
 Reports = Mapping[str, Sequence[Mapping[str, Any]]]
 """Recipe -> its reports: `form`, `bundle`, `step`, `target`, `gate`, `passed`, and `files`, name -> sha256."""

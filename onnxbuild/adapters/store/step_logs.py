@@ -1,4 +1,4 @@
-"""Where the logs of steps are: one file for each step of a run."""
+"""Paths of the logs of steps: one file for each step of a run."""
 
 from __future__ import annotations
 

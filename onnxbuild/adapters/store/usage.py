@@ -21,7 +21,7 @@ _TAIL_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What a store holds; sizes in bytes.
+    """Counts and sizes of what a store holds; sizes in bytes.
 
     Attributes:
         bytes_by_kind: Artifact kind -> bytes of the blobs that only it or it first names.
@@ -50,7 +50,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class HitRates:
-    """How the last runs went; those that were up to date at a glance leave no trace.
+    """Results of the last runs; those that were up to date at a glance leave no trace.
 
     Attributes:
         runs: How many are counted.

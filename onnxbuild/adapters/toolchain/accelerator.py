@@ -18,7 +18,7 @@ _SYSTEM_FOLDERS = (
     "/usr/local/cuda/lib64",
 )
 _PACKAGE_FOLDER = "tensorrt_libs"
-"""Where the distributions tensorrt-cu*-libs put the library, in a site folder."""
+"""Folder in a site folder where the distributions tensorrt-cu*-libs put the library."""
 
 _LIBRARY = "libnvinfer.so.*"
 

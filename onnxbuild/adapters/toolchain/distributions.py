@@ -97,7 +97,7 @@ def _equivalents(name: str) -> tuple[str, ...]:
 
 
 class Distributions:
-    """What is installed in this interpreter's site folders.
+    """Installed distributions of this interpreter's site folders.
 
     Args:
         stats: Caches digests of RECORD files, and remembers the folders looked at.
@@ -145,7 +145,7 @@ class Distributions:
         return {name: folder for name, (_, folder) in self._scan().items()}
 
     def names(self) -> tuple[str, ...]:
-        """All that is installed, normalized."""
+        """Return the normalized names of all installed distributions."""
         return tuple(self._scan())
 
     def needs(self, name: str) -> tuple[str, ...]:
@@ -158,7 +158,7 @@ class Distributions:
         return tuple((text or "").split())
 
     def stands_for(self, name: str) -> tuple[str, ...]:
-        """All installed distributions that hold the import package `name`."""
+        """Return the installed distributions that hold the import package `name`."""
         infos = self._scan()
         return tuple(each for each in _equivalents(name) or (name,) if each in infos)
 

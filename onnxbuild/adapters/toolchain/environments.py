@@ -23,7 +23,7 @@ MADE = "environments"
 
 _NOT_MADE = "not made yet"
 SEEDS = frozenset({"pip", "setuptools", "wheel"})
-"""What a new environment has of itself; no step runs it."""
+"""Packages that a new environment has from the start; no step uses them."""
 
 
 class Environments:

@@ -200,7 +200,7 @@ class DiskFingerprints:
             return None
 
     def _state(self, name: str) -> str | None:
-        """What one of the names in core.step stands for, as three words."""
+        """Return what one of the names in core.step stands for, as three words; None for an unknown name."""
         if name == DEVICES:
             return devices_digest(self.drivers(), os.environ)
         if name == PACKAGES:

@@ -60,7 +60,7 @@ class ImportPath:
         return {place_name(each.name): each.folder for each in self.folders() if each.folder}
 
     def folders(self) -> tuple[SearchFolder, ...]:
-        """Those folders, and the modules of import hooks, in the order in which they are searched."""
+        """Return these folders, and the modules of import hooks, in the order in which they are searched."""
         others = (folder for folder in self._python_path if self._is_other(folder))
         found = [
             SearchFolder(f"pythonpath {number}", folder)
@@ -124,7 +124,7 @@ class ImportPath:
             yield _PathFile(name, tuple(dict.fromkeys(others)), tuple(code), tuple(hooked))
 
     def _is_other(self, folder: str) -> bool:
-        """Whether a folder holds neither packages nor this program, which no model imports."""
+        """Return whether a folder holds neither packages nor this program, which no model imports."""
         return os.path.realpath(folder) not in (*self._sites, IMPORT_ROOT)
 
     def _lines(self, path: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What PYTHONPATH and the user site add to the import path; read on every run, so it imports next to nothing."""
+"""Additions to the import path by PYTHONPATH and the user site; read on every run, so it imports next to nothing."""
 
 from __future__ import annotations
 

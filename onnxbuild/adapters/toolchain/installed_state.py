@@ -61,7 +61,7 @@ def parts_digest(folder: str, distributions: Distributions) -> str:
 
 
 class PluginCode(Protocol):
-    """What counts of a plug-in: see expansion/plugin.py."""
+    """Parts of a plug-in that its digest is made of: see expansion/plugin.py."""
 
     @property
     def name(self) -> str:

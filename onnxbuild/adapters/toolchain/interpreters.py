@@ -28,7 +28,7 @@ print(json.dumps({
 
 @dataclass(frozen=True, slots=True)
 class Python:
-    """What an interpreter says of itself.
+    """Facts that an interpreter reports about itself.
 
     Attributes:
         build: Implementation, version, compiler.

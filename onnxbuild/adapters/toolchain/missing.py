@@ -1,4 +1,4 @@
-"""What a step lacks where a member of its toolchain is missing, in words for people."""
+"""Explain to people what a step lacks where a member of its toolchain is missing."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from onnxbuild.core.environment import NODE
 _ASK = "process.stdout.write(JSON.stringify([process.version, process.arch, process.versions]))"
 _TIMEOUT_S = 60.0
 _OWN_FOLDERS = ("include/node", "lib/node_modules")
-"""What the folder of a Node has that was unpacked into one of its own (nvm, fnm, volta)."""
+"""Subfolders that tell that a Node was unpacked into a folder of its own (nvm, fnm, volta)."""
 
 
 def program(name: str) -> str | None:

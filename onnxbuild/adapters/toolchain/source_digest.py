@@ -20,7 +20,7 @@ def source_digest(path: str) -> str | None:
 
 
 def source_digest_of(content: bytes) -> str:
-    """As `source_digest`, of a file's bytes."""
+    """Return `source_digest` of a file's bytes."""
     try:
         tree = ast.dump(ast.parse(content, type_comments=True))
     except (SyntaxError, ValueError, RecursionError):

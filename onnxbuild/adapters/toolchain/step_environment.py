@@ -15,7 +15,7 @@ _NO_HOME = "/nonexistent"  # until a step has one of its own; Debian's name for 
 
 @dataclass(frozen=True, slots=True)
 class StepEnvironment:
-    """What must not matter to any step's output; the defaults are those of every build.
+    """Surroundings that must not matter to any step's output; the defaults are those of every build.
 
     Attributes:
         hash_seed: PYTHONHASHSEED.
@@ -69,7 +69,7 @@ def program_folders() -> tuple[str, ...]:
 
 
 def _counts(threads: int) -> dict[str, str]:
-    """What libraries, and Python from 3.13 on, take for the number of cores."""
+    """Return the variables that libraries, and Python from 3.13 on, take for the number of cores."""
     return {"OMP_NUM_THREADS": str(threads), "PYTHON_CPU_COUNT": str(threads)}
 
 

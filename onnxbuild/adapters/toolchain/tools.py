@@ -1,4 +1,4 @@
-"""What steps run and include that is no distribution: the C++ compiler, other programs, ONNX Runtime's headers."""
+"""Tools of steps that are no distribution: the C++ compiler, other programs, ONNX Runtime's headers."""
 
 from __future__ import annotations
 

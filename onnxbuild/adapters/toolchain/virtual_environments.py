@@ -29,7 +29,7 @@ from onnxbuild.requirements import read_pins
 
 _ABOUT = "onnxbuild.json"
 _RUNTIMES = ("onnxruntime", "tensorflow")
-"""What `doctor` says of an environment."""
+"""Distributions that `doctor` names, with their versions, for an environment."""
 
 _NOT_OURS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
 _COLLECTING = re.compile(r"Collecting ([\w.-]+)")
@@ -280,7 +280,7 @@ class MadeEnvironment:
 
 
 def made_environments() -> Iterator[MadeEnvironment]:
-    """Those that were made for lists, in the order of their folders."""
+    """Yield the environments that were made for lists, in the order of their folders."""
     for about in sorted(Path(cache_root(), MADE).glob(f"*/{_ABOUT}")):
         try:
             recorded = json.loads(about.read_text(encoding="utf-8"))

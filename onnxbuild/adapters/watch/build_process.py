@@ -69,7 +69,7 @@ class BuildProcess:
 
     @property
     def said(self) -> str:
-        """What it printed that is no message: of a bug, its traceback."""
+        """Last lines that it printed and that are no messages: of a bug, its traceback."""
         return "\n".join(self._said[-_LAST_LINES:])
 
     def messages(self, timeout_s: float) -> list[dict[str, Any]]:

@@ -131,7 +131,7 @@ def _state(path: str) -> str | frozenset[str]:
 
 
 def _is_meant(name: str) -> bool:
-    """Whether a build could ask for a name in a folder: it is nothing that editors or Python leave there."""
+    """Return whether a build could ask for a name in a folder: it is nothing that editors or Python leave there."""
     return (
         not name.startswith((".", "#"))
         and not name.endswith(_NOT_MEANT)
@@ -140,7 +140,7 @@ def _is_meant(name: str) -> bool:
 
 
 def _is_late(path: str, since_ns: int, own: str) -> bool:
-    """Whether a path was saved since; a file by its change time, too, which no program sets back as the other.
+    """Return whether a path was saved since; a file's change time counts, too: programs can set back only the other.
 
     Of a folder, what this program or Python has made there meanwhile is no change.
     """

@@ -1,1 +1,1 @@
-"""Whose the folders below out/ are: which recipe made each, which are left over, and their removal."""
+"""Ownership of the folders below out/: which recipe made each, which are left over, and their removal."""

@@ -51,7 +51,7 @@ class Cleaned:
 
 @dataclass(frozen=True, slots=True)
 class CleanReport:
-    """What `clean` found.
+    """Result of `clean`.
 
     Attributes:
         cleaned: The folders.

@@ -20,7 +20,7 @@ _SHOWN = 5  # lines
 
 
 class Owner:
-    """Who made a folder below out/.
+    """Recipe that made folders below out/.
 
     Args:
         project: The project's root, relative to the store.

@@ -1,1 +1,1 @@
-"""What is made of an ONNX model ahead of time, for one runtime or machine."""
+"""Formats that are made of an ONNX model ahead of time, for one runtime or machine."""

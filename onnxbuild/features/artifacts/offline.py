@@ -47,7 +47,7 @@ class OfflineOptions:
 
 @dataclass(frozen=True, slots=True)
 class OfflineParams:
-    """All that steers the graph.
+    """Parameters that decide the graph.
 
     Attributes:
         options: As the recipe has them.

@@ -1,1 +1,1 @@
-"""What gives the model, and what it is held against."""
+"""Frontends: each gives the model, and what it is held against."""

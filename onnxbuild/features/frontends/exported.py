@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _look(path: Path) -> ExportedOutline:
-    """What a .pt2 file says.
+    """Return the outline of a .pt2 file.
 
     Raises:
         SourceError: It holds no exported program.

@@ -76,7 +76,7 @@ def _imported(scope: Scope) -> str:
 
 
 def _reference(scope: Scope, variant: Variant | None, fixed: Mapping[str, int]) -> OutputRef:
-    """What the model itself computes, or what it was made of where `reference.model` gives that."""
+    """Add the reference step, which runs the model itself, or its original where `reference.model` gives that."""
     plan = reference_plan(scope.recipe, variant, fixed)
     inputs, original = scope.recipe.inputs, scope.recipe.entrypoints.get(_ORIGINAL)
     params = (
@@ -142,7 +142,7 @@ def _look(path: Path) -> Outline:
 def _read(
     path: Path, outline: Outline, options: OnnxFileOptions, written: Mapping[str, Any]
 ) -> SourceFacts:
-    """What an .onnx file says: inputs, axes, outputs, opset, files of weights.
+    """Read the facts of an .onnx file: inputs, axes, outputs, opset, files of weights.
 
     Raises:
         SourceError: No recipe can declare it, or it lacks a file.
@@ -169,7 +169,7 @@ def _tried(
     written: Mapping[str, Any],
     folder: Path,
 ) -> Draft | None:
-    """Which sizes an .onnx file really takes, found by running it; None where all that it says."""
+    """Return the sizes that an .onnx file really takes, found by running it; None where they are all that it says."""
     from onnxbuild.onnxkit.ready_onnx.onnx_draft import draft_of_sizes
 
     facts = _read(path, outline, options, written)
@@ -179,7 +179,7 @@ def _tried(
 
 
 def _draft(model: object) -> Draft | None:
-    """What a path, or a ModelProto, says of a recipe whose callable returns it.
+    """Draft a recipe whose callable returns a path, or a ModelProto; None for any other object.
 
     Raises:
         StepError: It is no ONNX model, or no recipe can declare it.

@@ -30,7 +30,7 @@ def _faults(parts: Parts) -> Iterator[Fault]:
 
 
 def _draft(model: object) -> Draft | None:
-    """What a module that a callable returned says of its first recipe."""
+    """Draft the first recipe of a module that a callable returned."""
     from onnxbuild.onnxkit.drafts.torch_draft import draft_of_module  # `init` alone asks
 
     return draft_of_module(model)

@@ -45,7 +45,7 @@ def _look(path: Path) -> SavedModelOutline:
 def _read(
     path: Path, outline: SavedModelOutline, options: SavedModelOptions, written: Mapping[str, Any]
 ) -> SourceFacts:
-    """What a SavedModel says: inputs, axes, outputs.
+    """Read the facts of a SavedModel: inputs, axes, outputs.
 
     Raises:
         SourceError: No recipe can declare it, or it has several signatures.

@@ -41,7 +41,7 @@ def _read(
     options: SklearnFileOptions,
     written: Mapping[str, Any],
 ) -> SourceFacts:
-    """What a file of scikit-learn says.
+    """Read the facts of a scikit-learn file.
 
     Raises:
         SourceError: It is a pickle that the recipe does not allow, or the inputs are not known.

@@ -44,7 +44,7 @@ def _look(path: Path) -> LiteSignature:
 def _read(
     path: Path, outline: LiteSignature, options: TfliteOptions, written: Mapping[str, Any]
 ) -> SourceFacts:
-    """What a file says: inputs, axes, outputs.
+    """Read the facts of a .tflite file: inputs, axes, outputs.
 
     Raises:
         SourceError: No recipe can declare it.

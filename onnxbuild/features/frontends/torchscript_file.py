@@ -44,7 +44,7 @@ def _read(
     options: TorchScriptFileOptions,
     written: Mapping[str, Any],
 ) -> SourceFacts:
-    """What is left of a recipe where the inputs are written: TorchScript says names, and no shapes.
+    """Read the rest of a recipe that writes the inputs: TorchScript says names, and no shapes.
 
     Raises:
         SourceError: There is no such submodule, or inputs are not written as forward takes them.

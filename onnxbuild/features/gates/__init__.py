@@ -1,1 +1,1 @@
-"""What must hold before a model is delivered."""
+"""Gates: what must hold before a model is delivered."""

@@ -47,7 +47,7 @@ def _faults(parts: Parts) -> Iterator[Fault]:
 
 
 def _of_pipelines(parts: Parts) -> Iterator[Fault]:
-    """What is missing for scores of pipelines, which take other inputs than the model."""
+    """Yield what is missing for scores of pipelines, which take other inputs than the model."""
     options = parts.sections.get(SECTION)
     if not isinstance(options, evaluate.EvaluateOptions) or options.of != PIPELINE:
         return

@@ -1,4 +1,4 @@
-"""How near a variant is to the fp32 model on the user's own data."""
+"""Fidelity of a variant: how near it is to the fp32 model on the user's own data."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is measured of a model, and laid next to it."""
+"""Measures of a model, whose reports are laid next to it."""

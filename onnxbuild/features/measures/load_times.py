@@ -1,4 +1,4 @@
-"""How long each ahead-of-time model takes to load, compared with the portable model."""
+"""Load time of each ahead-of-time model, compared with the portable model's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What few bits in each node do: a table, where the recipe asks for one."""
+"""Sensitivity of each node to few bits: a table, where the recipe asks for one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _laid(
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
-    """What a table, or a choice of sensitive nodes, needs."""
+    """Yield what is missing for a table, or for a choice of sensitive nodes."""
     section = parts.node(SECTION)
     written = {} if section is None else section.members
     said = {key: written[key].node.value for key in ("rank_by", "table") if key in written}

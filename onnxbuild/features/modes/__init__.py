@@ -1,1 +1,1 @@
-"""How weights and activations are stored."""
+"""Modes: how weights and activations are stored."""

@@ -29,7 +29,7 @@ from onnxbuild.steps.choose import AutoOptions, Tried
 NAME = "auto"
 
 _TAKEN = ("model", "fidelity", "evaluation")
-"""What the step that chooses takes of each trial."""
+"""Outputs of each trial that the step that chooses takes."""
 
 _KEPT_SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
 """Of the quantizable nodes, kept in fp32, the most sensitive first."""
@@ -188,7 +188,7 @@ def _laid(
     subjects: Sequence[Subject],
     programs: Mapping[str, OutputRef],  # noqa: ARG001
 ) -> Mapping[str, Sequence[Laid]]:
-    """What each search found."""
+    """Return the report of each search, as search.json of its variant."""
     del scope
     return {
         each.variant.name: [Laid(OutputRef(each.model.step, "search"), "search.json")]

@@ -50,7 +50,7 @@ _CHUNK = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class Bf16Options:
-    """What becomes bf16."""
+    """Options of `mode: bf16`."""
 
     min_elements: int = option(
         1024,
@@ -65,7 +65,7 @@ class Bf16Options:
 
 @dataclass(frozen=True, slots=True)
 class Bf16Params:
-    """All that steers a conversion."""
+    """Parameters of a conversion."""
 
     options: Bf16Options
 

@@ -47,7 +47,7 @@ def _model(scope: Scope, variant: Variant) -> OutputRef:
 
 
 def _quantized(scope: Scope, variant: Variant) -> OutputRef:
-    """What is quantized."""
+    """Return the model that is quantized: fused, and balanced if the options say so."""
     model = fused_for(scope, variant)
     if variant.options_as(DynamicOptions).balance:
         return balanced(scope, variant, model)
@@ -55,7 +55,7 @@ def _quantized(scope: Scope, variant: Variant) -> OutputRef:
 
 
 def _sensitivity(scope: Scope, variant: Variant) -> OutputRef:
-    """What 8 bits at each run's scale do to each node."""
+    """Add the step that measures the effect of 8 bits, at each run's scale, on each node."""
     step = "balance-sensitivity" if variant.options_as(DynamicOptions).balance else "sensitivity"
     model = _quantized(scope, variant)
     return add_sensitivity(scope, model, own_address(scope.recipe, variant, step))

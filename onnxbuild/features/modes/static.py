@@ -47,7 +47,7 @@ def _options(scope: Scope, variant: Variant) -> StaticOptions:
 
 
 def _sensitivity(scope: Scope, variant: Variant) -> OutputRef:
-    """What the calibrated scales do to each node."""
+    """Add the step that measures the effect of the calibrated scales on each node."""
     inputs = _calibrated(scope, variant)
     return add_sensitivity(
         scope,

@@ -131,7 +131,7 @@ def _runs(
 
 
 def _has_model(folder: Path) -> bool:
-    """Whether a package's model is the bundle's; one in ORT format is not."""
+    """Return whether a package's model is the bundle's; one in ORT format is not."""
     try:
         manifest = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):

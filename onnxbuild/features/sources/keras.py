@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _look(path: Path) -> KerasOutline:
-    """What an archive says.
+    """Return the outline of an archive.
 
     Raises:
         SourceError: It is none, damaged, or holds code.
@@ -32,7 +32,7 @@ def _look(path: Path) -> KerasOutline:
 def _read(
     path: Path, outline: KerasOutline, _: NoOptions, written: Mapping[str, Any]
 ) -> SourceFacts:
-    """What an archive says of a recipe: inputs, axes, outputs.
+    """Read the facts of an archive for a recipe: inputs, axes, outputs.
 
     Raises:
         SourceError: The recipe asks for what the model does not take.

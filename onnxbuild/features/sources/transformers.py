@@ -24,7 +24,7 @@ from onnxbuild.onnxkit.huggingface.tasks import TASKS, purpose_of
 
 @dataclass(frozen=True, slots=True)
 class TransformersOptions:
-    """What may stand next to `transformers`."""
+    """Options next to `transformers`."""
 
     task: str = option(
         "",
@@ -44,7 +44,7 @@ class TransformersOptions:
 
 
 def _look(path: Path) -> ModelFolder:
-    """What a folder says of its model.
+    """Return the outline of a model's folder.
 
     Raises:
         SourceError: It holds no model that can be loaded.
@@ -56,7 +56,7 @@ def _look(path: Path) -> ModelFolder:
 def _read(
     _: Path, folder: ModelFolder, options: TransformersOptions, written: Mapping[str, Any]
 ) -> SourceFacts:
-    """What a folder says of a recipe: inputs, axes, outputs, tolerances, files of weights.
+    """Read the facts of a folder for a recipe: inputs, axes, outputs, tolerances, files of weights.
 
     Raises:
         SourceError: It does not say the task, or that comes later; or its weights are a pickle.

@@ -45,7 +45,7 @@ CUDA_LIBRARIES = (
 DRIVER_LIBRARY = LibraryFix(("libcuda.so",), "install NVIDIA's driver, which has libcuda.so.1")
 
 TENSORRT_LIBRARIES = "tensorrt_libs/libnv*.so.10"
-"""Where the distributions tensorrt-cu*-libs put them, below a site folder."""
+"""Pattern of the libraries of the distributions tensorrt-cu*-libs, below a site folder."""
 
 DYNAMIC = (
     "dynamic INT8 falls to the CPU there, with copies: DynamicQuantizeLinear has no kernel on "

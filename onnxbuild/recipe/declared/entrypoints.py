@@ -79,7 +79,7 @@ class EntrypointReader:
         )
 
     def _is_plain_data(self, node: Node) -> bool:
-        """Whether it is data itself, and no callable that yields it."""
+        """Return whether a node is data itself, and no callable that yields it."""
         text = str(node.value)
         folder = absolute(Path(text), self._sources.folder(node.at.path))
         return text == DUMMY_DATA or text.endswith(_DATA_SUFFIXES) or folder.is_dir()
@@ -142,7 +142,7 @@ class EntrypointReader:
         return target, outside.code_folders((file.parent, folder, self._sources.project))
 
     def _refusal(self, file: Path, home: str, name: str) -> tuple[str, str] | None:
-        """(what, fix) where the file is not there or does not define the name."""
+        """Return (what, fix) where the file is missing or does not define the name; else None."""
         try:
             if file not in self._names:
                 self._names[file] = top_level_names(read_user_file(file))
@@ -200,11 +200,11 @@ class EntrypointReader:
 
 
 def _is_file(path: KeyPath) -> bool:
-    """Whether `path` names one data file, or a list of them, and never a callable."""
+    """Return whether `path` names one data file, or a list of them, and never a callable."""
     section = SECTIONS.get(str(path[0]))
     return section is not None and section.below.get(str(path[-1])) in {"file", "files"}
 
 
 def _takes_files(path: KeyPath) -> bool:
-    """Whether data files may stand at `path` instead of a callable that yields data."""
+    """Return whether data files may stand at `path` instead of a callable that yields data."""
     return any(path == (name, key) for name, each in SECTIONS.items() for key in each.files)

@@ -105,7 +105,7 @@ class Glob:
                 yield folder / entry.name
 
     def _may_enter(self, entry: os.DirEntry[str], *, by_name: bool = False) -> bool:
-        """Whether what is below a folder may be an input; `by_name`: the pattern writes its name."""
+        """Return whether what is below a folder may be an input; `by_name`: the pattern writes its name."""
         folder = Path(entry.path)
         mark = what_excludes(folder, self._project, by_name=by_name)
         if mark not in {None, folder}:

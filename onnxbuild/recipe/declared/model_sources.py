@@ -118,7 +118,7 @@ class ModelSources:
         return Completed(merge(below, root), declared)
 
     def _place(self, written: str, at: Location) -> Path:
-        """Where the model is; absolute.
+        """Return the absolute path of the model.
 
         Raises:
             SourceError: It is in a package that is not installed.

@@ -26,7 +26,7 @@ _DTYPES: Mapping[str, str] = {
 """`int` is Python's and numpy's, of 64 bits, as ids are; torch calls its int32 so."""
 
 _INSTEAD: Mapping[str, str] = {"bfloat16": "float32", "string": "int64"}
-"""For what a recipe does not take: the dtype that it is computed or encoded in."""
+"""Dtypes that a recipe does not take -> the dtype that each is computed or encoded in."""
 
 
 @lru_cache(maxsize=2)

@@ -16,7 +16,7 @@ from onnxbuild.recipe.schema.lean_jsonschema import ValidationError
 from onnxbuild.recipe.schema.phrases import Phrases, meant, mended
 
 _SURELY = 0.75
-"""How like two keys are of which one is a slip of the pen; `method` is not `mode`."""
+"""Least similarity of two keys, 0 to 1, of which one is taken for a slip of the pen; `method` is not `mode`."""
 
 _KIND_KEYWORDS = ("type", "enum", "const", "anyOf")
 

@@ -1,4 +1,4 @@
-"""All keys that a recipe may have, nested ones too, by their paths."""
+"""Index of all keys that a recipe may have, nested ones too, by their paths."""
 
 from __future__ import annotations
 

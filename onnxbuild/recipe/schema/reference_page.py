@@ -108,7 +108,7 @@ class _Page:
         yield from self._table("Budgets", budgets["description"], budgets["properties"])
 
     def _items(self, section: str, properties: Mapping[str, Schema]) -> Iterator[str]:
-        """What stands in a section's lists of mappings, and the options of each of their keys."""
+        """Yield the tables of a section's lists of mappings: the options of each of their keys."""
         for key, schema in properties.items():
             items = self._words.resolved(schema.get("items", {}))
             for name, one in items.get("properties", {}).items():

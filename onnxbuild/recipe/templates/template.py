@@ -177,7 +177,7 @@ class Templates:
 
 
 def _is_expression(tree: nodes.Template) -> bool:
-    """Whether the template is one `{{ ... }}` and nothing else."""
+    """Return whether the template is one `{{ ... }}` and nothing else."""
     if len(tree.body) != 1 or not isinstance(tree.body[0], nodes.Output):
         return False
     inside = tree.body[0].nodes

@@ -96,7 +96,7 @@ def places(node: Node) -> Iterator[Location]:
 
 
 def _is_itself(text: str) -> bool:
-    """Whether the text without quotes is this string, and no number, boolean or null."""
+    """Return whether the text without quotes is this string, and no number, boolean or null."""
     try:
         return resolve(text) == text
     except ValueError:

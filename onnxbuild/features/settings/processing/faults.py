@@ -1,4 +1,4 @@
-"""What is wrong with `processing` that no schema says."""
+"""Faults of `processing` that no schema finds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from onnxbuild.onnxkit.processing.values import PREPROCESS, ProcessingError, Val
 
 
 def faults(parts: Parts) -> Iterator[Fault]:
-    """All of them."""
+    """Yield all faults of the section."""
     options = parts.sections.get(SECTION)
     if not isinstance(options, ProcessingOptions) or parts.node(SECTION) is None:
         return

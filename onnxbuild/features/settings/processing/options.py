@@ -85,7 +85,7 @@ def operations(options: ProcessingOptions) -> Iterator[tuple[str, int, Operation
 
 
 def pipeline_of(recipe: Recipe) -> Pipeline:
-    """What a recipe asks for, with the files and callables that it declares."""
+    """Return the pipeline that a recipe asks for, with the files and callables that it declares."""
     options = options_of(recipe)
     declared = {
         f"{section}/{position}": _declared(recipe, section, position, name, _NAMES_A_FILE[name])

@@ -63,7 +63,7 @@ class Merged:
 
     @property
     def tokenizer_inputs(self) -> dict[str, OutputRef]:
-        """What steps that need the graphs of tokenizers take."""
+        """Inputs of steps that need the graphs of tokenizers."""
         return {
             f"{TOKENIZER}{place}": OutputRef(step, "tokenizer")
             for place, step in self.tokenizers.items()
@@ -183,7 +183,7 @@ def deliver(scope: Scope, subject: Subject) -> Sequence[FurtherBundle]:
 
 
 def _reference(scope: Scope, subject: Subject, made: Merged) -> OutputRef:
-    """What the user's own pipeline gives, the same for all variants; else what the plain variant gives."""
+    """Add the reference step: the user's own pipeline, the same for all variants; else the plain variant's."""
     recipe = scope.recipe
     expected = recipe.entrypoints.get(SECTION)
     step = scope.step(
