@@ -39,7 +39,7 @@ check: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/onnxbuild lint recipes/*.yaml
-	$(BIN)/python -m pytest -q tests/test_docs.py tests/test_docs_recipes.py tests/test_rooms.py tests/recipe/schema/test_recipe_schema.py
+	$(BIN)/python -m pytest -q tests/test_docs.py tests/test_docs_recipes.py tests/test_rooms.py tests/test_docstrings.py tests/recipe/schema/test_recipe_schema.py
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/uptodate.py

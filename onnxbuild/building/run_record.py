@@ -16,7 +16,7 @@ from onnxbuild.engine.report import Report
 from onnxbuild.expansion.reported import reported_in
 
 _SUFFIX = ".json"
-"""Of files that reports are read from; the others of an artifact are large."""
+"""Suffix of files that reports are read from; the others of an artifact are large."""
 
 
 def record_run(

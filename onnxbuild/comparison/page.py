@@ -8,7 +8,7 @@ from onnxbuild.comparison.text import latency_kind, summary
 from onnxbuild.onnxkit.pages.page import render
 
 _MOST_ROWS = 500
-"""Of a group; what is cut is said."""
+"""Most rows that a group shows; the page says how many it leaves out."""
 
 _TITLES = {
     Group.VERDICTS: "Verdicts",

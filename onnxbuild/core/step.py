@@ -13,7 +13,7 @@ MODEL_FILE = "model.onnx"
 ORT_FILE = "model.ort"
 REPORT_FILE = "report.json"
 MANIFEST_FILE, SUMS_FILE = "manifest.json", "SHA256SUMS"
-"""Of a bundle, and of most packages."""
+"""Files of a bundle, and of most packages."""
 
 COMPILER = "c++"
 """Among a kind's `toolchain`: the C++ compiler that it runs, which is no distribution."""

@@ -49,7 +49,7 @@ def artifact_of(result: BuildResult, step: str) -> Artifact | None:
 
 
 def size_bytes(artifact: Artifact) -> int:
-    """Of all its files."""
+    """Size of all its files."""
     return sum(digest.size_bytes for _, digest in artifact.files)
 
 

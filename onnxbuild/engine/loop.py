@@ -56,7 +56,7 @@ class Loop:
         self._stopping = False
 
     def _expected_bytes(self, name: str) -> int:
-        """Of a step that is ready: what it took last time, or a guess by its inputs."""
+        """Return the memory that a ready step will take: as last time, or a guess by its inputs."""
         known = self._ports.history.peak_bytes(name)
         inputs = self.report.inputs_of(self._graph.steps[name])
         sizes = {artifact.sha256: artifact.size_bytes for artifact in inputs.values()}

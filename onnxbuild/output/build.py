@@ -20,7 +20,7 @@ class FindingRecord(TypedDict):
 
 
 class VerdictRecord(TypedDict):
-    """What one gate says of a variant.
+    """Verdict of one gate on a variant.
 
     Attributes:
         step: RECIPE:STEP of the gate.
@@ -123,7 +123,7 @@ class ResultRecord(TypedDict):
 
 
 class ReasonRecord(TypedDict):
-    """Why a step runs.
+    """Reason for a step to run.
 
     Attributes:
         subject: What changed.
@@ -193,7 +193,7 @@ class UpstreamRecord(TypedDict):
 
 
 class WhyRecord(TypedDict):
-    """What `why` prints.
+    """Output of `why`.
 
     Attributes:
         type: `why`.

@@ -9,7 +9,7 @@ from onnxbuild.output.models import PushedRecord
 
 
 class LintRecord(TypedDict):
-    """What `lint` prints of recipes without a fault; a faulty one is an error.
+    """Output of `lint` of recipes without a fault; a faulty one is an error.
 
     Attributes:
         type: `lint`.
@@ -51,7 +51,7 @@ class LockedRecord(TypedDict):
 
 
 class LocksRecord(TypedDict):
-    """What `lock` prints.
+    """Output of `lock`.
 
     Attributes:
         type: `lock`.
@@ -67,7 +67,7 @@ class LocksRecord(TypedDict):
 
 
 class ReleasedRecord(TypedDict):
-    """What `release` prints.
+    """Output of `release`.
 
     Attributes:
         type: `release`.
@@ -121,7 +121,7 @@ class CheckRecord(TypedDict):
 
 
 class VerifiedRecord(TypedDict):
-    """What `verify` prints.
+    """Output of `verify`.
 
     Attributes:
         type: `verify`.
@@ -139,7 +139,7 @@ class VerifiedRecord(TypedDict):
 
 
 class MachineFact(TypedDict):
-    """What `doctor` found of one topic.
+    """Finding of `doctor` on one topic.
 
     Attributes:
         topic: `torch`, `provider`, `cpu`, `sandbox`, `store`, ...
@@ -151,7 +151,7 @@ class MachineFact(TypedDict):
 
 
 class MachineProblem(TypedDict):
-    """What keeps a machine from building.
+    """Problem that keeps a machine from building.
 
     Attributes:
         what: In a sentence.
@@ -163,7 +163,7 @@ class MachineProblem(TypedDict):
 
 
 class DoctorRecord(TypedDict):
-    """What `doctor` prints.
+    """Output of `doctor`.
 
     Attributes:
         type: `doctor`.

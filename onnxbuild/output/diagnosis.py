@@ -102,7 +102,7 @@ class GoalRecord(TypedDict):
 
 
 class DiagnosisRecord(TypedDict):
-    """What `diagnose` prints.
+    """Output of `diagnose`.
 
     Attributes:
         variant: RECIPE:VARIANT.

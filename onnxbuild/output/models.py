@@ -6,7 +6,7 @@ from typing import Any, Literal, TypedDict
 
 
 class InitRecord(TypedDict):
-    """What `init` prints.
+    """Output of `init`.
 
     Attributes:
         type: `init`.
@@ -40,7 +40,7 @@ class ValueRecord(TypedDict):
 
 
 class InspectRecord(TypedDict):
-    """What `inspect` prints.
+    """Output of `inspect`.
 
     Attributes:
         path: The model's file.
@@ -74,7 +74,7 @@ class InspectRecord(TypedDict):
 
 
 class PushedRecord(TypedDict):
-    """What `push` prints; sizes are in bytes.
+    """Output of `push`; sizes are in bytes.
 
     Attributes:
         type: `pushed`.
@@ -102,7 +102,7 @@ class PushedRecord(TypedDict):
 
 
 class PulledRecord(TypedDict):
-    """What `pull` prints; sizes are in bytes.
+    """Output of `pull`; sizes are in bytes.
 
     Attributes:
         type: `pulled`.
@@ -146,7 +146,7 @@ class GraphStepRecord(TypedDict):
 
 
 class GraphRecord(TypedDict):
-    """What `graph` prints.
+    """Output of `graph`.
 
     Attributes:
         type: `graph`.
@@ -158,7 +158,7 @@ class GraphRecord(TypedDict):
 
 
 class LogRecord(TypedDict):
-    """What `log` prints.
+    """Output of `log`.
 
     Attributes:
         type: `log`.
@@ -186,7 +186,7 @@ class ExplainedRecord(TypedDict):
 
 
 class ExplainRecord(TypedDict):
-    """What `explain` prints.
+    """Output of `explain`.
 
     Attributes:
         type: `explain`.
@@ -200,7 +200,7 @@ class ExplainRecord(TypedDict):
 
 
 class SchemaRecord(TypedDict):
-    """What `schema` prints where it writes a file; else it prints the schema itself.
+    """Output of `schema` where it writes a file; else it prints the schema itself.
 
     Attributes:
         type: `schema`.
@@ -212,7 +212,7 @@ class SchemaRecord(TypedDict):
 
 
 class CompletionRecord(TypedDict):
-    """What `completion` prints.
+    """Output of `completion`.
 
     Attributes:
         type: `completion`.

@@ -40,7 +40,7 @@ class DifferenceRecord(TypedDict):
 
 
 class LatencyRecord(TypedDict):
-    """How long a variant took on both sides.
+    """Latency of a variant on both sides.
 
     Attributes:
         variant: Its name.
@@ -64,7 +64,7 @@ class LatencyRecord(TypedDict):
 
 
 class DiffRecord(TypedDict):
-    """What `diff` prints.
+    """Output of `diff`.
 
     Attributes:
         type: `diff`.
@@ -86,7 +86,7 @@ class DiffRecord(TypedDict):
 
 
 class ViewRecord(TypedDict):
-    """What `view` prints.
+    """Output of `view`.
 
     Attributes:
         type: `view`.
@@ -102,7 +102,7 @@ class ViewRecord(TypedDict):
 
 
 class RecipeVerdict(TypedDict):
-    """What a report says of a recipe.
+    """Verdict of a report on a recipe.
 
     Attributes:
         state: Whether its gates passed: `passed`, `failed`, `skipped`, `not run`; `not built` where nothing of it is.
@@ -114,7 +114,7 @@ class RecipeVerdict(TypedDict):
 
 
 class ReportRecord(TypedDict):
-    """What `report` prints.
+    """Output of `report`.
 
     Attributes:
         type: `report`.
@@ -130,7 +130,7 @@ class ReportRecord(TypedDict):
 
 
 class WatchRecord(TypedDict):
-    """What `watch` prints of a build, a line each.
+    """Output of `watch` of a build, a line each.
 
     Attributes:
         type: `watched`.

@@ -6,7 +6,7 @@ from typing import Literal, TypedDict
 
 
 class StatsRecord(TypedDict):
-    """What `cache stats` prints; sizes are in bytes.
+    """Output of `cache stats`; sizes are in bytes.
 
     Attributes:
         type: `cache stats`.
@@ -72,7 +72,7 @@ class PinRecord(TypedDict):
 
 
 class PinsRecord(TypedDict):
-    """What `cache pins` prints.
+    """Output of `cache pins`.
 
     Attributes:
         type: `cache pins`.
@@ -84,7 +84,7 @@ class PinsRecord(TypedDict):
 
 
 class UnpinnedRecord(TypedDict):
-    """What `cache unpin` prints.
+    """Output of `cache unpin`.
 
     Attributes:
         type: `cache unpin`.
@@ -96,7 +96,7 @@ class UnpinnedRecord(TypedDict):
 
 
 class StoreCheckRecord(TypedDict):
-    """What `cache verify` prints.
+    """Output of `cache verify`.
 
     Attributes:
         type: `cache verify`.
@@ -128,7 +128,7 @@ class RemovedEnvironment(TypedDict):
 
 
 class GarbageRecord(TypedDict):
-    """What `cache gc` prints; sizes are in bytes.
+    """Output of `cache gc`; sizes are in bytes.
 
     Attributes:
         type: `cache gc`.
@@ -170,7 +170,7 @@ class CleanedFolder(TypedDict):
 
 
 class CleanRecord(TypedDict):
-    """What `clean` prints.
+    """Output of `clean`.
 
     Attributes:
         type: `clean`.
@@ -186,7 +186,7 @@ class CleanRecord(TypedDict):
 
 
 class CacheKeyRecord(TypedDict):
-    """What `cache key` prints.
+    """Output of `cache key`.
 
     Attributes:
         type: `cache key`.

@@ -21,7 +21,7 @@ AnyFeature = TypeVar("AnyFeature", bound=Feature)
 
 
 _PASSING = (BuildError,)
-"""Of hooks; a lack of memory in one is the plug-in's."""
+"""Errors of hooks; a lack of memory in one is the plug-in's."""
 
 
 def guarded(feature: AnyFeature, plugin: Plugin) -> AnyFeature:

@@ -26,7 +26,7 @@ _NOT_FOUND = (404, 410)
 _NO_API = (400, 405, 501)
 """Further statuses of registries without a referrers API: they take its address for something else."""
 _PAGES_MAX = 100
-"""Of a list of referrers that are read."""
+"""Most pages of a list of referrers that are read."""
 _NEXT = re.compile(r"<([^>]*)>\s*;[^,]*\brel=\"?next\"?", re.IGNORECASE)
 _UPDATES_MAX = 4
 

@@ -20,7 +20,7 @@ from onnxbuild.adapters.store.delivery import (
 
 
 class Sink(Protocol):
-    """Whatever takes bytes."""
+    """Receiver of bytes."""
 
     def write(self, content: bytes, /) -> object:
         """Take some."""
@@ -49,7 +49,7 @@ class HashSink:
 
     @property
     def sha256(self) -> str:
-        """Of all bytes so far."""
+        """Digest of all bytes so far."""
         return self._sha256.hexdigest()
 
 

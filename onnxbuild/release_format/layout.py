@@ -32,7 +32,7 @@ BOM_FILE = "bom.cdx.json"
 RECIPE_FOLDER = "recipe"
 RESOLVED_FILE = "recipe/resolved.yaml"
 MANIFEST = MANIFEST_FILE
-"""Of each bundle."""
+"""File of each bundle."""
 REPORTS_FOLDER = "reports"
 GOLDEN_FOLDER = "golden"
 

@@ -146,7 +146,7 @@ def _row(name: str, figures: Figures, *, compared: bool) -> list[str]:
 
 
 def _of_first(values: Mapping[str, float], form: str) -> str:
-    """Of the first provider."""
+    """Return the first provider's value as text; `-` if there is none."""
     return next((format(value, form) for value in values.values()), "-")
 
 

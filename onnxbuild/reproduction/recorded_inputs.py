@@ -1,4 +1,4 @@
-"""Whatever of files a build was recorded to have used."""
+"""Files and folders that a build was recorded to have used."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _COMPARED = 4
 """Feeds on which the model is run before and after."""
 
 _MOST_ERROR = 1e-4
-"""Of an output's greatest magnitude. What float32 rounds differently is a hundredth of it."""
+"""Bound, relative to an output's greatest magnitude. What float32 rounds differently is a hundredth of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Of several ways to make a variant, the fastest that meets a goal."""
+"""Choice of the fastest of several ways to make a variant that meet a goal."""
 
 from __future__ import annotations
 

@@ -87,4 +87,4 @@ KINDS = {
     XGBOOST: _kind(XGBOOST, "xgboost", "onnxmltools"),
     LIGHTGBM: _kind(LIGHTGBM, "lightgbm", "onnxmltools"),
 }
-"""By frontend."""
+"""Step kinds by frontend."""

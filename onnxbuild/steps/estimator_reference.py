@@ -111,4 +111,4 @@ KINDS = {
     XGBOOST: _kind(XGBOOST, "xgboost"),
     LIGHTGBM: _kind(LIGHTGBM, "lightgbm"),
 }
-"""By frontend."""
+"""Step kinds by frontend."""

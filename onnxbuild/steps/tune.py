@@ -40,8 +40,8 @@ _LEAST_ROUNDS = 8
 """Fewer say nothing for sure."""
 
 _LARGE_BYTES = 512 << 20
-"""Of larger models no more than two sessions are open at a time: each holds the weights, and those that
-it has rearranged once more."""
+"""Size from which no more than two sessions of a model are open at a time: each holds the weights, and those
+that it has rearranged once more."""
 
 METHOD = (
     "one question at a time, from the recipe's settings: the answers and the best so far take turns in "

@@ -31,7 +31,7 @@ _FLAGS = {
     "lint": set[str](),
 }
 _NOT_FOR_US = (OSError, UnicodeError, ValueError)
-"""Of odd paths and names: the whole decision says what is wrong with them."""
+"""Errors of odd paths and names: the whole decision says what is wrong with them."""
 
 Answer = tuple[list[str], list[str]]
 """Lines for standard output and for standard error."""

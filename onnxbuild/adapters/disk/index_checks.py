@@ -11,7 +11,7 @@ from pathlib import Path
 from onnxbuild.adapters.disk.atomic_files import share
 
 SUFFIXES = ("", "-journal", "-wal", "-shm")
-"""Of SQLite's files."""
+"""First bytes of SQLite's files."""
 
 
 def refuse_others(path: Path) -> None:

@@ -137,7 +137,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _size(path: Path) -> int:
-    """Of a file, in bytes; 0 where it can't be read."""
+    """Return a file's size in bytes; 0 where it can't be read."""
     try:
         return path.lstat().st_size
     except OSError:

@@ -32,12 +32,12 @@ _TAKEN = ("model", "fidelity", "evaluation")
 """Outputs of each trial that the step that chooses takes."""
 
 _KEPT_SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
-"""Of the quantizable nodes, kept in fp32, the most sensitive first."""
+"""Shares of the quantizable nodes that trials keep in fp32, the most sensitive first."""
 
 _BALANCED_KEPT_SHARES = (0.05, 0.1, 0.2, 0.35)
 
 _OTHER_METHODS = ("mse", "percentile")
-"""Of calibration, besides the recipe's own. Entropy clips what transformers need, and did no better on
+"""Calibration methods tried after the recipe's own. Entropy clips what transformers need, and did no better on
 convolutions."""
 
 _STATIC_KEPT_SHARES = (0.1, 0.3)

@@ -14,7 +14,7 @@ from onnxbuild.steps import convert_fp16
 from onnxbuild.steps.convert_fp16 import Fp16Options, Fp16Params
 
 _LARGEST = 65504.0
-"""Of fp16."""
+"""Largest finite value of fp16."""
 
 
 def _model(scope: Scope, variant: Variant) -> OutputRef:

@@ -35,7 +35,7 @@ _HEADERS_AT = f"{PACKAGES}.{NAME}.{HEADERS}"
 
 @dataclass(frozen=True, slots=True)
 class CppOptions:
-    """Where the build finds what it compiles the package with."""
+    """Headers and libraries that the package is compiled with."""
 
     headers: str = field(
         default="",

@@ -30,7 +30,7 @@ _OPERATORS = "operators"
 
 @dataclass(frozen=True, slots=True)
 class MlflowOptions:
-    """What its environments hold."""
+    """Contents of the environments that MLflow makes."""
 
     python: str = option("3.11", help="version of Python in conda.yaml and python_env.yaml")
     runtime: RuntimeChoice = option(

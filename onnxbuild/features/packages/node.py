@@ -40,7 +40,7 @@ _OPERATORS = "operators"
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
-    """What the package is called."""
+    """Name of the npm package."""
 
     name: str = option(
         "",

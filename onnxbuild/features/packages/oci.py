@@ -34,7 +34,7 @@ _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 
 @dataclass(frozen=True, slots=True)
 class OciOptions:
-    """What the layout calls the artifact."""
+    """Name of the artifact in the layout."""
 
     tag: str = option("", help="the artifact's tag in the layout; empty: the variant's name")
 

@@ -50,7 +50,7 @@ _OPERATORS = "operators"
 
 @dataclass(frozen=True, slots=True)
 class WebOptions:
-    """How the model runs in browsers, and what the example page shows."""
+    """Form of the model for browsers, and contents of the example page."""
 
     format: Literal["onnx", "ort"] = option(
         "onnx",

@@ -42,7 +42,7 @@ NAME = "wheel"
 
 @dataclass(frozen=True, slots=True)
 class WheelOptions:
-    """What the wheel is called, and what it requires."""
+    """Name of the wheel, and its requirements."""
 
     name: str = option(
         "",

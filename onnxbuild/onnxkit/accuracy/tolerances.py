@@ -19,7 +19,7 @@ _FLOAT_BOUNDS = ("atol", "rtol", "cosine_min", "sqnr_db_min")
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far an output may be from the reference's; bounds left out are not checked."""
+    """Bounds on the distance of an output from the reference's; those left out are not checked."""
 
     atol: float | None = option(
         None, help="|a-b| <= atol + rtol |b|, with b the reference's", minimum=0

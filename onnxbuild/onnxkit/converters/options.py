@@ -15,7 +15,7 @@ ENVIRONMENT_HELP = (
 
 @dataclass(frozen=True, slots=True)
 class FrameworkEnvironment:
-    """Where a framework is installed; one of the two."""
+    """Environment that a framework is installed in; one of the two."""
 
     requirements: str = option(
         "",

@@ -1,1 +1,1 @@
-"""What a model in memory says of its first recipe."""
+"""Drafts of first recipes, from models in memory."""

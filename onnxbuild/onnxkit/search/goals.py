@@ -12,7 +12,7 @@ from onnxbuild.core.params import option
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a variant must keep of the fp32 model, over the `fidelity` or the `evaluate` data."""
+    """Share of the fp32 model's quality that a variant must keep, over the `fidelity` or the `evaluate` data."""
 
     cosine_mean: float | None = option(
         None, help="least mean cosine similarity of the samples", minimum=-1, maximum=1

@@ -24,7 +24,7 @@ class InstanceGroup:
 
 @dataclass(frozen=True, slots=True)
 class TritonOptions:
-    """How Triton serves the model."""
+    """Settings of Triton for the model."""
 
     name: str = option(
         "",
