@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 from functools import cache
 
 VARIABLE = "ONNXBUILD_PORTABLE"
 
 
 def is_portable() -> bool:
-    """Return whether the ways are taken that every system has: by `ONNXBUILD_PORTABLE=1`, or for want of flock."""
-    return bool(os.environ.get(VARIABLE)) or not has_flock()
+    """Return whether the ways are taken that every system has: by `ONNXBUILD_PORTABLE=1`, or on other systems than Linux."""
+    return bool(os.environ.get(VARIABLE)) or sys.platform != "linux" or not has_flock()
 
 
 def why_portable() -> str:
     """Return why `is_portable` holds, for messages."""
-    return f"{VARIABLE} is set, or this system has no flock"
+    return f"{VARIABLE} is set, or this system is not Linux"
 
 
 @cache

@@ -24,7 +24,7 @@ EXIT_DIFFER = 1
 @click.option(
     "--bench", is_flag=True, help="Measure both side by side, now, on the recipe's inputs."
 )
-@click.option("--all", "everything", is_flag=True, help="Cut no list.")
+@click.option("--all", "everything", is_flag=True, help="Print lists whole.")
 @json_option()
 @click.option(
     "--html",

@@ -21,6 +21,7 @@ from onnxbuild.terminal.say import say
 @click.option(
     "-o",
     "--output",
+    "--out",
     type=click.Path(dir_okay=False),
     metavar="FILE",
     help="Where to write the recipe [default: recipes/NAME.yaml].",

@@ -38,7 +38,7 @@ _SHOWN = 20
     multiple=True,
     metavar="ITEM",
     help="Only this may differ from the existing lock: a package (numpy), a file, `recipe`, "
-    "`host`, `python`, `onnxbuild`, a step, or `measurements`. May be given several times.",
+    "`host`, `python`, `onnxbuild`, a step, `measurements`, or `choices` (searches run again). May be given several times.",
 )
 @set_option()
 @store_option()

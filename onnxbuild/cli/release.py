@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 @click.argument("recipe", type=click.Path(dir_okay=False), metavar="RECIPE")
 @click.option("--version", required=True, help="The release's version: 1.0.0, 2.1.0-rc.1.")
 @click.option(
+    "-o",
     "--out",
+    "--output",
     type=click.Path(file_okay=False),
     metavar="FOLDER",
     help="Write it here [default: dist/ at the project's root].",

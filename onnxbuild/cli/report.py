@@ -26,10 +26,11 @@ _KIB = 1024
 @click.option(
     "-o",
     "--out",
+    "--output",
     default="report.html",
     show_default=True,
     metavar="FILE",
-    help="Where the page goes; - for standard output.",
+    help="The page's file; - for standard output.",
 )
 @only_option()
 @set_option()

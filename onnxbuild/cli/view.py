@@ -27,6 +27,7 @@ _SUFFIXES = (".html", ".svg")
 @click.option(
     "-o",
     "--output",
+    "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Write here: .html for the page, .svg for the picture alone [default: NAME.view.html].",

@@ -160,7 +160,7 @@ def _check_up_to_date(name: str, recipe: Path, planned: Mapping[str, Planned]) -
     if first is not None:
         why = f" ({'; '.join(map(str, first.reasons))})" if first.reasons else ""
         raise UsageError(
-            f"{name} is not built as its recipe says now: {first.step} would run{why}",
+            f"{name} is not built from the present recipe: {first.step} would run{why}",
             fix=f"onnxbuild run {recipe} --only {name}",
         )
 

@@ -38,7 +38,7 @@ def show_stages(found: Diagnosis) -> None:
         say(f"looked at on {found.runtime}")
     rows = [
         {
-            "step": stage.step if stage.kind else "all of it",
+            "step": stage.step if stage.kind else "whole variant",
             "against": stage.against,
             "max abs": f"{stage.error.max_abs:.2e}",
             "cosine": f"{stage.error.cosine_min:.6f}",
@@ -66,7 +66,7 @@ def show_stages(found: Diagnosis) -> None:
 
 
 def show_nodes(found: Diagnosis, shown: int, below: float) -> None:
-    """The nodes where most of the error comes in, and the first that is far off.
+    """Print the nodes that add most of the error, and the first that is far off.
 
     Args:
         found: What was found.
@@ -97,7 +97,7 @@ def show_nodes(found: Diagnosis, shown: int, below: float) -> None:
         if each.added > 0 or each.name in found.effects
     ]
     say(
-        f"nodes where most of it comes in, of {len(found.nodes)} compared at "
+        f"nodes that add most of the error, of {len(found.nodes)} compared at "
         f"{', '.join(found.points) or 'every point'}:"
     )
     say("")

@@ -60,9 +60,9 @@ def _replayed(
     form = PACKAGE_FORMATS.get(name)
     reason = "" if trusted else _UNTRUSTED
     if form is None:
-        reason = f"its format '{name}' is none that this onnxbuild knows"
+        reason = f"unknown package format '{name}': a plug-in that is not installed brings it"
     elif form.replays is None:
-        reason = f"another program runs it: see docs/packages.md, `{name}`"
+        reason = f"its own server or program runs it: see docs/packages.md, `{name}`"
     if reason or form is None or form.replays is None:
         return Replayed(name, "", {}, skipped=reason)
     package = (release.folder / entry["folder"]).absolute()

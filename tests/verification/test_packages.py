@@ -62,7 +62,7 @@ def test_a_release_holds_packages_and_runs_those_that_no_server_has_to(project):
     assert done.code == 0, done.out + done.err
     assert f"ok      packages: {', '.join(NAMES)}: complete" in done.out
     assert "ok      fp32-wheel: 4 golden points within tolerance" in done.out
-    assert "skipped fp32-triton: another program runs it" in done.out
+    assert "skipped fp32-triton: its own server or program runs it" in done.out
     done = look_at(folder, *key_of(project), "--run")
     assert done.code == 0
     assert "skipped fp32-wheel: a package is a program: with --trust-programs" in done.out
