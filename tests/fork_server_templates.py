@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -41,12 +42,19 @@ def serve(address: str, threads: int | None) -> None:
         address: Where launchers ask; empty: standard input is a socket, which passes them on.
         threads: As `Surroundings` has it.
     """
+    from onnxbuild.adapters.disk.index import Index
+    from onnxbuild.adapters.disk.statcache import StatCache
+    from onnxbuild.adapters.toolchain.distributions import Distributions
+    from onnxbuild.adapters.toolchain.preloaded import Preloaded
     from onnxbuild.adapters.toolchain.step_environment import Cores
-    from onnxbuild.processes.fork_server import preload
+    from onnxbuild.processes.fork_server import ROOTS, preload
 
     cores = os.sched_getaffinity(0)
     Cores(threads).take(0)
     preload()
+    installed = Distributions(StatCache(Index(Path(":memory:"))))
+    Preloaded(installed, ROOTS)  # reads records, which a program reads once (`statcache.once`)
+    gc.freeze()
     if not address:
         with socket.socket(fileno=0) as reported:
             _Template(cores, reported).serve()

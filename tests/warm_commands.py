@@ -12,6 +12,7 @@ import array
 import atexit
 import functools
 import glob
+import importlib
 import json
 import os
 import selectors
@@ -225,16 +226,40 @@ def _started(start: _Start) -> tuple[subprocess.Popen[bytes], socket.socket]:
 # --- in the template -------------------------------------------------------------------------------
 
 
+_IMPORTED = (
+    "onnxbuild.building.api",
+    "onnxbuild.cli.group",
+    "onnxbuild.cli.main",
+    "onnxbuild.cli.run",
+    "onnxbuild.ci.github",
+    "onnxbuild.processes.executor",
+    "onnxbuild.recipe.assemble",
+    "onnxbuild.terminal.display",
+    "onnxbuild.terminal.next_commands",
+)
+"""What `run` imports, at its start or when it builds."""
+
+
+def _read_records() -> None:
+    """Read what is installed, which a program reads once, unless it changes (`statcache.once`)."""
+    from onnxbuild.adapters.disk.index import Index
+    from onnxbuild.adapters.disk.statcache import StatCache
+    from onnxbuild.adapters.toolchain.distributions import Distributions
+    from onnxbuild.catalog import CATALOG
+
+    found = Distributions(StatCache(Index(Path(":memory:"))))
+    found.owners()
+    for name in {each for kind in CATALOG.values() for each in kind.toolchain}:
+        found.digest(name)
+
+
 def serve(number: int) -> None:
     """Fork a command for each request, until nobody is left to ask."""
     import gc
 
-    import onnxbuild.building.api
-    import onnxbuild.cli.group
-    import onnxbuild.cli.main
-    import onnxbuild.cli.run
-
-    del onnxbuild.building.api
+    for name in _IMPORTED:
+        importlib.import_module(name)
+    _read_records()
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

@@ -30,19 +30,16 @@ Bytes = dict[str, bytes]
 
 @dataclass
 class Built:
-    """A project, what a clean build of it delivers, and what runs it."""
+    """A project, its store, what a clean build of it delivers, and what runs it."""
 
     project: Path
+    store: Path
     spare: Path
     clean: Bytes
     warm: Warm
 
-    @property
-    def store(self) -> Path:
-        return self.project / "artifacts"
-
     def run(self) -> Seen:
-        return self.warm.run(self.project / "tiny.yaml")
+        return self.warm.run(self.project / "tiny.yaml", self.store)
 
     def delivered(self) -> Bytes:
         """The bytes of all that is below out/, but for what was measured."""
@@ -58,10 +55,10 @@ class Built:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
-    folder = tmp_path_factory.mktemp("damage")
+def built(tmp_path_factory: pytest.TempPathFactory, memory: Path) -> Iterator[Built]:
+    project = tiny.make(tmp_path_factory.mktemp("damage") / "project")
     warm = Warm()
-    made = Built(tiny.make(folder / "project"), folder / "spare", {}, warm)
+    made = Built(project, memory / "store", memory / "spare", {}, warm)
     first = made.run()
     assert (first.code, first.ran) == (0, tiny.ALL)
     made.clean = made.delivered()
@@ -190,7 +187,7 @@ def test_no_flipped_bit_of_a_record_is_believed(built):
     store = DiskStore(built.spare, StatCache(Index(Path(":memory:"))))
     for path in (built.spare / name for name in _files(built.spare, ROOMS["a record"])):
         assert store.read_record(path) != ()
-        copy = built.project / path.name
+        copy = built.spare.with_name(path.name)
         sound = path.read_bytes()
         for position in range(0, len(sound), 7):
             content = bytearray(sound)

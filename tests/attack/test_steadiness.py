@@ -55,17 +55,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
 
 
 @pytest.fixture
-def store(made, tmp_path) -> Path:
+def store(made, scratch) -> Path:
     """A copy of the built store."""
-    return Path(shutil.copytree(made.project / "artifacts", tmp_path / "store"))
+    return Path(shutil.copytree(made.project / "artifacts", scratch / "store"))
 
 
 # --- other places -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", ["mv", "cp -r", "cp -a"])
-def test_a_store_that_was_moved_or_copied_has_all_that_it_had(made, store, tmp_path, command):
-    other = tmp_path / "deeper" / "other store"
+def test_a_store_that_was_moved_or_copied_has_all_that_it_had(made, store, command):
+    other = store.parent / "deeper" / "other store"
     other.parent.mkdir()
     subprocess.run([*command.split(), store, other], check=True)
     for place in (other, store):
@@ -95,8 +95,8 @@ def test_projects_that_share_a_store_share_results_and_get_what_is_theirs(made, 
 
 
 @pytest.mark.parametrize("part", ["out", "cas", "ac"])
-def test_a_part_on_another_filesystem_is_reported(made, tmp_path, part):
-    store = tmp_path / "store"
+def test_a_part_on_another_filesystem_is_reported(made, scratch, part):
+    store = scratch / "store"
     (store / part).mkdir(parents=True)
     mount = ["mount", "-t", "tmpfs", "none", store / part]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
@@ -111,9 +111,9 @@ def test_a_part_on_another_filesystem_is_reported(made, tmp_path, part):
 
 @pytest.mark.parametrize("part", ["out", "cas", "ac", "runs", "tmp", "locks"])
 def test_a_part_that_is_a_symbolic_link_is_reported_and_nothing_is_written_there(
-    made, tmp_path, part
+    made, scratch, part
 ):
-    store, elsewhere = tmp_path / "store", tmp_path / "elsewhere"
+    store, elsewhere = scratch / "store", scratch / "elsewhere"
     store.mkdir()
     elsewhere.mkdir()
     (store / part).symlink_to(elsewhere)
@@ -215,8 +215,8 @@ def test_a_disk_that_is_full_at_any_moment_loses_nothing(made, disk, kib):
 
 
 @pytest.mark.parametrize("part", ["", "ac", "cas/sha256", "tmp", "locks", "runs", "out"])
-def test_a_folder_that_may_not_be_written_is_reported(made, tmp_path, part):
-    store = tmp_path / "store"
+def test_a_folder_that_may_not_be_written_is_reported(made, scratch, part):
+    store = scratch / "store"
     assert made.run(store).code == 0
     for name in ("ac", "cas/sha256", "out"):
         shutil.rmtree(store / name)

@@ -124,8 +124,10 @@ CHILDREN = [
         f"{IN_WORKER}def value():\n{POOL.format(method='fork')}        return pool.map(work, [0])[0]\n",
     ),
     child(
-        "a spawned worker",
-        f"{IN_WORKER}def value():\n{POOL.format(method='spawn')}        return pool.map(work, [0])[0]\n",
+        "a spawned worker",  # whose function is where it need not import torch
+        f"from worker import work\ndef value():\n{POOL.format(method='spawn')}"
+        "        return pool.map(work, [0])[0]\n",
+        {**PART, "models/worker.py": IN_WORKER},
     ),
     child(
         "a process of a pool",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import os
 import signal
 import socket
@@ -124,10 +125,14 @@ def watch(supervisor: socket.socket) -> bool:
 def reason_not() -> str:
     """Return why steps can't be observed by the kernel here, as one line; empty if they can.
 
-    A child process tries: it installs the filter, and its memory is read.
+    A child process tries: it installs the filter, and its memory is read. That is once for a process: a
+    program that builds many projects would fork for each.
     """
-    if is_portable():
-        return why_portable()
+    return why_portable() if is_portable() else _tried()
+
+
+@functools.cache
+def _tried() -> str:
     machine = seccomp.this_machine()
     if machine is None:
         return "only Linux on x86-64 and aarch64 is supported"
@@ -159,6 +164,10 @@ def reason_not() -> str:
     return (
         "" if seen == _WORD else "the memory of children can't be read: kernel.yama.ptrace_scope"
     )
+
+
+if hasattr(os, "register_at_fork"):  # a child may be in other surroundings
+    os.register_at_fork(after_in_child=_tried.cache_clear)
 
 
 def not_refused(unseen: str) -> str:

@@ -10,6 +10,7 @@ import ctypes
 import errno
 import os
 import platform
+import select
 import struct
 import sys
 from collections.abc import Mapping, Sequence
@@ -183,12 +184,15 @@ class Listener:
 
         Raises:
             OSError: There is none.
+            ProcessLookupError: All that could make one have ended: the descriptor stays readable.
         """
         notice = self._notice
         notice[:] = bytes(len(notice))  # the kernel wants zeros
         try:
             self._ioctl(self._descriptor, _RECEIVE, notice)
         except (FileNotFoundError, InterruptedError):
+            if self._is_abandoned():
+                raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH)) from None
             return None
         identity, thread, _, number, _, _, *arguments = _NOTICE.unpack(notice)
         return Call(identity, thread, number, tuple(arguments))
@@ -204,6 +208,12 @@ class Listener:
             except FileNotFoundError:
                 return  # it was interrupted, and will ask again; or it is gone
             return
+
+    def _is_abandoned(self) -> bool:
+        """Return whether no process is left that has the filter."""
+        poll = select.poll()
+        poll.register(self._descriptor, select.POLLIN)
+        return any(event & select.POLLHUP for _, event in poll.poll(0))
 
     def close(self) -> None:
         """Let go; calls that are still asked about fail with ENOSYS."""

@@ -16,6 +16,7 @@ import pytest
 
 from onnxbuild.adapters.kernel.kernel_watch import QUIET, reason_not, watch
 from onnxbuild.adapters.observe.supervisor import ADOPTION, WATCH_FILE, Supervisor, connected
+from tests.attack.no_listener import refuse_listeners
 
 pytestmark = pytest.mark.skipif(bool(reason_not()), reason="system calls can't be observed here")
 PATIENCE_S = 30
@@ -89,8 +90,12 @@ class World:
             waiting = select.poll()
             waiting.register(supervisor, select.POLLIN)
             for _, event in waiting.poll(50):
-                self.calls += supervisor.started and bool(event & select.POLLIN)
-                assert supervisor.serve() if supervisor.started else supervisor.start()
+                if not supervisor.started:
+                    assert supervisor.start()
+                else:  # once all processes have ended, it is readable for ever, and says so
+                    is_call = bool(event & select.POLLIN)
+                    self.calls += is_call
+                    assert supervisor.serve() == is_call
             if ended is not None:
                 break
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == code
@@ -280,3 +285,18 @@ def test_a_look_below_opt_is_reported_and_one_below_usr_is_the_machine_s_own(wor
         os.path.exists("/usr/no-such-file")
 
     assert world.seen(act)["looked"] == {"/opt/no-such-model": "absent"}
+
+
+def test_whether_the_kernel_can_observe_is_tried_once_and_anew_in_a_child(monkeypatch):
+    assert reason_not() == ""
+    child = os.fork()
+    if child == 0:
+        status = 99
+        try:
+            refuse_listeners()
+            status = 0 if reason_not() == os.strerror(errno.EPERM) else 1
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    monkeypatch.setattr(os, "fork", None)
+    assert reason_not() == ""
