@@ -54,7 +54,7 @@ def dtype_of(element_type: int) -> str:
 
     for name, number in vars(TensorDataType).items():
         if number == element_type and name.isupper():
-            word = name.lower()
+            word = str(name).lower()
             return NUMPY_WORDS.get(word, word)
     return dtype_name(element_type)
 
