@@ -9,7 +9,9 @@ to what is before it. So the front is written anew, sorted, and the model stays 
 
 from __future__ import annotations
 
+import importlib.util
 import struct
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,8 @@ _ALIGNMENT_BYTES = 64
 """More than any object of the model asks for, so that all of them stay aligned."""
 
 _MODEL_SLOT = 1
+_GENERATED = ("tools", "ort_format_model")
+"""The folder of its package that has ONNX Runtime's generated classes."""
 
 Argument = tuple[int, int]
 """(input or output, index)"""
@@ -89,12 +93,29 @@ def type_parameters(content: bytes) -> TypeParameters:
 
 
 def _root(content: bytes) -> Any:
-    import onnxruntime.tools.ort_format_model  # noqa: F401 - lets the next import be found
+    _find_generated_classes()
     from ort_flatbuffers_py.fbs.InferenceSession import InferenceSession
 
     if not InferenceSession.InferenceSessionBufferHasIdentifier(content, 0):
         raise ValueError("the file is no ORT format model")
     return InferenceSession.GetRootAs(content, 0)
+
+
+def _find_generated_classes() -> None:
+    """Let the classes that were generated from ort.fbs be imported.
+
+    They are in a folder of ONNX Runtime's that its own tools put on the path. Those would load torch, where it is
+    installed, and ONNX Runtime for it: for seconds, and the classes need neither.
+
+    Raises:
+        ImportError: ONNX Runtime is not installed.
+    """
+    found = importlib.util.find_spec("onnxruntime")
+    if found is None or not found.submodule_search_locations:
+        raise ImportError("onnxruntime is not installed", name="onnxruntime")
+    folder = str(Path(found.submodule_search_locations[0], *_GENERATED))
+    if folder not in sys.path:
+        sys.path.append(folder)
 
 
 def _front(version: bytes, parameters: TypeParameters) -> tuple[bytearray, int]:

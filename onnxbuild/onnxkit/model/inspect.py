@@ -10,6 +10,9 @@ from onnxbuild.onnxkit.model.graphs import all_nodes, element_count, initializer
 if TYPE_CHECKING:
     import onnx
 
+NUMPY_WORDS = {"float": "float32", "double": "float64"}
+"""ONNX's word for an element type, in lower case -> numpy's, where that is another."""
+
 
 def summarize(model: onnx.ModelProto) -> dict[str, Any]:
     """Sum up a model; its weights need not be loaded.
@@ -68,7 +71,7 @@ def dtype_name(element_type: int) -> str:
     import onnx
 
     word = str(onnx.TensorProto.DataType.Name(element_type)).lower()
-    return {"float": "float32", "double": "float64"}.get(word, word)
+    return NUMPY_WORDS.get(word, word)
 
 
 def _operator(node: onnx.NodeProto) -> str:

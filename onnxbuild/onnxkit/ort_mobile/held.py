@@ -8,43 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import OPERATORS_FILE
-from onnxbuild.onnxkit.ahead_of_time.ort_canonical import ort_graph
 from onnxbuild.onnxkit.ahead_of_time.ort_format import required_operators
 from onnxbuild.onnxkit.bundles.manifest import Manifest, Value
-from onnxbuild.onnxkit.model.inspect import dtype_name
 from onnxbuild.onnxkit.ort_mobile.content import SIZES_FILE
-from onnxbuild.onnxkit.ort_mobile.sizes import sizes_of
-
-_TENSOR, _VALUE = 1, 1
-"""ort.fbs: TypeInfoValue.tensor_type, DimensionValueType.VALUE."""
-
-DESCRIBE = f"{__name__}:described"
-"""Name of `described`, which runs in a process of its own, since the file is untrusted."""
-
-
-def described(path: str) -> dict[str, Any]:
-    """Return what a `.ort` file says of itself, as JSON.
-
-    Args:
-        path: The file.
-
-    Returns: `inputs` and `outputs`, each a list of (name, dtype, shape; -1 for a size that varies, None for an
-        unknown shape), and `sizes`, from `sizes_of`.
-
-    Raises:
-        ValueError: It is no such file.
-    """
-    graph = ort_graph(Path(path).read_bytes())
-    types = {
-        each.Name(): each.Type() for each in map(graph.NodeArgs, range(graph.NodeArgsLength()))
-    }
-    inputs = map(graph.Inputs, range(graph.InputsLength()))
-    outputs = map(graph.Outputs, range(graph.OutputsLength()))
-    return {
-        "inputs": [_port(name, types.get(name)) for name in inputs],
-        "outputs": [_port(name, types.get(name)) for name in outputs],
-        "sizes": sizes_of(Path(path)),
-    }
 
 
 def own_faults(folder: Path, manifest: Manifest, found: Mapping[str, Any]) -> Iterator[str]:
@@ -66,23 +32,6 @@ def own_faults(folder: Path, manifest: Manifest, found: Mapping[str, Any]) -> It
     sizes = json.loads((folder / SIZES_FILE).read_text(encoding="utf-8"))
     if sizes != {**found["sizes"], "kernels": needed}:
         yield f"{SIZES_FILE} is of another model"
-
-
-def _port(name: bytes, kind: Any) -> tuple[str, str, list[int] | None]:
-    from ort_flatbuffers_py.fbs.TensorTypeAndShape import TensorTypeAndShape
-
-    if kind is None or kind.ValueType() != _TENSOR:
-        return name.decode(), "", None
-    tensor, table = TensorTypeAndShape(), kind.Value()
-    tensor.Init(table.Bytes, table.Pos)
-    shape = tensor.Shape()
-    dims = () if shape is None else map(shape.Dim, range(shape.DimLength()))
-    sizes = [_size(each.Value()) for each in dims]
-    return name.decode(), dtype_name(tensor.ElemType()), None if shape is None else sizes
-
-
-def _size(value: Any) -> int:
-    return int(value.DimValue()) if value is not None and value.DimType() == _VALUE else -1
 
 
 def _fit(found: Sequence[Sequence[Any]], values: Iterable[Value]) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.onnxkit.ahead_of_time.ort_canonical import ort_graph
-from onnxbuild.onnxkit.model.inspect import dtype_name
+from onnxbuild.onnxkit.model.inspect import NUMPY_WORDS, dtype_name
 
 
 def sizes_of(path: Path) -> dict[str, Any]:
@@ -45,6 +45,20 @@ def sizes_of(path: Path) -> dict[str, Any]:
     }
 
 
+def dtype_of(element_type: int) -> str:
+    """The word for an element type, as `dtype_name` has it; without onnx for those that ort.fbs names.
+
+    Only after `ort_graph`, which lets the names be found.
+    """
+    from ort_flatbuffers_py.fbs.TensorDataType import TensorDataType
+
+    for name, number in vars(TensorDataType).items():
+        if number == element_type and name.isupper():
+            word = str(name).lower()
+            return NUMPY_WORDS.get(word, word)
+    return dtype_name(element_type)
+
+
 def _nodes(
     graph: Any, outer: Mapping[str, list[tuple[str, int]]]
 ) -> Iterator[tuple[str, list[tuple[str, int]]]]:
@@ -56,7 +70,7 @@ def _nodes(
     """
     own: dict[str, list[tuple[str, int]]] = {}
     for tensor in (graph.Initializers(n) for n in range(graph.InitializersLength())):
-        own[_text(tensor.Name())] = [(dtype_name(tensor.DataType()), _bytes(tensor))]
+        own[_text(tensor.Name())] = [(dtype_of(tensor.DataType()), _bytes(tensor))]
     seen = {**outer, **own}
     for node in (graph.Nodes(n) for n in range(graph.NodesLength())):
         read = [seen.get(_text(node.Inputs(n)), []) for n in range(node.InputsLength())]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from importlib import import_module
 
 import pytest
 
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Value, read_manifest
-from onnxbuild.onnxkit.ort_mobile.held import DESCRIBE, described, own_faults
+from onnxbuild.onnxkit.ort_mobile.described import DESCRIBE, described
+from onnxbuild.onnxkit.ort_mobile.held import own_faults
 from tests.native.packages import write_ort_bundle
 
 
@@ -35,6 +38,20 @@ def test_a_model_says_its_inputs_outputs_and_operators(package):
     assert found["inputs"][0][2] == [size if isinstance(size, int) else -1 for size in shape]
     module, _, name = DESCRIBE.partition(":")
     assert json.loads(json.dumps(getattr(import_module(module), name)(str(bundle / "model.ort"))))
+
+
+def test_it_is_read_without_frameworks(package):
+    program = (
+        "import sys; from onnxbuild.onnxkit.ort_mobile.described import described\n"
+        "described(sys.argv[1]); print(sorted({'torch', 'onnx', 'onnxruntime'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, package[0] / "model.ort"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[]\n"
 
 
 def faults(package, manifest=None, found=None):

@@ -6,7 +6,8 @@ import pytest
 
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
 from onnxbuild.onnxkit.ahead_of_time.ort_format import convert_to_ort
-from onnxbuild.onnxkit.ort_mobile.sizes import sizes_of
+from onnxbuild.onnxkit.model.inspect import dtype_name
+from onnxbuild.onnxkit.ort_mobile.sizes import dtype_of, sizes_of
 from tests.onnxkit.models import branching, linear
 
 
@@ -40,3 +41,11 @@ def test_another_file_is_refused(tmp_path):
     (tmp_path / "model.ort").write_bytes(b"nothing of the kind")
     with pytest.raises(ValueError, match="no ORT format model"):
         sizes_of(tmp_path / "model.ort")
+
+
+def test_each_element_type_has_the_word_that_it_has_in_an_onnx_model(tmp_path):
+    sizes_of(converted(tmp_path, linear(rows=4, columns=3)))  # finds the generated names
+    for number in onnx.TensorProto.DataType.values():
+        assert dtype_of(number) == dtype_name(number)
+    with pytest.raises(ValueError, match="1000"):
+        dtype_of(1000)
