@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from onnxbuild.adapters.disk.index import Index
@@ -14,19 +15,26 @@ from onnxbuild.own_folder import OWN_FOLDER
 from tests.fork_servers import command
 
 
-def interpreter_of(environment: Environment, folder: Path) -> str:
+def _make(requirements: str, interpreter: str) -> None:
+    make_environment(requirements, interpreter, print, compiled=True)
+
+
+def interpreter_of(
+    environment: Environment, folder: Path, make: Callable[[str, str], None] = _make
+) -> str:
     """Its interpreter; the environment is made if it is not there: about a minute.
 
     Args:
         environment: Of a list that comes with the project.
         folder: For a file of this function's own.
+        make: Takes the list and the interpreter that is to be made.
     """
     index = Index(folder / "environments.db")
     try:
         known = Environments(StatCache(index), lambda path: path.replace(BUILT_IN, OWN_FOLDER))
         path = known.interpreter(environment)
         if known.is_missing(environment):
-            make_environment(known.requirements(environment), path, print, compiled=True)
+            make(known.requirements(environment), path)
         return path
     finally:
         index.close()
