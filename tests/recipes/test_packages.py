@@ -110,17 +110,22 @@ def points(out, recipe):
 
 
 @pytest.fixture(scope="module")
-def mlflow(tmp_path_factory):
-    return mlflow_server.install(tmp_path_factory.mktemp("mlflow") / "venv")
+def answers(out, tmp_path_factory):
+    """Recipe -> what MLflow gives for its first golden point."""
+    folder = tmp_path_factory.mktemp("mlflow")
+    python = mlflow_server.install(folder / "venv")
+    models = [
+        (out / each / f"{WHICH[each]}-mlflow", next(iter(points(out, each).values())))
+        for each in MODELS
+    ]
+    return dict(zip(MODELS, mlflow_server.ask(python, models, folder), strict=True))
 
 
 @pytest.mark.parametrize("recipe", MODELS)
-def test_mlflow_loads_registers_and_serves_it_as_onnx_runtime_runs_it(
-    out, mlflow, tmp_path, recipe
-):
+def test_mlflow_loads_registers_and_serves_it_as_onnx_runtime_runs_it(out, answers, recipe):
     folder = out / recipe / f"{WHICH[recipe]}-mlflow"
     feeds = next(iter(points(out, recipe).values()))
-    answer = mlflow_server.ask(mlflow, folder, feeds, tmp_path)
+    answer = answers[recipe]
     session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])  # fmt: skip
     names = [each.name for each in session.get_outputs()]
     expected = dict(zip(names, session.run(None, feeds), strict=True))

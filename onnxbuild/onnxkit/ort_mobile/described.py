@@ -12,7 +12,7 @@ _TENSOR, _VALUE = 1, 1
 """ort.fbs: TypeInfoValue.tensor_type, DimensionValueType.VALUE."""
 
 DESCRIBE = f"{__name__}:described"
-"""What `own_faults` takes, for a process of its own: the file may be anybody's."""
+"""Name of `described`, for a process of its own: the file may be anybody's."""
 
 
 def described(path: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Asks MLflow for a model as its users do: `mlflow_client.py FOLDER POINTS.npz SCRATCH` prints JSON."""
+"""Asks MLflow for models as its users do: `mlflow_client.py SCRATCH FOLDER POINTS.npz ...` prints a list in JSON."""
 
 import contextlib
 import json
@@ -17,30 +17,38 @@ PATIENCE_S = 120
 TRIES = 3
 
 
-def main(folder, points, scratch):
+def main(scratch, *models):
+    import mlflow
+
+    mlflow.set_tracking_uri(f"sqlite:///{scratch}/registry.db")
+    pairs = zip(models[::2], models[1::2], strict=True)
+    answers = [asked(f"tiny-{n}", folder, points) for n, (folder, points) in enumerate(pairs)]
+    sys.stdout.write(json.dumps(answers))
+
+
+def asked(name, folder, points):
     import mlflow
     import numpy as np
 
-    mlflow.set_tracking_uri(f"sqlite:///{scratch}/registry.db")
     with np.load(points) as arrays:
-        feeds = {name: arrays[name] for name in arrays.files}
+        feeds = {each: arrays[each] for each in arrays.files}
     loaded = mlflow.pyfunc.load_model(folder)
     answers = {"loaded": loaded.predict(feeds)}
-    version = mlflow.register_model(folder, "tiny").version
-    mlflow.MlflowClient().set_registered_model_alias("tiny", "champion", version)
-    answers["registered"] = mlflow.pyfunc.load_model("models:/tiny@champion").predict(feeds)
+    version = mlflow.register_model(folder, name).version
+    mlflow.MlflowClient().set_registered_model_alias(name, "champion", version)
+    answers["registered"] = mlflow.pyfunc.load_model(f"models:/{name}@champion").predict(feeds)
     answers["served"] = served(folder, feeds)
     try:
-        loaded.predict({name: array[..., None] for name, array in feeds.items()})
+        loaded.predict({each: array[..., None] for each, array in feeds.items()})
         refused = ""
     except mlflow.exceptions.MlflowException as error:
         refused = str(error)
-    example = {name: np.asarray(array).tolist() for name, array in loaded.input_example.items()}
+    example = {each: np.asarray(array).tolist() for each, array in loaded.input_example.items()}
     outputs = {
-        how: {name: np.asarray(array).tolist() for name, array in answer.items()}
+        how: {each: np.asarray(array).tolist() for each, array in answer.items()}
         for how, answer in answers.items()
     }
-    sys.stdout.write(json.dumps({**outputs, "refused": refused, "example": example}))
+    return {**outputs, "refused": refused, "example": example}
 
 
 def served(folder, feeds):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,22 +58,26 @@ def _make(requirements: str, interpreter: str) -> None:
     make_once(requirements, interpreter, fill, print, final=str(Path(interpreter).parents[1]))
 
 
-def ask(python: Path, model: Path, feeds: Mapping[str, np.ndarray], scratch: Path) -> Any:
-    """Return what MLflow gives for inputs: loaded, registered and served.
+def ask(
+    python: Path, models: Sequence[tuple[Path, Mapping[str, np.ndarray]]], scratch: Path
+) -> Any:
+    """Return what MLflow gives for the inputs of each model: loaded, registered and served.
 
     Args:
         python: From `install`.
-        model: The folder.
-        feeds: Input -> array.
+        models: The folder of each, and input -> array.
         scratch: A folder to write to.
     """
-    points = scratch / "points.npz"
-    np.savez(points, **feeds)
+    words: list[Path] = []
+    for number, (folder, feeds) in enumerate(models):
+        points = scratch / f"points-{number}.npz"
+        np.savez(points, **feeds)
+        words += [folder, points]
     asked = subprocess.run(
-        [python, HERE / "mlflow_client.py", model, points, scratch],
+        [python, HERE / "mlflow_client.py", scratch, *words],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=600 * len(models),
         check=False,
     )
     assert asked.returncode == 0, asked.stdout + asked.stderr

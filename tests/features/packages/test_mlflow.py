@@ -186,6 +186,6 @@ def test_mlflow_reads_a_missing_value_of_the_example_and_of_a_request_as_nan(tmp
     _, folder = packaged(
         tmp_path / "package", model=model, feeds=feeds, outputs=outputs, providers=providers
     )
-    answer = mlflow_server.ask(python, folder, feeds, tmp_path)
+    (answer,) = mlflow_server.ask(python, [(folder, feeds)], tmp_path)
     assert answer["loaded"] == answer["registered"] == answer["served"] == {"y": y.tolist()}
     assert str(answer["example"]["x"]) == "[[1.0, nan, 2.0, 3.0]]"
