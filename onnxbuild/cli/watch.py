@@ -20,7 +20,7 @@ from onnxbuild.terminal.json_output import print_line
 
 
 @click.command("watch")
-@recipes_argument()
+@recipes_argument(needed=False)
 @only_option()
 @set_option()
 @store_option()
@@ -41,7 +41,7 @@ def command(
     as_json: bool,
     keep_going: bool,
 ) -> None:
-    """Build recipes, and build again whenever a file is saved that they read.
+    """Build recipes (all of the project if none is given), and build again whenever a file is saved that they read.
 
     \b
     onnxbuild watch recipes/bert.yaml

@@ -167,6 +167,15 @@ def test_a_recipe_that_is_not_there_is_an_error_at_once(project):
     )
 
 
+def test_without_a_recipe_all_of_the_project_are_watched(project):
+    terminal = Terminal(("watch",), project.folder)
+    try:
+        first = terminal.until("ok       ", "q or Ctrl-C to stop")
+        assert first.splitlines()[0] == "watching tiny.yaml"
+    finally:
+        terminal.close()
+
+
 def test_its_build_dies_with_it(project):
     project.edit("models/tiny.py", "    torch.manual_seed(0)", "    import time; time.sleep(60)")
     terminal = Terminal(ONLY, project.folder)
