@@ -88,11 +88,11 @@ def command(
     every failing gate passes, then bisected; all of that is cached. It ends in YAML to paste. For a
     variant that passes but should be better, ask for more with --set, as in the third line.
 
-    A variant with `mode: auto` is searched for first (all of that is cached); then the trial that was
-    chosen, or came nearest, is looked at, or the one that --trial names. If it misses the search's
-    goal, the nodes that cost most on the `fidelity` data are left in fp32, the fewest that meet the
-    goal, judged as the search judges; what that costs in size and speed is measured. The YAML is a
-    variant of that trial's mode, to replace the search or to stand next to it.
+    For a variant with `mode: auto`, the search runs first (all of it is cached). Then the chosen trial,
+    else the nearest one, is diagnosed, or the one that --trial names. If it misses the search's goal,
+    the fewest nodes that meet the goal are left in fp32: those that cost most on the `fidelity` data.
+    The search's own rule judges, and the cost in size and speed is measured. The YAML is a variant of
+    that trial's mode, to replace the search or to add to it.
 
     Exit codes: 0 a diagnosis was made, 1 a step broke, 2 recipe or usage.
     """  # noqa: D301 - click's own mark for text that keeps its lines

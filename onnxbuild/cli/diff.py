@@ -56,8 +56,7 @@ def command(
     onnxbuild diff old.onnx digits:int8 --html diff.html
 
     A and B are each a recipe (its build as it stands), RECIPE:VARIANT, a folder below out/, a release (folder
-    or .tar), an .onnx file, or a commit. What is the name of a file or a recipe is that; anything else is
-    asked of git. A commit's build is looked up in the store, by the lock that is committed next to the
+    or .tar), an .onnx file, or a commit. A name that is no file and no recipe is a commit. A commit's build is looked up in the store, by the lock that is committed next to the
     recipe, or else by the files that the commit has; nothing is run.
 
     Compared are verdicts, accuracy, signature, recipe, inputs, tools, graph, weights and size. Latency

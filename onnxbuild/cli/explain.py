@@ -17,14 +17,14 @@ from onnxbuild.terminal.json_output import json_option, print_document
 @set_option()
 @json_option()
 def command(*, asked: tuple[str, ...], settings: Mapping[str, str], as_json: bool) -> None:
-    """Print recipes in full, as they are understood; or the reference of a key of recipes.
+    """Print recipes in full, or the reference of a key of recipes.
 
-    Of a recipe, bases are merged, templates rendered, a matrix has one recipe for each combination;
-    what the model's file says and all defaults are filled in. A comment says where a value comes from
-    that the recipe does not write: a line of a base, a template, the model's file, `--set`, a default.
-    A default that may not be written in this recipe is a comment.
+    A recipe is printed with its bases merged, its templates rendered, one recipe for each combination
+    of a matrix, and with the values of the model's file and all defaults filled in. A comment gives the
+    origin of a value that the recipe does not write: a line of a base, a template, the model's file,
+    `--set`, a default. A default that may not be written in this recipe is a comment.
 
-    Of a key, it prints what it is for, which values it takes, where it may stand, and an example.
+    A key is printed with its purpose, its values, the places where it may stand, and an example.
 
     \b
     onnxbuild explain recipes/bert.yaml --set opset=17

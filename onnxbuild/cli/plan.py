@@ -36,8 +36,8 @@ def command(
 ) -> None:
     """Show what `run` would build, and why; builds nothing.
 
-    A step marked `maybe` follows one that runs: if the new output has the old content, it is cut
-    off and stays as it is.
+    A step marked `maybe` follows one that runs: it runs only if that step's new output differs from
+    the old one.
     """
     from onnxbuild.building.api import Request, plan
     from onnxbuild.terminal.documents import planned_record

@@ -26,7 +26,7 @@ VERBS = {
     "view": "Draw a model's graph as a page: blocks folded, shapes, precision, sensitivity.",
     "log": "Show what a step printed.",
     "lint": "Check recipes without building anything.",
-    "explain": "Print recipes in full, as they are understood, with where each value comes from.",
+    "explain": "Print recipes in full, with the origin of each value.",
     "schema": "Print the JSON Schema of recipes, for editors.",
     "doctor": "Check this machine: versions, providers, CPU, sandbox.",
     "clean": "Remove folders of artifacts/out/ whose recipe or variant is gone.",
