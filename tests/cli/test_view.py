@@ -114,7 +114,7 @@ def browser(project):
 
 def opened(asked):
     """The address that a browser was asked to open, once it was."""
-    for _ in range(200):
+    for _ in range(1200):
         if asked.exists() and asked.read_text():
             return asked.read_text()
         time.sleep(0.05)
