@@ -150,6 +150,15 @@ def test_netron_serves_the_model_after_a_word_about_its_outside_calls(project, b
     assert out.startswith("serving model.onnx; press Ctrl+C to end\n")
 
 
+@pytest.mark.slow
+def test_netron_may_be_ended_as_soon_as_the_browser_is_asked(project):
+    script = project.write("browser.py", "import os, signal; os.kill(os.getppid(), signal.SIGINT)")
+    seen = Project(project.folder)(
+        "view", "model.onnx", "--netron", env={"BROWSER": f"{sys.executable} {script} %s"}
+    )
+    assert (seen.code, "interrupted" in seen.err) == (0, False), seen.err
+
+
 def test_a_recipe_that_is_not_there_is_reported(project):
     seen = project("view", "recipes/absent.yaml:int8")
     assert seen.code == 2

@@ -27,7 +27,10 @@ def check_installed() -> None:
 
 
 def serve(path: Path) -> None:
-    """Show a model in Netron, in the browser, until the user ends it."""
+    """Show a model in Netron, in the browser, until the user ends it by Ctrl-C."""
     netron = importlib.import_module("netron")
-    netron.start(str(path))
-    netron.wait()
+    try:
+        netron.start(str(path))
+        netron.wait()
+    except KeyboardInterrupt:  # once the browser is open; Netron itself takes it only as soon as it waits
+        netron.stop()
