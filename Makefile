@@ -1,4 +1,4 @@
-# make run: install into .venv and build recipes/bert.yaml. make test: each module's tests and a few whole builds, 5 to 6 minutes
+# make run: install into .venv and build recipes/bert.yaml. make test: each module's tests and a few whole builds, about 5 minutes
 # on two cores. make test-rest: what that leaves out, the portable path (make test-portable), and 200 random programs
 # (ONNXBUILD_LAW_PROGRAMS, ONNXBUILD_LAW_S: more of them, longer). make test-all: both, after make servers, which installs
 # what tests run against. make dist: wheel and sdist of the commit in dist/. make docs: the site in build/site/.
