@@ -32,5 +32,5 @@ def serve(path: Path) -> None:
     try:
         netron.start(str(path))
         netron.wait()
-    except KeyboardInterrupt:  # once the browser is open; Netron itself takes it only as soon as it waits
+    except KeyboardInterrupt:  # before `wait`, which takes the later ones itself
         netron.stop()
