@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 PYPROJECT = "pyproject.toml"
+RECIPES_FOLDER = "recipes"
+"""Folder of a project's recipes, at its root."""
 _MARKS = (PYPROJECT, ".git")
 
 

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.project_folder import PYPROJECT, find_project, tool_settings
+from onnxbuild.project_folder import PYPROJECT, RECIPES_FOLDER, find_project, tool_settings
 
 _SUFFIXES = (".yaml", ".yml")
-_FOLDER = "recipes"
 _VERSION = re.compile(rb"^[\"']?version[\"']?\s*:", re.MULTILINE)
 _NAME = re.compile(rb"^[\"']?name[\"']?\s*:", re.MULTILINE)
 _BASE = re.compile(rb"^[\"']?extends[\"']?\s*:\s*[\"']?([^\"'#\r\n]+)", re.MULTILINE)
@@ -73,7 +72,7 @@ def project_recipes(project: Path) -> list[str]:
     Args:
         project: Its root.
     """
-    return next(filter(None, map(_recipes_in, _shown([project / _FOLDER, project]))), [])
+    return next(filter(None, map(_recipes_in, _shown([project / RECIPES_FOLDER, project]))), [])
 
 
 def default_recipes() -> list[str]:
@@ -89,7 +88,7 @@ def default_recipes() -> list[str]:
     found = project_recipes(project)
     if not found:
         raise UsageError(
-            f"no recipe is given, and {project} holds none in {_FOLDER}/",
+            f"no recipe is given, and {project} holds none in {RECIPES_FOLDER}/",
             fix="onnxbuild run FILE.yaml; a first recipe: onnxbuild init",
         )
     return found

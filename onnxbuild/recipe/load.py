@@ -10,6 +10,7 @@ from types import MappingProxyType
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.document.faults import hinted, nearest
+from onnxbuild.project_folder import RECIPES_FOLDER
 from onnxbuild.regular_files import read_user_file
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -74,12 +75,22 @@ def load_recipes(
     )
 
 
+def _nearest_file(file: Path) -> str:
+    """Return the recipe file that `file` seems to mean, next to it or in recipes/ there; empty if none is alike."""
+    if near := nearest(file.name, [each.name for each in sorted(file.parent.glob("*.y*ml"))]):
+        return near
+    below = {
+        each.stem: each.name for each in sorted((file.parent / RECIPES_FOLDER).glob("*.y*ml"))
+    }
+    near = nearest(file.stem, below)
+    return f"{RECIPES_FOLDER}/{below[near]}" if near else ""
+
+
 def _read(file: Path, shown: Path) -> bytes:
     try:
         return read_user_file(file)
     except FileNotFoundError:
-        siblings = sorted(file.parent.glob("*.y*ml")) if file.parent.is_dir() else []
-        near = nearest(file.name, [each.name for each in siblings])
+        near = _nearest_file(file)
         fix = f"write `{shown.parent / near}`" if near else "write its path"
         raise UsageError(hinted(f"there is no recipe {shown}", near), fix=fix) from None
     except IsADirectoryError:

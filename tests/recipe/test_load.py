@@ -160,6 +160,16 @@ def test_a_missing_recipe_is_a_usage_error_that_guesses(project, base):
         load_recipes(project.folder / "nowhere/dem.yaml", project=project.folder)
 
 
+def test_a_recipe_named_from_the_projects_root_is_found_in_its_folder_of_recipes(project, base):
+    project.load(base)
+    with pytest.raises(UsageError, match="did you mean 'recipes/demo\\.yaml'") as caught:
+        load_recipes(project.folder / "demo.yaml", project=project.folder)
+    assert "recipes/demo.yaml" in caught.value.fix
+    with pytest.raises(UsageError) as caught:
+        load_recipes(project.folder / "zzz.yaml", project=project.folder)
+    assert "did you mean" not in caught.value.what
+
+
 def test_a_folder_is_no_recipe(project):
     with pytest.raises(UsageError, match="is a folder; expected a recipe"):
         load_recipes(project.folder / "recipes", project=project.folder)
