@@ -151,6 +151,10 @@ def _unknown(
             fix=f"write {option} {near}:{part.typed.local}",
         )
     meant = [recipe for recipe in recipes if recipe.name in part.recipes]
+    for recipe in meant:
+        if fix := _how_to_ask(part.typed.local, recipe):
+            what = f"{option} {part.typed}: {recipe.location.path} does not ask for it"
+            return UsageError(what, fix=fix)
     made = {each.name for recipe in meant for each in recipe.variants}
     made |= {each.name for recipe in meant for each in recipe.formats}
     steps = (each.local for each in addresses.values() if each.recipe in part.recipes)
@@ -160,3 +164,19 @@ def _unknown(
         f"{listed(nearest(part.typed.local, known), 'and')}",
         fix=f"write one of them; to see all: onnxbuild graph {meant[0].location.path}",
     )
+
+
+def _how_to_ask(folder: str, recipe: Recipe) -> str:
+    """Return what to add to a recipe for a folder that could be made of its variants; empty if none is of that name."""
+    for section, asked in recipe.sections.items():
+        if not isinstance(asked, AskedOfVariants):
+            continue
+        for variant in recipe.variants:
+            for bundle in bundles_of(recipe.sections.values(), variant.name):
+                for key in asked.added:
+                    if folder != f"{bundle}-{key}":
+                        continue
+                    if asked.options_of(key) is None:
+                        return f"add to the recipe: {section}: {{{key}: {{}}}}"
+                    return f"add '{bundle}' to the recipe's {section}.variants"
+    return ""

@@ -158,6 +158,22 @@ def test_only_something_unknown_names_what_there_is(load):
     assert "onnxbuild graph " in caught.value.fix
 
 
+@pytest.mark.parametrize(
+    ("more", "typed", "fix"),
+    [
+        ("", "int8-wheel", "add to the recipe: packages: {wheel: {}}"),
+        ("packages: {variants: [fp16], wheel: {}}\n", "int8-wheel", "add 'int8' to the recipe's packages.variants"),
+        ("", "fp32-ort", "add to the recipe: ahead_of_time: {ort: {}}"),
+    ],
+)
+def test_only_what_could_be_made_says_how_to_ask_for_it(load, more, typed, fix):
+    with pytest.raises(UsageError) as caught:
+        resolve(load(RECIPE + VARIANTS + more), VNNI, [typed])
+    assert caught.value.what.startswith(f"--only {typed}: ")
+    assert caught.value.what.endswith(" does not ask for it")
+    assert caught.value.fix == fix
+
+
 # --- options --------------------------------------------------------------------------------------
 
 
