@@ -127,15 +127,17 @@ def _forked(
     with selectors.DefaultSelector() as selector:
         for number in read:
             selector.register(number, selectors.EVENT_READ)
+        selector.register(template, selectors.EVENT_READ)
         end = time.monotonic() + timeout_s
-        while selector.get_map():
+        while len(selector.get_map()) > 1:
             ready = selector.select(max(0.0, end - time.monotonic()))
             if not ready:
                 os.kill(int(read[status[0]].split()[0]), signal.SIGKILL)
-                for number in selector.get_map():
+                for number in set(selector.get_map()) - {template.fileno()}:
                     os.close(number)
                 raise subprocess.TimeoutExpired(str(request["arguments"]), timeout_s)
             for key, _ in ready:
+                assert key.fileobj is not template, "what commands fork from has died"
                 chunk = os.read(key.fd, 1 << 16)
                 read[key.fd] += chunk
                 if not chunk:

@@ -162,7 +162,11 @@ def test_only_something_unknown_names_what_there_is(load):
     ("more", "typed", "fix"),
     [
         ("", "int8-wheel", "add to the recipe: packages: {wheel: {}}"),
-        ("packages: {variants: [fp16], wheel: {}}\n", "int8-wheel", "add 'int8' to the recipe's packages.variants"),
+        (
+            "packages: {variants: [fp16], wheel: {}}\n",
+            "int8-wheel",
+            "add 'int8' to the recipe's packages.variants",
+        ),
         ("", "fp32-ort", "add to the recipe: ahead_of_time: {ort: {}}"),
     ],
 )

@@ -23,6 +23,7 @@ from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.steps import validate
 from tests import tiny_keras, tiny_transformers
 from tests.fakes.step_context import run_step
+from tests.fork_servers import warm_steps
 from tests.onnxkit import models
 
 pytestmark = pytest.mark.slow
@@ -109,7 +110,8 @@ def built(tmp_path_factory):
     project = tmp_path_factory.mktemp("planted")
     write_models(project)
     request = request_of(project, "fp32/validate")
-    result = onnxbuild.build(request)
+    with warm_steps():
+        result = onnxbuild.build(request)
     assert result.exit_code == 0, result.report.failures
     gates = {name: result.graph.steps[f"{name}:fp32/validate"] for name in SOURCES}
     parts = [ref.step for gate in gates.values() for ref in gate.inputs.values()]
@@ -192,6 +194,7 @@ def test_what_is_planted_is_all_that_the_gates_see(built, tmp_path):
         assert judged(inputs, params, tmp_path / name) == [], name
 
 
+@pytest.mark.usefixtures("warm_steps")
 def test_another_folder_gives_the_same_bytes(built, tmp_path):
     """Folders of transformers and archives of Keras: see their own tests."""
     for name in ("m.onnx", "m.pt2", "m.pt", "m.ubj", "m.txt", "rows.npy", "rows.py"):

@@ -154,6 +154,7 @@ def cache(folder: Path, weights: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_steps")
 def test_the_model_is_built_again_when_its_folder_changes_and_the_same_elsewhere(tmp_path):
     weights = tiny.saved(tmp_path / "saved", partial(tiny.bert, "BertForSequenceClassification"))
     models = []
