@@ -16,7 +16,6 @@ import os
 import shlex
 import subprocess
 import sys
-import zipfile
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from itertools import product
@@ -31,58 +30,12 @@ from benchmarks.gpu.libraries import (
     find_libraries,
     library_folders,
 )
-from benchmarks.gpu.parts import PartsError, join
 from benchmarks.gpu.report import gpus, machine, markdown
+from benchmarks.gpu.wheels import ROOT, UnableError, run_with
 
-ROOT = Path(__file__).parents[2]
 COSINE_MIN = {"fp32": 0.9999, "fp16": 0.999, "int8": 0.98}
 _TIMEOUT_S = 300.0
 _OK, _FAILED, _UNABLE, _WRONG = 0, 1, 2, 3
-
-
-class UnableError(Exception):
-    """Nothing can be measured here; the message says why and what to do."""
-
-
-def unpack_wheels(folder: Path, target: Path) -> list[str]:
-    """Unpack all wheels of a folder, those in parts joined first, and return their names.
-
-    Args:
-        folder: Wheels, or parts of them with their lists.
-        target: A folder that is put in front of the import path.
-
-    Raises:
-        UnableError: There is none, or one is for another Python or system.
-    """
-    wheels = sorted(folder.glob("*.whl"))
-    if any(folder.glob("*.parts.json")):
-        try:
-            wheels += join(folder, target.with_name(f"{target.name}-wheels"))
-        except PartsError as error:
-            raise UnableError(str(error)) from error
-    if not wheels:
-        raise UnableError(
-            f"{folder} has no wheel and no parts of one; docs/gpu.md says how they are made"
-        )
-    tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    for wheel in wheels:
-        python = wheel.stem.split("-")[-3]
-        if (
-            tag not in python.split(".")
-            and not python.startswith("py3")
-            and "abi3" not in wheel.stem
-        ):
-            raise UnableError(
-                f"{wheel.name} is for {python}, this is {tag}; fix: pip download --python-version {tag[2]}.{tag[3:]}"
-            )
-        try:
-            with zipfile.ZipFile(wheel) as files:
-                files.extractall(target)
-        except (OSError, zipfile.BadZipFile) as error:
-            raise UnableError(
-                f"{wheel.name} can't be unpacked: {error}; fix: carry it again"
-            ) from error
-    return [wheel.name for wheel in wheels]
 
 
 def why_not(
@@ -241,12 +194,32 @@ def _line(case: dict[str, Any]) -> str:
 
 def main() -> int:
     """Measure, and write report.json and report.md."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--providers", nargs="+", choices=("cpu", "cuda", "tensorrt"))
-    parser.add_argument(
-        "--models", nargs="+", choices=("encoder", "convnet"), default=["encoder", "convnet"]
+    first, _, more = __doc__.partition("\n")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu",
+        description=first,
+        epilog=more,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--size", choices=("base", "tiny"), default="base")
+    parser.add_argument(
+        "--providers",
+        nargs="+",
+        choices=("cpu", "cuda", "tensorrt"),
+        help="execution providers to measure [default: all; TensorRT only where its library is]",
+    )
+    parser.add_argument(
+        "--models",
+        nargs="+",
+        choices=("encoder", "convnet"),
+        default=["encoder", "convnet"],
+        help="models to measure [default: both]",
+    )
+    parser.add_argument(
+        "--size",
+        choices=("base", "tiny"),
+        default="base",
+        help="of the models; tiny is for trying the script, its figures say nothing [default: base]",
+    )
     parser.add_argument("--seconds", type=float, default=2.0, help="for each case [default: 2]")
     parser.add_argument(
         "--threads", type=int, default=0, help="of the CPU [default: ONNX Runtime's own]"
@@ -270,7 +243,7 @@ def main() -> int:
     work.mkdir(parents=True, exist_ok=True)
     try:
         if given.wheels is not None:
-            return _again_with(given.wheels, out / "site")
+            return run_with(given.wheels, out / "site")
         cases = measure_all(given, work)
     except UnableError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -287,26 +260,6 @@ def main() -> int:
     print(f"wrote {out / 'report.json'} and {out / 'report.md'}")
     states = {case["state"] for case in cases}
     return _WRONG if "wrong" in states else _FAILED if "failed" in states else _OK
-
-
-def _again_with(wheels: Path, site: Path) -> int:
-    """Start again with the wheels' packages in front of all that are installed."""
-    unpack_wheels(wheels, site)
-    arguments = iter(sys.argv[1:])
-    kept = []
-    for argument in arguments:
-        if argument == "--wheels":
-            next(arguments)
-        elif not argument.startswith("--wheels="):
-            kept.append(argument)
-    path = os.pathsep.join([str(site), str(ROOT), os.environ.get("PYTHONPATH", "")]).strip(
-        os.pathsep
-    )
-    command = shlex.join(["python", "-m", "benchmarks.gpu", *sys.argv[1:]])
-    environment = {**os.environ, "PYTHONPATH": path, "GPU_BENCHMARK_COMMAND": command}
-    return subprocess.run(
-        [sys.executable, "-m", "benchmarks.gpu", *kept], env=environment, check=False
-    ).returncode
 
 
 if __name__ == "__main__":

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.gpu.__main__ import UnableError, unpack_wheels, why_not
+from benchmarks.gpu.__main__ import why_not
 from benchmarks.gpu.libraries import find_libraries, library_folders, needed_by
 from benchmarks.gpu.parts import PartsError, join, main, split
 from benchmarks.gpu.report import gpus, markdown
+from benchmarks.gpu.wheels import UnableError, unpack_wheels
 
 ROOT = Path(__file__).parents[2]
 CAPI = Path(find_spec("onnxruntime").origin).parent / "capi"
