@@ -25,9 +25,10 @@ from onnxbuild.terminal.say import say
 )
 @click.option("--built-in", is_flag=True, help="Leave plug-ins out.")
 @click.option(
-    "--verb",
-    metavar="VERB",
-    help="Instead, the schema of what a verb prints with --json: run, 'cache stats'.",
+    "--command",
+    "verb",
+    metavar="COMMAND",
+    help="Print the schema of what a command prints with --json instead: run, 'cache stats'.",
 )
 @json_option()
 def command(

@@ -85,7 +85,7 @@ def output_schema(verb: str) -> dict[str, Any]:
     """
     if verb not in OUTPUTS:
         fix = did_you_mean(verb, OUTPUTS) or f"one of {', '.join(OUTPUTS)}"
-        raise UsageError(f"no verb '{verb}' prints JSON", fix=fix)
+        raise UsageError(f"no command '{verb}' prints JSON", fix=fix)
     found = OUTPUTS[verb]
     definitions: dict[str, Any] = {}
     events = _events() if found.events else []

@@ -60,7 +60,7 @@ FAULTY = {
     "view": "view none.onnx",
     "diff": "diff none.onnx none.onnx",
     "log": "log none:export",
-    "schema": "schema --verb none",
+    "schema": "schema --command none",
     "doctor": "doctor --frob",
     "clean": "clean --frob",
     "cache stats": "cache stats --store none",
