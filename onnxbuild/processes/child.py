@@ -6,7 +6,6 @@ import dataclasses
 import errno
 import json
 import os
-import random
 import shutil
 import socket
 import sys
@@ -40,6 +39,7 @@ from onnxbuild.onnxkit.host.progress import listen
 from onnxbuild.onnxkit.sessions.custom_operators import OPERATORS_INPUT, operators_of
 from onnxbuild.processes.brought import check_outputs, kind_of
 from onnxbuild.processes.child_context import ChildContext
+from onnxbuild.processes.generators import seed_generators
 from onnxbuild.processes.progress_file import ProgressWriter
 
 FULL_BYTES = 1 << 16
@@ -97,7 +97,7 @@ def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket | None
     os.umask(job["umask"])
     try:
         if fence is not None:
-            _seed()  # first: torch takes a traceback of it, whose lines are no input
+            seed_generators()  # first: torch takes a traceback of it, whose lines are no input
             _shut(fence, observer, _Shut(job, folder, ignored), supervisor)
             observer.install()
             WATCHERS.append(observer)
@@ -215,16 +215,6 @@ def _names_in(folder: str) -> list[str]:
         return os.listdir(folder)
     except OSError:
         return []
-
-
-def _seed() -> None:
-    """Start every generator that user code may draw from at the same place."""
-    random.seed(0)
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    if numpy is not None:
-        numpy.random.seed(0)
-    if torch is not None:
-        torch.manual_seed(0)
 
 
 def _refuse_what_was_passed_over(observer: Observer, reader: RefusedStep) -> None:
