@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import ml_dtypes
 import numpy as np
@@ -52,6 +53,10 @@ def lacks(_request):
     import no_such_framework  # noqa: F401
 
 
+def draws(_request):
+    return [random.random(), np.random.rand()]  # noqa: NPY002 - as careless code does
+
+
 def gives(request):
     return {"n": request["n"] + 1}
 
@@ -70,6 +75,17 @@ def test_whatever_happens_is_an_answer(tmp_path, function, answer, capsys):
     (tmp_path / child.REQUEST).write_text(json.dumps(request))
     child.main(str(tmp_path))
     assert json.loads((tmp_path / child.ANSWER).read_text()) == answer
+
+
+def test_a_callable_draws_the_same_in_each_process(tmp_path):
+    request = {"module": __name__, "function": "draws", "working": "."}
+    (tmp_path / child.REQUEST).write_text(json.dumps(request))
+    answers = []
+    for _ in range(2):
+        child.main(str(tmp_path))
+        answers.append((tmp_path / child.ANSWER).read_text())
+        draws(request)
+    assert answers[0] == answers[1]
 
 
 MODEL = """\
