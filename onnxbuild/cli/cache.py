@@ -10,15 +10,16 @@ import click
 
 from onnxbuild.cli.options import (
     Bytes,
+    Number,
     github_option,
     recipes_argument,
     set_option,
     store_option,
 )
 from onnxbuild.core.errors import EXIT_STEP, UsageError, listed
+from onnxbuild.core.sizes import counted, size_text
 from onnxbuild.terminal.json_output import json_option, print_document
 from onnxbuild.terminal.say import say
-from onnxbuild.terminal.sizes import counted, size_text
 from onnxbuild.terminal.store_tables import show_stats
 
 if TYPE_CHECKING:
@@ -155,14 +156,14 @@ def verify(ctx: click.Context, *, store: str | None, repair: bool, as_json: bool
 @store_option()
 @click.option(
     "--keep-days",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=30.0,
     show_default=True,
     help="How long results are kept after the last run that used them.",
 )
 @click.option(
     "--grace-hours",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=24.0,
     show_default=True,
     help="Nothing younger than this is removed.",

@@ -24,8 +24,8 @@ def command(*, store: str | None, dry_run: bool, as_json: bool) -> None:
     """
     from onnxbuild.adapters.locate import store_root
     from onnxbuild.building.out_folders.clean import clean
+    from onnxbuild.core.sizes import size_text
     from onnxbuild.project_folder import find_project
-    from onnxbuild.terminal.sizes import size_text
 
     project = find_project(Path("recipe.yaml"))
     root = store_root(project, store)

@@ -33,11 +33,20 @@ def _meant(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     return values if ctx.resilient_parsing else tuple(recipes_meant(values, can_choose=can_choose))
 
 
+def _not_empty(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if (
+        value == ""
+    ):  # a variable of a shell that is not set: the ordinary store is not what was meant
+        raise click.BadParameter("it is empty; write a folder", ctx, param)
+    return value
+
+
 def store_option() -> Decorator:
     """Another store."""
     return click.option(
         "--store",
         metavar="FOLDER",
+        callback=_not_empty,
         help="Keep artifacts here instead of artifacts/ at the project's root "
         "(or set ONNXBUILD_STORE).",
     )
@@ -71,7 +80,7 @@ def machine_options() -> Decorator:
     )
     timeout = click.option(
         "--timeout",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Number(min=0, min_open=True),
         default=3600.0,
         show_default=True,
         metavar="SECONDS",
@@ -118,6 +127,17 @@ def _settings(
             raise click.BadParameter(f"'{text}' is not KEY=VALUE", ctx, param)
         settings[key] = value
     return settings
+
+
+class Number(click.FloatRange):
+    """A range of numbers; NaN, which compares as neither less nor greater, is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number."""
+        number = super().convert(value, param, ctx)
+        if number != number:  # NaN  # noqa: PLR0124
+            self.fail(f"{value} is not a number", param, ctx)
+        return number
 
 
 class Bytes(click.ParamType):  # type: ignore[type-arg]  # older click is not generic

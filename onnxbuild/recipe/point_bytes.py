@@ -10,6 +10,7 @@ from onnxbuild.core.axis import Axis, shape_at
 from onnxbuild.core.errors import RecipeError
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Location, Recipe
+from onnxbuild.core.sizes import size_text
 from onnxbuild.document.faults import Remark
 
 _BYTES = {"float32": 4, "float16": 2, "float64": 8, "int64": 8, "int32": 4, "int16": 2}
@@ -41,8 +42,8 @@ def point_faults(recipe: Recipe, memory_bytes: int) -> Iterator[RecipeError]:
             axis = _largest(recipe, point)
             most = _fitting(recipe, axis, point, memory_bytes // _COMFORTABLE)
             yield RecipeError(
-                f"point '{point.name}' ({_shown(point)}) takes {needed / _GIB:,.1f} GiB for its "
-                f"inputs alone; {memory_bytes / _GIB:,.1f} GiB may be used",
+                f"point '{point.name}' ({_shown(point)}) takes {size_text(needed)} for its "
+                f"inputs alone; {size_text(memory_bytes)} may be used",
                 where=str(_location(recipe, axis)),
                 fix=f"write `max: {most}` for axis '{axis.name}'"
                 if point.sizes[axis.name] > most
@@ -58,7 +59,7 @@ def point_remarks(recipe: Recipe) -> Iterator[Remark]:
             axis = _largest(recipe, point)
             text = (
                 f"point '{point.name}' ({_shown(point)}) takes "
-                f"{size / _GIB:,.1f} GiB for its inputs alone, and what the model computes comes on "
+                f"{size_text(size)} for its inputs alone, and what the model computes comes on "
                 f"top; a lesser `max` for axis '{axis.name}' makes it smaller"
             )
             yield Remark(text, _location(recipe, axis))

@@ -34,8 +34,17 @@ def parts_of(texts: Sequence[str], files: Mapping[str, str]) -> list[AskedPart]:
     Args:
         texts: Variants and steps, with or without their recipe.
         files: Name of each recipe -> its file, as it may be typed.
+
+    Raises:
+        UsageError: A text names nothing, such as a variable of a shell that is not set.
     """
     typed = [TypedName.parse(text) for text in texts]
+    empty = next((text for text, name in zip(texts, typed, strict=True) if not name.local), None)
+    if empty is not None:
+        raise UsageError(
+            f"'{empty}' names no variant and no step",
+            fix="write one: int8, bert:int8, export; without --only all is built",
+        )
     return [AskedPart(each, frozenset(each.recipes_of(files))) for each in typed]
 
 

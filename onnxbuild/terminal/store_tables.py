@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onnxbuild.terminal.sizes import size_text
+from onnxbuild.core.sizes import size_text
 
 if TYPE_CHECKING:
     from onnxbuild.adapters.store.usage import HitRates, Stats

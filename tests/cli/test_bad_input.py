@@ -216,6 +216,16 @@ def test_every_verb_refuses_a_faulty_recipe_alike(cheap):
         (("tiny.yaml", "--jobs", "0"), "0 is not in the range x>=1"),
         (("tiny.yaml", "--memory", "much"), "'much' is not a size; write it like 4GiB or 512MiB"),
         (("tiny.yaml", "--timeout", "0"), "0.0 is not in the range x>0"),
+        (("tiny.yaml", "--timeout", "nan"), "nan is not a number"),
+        (("tiny.yaml", "--store", ""), "it is empty; write a folder"),
+        (
+            ("tiny.yaml", "--only", ""),
+            (
+                "error: '' names no variant and no step\n"
+                "  fix: write one: int8, bert:int8, export; without --only all is built\n"
+            ),
+        ),
+        (("tiny.yaml", "--only", "tiny:"), "'tiny:' names no variant and no step"),
         (("tiny.yaml", "--ony", "int8"), "No such option"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -435,6 +445,13 @@ def test_a_store_with_a_file_in_its_way_is_one_clear_error(cheap):
         f"error: can't make {cheap.folder / 'artifacts'}: a file is in its way\n"
         "  fix: move the file, or choose another folder with --store FOLDER\n"
     )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_a_store_where_no_folder_can_be_made_is_one_clear_error(cheap):
+    result = cheap.run("--store", "/proc/no/such")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("error: can't write /proc/no")
 
 
 def test_a_store_that_cant_be_written_is_one_clear_error(project, disk):

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from onnxbuild.adapters.store.pins import pin
-from onnxbuild.terminal.sizes import counted
+from onnxbuild.core.sizes import counted
 
 DAY_S = 86400.0
 

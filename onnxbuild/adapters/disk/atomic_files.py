@@ -82,7 +82,8 @@ def make_folder(folder: Path) -> None:
         raise store_error(error, folder) from error
 
 
-def _make_folder(folder: Path) -> None:
+def _make_folder(folder: Path, tries: int = 3) -> None:
+    """Make a folder; try again where the one above it goes meanwhile, but not for ever: /proc takes none."""
     try:
         folder.mkdir()
     except FileExistsError:
@@ -90,10 +91,10 @@ def _make_folder(folder: Path) -> None:
             raise
         return
     except FileNotFoundError:
-        if folder.parent == folder:
+        if folder.parent == folder or tries == 0:
             raise
         _make_folder(folder.parent)
-        _make_folder(folder)
+        _make_folder(folder, tries - 1)
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
