@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from onnxbuild.cli.options import Number
+from onnxbuild.core.errors import UsageError
 from onnxbuild.terminal.json_output import json_option, print_document
 from onnxbuild.terminal.say import say
 
@@ -72,6 +73,8 @@ def command(
 
     options = {"task": task, "submodule": submodule, "allow_pickle": allow_pickle or None}
     given = {key: value for key, value in options.items() if value is not None}
+    if source == "":
+        raise UsageError("SOURCE is empty", fix="write the path of a model, or FILE.py:CALLABLE")
     if source is not None:
         written = write_recipe(
             source, name=name, options=given, output=output, files=files, timeout_s=timeout

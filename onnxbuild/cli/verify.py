@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from onnxbuild.cli.options import Number
+from onnxbuild.core.errors import UsageError
 from onnxbuild.terminal.json_output import json_option, print_document
 from onnxbuild.terminal.say import say
 
@@ -109,6 +110,10 @@ def command(
     def show(checks: Iterator[Checked]) -> int:
         return _note(checks, seen) if as_json else _show(checks)
 
+    if not release:
+        raise UsageError(
+            "the name of the release is empty", fix="name its folder or its .tar archive"
+        )
     with opened(Path(release)) as folder:
         files = check_sums(folder)
         code = show(verify_files(files, Path(key) if key else None))

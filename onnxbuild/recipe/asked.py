@@ -75,6 +75,22 @@ def project_recipes(project: Path) -> list[str]:
     return next(filter(None, map(_recipes_in, _shown([project / RECIPES_FOLDER, project]))), [])
 
 
+def given_or_default(given: Sequence[str]) -> Sequence[str]:
+    """Return the files, folders and names that are given; those of the project where there are none.
+
+    Raises:
+        UsageError: One is empty, or none is given and the project has none.
+    """
+    if (
+        "" in given
+    ):  # a variable of a shell that is not set: all of the folder is not what was meant
+        raise UsageError(
+            "the name of a recipe is empty",
+            fix="write its file or its name: recipes/bert.yaml, bert",
+        )
+    return given or default_recipes()
+
+
 def default_recipes() -> list[str]:
     """Return the files and folders that `default` of `[tool.onnxbuild]` lists, else the project's recipes.
 

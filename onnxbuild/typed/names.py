@@ -70,12 +70,12 @@ def recipes_meant(given: Sequence[str], *, can_choose: bool = False) -> list[str
 
     Raises:
         UsageError: A folder holds no recipe, a file is a model or Python, there is no recipe of a
-            name or several, a name means a part of a file, or there is no recipe at all.
+            name or several, a name means a part of a file, a name is empty, or there is no recipe at all.
     """
-    from onnxbuild.recipe.asked import default_recipes, recipes_in
+    from onnxbuild.recipe.asked import given_or_default, recipes_in
 
     found: list[str] = []
-    for each in given or default_recipes():
+    for each in given_or_default(given):
         found += (
             recipes_in(each) if Path(each).is_dir() else [recipe_file(each, can_choose=can_choose)]
         )

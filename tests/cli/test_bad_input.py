@@ -216,6 +216,13 @@ def test_every_verb_refuses_a_faulty_recipe_alike(cheap):
         (("tiny.yaml", "--jobs", "0"), "0 is not in the range x>=1"),
         (("tiny.yaml", "--memory", "much"), "'much' is not a size; write it like 4GiB or 512MiB"),
         (("tiny.yaml", "--timeout", "0"), "0.0 is not in the range x>0"),
+        (
+            ("",),
+            (
+                "error: the name of a recipe is empty\n"
+                "  fix: write its file or its name: recipes/bert.yaml, bert\n"
+            ),
+        ),
         (("tiny.yaml", "--timeout", "nan"), "nan is not a number"),
         (("tiny.yaml", "--store", ""), "it is empty; write a folder"),
         (
@@ -445,6 +452,13 @@ def test_a_store_with_a_file_in_its_way_is_one_clear_error(cheap):
         f"error: can't make {cheap.folder / 'artifacts'}: a file is in its way\n"
         "  fix: move the file, or choose another folder with --store FOLDER\n"
     )
+
+
+@pytest.mark.parametrize("verb", ["verify", "init", "lint", "plan", "graph", "explain"])
+def test_an_empty_name_is_not_the_folder_at_hand(cheap, verb):
+    result = cheap(verb, "")
+    assert (result.code, result.out) == (2, "")
+    assert " empty\n  fix: " in result.err
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
