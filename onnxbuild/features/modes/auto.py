@@ -179,7 +179,9 @@ def written(variant: Variant) -> str:
     for field in dataclasses.fields(default):
         value = getattr(options, field.name)
         if value != getattr(default, field.name):
-            parts.append(f"{field.name}: {str(value).lower() if value is True else value}")
+            parts.append(
+                f"{field.name}: {str(value).lower() if isinstance(value, bool) else value}"
+            )
     return f"{{{', '.join(parts)}}}"
 
 
