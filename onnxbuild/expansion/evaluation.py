@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.recipe import DummyInput, Entrypoint, Variant
+from onnxbuild.core.recipe import DummyInput, Entrypoint, Location, Variant
 from onnxbuild.core.target import CPU_TARGET, Target
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import of_variant, shared
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of
@@ -19,6 +22,30 @@ SECTION = "evaluate"
 PIPELINE, PROCESSING = "pipeline", "processing"
 OWN = "own_pipeline"
 """Name in Recipe.entrypoints of `processing.own`."""
+
+
+def without_scores(parts: Parts, what: str, at: Location, otherwise: str) -> Iterator[Fault]:
+    """Yield a fault where scores of models are needed, and the recipe has none.
+
+    Args:
+        parts: The recipe's.
+        what: Clause that says what needs them.
+        at: Where it is written.
+        otherwise: Fix that needs no scores of models.
+    """
+    options = parts.sections.get(SECTION)
+    if parts.node(SECTION, "data") is None:
+        yield Fault(
+            f"{what}, and the recipe has no `evaluate`",
+            at,
+            "add `evaluate: {data: ..., metric: ...}`",
+        )
+    elif isinstance(options, evaluate.EvaluateOptions) and options.of == PIPELINE:
+        yield Fault(
+            f"{what}, and `evaluate` scores pipelines, not models",
+            at,
+            f"{otherwise}, or `evaluate: {{of: model}}` with data that are the model's inputs",
+        )
 
 
 def _is_of(scope: Scope, what: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from onnxbuild.catalog import FRONTENDS
 from onnxbuild.core.draft import Draft, no_draft
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
-from onnxbuild.onnxkit.data.user_code import an, call_user
+from onnxbuild.onnxkit.data.user_code import an, call_user, user_line
 from onnxbuild.processes.child_context import ChildContext
 
 _CODE = (".py", ".pyc", ".so")
@@ -40,14 +40,14 @@ def look(job: Mapping[str, Any]) -> dict[str, Any]:
         None,
     )
     entrypoint = Entrypoint(target, roots=tuple(job["roots"]))
-    make = call_user(lambda: context.load(entrypoint), target, target)
+    make = _called(lambda: context.load(entrypoint), target)
     if not isinstance(make, type) and _draft_of(make) is not None:
         raise StepError(
             f"{target} is the model itself; a recipe names a callable that returns it",
             where=target,
             fix=f"write `def load(): return {target.rpartition(':')[2]}`, and name `load`",
         )
-    made = call_user(make, target, target)
+    made = _called(make, target)
     draft = _draft_of(made)
     if draft is None:
         raise StepError(
@@ -62,6 +62,23 @@ def look(job: Mapping[str, Any]) -> dict[str, Any]:
         "holes": dict(draft.holes),
         "files": files,
     }
+
+
+def _called(call: Callable[[], Any], target: str) -> Any:
+    """Run code of the user's, which may end by `sys.exit`: a script that reads its command line does.
+
+    Raises:
+        StepError: It raises, or exits.
+    """
+    try:
+        return call_user(call, target, target)
+    except SystemExit as error:
+        code = "" if error.code is None else repr(error.code)
+        raise StepError(
+            f"{target} left by sys.exit({code})",
+            where=user_line(error, sys.path) or target,
+            fix="move what exits, or reads a command line, below `if __name__ == '__main__':`",
+        ) from error
 
 
 def _asked() -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.errors import NotApplicableError, StepError
+from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
@@ -75,11 +75,7 @@ def run(context: StepContext) -> Outcome:
         where=context.where,
     )
     if found.samples == 0:
-        raise StepError(
-            f"{source.label} yields no sample; expected {params.samples}",
-            where=context.where,
-            fix="yield at least one mapping of input name -> array",
-        )
+        raise source.nothing(params.samples, context.where)
     model = load_model(context.input("model"), weights="mapped")
     branches = branch_outliers(model, found.peaks)
     balanced = balance_values(model, found.peaks)

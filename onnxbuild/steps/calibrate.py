@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
@@ -79,11 +78,7 @@ def run(context: StepContext) -> Outcome:
         where=context.where,
     )
     if found.samples == 0:
-        raise StepError(
-            f"{source.label} yields no sample; expected {options.samples}",
-            where=context.where,
-            fix="yield at least one mapping of input name -> array",
-        )
+        raise source.nothing(options.samples, context.where)
     _write(context.output("calibration") / RANGES_FILE, _report(params, found))
     if params.means:
         means = {

@@ -108,8 +108,7 @@ def run(context: StepContext) -> Outcome:
     for feeds, truth in labelled_batches(context, params.data, params.inputs):
         outputs.append(predict(feeds))
         labels.append(truth)
-        first = next(iter(feeds.values()))
-        sizes.append(int(first.shape[0]) if first.ndim else 1)
+        sizes.append(_samples_in(feeds, outputs[-1]))
     if not labels:
         raise StepError(
             f"{params.data.target} yields nothing to evaluate on",
@@ -159,6 +158,14 @@ def run(context: StepContext) -> Outcome:
         findings=findings,
         notes=_doubts(params, score, drop, spread),
     )
+
+
+def _samples_in(feeds: Feeds, outputs: Mapping[str, np.ndarray]) -> int:
+    """Count the samples of a batch: the rows that all outputs and an input have; else the first input's rows."""
+    rows = [each.shape[0] if each.ndim else 1 for each in feeds.values()]
+    made = {each.shape[0] for each in outputs.values() if each.ndim}
+    common = made.intersection(rows) if len(made) == 1 else ()
+    return int(next(iter(common), rows[0]))
 
 
 def _half_drops(
@@ -262,7 +269,7 @@ def _entrypoints(params: EvaluateParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="evaluate",
-    version=5,
+    version=6,
     params=EvaluateParams,
     inputs=("model?", "baseline?", "target?"),
     outputs={"report": "report"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.errors import NotApplicableError, StepError
+from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
@@ -59,11 +59,7 @@ def run(context: StepContext) -> Outcome:
     kept_feeds = FeedCache(context.scratch / "feeds")
     samples = sum(1 for _ in kept_feeds.keep(source.feeds(context, params.samples)))
     if not samples:
-        raise StepError(
-            f"{source.label} yields no sample; expected {params.samples}",
-            where=context.where,
-            fix="yield at least one mapping of input name -> array",
-        )
+        raise source.nothing(params.samples, context.where)
     notes = []
     if unobserved:
         notes.append(

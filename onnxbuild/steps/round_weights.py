@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.calibrate.memory_passes import budget_bytes, passes
@@ -59,11 +58,7 @@ def run(context: StepContext) -> Outcome:
     kept_feeds = FeedCache(context.scratch / "feeds")
     samples = sum(1 for _ in kept_feeds.keep(source.feeds(context, params.samples)))
     if samples == 0:
-        raise StepError(
-            f"{source.label} yields no sample; expected {params.samples}",
-            where=context.where,
-            fix="yield at least one mapping of input name -> array",
-        )
+        raise source.nothing(params.samples, context.where)
     budget = budget_bytes(model)
     rounded, matrices = 0, sum(map(len, groups.values()))
     for number, group in enumerate(passes(channels, budget)):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
@@ -55,11 +54,7 @@ def run(context: StepContext) -> Outcome:
         where=context.where,
     )
     if found and not samples:
-        raise StepError(
-            f"{source.label} yields no sample; expected {params.samples}",
-            where=context.where,
-            fix="yield at least one mapping of input name -> array",
-        )
+        raise source.nothing(params.samples, context.where)
     saturating = sorted((each for each in found if each.saturated), key=lambda each: -each.share)
     write_report(
         context.output("report"),

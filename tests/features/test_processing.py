@@ -104,6 +104,27 @@ def test_a_bundle_that_is_none_is_named_when_the_recipe_is_read(load):
     assert "int8-pipeline" in fix
 
 
+@pytest.mark.parametrize(
+    ("asks", "fix"),
+    [
+        (
+            "quantization: {small: {mode: auto, goal: {max_drop: 0.01}}}\n",
+            "write `goal: {cosine_mean: 0.995}`, which goes by `fidelity`",
+        ),
+        ("sensitivity: {rank_by: metric}\n", "write `rank_by: cosine`, which goes by `fidelity`"),
+    ],
+)
+def test_what_needs_scores_of_models_takes_none_of_pipelines(tmp_path, asks, fix):
+    load = loader(tmp_path, before=TEXT.replace("quantization: {fp32: none, int8: dynamic}\n", ""))
+    (tmp_path / "labels.txt").write_text("a\nb\n")
+    (tmp_path / "own.py").write_text("def pictures(): ...\ndef score(): ...\n")
+    scored = "evaluate: {data: own.py:pictures, metric: own.py:score, of: OF}\n"
+    ((what, _, found),) = faults(load, BEFORE + BEHIND + scored.replace("OF", "pipeline") + asks)
+    assert what.endswith(", and `evaluate` scores pipelines, not models")
+    assert found.startswith(fix)
+    assert load(BEFORE + BEHIND + scored.replace("OF", "model") + asks).recipes
+
+
 def test_only_takes_a_pipeline_by_its_name(load):
     (recipe,) = load(BEFORE + BEHIND).recipes
     graph = resolve([recipe], HOST, only=["int8-pipeline"])

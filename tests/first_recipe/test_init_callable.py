@@ -164,6 +164,29 @@ def test_a_callable_that_gives_no_model_is_one_error(code, onnxbuild, name, what
     assert files_in(code) == before
 
 
+@pytest.mark.parametrize(
+    ("lines", "what"),
+    [
+        ("import sys\nsys.exit('no weights')\n", "left by sys.exit('no weights')"),
+        (
+            (
+                "import argparse\np = argparse.ArgumentParser()\np.add_argument('--width', required=True)\n"
+                "p.parse_args()\n"
+            ),
+            "left by sys.exit(2)",
+        ),
+    ],
+)
+def test_code_that_exits_is_one_error_with_its_line_and_a_fix(code, onnxbuild, lines, what):
+    text = f"{lines}def load(): ...\n"
+    (code / "models/script.py").write_text(text)
+    said = onnxbuild("init", "models/script.py:load")
+    assert (said.code, said.out) == (1, "")
+    line = lines.count("\n")
+    assert f"error: models/script.py:{line}: models/script.py:load {what}" in said.err
+    assert "fix: move what exits, or reads a command line, below `if __name__" in said.err
+
+
 def test_files_outside_of_the_project_are_read_once_they_are_named(code, onnxbuild):
     kept = code.parent / "kept"
     kept.mkdir()

@@ -11,6 +11,7 @@ from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.resolver import resolve
+from onnxbuild.resolver.trials import trials_of
 from tests.written_recipes import loader
 
 VNNI = HostFacts("x86_64", frozenset({"avx2", "avx512_vnni"}))
@@ -401,6 +402,21 @@ def test_auto_tries_other_ways_to_calibrate_than_the_recipes(load):
         "int8-static", "int8-static-balanced", "int8-static-mse", "int8-static-percentile",
     ]  # fmt: skip
     assert trials["int8-static-mse"] == "{mode: static, calibration_method: mse}"
+
+
+def test_each_trial_that_is_written_out_is_that_trial_once_it_is_pasted(load):
+    include = "include: [dynamic, static, weight_only, fp16], trials: 64"
+    goal = f"{{mode: auto, {include}, goal: {{cosine_min: 0.99}}}}"
+    (recipe,) = load(f"{RECIPE}{REAL}quantization: {{small: {goal}}}\n")
+    tried = trials_of(recipe, recipe.variants[0])
+    params = resolve([recipe], VNNI).steps["demo:small/choose"].params
+    pasted = {each.name: each.written for each in params.trials}
+    assert pasted["int8-dynamic-per-tensor"] == "{mode: dynamic, per_channel: false}"
+    lines = "".join(f"  {name}: {text}\n" for name, text in pasted.items())
+    (again,) = load(f"{RECIPE}{REAL}quantization:\n{lines}")
+    assert {each.name: (each.mode, each.options) for each in again.variants} == {
+        name: (each.mode, each.options) for name, each in tried.items()
+    }
 
 
 @pytest.mark.parametrize(

@@ -219,6 +219,32 @@ def test_an_archive_that_is_not_what_was_declared_is_an_error(tmp_path, arrays, 
     assert what in caught.value.what
 
 
+@pytest.mark.parametrize(
+    ("least", "rows", "fix"),
+    [
+        (1, 0, "write arrays of at least one row"),
+        (
+            4,
+            3,
+            (
+                "write arrays of at least 4 rows, which make one sample, or lower "
+                "`dynamic_axes: {batch: {min: 4}}`"
+            ),
+        ),
+    ],
+)
+def test_the_error_for_files_without_a_whole_sample_says_how_many_rows_one_has(
+    tmp_path, least, rows, fix
+):
+    np.savez(tmp_path / "calib.npz", x=np.zeros((rows, 4), np.float32))
+    data = Entrypoint("files", files=(str(tmp_path / "calib.npz"),))
+    params = CalibrateParams(data, (X,), CalibrationOptions(), (Axis("batch", least, 8, 4),), GRID)
+    source = save(linear(), tmp_path / "source")
+    with pytest.raises(StepError, match="yields no sample; expected 100") as caught:
+        run_step(KIND, params, tmp_path / "step", {"model": source})
+    assert caught.value.fix == fix
+
+
 def test_dummy_inputs_calibrate_with_a_warning_and_by_their_seed(tmp_path):
     made = []
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):

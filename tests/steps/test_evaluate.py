@@ -49,6 +49,25 @@ def raises(outputs, labels):
     return labels["no such thing"]
 """
 
+SCALED = """
+import numpy as np
+import torch
+
+class Scaled(torch.nn.Module):
+    def forward(self, scale, x):
+        return {"y": x.sum(dim=1) * scale.sum()}
+
+def load():
+    return Scaled()
+
+def data():
+    for size in (10, 10, 8):
+        yield {"scale": np.ones(2, np.float32), "x": np.ones((size, 8), np.float32)}, [1] * size
+
+def share(outputs, labels):
+    return float(np.mean([len(each["y"]) == len(truth) for each, truth in zip(outputs, labels)]))
+"""
+
 
 def evaluated(folder, *, model=None, data="data", metric="fixed", baseline=None, **options):
     """Scores the digits CNN, or PyTorch where `model` is given."""
@@ -215,6 +234,25 @@ def test_labels_without_rows_are_drawn_by_the_batch(tmp_path):
     assert exact.notes == ()  # no draw is on the other side of the bound
     _, none = evaluated(tmp_path / "none", count=12, resamples=0)
     assert none["score_interval"] is None
+
+
+def test_samples_next_to_an_input_without_a_batch_are_drawn_one_by_one(tmp_path):
+    (tmp_path / "model.py").write_text(SCALED)
+    target = f"{tmp_path}/model.py:"
+    params = EvaluateParams(
+        data=Entrypoint(f"{target}data"),
+        metric=Entrypoint(f"{target}share"),
+        model=Entrypoint(f"{target}load"),
+        inputs=(DummyInput("scale", "float32", (2,)), DummyInput("x", "float32", ("batch", 8))),
+        outputs=("y",),
+        variant="",
+        target=None,
+        options=EvaluateOptions(),
+    )
+    _, context = run_step(KIND, params, tmp_path / "step", {})
+    report = json.loads((context.output("report") / "report.json").read_text())
+    assert (report["samples"], report["resampled"]["unit"]) == (28, "sample")
+    assert report["score_interval"] is not None
 
 
 def test_a_metric_that_fails_on_a_draw_gives_no_interval_and_says_so(tmp_path):

@@ -8,6 +8,7 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, NodeLosses
+from onnxbuild.expansion.evaluation import without_scores
 from onnxbuild.expansion.feature import Feature, Laid, Section, Subject
 from onnxbuild.expansion.fidelity import SECTION as FIDELITY
 from onnxbuild.expansion.fidelity import add_sensitivity
@@ -49,10 +50,10 @@ def _faults(parts: Parts) -> Iterator[Fault]:
     written = {} if section is None else section.members
     said = {key: written[key].node.value for key in ("rank_by", "table") if key in written}
     if said.get("rank_by") == "metric":
-        if not parts.node("evaluate", "data"):
-            what = "sensitivity ranks by the user's metric, and the recipe has no `evaluate`"
-            at = parts.at(SECTION, "rank_by")
-            yield Fault(what, at, "add `evaluate: {data: ..., metric: ...}`")
+        what, at = "sensitivity ranks by the user's metric", parts.at(SECTION, "rank_by")
+        yield from without_scores(
+            parts, what, at, "write `rank_by: cosine`, which goes by `fidelity`"
+        )
         return
     if parts.node("fidelity", "data"):
         return

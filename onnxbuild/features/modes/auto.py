@@ -14,7 +14,7 @@ from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.benchmarks import benchmark_of_trials
 from onnxbuild.expansion.choice import Choice, TrialFigure
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
-from onnxbuild.expansion.evaluation import add_evaluation
+from onnxbuild.expansion.evaluation import add_evaluation, without_scores
 from onnxbuild.expansion.feature import Laid, Mode, Subject, Trial, WrittenVariant
 from onnxbuild.expansion.fidelity import add_fidelity
 from onnxbuild.expansion.fused import fused_for, own_address
@@ -179,7 +179,9 @@ def written(variant: Variant) -> str:
     for field in dataclasses.fields(default):
         value = getattr(options, field.name)
         if value != getattr(default, field.name):
-            parts.append(f"{field.name}: {str(value).lower() if value is True else value}")
+            parts.append(
+                f"{field.name}: {str(value).lower() if isinstance(value, bool) else value}"
+            )
     return f"{{{', '.join(parts)}}}"
 
 
@@ -219,9 +221,10 @@ def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
     if asked - {"max_drop"} and not parts.node("fidelity", "data"):
         what = f"variant '{name}' has a goal on fidelity, and no fidelity.data is named"
         yield Fault(what, at, "add `fidelity: {data: FILE.py:CALLABLE}`")
-    if "max_drop" in asked and not parts.node("evaluate", "data"):
-        what = f"variant '{name}' has the goal 'max_drop', and the recipe has no `evaluate`"
-        yield Fault(what, at, "add `evaluate: {data: ..., metric: ...}`")
+    if "max_drop" in asked:
+        what = f"variant '{name}' has the goal 'max_drop'"
+        otherwise = "write `goal: {cosine_mean: 0.995}`, which goes by `fidelity`"
+        yield from without_scores(parts, what, at, otherwise)
 
 
 FEATURE = Mode(

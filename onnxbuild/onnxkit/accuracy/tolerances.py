@@ -61,7 +61,11 @@ class VariantTolerances(Tolerance):
     """A variant's tolerances, with exceptions by output."""
 
     outputs: dict[str, Tolerance] = field(
-        default_factory=dict, metadata={"help": "tolerances for single outputs, by name"}
+        default_factory=dict,
+        metadata={
+            "help": "tolerances for single outputs, by name; each in place of the variant's",
+            "minProperties": 1,  # with no bound at all, anything would pass
+        },
     )
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import example_sizes
 from onnxbuild.core.recipe import DUMMY_DATA, FILE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
-from onnxbuild.onnxkit.data.data_files import file_feeds
+from onnxbuild.onnxkit.data.data_files import file_feeds, sample_rows
 from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds, make_feeds
 from onnxbuild.onnxkit.data.user_feeds import iterate_user
 from onnxbuild.onnxkit.host.progress import counted
@@ -53,6 +54,28 @@ class FeedSource:
             StepError: The data can't be had, or a sample is not what the recipe declares.
         """
         return counted(islice(self._all(context), count), "samples", count)
+
+    def nothing(self, count: int, where: str) -> StepError:
+        """Return the error for data without a single sample.
+
+        Args:
+            count: Number of samples that were asked for.
+            where: `recipe:step`, for messages.
+        """
+        fix = "yield at least one mapping of input name -> array"
+        if self.data.target == FILE_DATA:
+            rows = sample_rows(self.inputs[0], self.axes)
+            axis = (
+                f"`dynamic_axes: {{{self.inputs[0].shape[0]}: {{min: {rows}}}}}`"
+                if rows > 1
+                else ""
+            )
+            fix = "write arrays of at least one row"
+            if axis:
+                fix = (
+                    f"write arrays of at least {rows} rows, which make one sample, or lower {axis}"
+                )
+        return StepError(f"{self.label} yields no sample; expected {count}", where=where, fix=fix)
 
     def _all(self, context: StepContext) -> Iterator[Feeds]:
         where = context.where

@@ -41,6 +41,12 @@ def file_feeds(
             yield f"{label}, sample {number}", feeds
 
 
+def sample_rows(leading: DummyInput, axes: Sequence[Axis]) -> int:
+    """Number of rows that make a sample where arrays are cut along the first axis of an input: its least size, but 0."""
+    symbol = leading.shape[0] if leading.shape else 0
+    return next((axis.nearest(max(axis.min, 1)) for axis in axes if axis.name == symbol), 1)
+
+
 def _groups(
     files: Sequence[NamedFile], inputs: Sequence[DummyInput], where: str
 ) -> Iterator[tuple[str, Mapping[str, np.ndarray]]]:
@@ -140,7 +146,7 @@ def _cut(
             where=where,
             fix="give each array the same length along its first axis",
         )
-    size = next((axis.nearest(max(axis.min, 1)) for axis in axes if axis.name == symbol), 1)
+    size = sample_rows(inputs[0], axes)
     count = next(iter(lengths.values()), 0)
     for start in range(0, count if stacked else count - size + 1, 1 if stacked else size):
         part = start if stacked else slice(start, start + size)

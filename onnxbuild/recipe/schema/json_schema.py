@@ -82,7 +82,7 @@ class SchemaBuilder:
         if name not in self.definitions:
             self.definitions[name] = {}  # holds the place, should it name itself
             self.definitions[name] = self.mapping(kind, _title(kind))
-        return {"$ref": f"#/$defs/{name}"}
+        return {"$ref": f"#/$defs/{name}", **limits}
 
 
 def _needed(kind: Any) -> list[dataclasses.Field[Any]]:

@@ -48,7 +48,7 @@ class Phrases:
         is_item = schema.get("type") == "array" or isinstance(found, str)
         if "array" in types and is_item and not isinstance(found, (dict, list)):
             return f"write `[{found}]`"
-        example = next(iter(schema.get("properties", ())), None)
+        example = next(iter(self._resolved(schema).get("properties", ())), None)
         return (
             f"write a mapping, such as `{{{example}: ...}}`"
             if example
@@ -74,7 +74,9 @@ class Phrases:
 
     def _resolved(self, schema: Schema) -> Schema:
         reference = schema.get("$ref")
-        return self._definitions[reference.rpartition("/")[2]] if reference else schema
+        if not reference:
+            return schema
+        return {**self._definitions[reference.rpartition("/")[2]], **schema}
 
     def _types(self, schema: Schema) -> Iterator[str]:
         schema = self._resolved(schema)
