@@ -10,6 +10,7 @@ import click
 
 from onnxbuild.cli.options import (
     Bytes,
+    Number,
     github_option,
     recipes_argument,
     set_option,
@@ -155,14 +156,14 @@ def verify(ctx: click.Context, *, store: str | None, repair: bool, as_json: bool
 @store_option()
 @click.option(
     "--keep-days",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=30.0,
     show_default=True,
     help="How long results are kept after the last run that used them.",
 )
 @click.option(
     "--grace-hours",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=24.0,
     show_default=True,
     help="Nothing younger than this is removed.",

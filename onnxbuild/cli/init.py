@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from onnxbuild.cli.options import Number
 from onnxbuild.terminal.json_output import json_option, print_document
 from onnxbuild.terminal.say import say
 
@@ -35,7 +36,7 @@ from onnxbuild.terminal.say import say
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     default=600.0,
     show_default=True,
     metavar="SECONDS",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -71,7 +72,7 @@ def machine_options() -> Decorator:
     )
     timeout = click.option(
         "--timeout",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Number(min=0, min_open=True),
         default=3600.0,
         show_default=True,
         metavar="SECONDS",
@@ -118,6 +119,19 @@ def _settings(
             raise click.BadParameter(f"'{text}' is not KEY=VALUE", ctx, param)
         settings[key] = value
     return settings
+
+
+class Number(click.FloatRange):
+    """A number within bounds; NaN, which is beyond no bound, is refused."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number."""
+        found: float = super().convert(value, param, ctx)
+        if math.isnan(found):
+            self.fail(f"'{value}' is not a number", param, ctx)
+        return found
 
 
 class Bytes(click.ParamType):  # type: ignore[type-arg]  # older click is not generic

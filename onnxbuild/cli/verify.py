@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from onnxbuild.cli.options import Number
 from onnxbuild.terminal.json_output import json_option, print_document
 from onnxbuild.terminal.say import say
 
@@ -45,7 +46,7 @@ _SHOWN = 20
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     default=3600.0,
     show_default=True,
     metavar="SECONDS",
