@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -130,14 +131,16 @@ def _settings(
 
 
 class Number(click.FloatRange):
-    """A range of numbers; NaN, which compares as neither less nor greater, is none."""
+    """A number within bounds; NaN, which is beyond no bound, is refused."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
         """The number."""
-        number = super().convert(value, param, ctx)
-        if number != number:  # NaN  # noqa: PLR0124
-            self.fail(f"{value} is not a number", param, ctx)
-        return number
+        found: float = super().convert(value, param, ctx)
+        if math.isnan(found):
+            self.fail(f"'{value}' is not a number", param, ctx)
+        return found
 
 
 class Bytes(click.ParamType):  # type: ignore[type-arg]  # older click is not generic

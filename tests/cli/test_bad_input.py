@@ -223,7 +223,7 @@ def test_every_verb_refuses_a_faulty_recipe_alike(cheap):
                 "  fix: write its file or its name: recipes/bert.yaml, bert\n"
             ),
         ),
-        (("tiny.yaml", "--timeout", "nan"), "nan is not a number"),
+        (("tiny.yaml", "--timeout", "nan"), "'nan' is not a number"),
         (("tiny.yaml", "--store", ""), "it is empty; write a folder"),
         (
             ("tiny.yaml", "--only", ""),

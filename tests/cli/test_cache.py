@@ -100,3 +100,14 @@ def test_logs_of_long_ago_go_when_a_run_has_work_and_not_when_it_has_none(projec
     assert len(list(runs.glob("*/logs"))) == 50
     assert len(list(runs.iterdir())) == 50
     assert project("log", "tiny:export").code == 0
+
+
+@pytest.mark.parametrize("option", ["--keep-days", "--grace-hours"])
+def test_gc_refuses_what_is_no_number(project, option):
+    # nothing is younger than NaN: with it, the grace period was none
+    project.run("--only", "export")
+    kept = sorted((project.folder / "artifacts").rglob("ac/*/*.json"))
+    refused = project("cache", "gc", "--keep-days", "0", option, "nan")
+    assert refused.code == 2
+    assert f"Invalid value for '{option}': 'nan' is not a number" in refused.err
+    assert sorted((project.folder / "artifacts").rglob("ac/*/*.json")) == kept

@@ -159,7 +159,8 @@ def _run(session: Any, feeds: Mapping[str, Any], wanted: Mapping[str, Any]) -> d
             given[name] = array.astype(object) if array.dtype.kind == "U" else array
             if types[name] == "tensor(float16)":
                 given[name] = array.astype(np.float16)
-    return dict(zip(wanted, session.run(list(wanted), given), strict=True))
+    outputs = session.run(list(wanted), given)
+    return dict(zip(wanted, outputs))  # noqa: B905 - Python 3.9 runs this, too
 
 
 def _alike(actual: Any, expected: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -114,11 +116,38 @@ def _check_names(
                 f"the model has no input '{name}'", _nearest(name, inputs), "dummy_inputs", name
             )
     chosen = written.get("outputs")
+    _check_output_names(outputs if chosen is None else chosen, outline, rename)
     for name in chosen if isinstance(chosen, list) else ():
         if name not in outputs:
             raise SourceError(
                 f"the model has no output '{name}'", _nearest(str(name), outputs), "outputs"
             )
+
+
+def _check_output_names(chosen: object, outline: Outline, rename: Mapping[str, str]) -> None:
+    """Check that a recipe can name the outputs that it takes.
+
+    Raises:
+        SourceError: One has a blank in its name.
+    """
+    called = {value.name: rename.get(value.name, value.name) for value in outline.outputs}
+    taken = chosen if isinstance(chosen, list) else []
+    blank = [old for old, name in called.items() if name in taken and re.search(r"\s", name)]
+    if not blank:
+        return
+    used = {name for old, name in called.items() if old not in blank}
+    better: dict[str, str] = {}
+    for old in blank:
+        stem = re.sub(r"\W+", "_", called[old]).strip("_") or "output"
+        free = (stem if n == 1 else f"{stem}_{n}" for n in itertools.count(1))
+        better[old] = next(each for each in free if each not in used)
+        used.add(better[old])
+    pairs = ", ".join(f"{json.dumps(old)}: {new}" for old, new in better.items())
+    raise SourceError(
+        f"the model's output is called '{called[blank[0]]}', which has a blank and can be no name in a recipe",
+        f"write `rename: {{{pairs}}}` in `model`",
+        mend={"model": {"rename": better}},
+    )
 
 
 def _check_outputs(outline: Outline, outputs: list[str], written: Mapping[str, Any]) -> None:

@@ -149,6 +149,14 @@ def test_a_mistake_is_reported_with_its_line_and_the_fix(load, text, what, fix):
             'write `rename: {"a:0": a_0}`',
         ),
         (
+            model(
+                [helper.make_node("Relu", ["x"], ["a b"]), helper.make_node("Abs", ["x"], ["a_b"])],
+                [value("x", [1])], [value("a b", [1]), value("a_b", [1])],
+            ),
+            "the model's output is called 'a b', which has a blank",
+            'write `rename: {"a b": a_b_2}` in `model`',
+        ),
+        (
             model([helper.make_node("Relu", ["x"], ["y"])], [value("x", [1]), value("", [1])], [value("y", [1])]),
             "input 1 of the model has no name",
             "convert the model again",

@@ -34,10 +34,11 @@ export function showResult(place, outputs, { config, expected, point }) {
   return said || `${Object.keys(outputs).length} outputs`;
 }
 
-/** Return the likeliest classes of the first row; a softmax where the row is no distribution. */
+/** Return the likeliest classes of the first row, null where there is no row; a softmax where the row is no distribution. */
 function classes({ data, shape }, labels) {
   const count = shape.at(-1);
   const row = Array.from(data.slice(0, count), Number);
+  if (!row.length) return null;
   const sum = row.reduce((total, each) => total + each, 0);
   const isSoftmax = Math.abs(sum - 1) > 0.02 || row.some((each) => each < -1e-6);
   const largest = Math.max(...row);
