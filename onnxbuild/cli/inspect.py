@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import os.path
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from onnxbuild.cli.options import store_option
 from onnxbuild.terminal.sizes import size_text
 from onnxbuild.typed.models import find_model
-
-if TYPE_CHECKING:
-    import onnx
 
 _MOST_OPERATORS = 12
 _LEAST_SHARE = 0.005
@@ -33,7 +30,7 @@ def command(*, model: str, store: str | None, as_json: bool) -> None:
     onnxbuild inspect bert:int8
     """  # noqa: D301 - click's own mark for text that keeps its lines
     path = find_model(model, store, "inspect")
-    from onnxbuild.onnxkit.model.inspect import summarize
+    from onnxbuild.onnxkit.model.inspect import summarize, type_text
     from onnxbuild.onnxkit.model.model_files import disk_bytes, load_graph
 
     loaded = load_graph(path)
@@ -42,19 +39,21 @@ def command(*, model: str, store: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"path": str(path), "bytes": size, **found}, indent=2))
         return
-    _show(path, size, found, loaded)
+    types = [
+        f"{kind:<12} {value.name}: {type_text(value.type, gap='')}"
+        for kind, values in (("input", loaded.graph.input), ("output", loaded.graph.output))
+        for value in values
+    ]
+    _show(path, size, found, types)
 
 
-def _show(path: Path, size: int, found: dict[str, Any], model: onnx.ModelProto) -> None:
-    from onnxbuild.onnxkit.model.inspect import type_text
-
+def _show(path: Path, size: int, found: dict[str, Any], types: list[str]) -> None:
     opsets = ", ".join(f"{domain} {version}" for domain, version in found["opsets"].items())
     click.echo(f"model        {os.path.relpath(path)}")
     click.echo(f"size         {size_text(size)}, {found['parameters']:,} parameters")
     click.echo(f"opset        {opsets}; IR version {found['ir_version']}")
-    for kind, values in (("input", model.graph.input), ("output", model.graph.output)):
-        for value in values:
-            click.echo(f"{kind:<12} {value.name}: {type_text(value.type, gap='')}")
+    for line in types:
+        click.echo(line)
     weights = found["weights_bytes_by_dtype"]
     for dtype, count in sorted(weights.items(), key=lambda pair: -pair[1]):
         if count >= sum(weights.values()) * _LEAST_SHARE:
