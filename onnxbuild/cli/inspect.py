@@ -10,10 +10,12 @@ from typing import Any
 import click
 
 from onnxbuild.cli.options import store_option
+from onnxbuild.terminal.sizes import size_text
 from onnxbuild.typed.models import find_model
 
 _MOST_OPERATORS = 12
-_MIB = 1 << 20
+_LEAST_SHARE = 0.005
+"""Share of all weights that an element type has at least to be shown."""
 
 
 @click.command("inspect")
@@ -28,7 +30,7 @@ def command(*, model: str, store: str | None, as_json: bool) -> None:
     onnxbuild inspect bert:int8
     """  # noqa: D301 - click's own mark for text that keeps its lines
     path = find_model(model, store, "inspect")
-    from onnxbuild.onnxkit.model.inspect import summarize
+    from onnxbuild.onnxkit.model.inspect import summarize, type_text
     from onnxbuild.onnxkit.model.model_files import disk_bytes, load_graph
 
     loaded = load_graph(path)
@@ -37,22 +39,25 @@ def command(*, model: str, store: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"path": str(path), "bytes": size, **found}, indent=2))
         return
-    _show(path, size, found)
+    types = [
+        f"{kind:<12} {value.name}: {type_text(value.type, gap='')}"
+        for kind, values in (("input", loaded.graph.input), ("output", loaded.graph.output))
+        for value in values
+    ]
+    _show(path, size, found, types)
 
 
-def _show(path: Path, size: int, found: dict[str, Any]) -> None:
+def _show(path: Path, size: int, found: dict[str, Any], types: list[str]) -> None:
     opsets = ", ".join(f"{domain} {version}" for domain, version in found["opsets"].items())
     click.echo(f"model        {os.path.relpath(path)}")
-    click.echo(f"size         {size / _MIB:.1f} MiB, {found['parameters']:,} parameters")
+    click.echo(f"size         {size_text(size)}, {found['parameters']:,} parameters")
     click.echo(f"opset        {opsets}; IR version {found['ir_version']}")
-    for kind in ("inputs", "outputs"):
-        for value in found[kind]:
-            shape = ", ".join(map(str, value["shape"] or []))
-            click.echo(f"{kind[:-1]:<12} {value['name']}: {value['dtype']}[{shape}]")
+    for line in types:
+        click.echo(line)
     weights = found["weights_bytes_by_dtype"]
     for dtype, count in sorted(weights.items(), key=lambda pair: -pair[1]):
-        if count >= _MIB / 20:
-            click.echo(f"weights      {dtype}: {count / _MIB:.1f} MiB")
+        if count >= sum(weights.values()) * _LEAST_SHARE:
+            click.echo(f"weights      {dtype}: {size_text(count)}")
     operators = list(found["operators"].items())
     shown = ", ".join(f"{kind} {count}" for kind, count in operators[:_MOST_OPERATORS])
     more = len(operators) - _MOST_OPERATORS

@@ -25,6 +25,7 @@ def command(*, name: str, store: str | None, as_json: bool) -> None:
     from onnxbuild.adapters.locate import store_root
     from onnxbuild.adapters.store.step_logs import last_log
     from onnxbuild.building.api import Request, graph_of
+    from onnxbuild.building.type_again import run_again
     from onnxbuild.project_folder import find_project
     from onnxbuild.resolver.typed_name import TypedName
 
@@ -45,7 +46,7 @@ def command(*, name: str, store: str | None, as_json: bool) -> None:
     if path is None:
         raise UsageError(
             f"there is no log of {found[0]}: it has not run here",
-            fix=f"onnxbuild run {asked.file}",
+            fix=run_again(asked.file, store=store),
         )
     text = path.read_text(encoding="utf-8", errors="replace")
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os.path
+import shlex
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,9 +71,10 @@ def command(
         return
     target = output or Path(f"{_stem(model, path)}.view.html")
     if target.suffix not in _SUFFIXES:
+        near = target.with_suffix(".html") if target.name else f"{_stem(model, path)}.view.html"
         raise UsageError(
             f"'{target}' is neither .html nor .svg",
-            fix=f"onnxbuild view {model} -o {target.with_suffix('.html')}",
+            fix=f"onnxbuild view {shlex.quote(model)} -o {shlex.quote(str(near))}",
         )
     from onnxbuild.onnxkit.pictures.files import write_view
 

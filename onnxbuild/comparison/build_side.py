@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
@@ -12,6 +13,7 @@ from typing import Any
 
 from onnxbuild.adapters import git
 from onnxbuild.building.api import Request, load
+from onnxbuild.building.type_again import run_again
 from onnxbuild.building.wiring import Workspace, open_workspace
 from onnxbuild.comparison.judged import gate_failures, gate_reports, judged_model
 from onnxbuild.comparison.sides import ComparedBundle, Side, SideKind, bundle_in
@@ -43,7 +45,7 @@ def recipe_side(name: FoundName, given: str, store: str | None, stack: ExitStack
         RecipeErrors, UsageError: The recipe is faulty, it is not built, or has no such variant.
     """
     request = Request((name.file,), store=store)
-    fix = f"onnxbuild run {name.file}" + (f" --store {store}" if store else "")
+    fix = run_again(name.file, store=store)
     title = f"{_title(name)} as built"
     return _side(request, _Asked(given, "build", title, name, fix), stack)
 
@@ -85,9 +87,10 @@ def commit_side(revision: str, name: FoundName, store: str | None, stack: ExitSt
     own = Request((recipe,), store=store)
     at_commit = Request((there,), store=str(own.store_root))
     shown = os.path.relpath(own.store_root)
+    copy = f"../{recipe.stem}-{commit[:_COMMIT_DIGITS]}"
     fix = (
-        f"git worktree add ../{recipe.stem}-{commit[:_COMMIT_DIGITS]} {commit[:_COMMIT_DIGITS]} && "
-        f"onnxbuild run ../{recipe.stem}-{commit[:_COMMIT_DIGITS]}/{inside} --store {shown}"
+        f"git worktree add {shlex.quote(copy)} {commit[:_COMMIT_DIGITS]} && "
+        f"{run_again(f'{copy}/{inside}', store=shown)}"
     )
     title = f"{_title(name)} at {commit[:_COMMIT_DIGITS]} ({revision})"
     return _side(at_commit, _Asked(revision, "commit", title, name, fix), stack)

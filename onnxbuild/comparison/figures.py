@@ -9,6 +9,7 @@ from typing import Any
 from onnxbuild.comparison.difference import Difference, Group
 from onnxbuild.comparison.sides import ComparedBundle, GateReport
 from onnxbuild.onnxkit.differences.value_change import ValueChange
+from onnxbuild.onnxkit.report_page.words import number
 
 _MEASURES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "validation": (
@@ -62,7 +63,9 @@ class LatencyChange:
         if not self.known:
             return "no difference measured"
         ratio = self.before[0] / self.after[0] if self.speedup is None else self.speedup[0]
-        return f"{ratio:.3g} x as fast" if ratio >= 1 else f"takes {1 / ratio:.3g} x as long"
+        return (
+            f"{number(ratio)} x as fast" if ratio >= 1 else f"takes {number(1 / ratio)} x as long"
+        )
 
     @property
     def sentence(self) -> str:
@@ -73,7 +76,7 @@ class LatencyChange:
 
 
 def _ms(value: tuple[float, float, float]) -> str:
-    return f"{value[0]:.3g} ms [{value[1]:.3g} to {value[2]:.3g}]"
+    return f"{number(value[0])} ms [{number(value[1])} to {number(value[2])}]"
 
 
 def judged(old: ComparedBundle, new: ComparedBundle) -> Iterator[Difference]:
@@ -157,7 +160,8 @@ def sized(old: ComparedBundle, new: ComparedBundle) -> Iterator[Difference]:
     if _known_sizes(old, new) and old.size_bytes != new.size_bytes:
         left, right = old.size_bytes, new.size_bytes
         data = {"kind": "size", "before": left, "after": right}
-        share = f"{(right - left) / left * 100:+.3g} %"
+        times = right / left
+        share = f"{(times - 1) * 100:+.3g} %" if times < _MOST_TIMES else f"{number(times)} x"
         yield Difference(Group.SIZE, f"{left:,} -> {right:,} bytes ({share})", data)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from onnxbuild import __version__
 from onnxbuild.building.api import plan
 from onnxbuild.building.request import Loaded, Request, graph_of, load
+from onnxbuild.building.type_again import run_again
 from onnxbuild.building.wiring import open_workspace
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import BuildError, UsageError
@@ -165,11 +166,7 @@ def _notices(built: Built, request: Request, recipe: Recipe) -> Sequence[str]:
 
 def _command(request: Request, recipe: Recipe) -> str:
     """Return the command that builds a recipe as it was asked for."""
-    return f"onnxbuild run {recipe.location.path}{_settings(request)}"
-
-
-def _settings(request: Request) -> str:
-    return "".join(f" --set {key}={value}" for key, value in (request.settings or {}).items())
+    return run_again(recipe.location.path, request.settings, request.store)
 
 
 def _explained(request: Request, loaded: Loaded) -> dict[str, str]:

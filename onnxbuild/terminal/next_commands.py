@@ -22,9 +22,10 @@ def next_commands(
         settings: `--set` of the build.
         store: `--store` of the build.
     """
+    from onnxbuild.building.type_again import options_again
+
     failed = _failed(result) if result.report.failures else []
-    options = [f"--set {shlex.quote(f'{key}={value}')}" for key, value in settings.items()]
-    options += [] if store is None else [f"--store {shlex.quote(store)}"]
+    options = options_again(settings, store)
     files = {
         recipe.name: (str(path), len(recipes))
         for path, recipes in result.loaded.by_file.items()

@@ -32,6 +32,7 @@ def _variant_model(name: str, store: str | None, verb: str) -> Path:
     if name.endswith(".onnx"):
         raise UsageError(f"there is no model '{name}'", fix="give the path of an .onnx file")
     from onnxbuild.building.api import Request, graph_of
+    from onnxbuild.building.type_again import run_again
 
     asked = find_name(name, store, "VARIANT")
     request = Request((asked.file,), store=store)
@@ -45,6 +46,6 @@ def _variant_model(name: str, store: str | None, verb: str) -> Path:
     if not path.is_file():
         raise UsageError(
             f"{name} is not built: there is no {path}",
-            fix=f"onnxbuild run {asked.file} --only {found.recipe}:{found.name}",
+            fix=run_again(asked.file, store=store, only=f"{found.recipe}:{found.name}"),
         )
     return path

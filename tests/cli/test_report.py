@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 from html import unescape
@@ -35,6 +36,18 @@ def test_what_is_not_built_is_an_error_with_the_command_to_type(project):
     assert "fix: onnxbuild run tiny.yaml" in done.err
     assert not (project.folder / "report.html").exists()
     assert not (project.folder / "artifacts").exists()
+
+
+def test_the_command_to_type_has_the_options_and_is_quoted_for_a_shell(project):
+    project.write("my model.yaml", (project.folder / "tiny.yaml").read_text())
+    options = ["--set", "description=two words", "--store", "an other"]
+    done = project("report", "my model.yaml", *options)
+    assert done.code == 2
+    (fix,) = [line for line in done.err.splitlines() if "fix: " in line]
+    command = shlex.split(fix.partition("fix: ")[2])
+    assert command == ["onnxbuild", "run", "my model.yaml", *options]
+    assert project(*command[1:]).code == 0
+    assert project("report", "my model.yaml", *options).code == 0
 
 
 def test_a_build_is_reported_from_verdicts_to_steps(two):

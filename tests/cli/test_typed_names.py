@@ -163,7 +163,9 @@ def test_what_is_not_built_is_built_by_the_fix(built):
     assert done.code == 2
     assert done.err.startswith("error: bert:int8 is not built: there is no ")
     assert "elsewhere/out/bert/int8/model.onnx" in done.err
-    assert done.err.endswith("  fix: onnxbuild run recipes/llama.yaml --only bert:int8\n")
+    assert done.err.endswith(
+        "  fix: onnxbuild run recipes/llama.yaml --only bert:int8 --store elsewhere\n"
+    )
 
 
 def test_a_name_is_parsed_at_its_last_colon(built, monkeypatch):

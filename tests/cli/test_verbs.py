@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 
 @pytest.fixture
@@ -93,6 +96,25 @@ def test_what_is_no_model_is_refused(project):
     seen = project("inspect", "empty.onnx")
     assert seen.code == 2
     assert "empty.onnx is not an ONNX model" in seen.err
+
+
+def test_inspect_tells_types_apart_and_has_a_unit_for_small_models(project):
+    def shown(*types):
+        values = [helper.make_value_info(f"v{n}", each) for n, each in enumerate(types)]
+        weight = numpy_helper.from_array(np.ones(300, np.float32), "w")
+        graph = helper.make_graph([], "g", values, values[:1], initializer=[weight])
+        onnx.save(helper.make_model(graph), project.folder / "small.onnx")
+        return project("inspect", "small.onnx").out.splitlines()
+
+    scalar = helper.make_tensor_type_proto(1, ())
+    table = helper.make_map_type_proto(TensorProto.INT64, scalar)
+    kinds = helper.make_tensor_type_proto(1, None), helper.make_sequence_type_proto(table)
+    lines = shown(scalar, *kinds)
+    assert "input        v0: float32[]" in lines
+    assert "input        v1: float32 of any shape" in lines
+    assert "input        v2: sequence of map of int64 to float32[]" in lines
+    assert "weights      float32: 1.2 KiB" in lines
+    assert next(line for line in lines if line.startswith("size")).endswith(" KiB, 300 parameters")
 
 
 def test_looking_leaves_no_store_behind(project):

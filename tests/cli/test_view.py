@@ -60,6 +60,12 @@ def test_other_endings_are_refused_with_what_to_type(project):
     assert "fix: onnxbuild view model.onnx -o graph.html" in seen.err
 
 
+def test_an_empty_name_is_refused_with_the_name_that_is_the_default(project):
+    seen = project("view", "model.onnx", "-o", "")
+    assert seen.code == 2
+    assert "fix: onnxbuild view model.onnx -o model.view.html\n" in seen.err
+
+
 def test_a_file_that_is_cut_off_is_reported(project):
     path = project.folder / "model.onnx"
     path.write_bytes(path.read_bytes()[:5_000])

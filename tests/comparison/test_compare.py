@@ -12,11 +12,13 @@ from onnx import helper, numpy_helper
 
 from onnxbuild.comparison.as_json import as_json
 from onnxbuild.comparison.compare import compare
+from onnxbuild.comparison.figures import latencies, sized
 from onnxbuild.comparison.page import page_of
 from onnxbuild.comparison.sides import ComparedBundle, GateFailure, GateReport, Side
 from onnxbuild.comparison.text import lines_of
 from onnxbuild.core.digest import Digest
 from onnxbuild.lock.model import Lock, LockedStep
+from onnxbuild.release_format.figures import Latency
 
 
 def side(*bundles, **fields):
@@ -40,6 +42,24 @@ def bundle(name="int8", *, passed=True, errors=(0.01, 0.999), score=None, gates=
 def said(before, after):
     found = compare(side(*before), side(*after))
     return [(each.group, each.sentence, each.variants) for each in found.differences]
+
+
+def test_large_times_ratios_and_sizes_have_no_exponent(tmp_path):
+    def slow(p50_ms, size_bytes):
+        latency = Latency("cpu", "batch=1", p50_ms, p50_ms - 3, p50_ms + 3, None)
+        return ComparedBundle(
+            "tiny", "int8", folder=tmp_path, size_bytes=size_bytes, latencies=(latency,)
+        )
+
+    old, new = slow(12345.0, 100), slow(1999.7, 6_400_000)
+    (found,) = latencies(old, new, "int8", together=True)
+    assert found.sentence == (
+        "on cpu at batch=1: 12,345 ms [12,342 to 12,348] -> 2,000 ms [1,997 to 2,003]: 6.17 x as fast"
+    )
+    assert [each.sentence for each in sized(old, new)] == ["100 -> 6,400,000 bytes (64,000 x)"]
+    assert [each.sentence for each in sized(slow(1.0, 100), slow(1.0, 123_400))] == [
+        "100 -> 123,400 bytes (1,234 x)"
+    ]
 
 
 FAILURE = GateFailure("int8/validate", "cosine 0.9 is below 0.99", "validation", "cpu")

@@ -15,7 +15,7 @@ from onnxbuild.onnxkit.differences.graph_view import (
     view_of_graph,
 )
 from onnxbuild.onnxkit.differences.matching import match_graphs
-from onnxbuild.onnxkit.model.inspect import describe_value
+from onnxbuild.onnxkit.model.inspect import type_text
 from onnxbuild.onnxkit.model.model_files import external_files, load_model
 
 if TYPE_CHECKING:
@@ -179,8 +179,8 @@ def _signature(one: onnx.ModelProto, other: onnx.ModelProto) -> Iterator[Signatu
     )
     for direction, olds, news in pairs:
         held = [_held(model) for model in (one, other)]
-        old = {value.name: _type(value) for value in olds if value.name not in held[0]}
-        new = {value.name: _type(value) for value in news if value.name not in held[1]}
+        old = {value.name: type_text(value.type) for value in olds if value.name not in held[0]}
+        new = {value.name: type_text(value.type) for value in news if value.name not in held[1]}
         for name in dict.fromkeys((*old, *new)):
             if old.get(name) != new.get(name):
                 yield SignatureChanged(direction, name, old.get(name, ""), new.get(name, ""))
@@ -192,14 +192,6 @@ def _held(model: onnx.ModelProto) -> set[str]:
     """Names of initializers, which inputs may have, too."""
     sparse = (tensor.values.name for tensor in model.graph.sparse_initializer)
     return {*(tensor.name for tensor in model.graph.initializer), *sparse}
-
-
-def _type(value: onnx.ValueInfoProto) -> str:
-    found = describe_value(value)
-    shape = found["shape"]
-    return f"{found['dtype']} " + (
-        "of any shape" if shape is None else f"[{', '.join(map(str, shape))}]"
-    )
 
 
 def _facts(one: onnx.ModelProto, other: onnx.ModelProto) -> Iterator[ModelFact]:

@@ -55,11 +55,37 @@ def describe_value(value: onnx.ValueInfoProto) -> dict[str, Any]:
     }
 
 
+def type_text(kind: onnx.TypeProto, gap: str = " ") -> str:
+    """A type in words, with the types in it: `float32 [batch, 4]`, `sequence of float32 of any shape`.
+
+    Args:
+        kind: Of a graph's input or output.
+        gap: Between an element type and its shape.
+    """
+    form = kind.WhichOneof("value")
+    if form == "sequence_type":
+        return f"sequence of {type_text(kind.sequence_type.elem_type, gap)}"
+    if form == "optional_type":
+        return f"optional {type_text(kind.optional_type.elem_type, gap)}"
+    if form == "map_type":
+        key = dtype_name(kind.map_type.key_type)
+        return f"map of {key} to {type_text(kind.map_type.value_type, gap)}"
+    if form not in ("tensor_type", "sparse_tensor_type"):
+        return "unknown type" if form is None else str(form)
+    tensor = getattr(kind, form)
+    word = dtype_name(tensor.elem_type)
+    shape = f"{gap}[{', '.join(map(str, _sizes(tensor)))}]"
+    sparse = "sparse " if form == "sparse_tensor_type" else ""
+    return f"{sparse}{word}{shape if tensor.HasField('shape') else ' of any shape'}"
+
+
 def dimensions(value: onnx.ValueInfoProto) -> list[int | str] | None:
     """A tensor's dimensions: an int where fixed, a symbol, `?` where nothing is known."""
     tensor = value.type.tensor_type
-    if not tensor.HasField("shape"):
-        return None
+    return _sizes(tensor) if tensor.HasField("shape") else None
+
+
+def _sizes(tensor: onnx.TypeProto.Tensor | onnx.TypeProto.SparseTensor) -> list[int | str]:
     return [
         int(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or "?"
         for dim in tensor.shape.dim

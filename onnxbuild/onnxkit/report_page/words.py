@@ -5,6 +5,8 @@ from __future__ import annotations
 _MIB, _KIB = 1 << 20, 1 << 10
 _MINUTE_S = 60
 _SMALL, _LARGE = 1e-3, 1e5
+_ROUNDED = 999.5
+"""From here on, three digits would be `1e+03`."""
 
 
 def size(value: float) -> str:
@@ -18,7 +20,7 @@ def number(value: float) -> str:
         return "0"
     if abs(value) < _SMALL or abs(value) >= _LARGE:
         return f"{value:.2e}".replace("e-0", "e-").replace("e+0", "e+")
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"  # noqa: PLR2004 - three digits
+    return f"{value:.3g}" if abs(value) < _ROUNDED else f"{value:,.0f}"
 
 
 def milliseconds(value: float) -> str:
@@ -30,7 +32,8 @@ def seconds(value: float) -> str:
     """A time in s, or in minutes."""
     if value < _MINUTE_S:
         return f"{value:.1f} s"
-    return f"{int(value // _MINUTE_S)} min {value % _MINUTE_S:.0f} s"
+    minutes, rest = divmod(round(value), _MINUTE_S)
+    return f"{minutes} min {rest} s"
 
 
 def counted(count: int, noun: str) -> str:

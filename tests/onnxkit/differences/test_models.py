@@ -273,6 +273,22 @@ def test_the_signature(sentences):
     ]
 
 
+def test_types_within_sequences_optionals_and_maps_are_compared(sentences):
+    def took(make):
+        node = helper.make_node("Take", ["x"], ["y"], domain="own")
+        tensor = [helper.make_tensor_type_proto(each, BATCH) for each in (1, 7)]
+        kinds = [helper.make_value_info("x", make(each)) for each in tensor]
+        return [model([node], inputs=[each], domains=["own"]) for each in kinds]
+
+    one, other = "float32 [batch, 4]", "int64 [batch, 4]"
+    for make, word in (
+        (helper.make_sequence_type_proto, "sequence of"),
+        (helper.make_optional_type_proto, "optional"),
+        (lambda kind: helper.make_map_type_proto(TensorProto.INT64, kind), "map of int64 to"),
+    ):
+        assert sentences(*took(make)) == [f"input 'x': {word} {one} -> {word} {other}"]
+
+
 def test_a_node_that_reads_another_value(sentences):
     other = network(4)
     other.graph.node[4].input[0] = "r0"
