@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from onnxbuild.cli.options import store_option
-from onnxbuild.terminal.sizes import size_text
+from onnxbuild.core.sizes import size_text
 from onnxbuild.typed.models import find_model
 
 _MOST_OPERATORS = 12
