@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from onnxbuild.cli.options import (
+    PathName,
     machine_options,
     only_option,
     quiet_option,
@@ -22,7 +23,7 @@ from onnxbuild.cli.options import (
 @recipes_argument()
 @click.option(
     "--against",
-    type=click.Path(path_type=Path),
+    type=PathName(path_type=Path),
     multiple=True,
     metavar="PATH",
     help="An .onnx or .ort file, a program (.pt, .pt2), a bundle (out/RECIPE/VARIANT), or a release (folder or "

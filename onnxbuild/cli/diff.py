@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from onnxbuild.cli.options import store_option
+from onnxbuild.cli.options import PathName, store_option
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.terminal.json_output import json_option, print_document
 from onnxbuild.terminal.say import say
@@ -28,7 +28,7 @@ EXIT_DIFFER = 1
 @json_option()
 @click.option(
     "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=PathName(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Write a page, side by side, too.",
 )

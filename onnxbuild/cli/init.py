@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from onnxbuild.cli.options import Number
+from onnxbuild.cli.options import Number, PathName
 from onnxbuild.core.errors import UsageError
 from onnxbuild.terminal.json_output import json_option, print_document
 from onnxbuild.terminal.say import say
@@ -24,7 +24,7 @@ from onnxbuild.terminal.say import say
     "-o",
     "--output",
     "--out",
-    type=click.Path(dir_okay=False),
+    type=PathName(dir_okay=False),
     metavar="FILE",
     help="Where to write the recipe [default: recipes/NAME.yaml].",
 )

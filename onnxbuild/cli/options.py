@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -34,20 +35,12 @@ def _meant(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     return values if ctx.resilient_parsing else tuple(recipes_meant(values, can_choose=can_choose))
 
 
-def _not_empty(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    if (
-        value == ""
-    ):  # a variable of a shell that is not set: the ordinary store is not what was meant
-        raise click.BadParameter("it is empty; write a folder", ctx, param)
-    return value
-
-
 def store_option() -> Decorator:
     """Another store."""
     return click.option(
         "--store",
+        type=PathName(),
         metavar="FOLDER",
-        callback=_not_empty,
         help="Keep artifacts here instead of artifacts/ at the project's root "
         "(or set ONNXBUILD_STORE).",
     )
@@ -128,6 +121,21 @@ def _settings(
             raise click.BadParameter(f"'{text}' is not KEY=VALUE", ctx, param)
         settings[key] = value
     return settings
+
+
+class PathName(click.Path):
+    """A path; an empty one, a variable of a shell that is not set, is refused: it would be the folder at hand."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        """The path."""
+        if value == "":
+            self.fail("it is empty; write a path", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class Number(click.FloatRange):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onnxbuild.cli.options import jobs_option, quiet_option, store_option
+from onnxbuild.cli.options import PathName, jobs_option, quiet_option, store_option
 from onnxbuild.terminal.json_output import json_option, print_document
 from onnxbuild.terminal.say import say
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "-o",
     "--out",
     "--output",
-    type=click.Path(file_okay=False),
+    type=PathName(file_okay=False),
     metavar="FOLDER",
     help="Write it here [default: dist/ at the project's root].",
 )
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--sign",
-    type=click.Path(dir_okay=False),
+    type=PathName(dir_okay=False),
     metavar="PRIVATE.pem",
     help="Sign it with this Ed25519 key. A passphrase is asked for, or taken from "
     "ONNXBUILD_SIGN_PASSPHRASE.",
 )
 @click.option(
     "--previous",
-    type=click.Path(),
+    type=PathName(),
     metavar="FOLDER|ARCHIVE",
     help="Compare with this release and apply the recipe's `release.budgets`.",
 )

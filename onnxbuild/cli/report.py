@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from onnxbuild.cli.kinds import kinds_of
-from onnxbuild.cli.options import only_option, recipes_argument, set_option, store_option
+from onnxbuild.cli.options import PathName, only_option, recipes_argument, set_option, store_option
 from onnxbuild.core.errors import EXIT_GATE, UsageError
 from onnxbuild.terminal.json_output import json_option, print_document
 from onnxbuild.terminal.say import say
@@ -27,6 +27,7 @@ _KIB = 1024
     "-o",
     "--out",
     "--output",
+    type=PathName(),
     default="report.html",
     show_default=True,
     metavar="FILE",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from onnxbuild.cli.options import (
+    PathName,
     machine_options,
     only_option,
     quiet_option,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--keep",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=PathName(file_okay=False, path_type=Path),
     metavar="FOLDER",
     help="Work in this new folder and keep it, with the copies, stores and logs.",
 )

@@ -11,6 +11,7 @@ import click
 
 from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import (
+    PathName,
     github_option,
     machine_options,
     only_option,
@@ -78,13 +79,13 @@ class RunCommand(click.Command):
 )
 @click.option(
     "--junit",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=PathName(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Also write the run as JUnit XML: a suite a recipe, a case a step or gate.",
 )
 @click.option(
     "--summary",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=PathName(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Also write a summary in Markdown: the table of variants and what failed.",
 )

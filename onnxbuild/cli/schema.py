@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from onnxbuild.cli.options import PathName
 from onnxbuild.terminal.json_output import json_option, print_document
 from onnxbuild.terminal.say import say
 
@@ -13,13 +14,13 @@ from onnxbuild.terminal.say import say
 @click.command("schema")
 @click.option(
     "--write",
-    type=click.Path(dir_okay=False),
+    type=PathName(dir_okay=False),
     metavar="FILE",
     help="Write it to a file, such as schemas/recipe.schema.json, instead of printing it.",
 )
 @click.option(
     "--reference",
-    type=click.Path(dir_okay=False, exists=True),
+    type=PathName(dir_okay=False, exists=True),
     metavar="FILE",
     help="Bring the generated part of a reference page (docs/recipe.md) up to date.",
 )

@@ -224,7 +224,8 @@ def test_every_verb_refuses_a_faulty_recipe_alike(cheap):
             ),
         ),
         (("tiny.yaml", "--timeout", "nan"), "'nan' is not a number"),
-        (("tiny.yaml", "--store", ""), "it is empty; write a folder"),
+        (("tiny.yaml", "--store", ""), "it is empty; write a path"),
+        (("tiny.yaml", "--junit", ""), "it is empty; write a path"),
         (
             ("tiny.yaml", "--only", ""),
             (
