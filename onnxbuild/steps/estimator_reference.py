@@ -94,7 +94,7 @@ def _entrypoints(params: EstimatorReferenceParams) -> tuple[Entrypoint, ...]:
 def _kind(frontend: str, *packages: str) -> StepKind:
     return StepKind(
         name=f"{frontend}-reference",
-        version=1,
+        version=2,
         params=EstimatorReferenceParams,
         inputs=(),
         outputs={"reference": "reference"},

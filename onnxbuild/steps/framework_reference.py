@@ -106,7 +106,7 @@ def _entrypoints(params: FrameworkReferenceParams) -> tuple[Entrypoint, ...]:
 def _kind(name: str, run: Callable[[StepContext], Outcome], *packages: str) -> StepKind:
     return StepKind(
         name=name,
-        version=1,
+        version=2,
         params=FrameworkReferenceParams,
         inputs=(),
         outputs={"reference": "reference"},

@@ -52,7 +52,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="onnx-reference",
-    version=1,
+    version=2,
     params=OnnxReferenceParams,
     inputs=("model",),
     outputs={"reference": "reference"},

@@ -205,7 +205,7 @@ def _compute(
 
 KIND = StepKind(
     name="processing-reference",
-    version=1,
+    version=2,
     params=ProcessingReferenceParams,
     inputs=("model?", "tokenizer/*"),
     outputs={"reference": "reference", "report": "report"},

@@ -125,7 +125,7 @@ def _entrypoints(params: ReferenceParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="reference",
-    version=2,
+    version=3,
     params=ReferenceParams,
     inputs=(),
     outputs={"reference": "reference"},

@@ -80,7 +80,7 @@ def _outputs(context: StepContext) -> dict[str, str]:
 
 KIND = StepKind(
     name="reference-model",
-    version=1,
+    version=2,
     params=ReferenceModelParams,
     inputs=("model",),
     outputs={"reference": "reference"},

@@ -69,7 +69,7 @@ def _samples(context: StepContext, entrypoint: Entrypoint, most: int) -> list[ob
     def collect() -> list[object] | None:
         made = make(**entrypoint.args)
         wrong = isinstance(made, Mapping) or not isinstance(made, Iterable)
-        return None if wrong else list(islice(made, most))
+        return None if wrong else [_kept(each) for each in islice(made, most)]
 
     found = call_user(collect, entrypoint.target, context.where, owner="the samples'")
     if not found:
@@ -80,3 +80,15 @@ def _samples(context: StepContext, entrypoint: Entrypoint, most: int) -> list[ob
             fix="yield mappings of input name -> array, one a sample",
         )
     return found
+
+
+def _kept(sample: object) -> object:
+    """Return a sample whose arrays are its own: a generator may fill the same ones again for the next."""
+    if not isinstance(sample, Mapping):
+        return sample
+    return {name: _copied(value) for name, value in sample.items()}
+
+
+def _copied(value: object) -> object:
+    copy = getattr(value, "clone", None) or getattr(value, "copy", None)  # PyTorch's, NumPy's
+    return copy() if callable(copy) else value
