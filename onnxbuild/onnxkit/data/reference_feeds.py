@@ -12,6 +12,7 @@ from onnxbuild.core.points import reference_points
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds, make_feeds, sizes_of
+from onnxbuild.onnxkit.data.own_copy import own_copy
 from onnxbuild.onnxkit.data.user_code import call_user
 from onnxbuild.onnxkit.host.progress import counted
 
@@ -69,7 +70,7 @@ def _samples(context: StepContext, entrypoint: Entrypoint, most: int) -> list[ob
     def collect() -> list[object] | None:
         made = make(**entrypoint.args)
         wrong = isinstance(made, Mapping) or not isinstance(made, Iterable)
-        return None if wrong else [_kept(each) for each in islice(made, most)]
+        return None if wrong else [own_copy(each) for each in islice(made, most)]
 
     found = call_user(collect, entrypoint.target, context.where, owner="the samples'")
     if not found:
@@ -80,15 +81,3 @@ def _samples(context: StepContext, entrypoint: Entrypoint, most: int) -> list[ob
             fix="yield mappings of input name -> array, one a sample",
         )
     return found
-
-
-def _kept(sample: object) -> object:
-    """Return a sample whose arrays are its own: a generator may fill the same ones again for the next."""
-    if not isinstance(sample, Mapping):
-        return sample
-    return {name: _copied(value) for name, value in sample.items()}
-
-
-def _copied(value: object) -> object:
-    copy = getattr(value, "clone", None) or getattr(value, "copy", None)  # PyTorch's, NumPy's
-    return copy() if callable(copy) else value

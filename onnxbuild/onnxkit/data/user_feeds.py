@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import StepContext
+from onnxbuild.onnxkit.data.own_copy import own_copy
 from onnxbuild.onnxkit.data.user_code import an, call_user
 
 _END = object()
 
 
 def iterate_user(context: StepContext, data: Entrypoint) -> Iterator[object]:
-    """The items of a callable that yields, or returns something iterable; none is kept.
+    """The items of a callable that yields, or returns something iterable; each is a copy of its own, and none is kept.
 
     Raises:
         StepError: The callable is missing, raises (at once or at an item), or gives nothing to
@@ -45,4 +46,4 @@ def iterate_user(context: StepContext, data: Entrypoint) -> Iterator[object]:
         )
         if item is _END:
             return
-        yield item
+        yield own_copy(item)

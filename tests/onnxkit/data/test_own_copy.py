@@ -1,4 +1,4 @@
-"""The feeds of a reference: real samples stay what they were when they were yielded."""
+"""What a user's generator yielded stays what it was, though the generator fills the same arrays again."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.onnxkit.data.reference_feeds import reference_feeds
+from onnxbuild.onnxkit.data.user_feeds import iterate_user
 
 INPUTS = (DummyInput("x", "float32", (2,)),)
 
@@ -43,3 +44,29 @@ def test_a_generator_may_fill_the_same_arrays_for_each_sample(samples):
     )
     values = [feeds["x"].tolist() for name, _, feeds in found if name.startswith("sample-")]
     assert values == [[0, 0], [1, 1], [2, 2]]
+
+
+def pairs():
+    labels, names = np.zeros(2, np.int64), []
+    for number in range(3):
+        labels[:] = number
+        names[:] = [number]
+        yield {"x": labels}, [labels, names, "text", None, number]
+
+
+def test_labels_of_a_batch_are_not_those_of_the_last():
+    context = SimpleNamespace(load=lambda _: pairs, where="demo:evaluate")
+    kept = list(iterate_user(context, Entrypoint("data.py:pairs")))
+    for number, (feeds, (labels, names, *rest)) in enumerate(kept):
+        assert feeds["x"].tolist() == labels.tolist() == [number, number]
+        assert names == [number]
+        assert rest == ["text", None, number]
+
+
+def test_objects_of_other_types_are_passed_on_as_they_are():
+    class Box(dict):
+        """Something of the user's."""
+
+    box = Box(x=np.zeros(1))
+    context = SimpleNamespace(load=lambda _: lambda: [box], where="demo:evaluate")
+    assert next(iter(iterate_user(context, Entrypoint("data.py:boxes")))) is box
