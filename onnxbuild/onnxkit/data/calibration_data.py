@@ -65,15 +65,11 @@ class FeedSource:
         fix = "yield at least one mapping of input name -> array"
         if self.data.target == FILE_DATA:
             rows = sample_rows(self.inputs[0], self.axes)
-            axis = (
-                f"`dynamic_axes: {{{self.inputs[0].shape[0]}: {{min: {rows}}}}}`"
-                if rows > 1
-                else ""
-            )
             fix = "write arrays of at least one row"
-            if axis:
+            if rows > 1:
                 fix = (
-                    f"write arrays of at least {rows} rows, which make one sample, or lower {axis}"
+                    f"write arrays of at least {rows} rows, which make one sample, or lower "
+                    f"`dynamic_axes: {{{self.inputs[0].shape[0]}: {{min: {rows}}}}}`"
                 )
         return StepError(f"{self.label} yields no sample; expected {count}", where=where, fix=fix)
 
