@@ -31,7 +31,8 @@ class BuildError(Exception):
         self.fix = fix
 
     def __str__(self) -> str:
-        text = f"{self.where}: {self.what}" if self.where else self.what
+        says_where = not self.where or self.what.startswith(f"{self.where} ")
+        text = self.what if says_where else f"{self.where}: {self.what}"
         return f"{text}\n  fix: {self.fix}" if self.fix else text
 
     def __reduce__(self) -> tuple[object, ...]:

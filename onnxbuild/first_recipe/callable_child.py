@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.catalog import FRONTENDS
+from onnxbuild.core.call_arguments import misfit
 from onnxbuild.core.draft import Draft, no_draft
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
@@ -47,7 +48,7 @@ def look(job: Mapping[str, Any]) -> dict[str, Any]:
             where=target,
             fix=f"write `def load(): return {target.rpartition(':')[2]}`, and name `load`",
         )
-    made = _called(make, target)
+    made = _made(make, target)
     draft = _draft_of(made)
     if draft is None:
         raise StepError(
@@ -62,6 +63,26 @@ def look(job: Mapping[str, Any]) -> dict[str, Any]:
         "holes": dict(draft.holes),
         "files": files,
     }
+
+
+def _made(make: Callable[[], Any], target: str) -> Any:
+    """What the callable returns, called without arguments.
+
+    Raises:
+        StepError: See `_called`; or it needs some.
+    """
+    try:
+        return _called(make, target)
+    except StepError as error:
+        wrong = misfit(make, {}) if isinstance(error.__cause__, TypeError) else None
+        if wrong is None or error.where != target:
+            raise
+        name, missing = target.rpartition(":")[2], wrong.missing
+        raise StepError(
+            f"{target} needs {wrong.needed}, and `init` calls it without arguments",
+            where=target,
+            fix=f"write defaults: `def {name}({', '.join(f'{each}=...' for each in missing)})`",
+        ) from error.__cause__
 
 
 def _called(call: Callable[[], Any], target: str) -> Any:

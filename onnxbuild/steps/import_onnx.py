@@ -12,7 +12,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.returned import frontend_fix
-from onnxbuild.onnxkit.data.user_code import an, call_user
+from onnxbuild.onnxkit.data.user_code import an, call_entrypoint
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.external_data import outside_tensors
 from onnxbuild.onnxkit.model.model_files import load_model
@@ -74,7 +74,7 @@ def _called(context: StepContext, entrypoint: Entrypoint) -> onnx.ModelProto:
     import onnx
 
     make = context.load(entrypoint)
-    made = call_user(lambda: make(**entrypoint.args), entrypoint.target, context.where)
+    made = call_entrypoint(make, entrypoint, context.where)
     if isinstance(made, (str, os.PathLike)):
         return load_model(Path(made), weights="mapped")
     if not isinstance(made, onnx.ModelProto):

@@ -13,6 +13,10 @@ def test_an_error_reads_as_place_fault_and_fix():
     error = errors.StepError("opset is 99", where="a.yaml:3:4", fix="write `18`")
     assert str(error) == "a.yaml:3:4: opset is 99\n  fix: write `18`"
     assert str(errors.BuildError("alone")) == "alone"
+    assert (
+        str(errors.StepError("m.py:load is no function", where="m.py:load"))
+        == "m.py:load is no function"
+    )
 
 
 @pytest.mark.parametrize(

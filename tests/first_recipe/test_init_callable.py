@@ -74,6 +74,10 @@ def outside():
     return Picture()
 
 
+def sized(width, depth):
+    return Picture()
+
+
 def path():
     return HERE / "two.onnx"
 
@@ -162,6 +166,15 @@ def test_a_callable_that_gives_no_model_is_one_error(code, onnxbuild, name, what
     assert "fix: " in said.err
     assert said.err.count("error:") == 1
     assert files_in(code) == before
+
+
+def test_a_callable_that_needs_arguments_is_asked_for_defaults(code, onnxbuild):
+    said = onnxbuild("init", "models/mine.py:sized")
+    assert (said.code, said.out) == (1, "")
+    assert (
+        "error: models/mine.py:sized needs 'width' and 'depth', and `init` calls it without arguments\n"
+        "  fix: write defaults: `def sized(width=..., depth=...)`" in said.err
+    )
 
 
 @pytest.mark.parametrize(

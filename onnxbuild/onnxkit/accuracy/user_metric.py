@@ -13,7 +13,7 @@ from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds
 from onnxbuild.onnxkit.data.non_finite import odd_values
-from onnxbuild.onnxkit.data.user_code import an, call_user
+from onnxbuild.onnxkit.data.user_code import an, call_entrypoint
 from onnxbuild.onnxkit.data.user_feeds import iterate_user
 from onnxbuild.onnxkit.host.progress import counted
 
@@ -55,12 +55,12 @@ def score_batches(
     """
     metric = context.load(entrypoint)
     target = entrypoint.target
-    value = call_user(
-        lambda: metric(outputs, labels, **entrypoint.args),
-        target,
+    value = call_entrypoint(
+        metric,
+        entrypoint,
         context.where,
         owner="the metric's",
-        takes=f"(outputs, labels{''.join(f', {name}={value!r}' for name, value in entrypoint.args.items())})",
+        given={"outputs": outputs, "labels": labels},
     )
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise StepError(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.call_arguments import misfit
 from onnxbuild.onnxkit.converters.child import Refused, Request, first_line, users_line
 
 _PAIR = 2
@@ -41,18 +42,23 @@ def made_by(request: Request) -> Made:
         ModuleNotFoundError: It imports what is not installed.
     """
     shown = request["shown"]
+    found: Any = None
     try:
-        found: Any = _module(request)
+        found = _module(request)
         for part in request["attribute"].split("."):
             found = getattr(found, part)
         made = found(**request["args"])
     except ModuleNotFoundError:
         raise  # reported with the command that installs it
     except Exception as error:  # the user's own code: see docs/decisions/0004
+        line = users_line(error, request["folders"])
+        wrong = isinstance(error, TypeError) and not line and misfit(found, request["args"])
+        if wrong:
+            raise Refused(f"{shown} {wrong.what}", wrong.fix) from error
         raise Refused(
             f"{shown} raised {type(error).__name__}: {first_line(str(error))}",
             "run it by itself: the error is raised by the model's own code",
-            users_line(error, request["folders"]),
+            line,
         ) from error
     if isinstance(made, tuple) and len(made) == _PAIR and callable(made[0]):
         return Made(made[0], made[1], has_params=True)

@@ -13,7 +13,7 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds, make_feeds, sizes_of
 from onnxbuild.onnxkit.data.own_copy import own_copy
-from onnxbuild.onnxkit.data.user_code import call_user
+from onnxbuild.onnxkit.data.user_code import call_entrypoint, call_user
 from onnxbuild.onnxkit.host.progress import counted
 
 SAMPLE = "sample-"
@@ -65,14 +65,14 @@ def reference_feeds(
 
 
 def _samples(context: StepContext, entrypoint: Entrypoint, most: int) -> list[object]:
-    make = context.load(entrypoint)
+    owner = "the samples'"
+    made = call_entrypoint(context.load(entrypoint), entrypoint, context.where, owner=owner)
 
     def collect() -> list[object] | None:
-        made = make(**entrypoint.args)
         wrong = isinstance(made, Mapping) or not isinstance(made, Iterable)
         return None if wrong else [own_copy(each) for each in islice(made, most)]
 
-    found = call_user(collect, entrypoint.target, context.where, owner="the samples'")
+    found = call_user(collect, entrypoint.target, context.where, owner=owner)
     if not found:
         problem = "yields no sample" if found is not None else "does not return an iterable"
         raise StepError(

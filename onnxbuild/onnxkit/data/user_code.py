@@ -6,9 +6,12 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeVar
 
+from onnxbuild.core.call_arguments import misfit
+from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.external_code import external_code
 from onnxbuild.own_folder import OWN_FOLDER
@@ -52,6 +55,48 @@ def call_user(
 
     with external_code(blamed):
         return call()
+
+
+def call_entrypoint(
+    function: Callable[..., Any],
+    entrypoint: Entrypoint,
+    where: str,
+    *,
+    owner: str = "the model's",
+    given: Mapping[str, object] = MappingProxyType({}),
+) -> Any:
+    """Call what an entrypoint names, with its `args`.
+
+    Args:
+        function: The callable, loaded.
+        entrypoint: What the recipe says of it.
+        where: As `call_user` has it.
+        owner: Likewise.
+        given: Name -> value of the arguments that come before those of the recipe, by position.
+
+    Raises:
+        StepError: It raised, or does not take the arguments.
+    """
+    values, args = given.values(), entrypoint.args
+    shown = ", ".join([*given, *(f"{name}={value!r}" for name, value in args.items())])
+    try:
+        return call_user(
+            lambda: function(*values, **args),
+            entrypoint.target,
+            where,
+            owner=owner,
+            takes=f"({shown})",
+        )
+    except StepError as error:
+        is_ours = isinstance(error.__cause__, TypeError) and not user_line(
+            error.__cause__, sys.path
+        )
+        found = misfit(function, args, values) if is_ours else None
+        if found is None:
+            raise
+        raise StepError(
+            f"{entrypoint.target} {found.what}", where=where, fix=found.fix
+        ) from error.__cause__
 
 
 def user_line(error: BaseException, folders: Sequence[str]) -> str:

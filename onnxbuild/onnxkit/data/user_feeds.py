@@ -9,7 +9,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.own_copy import own_copy
-from onnxbuild.onnxkit.data.user_code import an, call_user
+from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, call_user
 
 _END = object()
 
@@ -22,14 +22,7 @@ def iterate_user(context: StepContext, data: Entrypoint) -> Iterator[object]:
             iterate over.
     """
     make = context.load(data)
-    found = call_user(
-        lambda: make(**data.args),
-        data.target,
-        context.where,
-        owner="the data's",
-        takes=f"({', '.join(f'{name}={value!r}' for name, value in data.args.items())}), or name "
-        "what it needs in `args` next to `entrypoint`",
-    )
+    found = call_entrypoint(make, data, context.where, owner="the data's")
     if not isinstance(found, Iterable) or isinstance(found, (str, bytes)):
         raise StepError(
             f"{data.target} returned {an(found)}; expected something to iterate over",

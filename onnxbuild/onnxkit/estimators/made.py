@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.returned import frontend_of
-from onnxbuild.onnxkit.data.user_code import an, call_user
+from onnxbuild.onnxkit.data.user_code import an, call_entrypoint
 from onnxbuild.onnxkit.estimators.boosters import lightgbm_estimator, xgboost_estimator
 from onnxbuild.onnxkit.estimators.files import load_file
 
@@ -48,7 +47,8 @@ def make_estimator(
     else:
         shown = model.target
         make = context.load(model)
-        made = call_user(lambda: _seeded(make, model), shown, where)
+        _seed()
+        made = call_entrypoint(make, model, where)
     found = frontend_of(made)
     if found != frontend:
         verb = "holds" if model.target == FILE_DATA else "returned"
@@ -68,12 +68,11 @@ def _set_threads(threads: int) -> None:
     context.physical_cores_cache = threads
 
 
-def _seeded(make: Callable[..., Any], model: Entrypoint) -> Any:
+def _seed() -> None:
     import numpy as np
 
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002 - what estimators without a random_state draw from
-    return make(**model.args)
 
 
 def _other(made: object, found: str, *, is_file: bool) -> str:

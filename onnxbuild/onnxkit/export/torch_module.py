@@ -11,7 +11,7 @@ from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.core.recipe import FILE_DATA, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.data.user_code import call_user
+from onnxbuild.onnxkit.data.user_code import call_entrypoint, call_user
 from onnxbuild.onnxkit.export.module_outputs import has_keys, named_outputs
 from onnxbuild.onnxkit.huggingface.load import load_folder
 from onnxbuild.onnxkit.keras_models.load import KERAS, load_keras, module_of_keras
@@ -82,7 +82,7 @@ def call_callable(context: StepContext, entrypoint: Entrypoint) -> object:
 
     load = context.load(entrypoint)
     with torch.no_grad():
-        return call_user(lambda: load(**entrypoint.args), entrypoint.target, context.where)
+        return call_entrypoint(load, entrypoint, context.where)
 
 
 def as_module(made: object, where: str) -> torch.nn.Module | None:

@@ -9,7 +9,7 @@ from typing import Any
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import REPORT_FILE, StepContext
-from onnxbuild.onnxkit.data.user_code import an, call_user
+from onnxbuild.onnxkit.data.user_code import an, call_entrypoint
 from onnxbuild.onnxkit.operators.opaque_nodes import OpaqueNode, opaque_nodes
 from onnxbuild.onnxkit.sessions.custom_operators import NODES_INPUT
 
@@ -39,12 +39,7 @@ def read_translations(context: StepContext, entrypoint: Entrypoint | None) -> Ma
     if entrypoint is None:
         return {}
     make = context.load(entrypoint)
-    table = call_user(
-        lambda: make(**entrypoint.args),
-        entrypoint.target,
-        context.where,
-        owner="the translations'",
-    )
+    table = call_entrypoint(make, entrypoint, context.where, owner="the translations'")
     if not isinstance(table, Mapping):
         raise StepError(
             f"{entrypoint.target} returned {an(table)}; expected a mapping of "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import StepContext
-from onnxbuild.onnxkit.data.user_code import an, call_user
+from onnxbuild.onnxkit.data.user_code import an, call_entrypoint
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import graphs_below, opset_of
 from onnxbuild.onnxkit.model.inspect import dimensions, dtype_name
@@ -34,9 +34,7 @@ def custom_graphs(
     import onnx
 
     make = context.load(entrypoint)
-    made = call_user(
-        lambda: make(**entrypoint.args), entrypoint.target, context.where, owner="the operation's"
-    )
+    made = call_entrypoint(make, entrypoint, context.where, owner="the operation's")
     if not isinstance(made, onnx.ModelProto):
         raise _refused(
             context, entrypoint, f"returned {an(made)}; expected an onnx.ModelProto",

@@ -74,8 +74,9 @@ def test_what_the_users_code_raises_is_one_message_with_its_own_line(tmp_path):
 
 
 def test_a_wrong_argument_is_named(tmp_path):
-    with pytest.raises(StepError, match="unexpected keyword argument 'fractor'") as caught:
+    with pytest.raises(StepError, match="load has no parameter 'fractor'") as caught:
         load(tmp_path, "load", fractor=1)
+    assert caught.value.fix == "write `factor` in place of `fractor` in its `args`"
     assert caught.value.where == "test:step"
 
 
