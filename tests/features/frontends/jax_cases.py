@@ -25,6 +25,7 @@ def without_params(): return apply
 def fails(): return apply, {"w": jnp.ones((3, 2))}
 def returns_text(): return lambda x: "text"
 def by_name(): return keyed
+def sized(width=4): return apply, {"w": jnp.ones((width, 2))}
 """
 FILE = Path("cases.py").absolute()
 FILE.write_text(MODEL)
@@ -41,6 +42,7 @@ CASES = {
     "renamed": {"attribute": "good", "outputs": ["one", "two"]},
     "unknown": {"attribute": "by_name", "inputs": [X, {**X, "name": "y"}], "outputs": ["sun"]},
     "wide": {"attribute": "good", "inputs": [{**X, "dtype": "int64"}]},
+    "sized": {"args": {"widht": 3}},
     "sum": {"attribute": "good", "inputs": [{**X, "shape": ["a + b", 4]}]},
 }
 

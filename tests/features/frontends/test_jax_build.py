@@ -76,6 +76,7 @@ def test_what_a_callable_returns_is_held_to_what_the_recipe_says(python, tmp_pat
         "returns_text": "output 'output_0' of cases.py:returns_text is a str; outputs are arrays",
         "unknown": "the function of cases.py:unknown has no output 'sun'; it has sum, x",
         "wide": "input 'x' is int64, which JAX computes as int32",
+        "sized": "cases.py:sized has no parameter 'widht'",
         "sum": "the size 'a + b' of input 'x' is a sum; jax2onnx takes axes alone",
     }
     assert refused["fails"][0].startswith(
@@ -83,4 +84,5 @@ def test_what_a_callable_returns_is_held_to_what_the_recipe_says(python, tmp_pat
     )
     assert refused["fails"][2] == "cases.py:4"
     assert refused["raises"][2] == "cases.py:11"
+    assert refused["sized"][1] == "write `width` in place of `widht` in its `args`"
     assert all(fix for _, fix, _ in refused.values())
