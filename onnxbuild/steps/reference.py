@@ -94,13 +94,13 @@ def _run_point(
         raise
     except StepError as error:
         shown = ", ".join(f"{axis}={size}" for axis, size in sizes.items()) or "fixed shapes"
-        fix = explain_failure(error, module, feeds, params.inputs).fix
-        other = [axis.name for axis in params.axes if sizes[axis.name] != axis.example]
-        if fix == error.fix and other:
-            named = " and ".join(f"'{axis}'" for axis in other)
-            fix = f"narrow {named} in `dynamic_axes` to what the model takes"
+        other = [f"'{axis.name}'" for axis in params.axes if sizes[axis.name] != axis.example]
+        narrow = f"narrow {' and '.join(other)} in `dynamic_axes` to what the model takes"
+        explained = explain_failure(
+            error, module, feeds, params.inputs, otherwise=narrow if other else ""
+        )
         what = f"PyTorch fails at point '{name}' ({shown}): {error.what}"
-        raise StepError(what, where=error.where, fix=fix) from error
+        raise StepError(what, where=error.where, fix=explained.fix) from error
 
 
 def _positions(point: ReferencePoint) -> str:

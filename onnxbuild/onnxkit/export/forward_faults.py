@@ -19,7 +19,12 @@ _DTYPES = ("int64", "float32", "bool", "int32")
 
 
 def explain_failure(
-    error: StepError, module: torch.nn.Module, feeds: Feeds, inputs: Sequence[DummyInput] = ()
+    error: StepError,
+    module: torch.nn.Module,
+    feeds: Feeds,
+    inputs: Sequence[DummyInput] = (),
+    *,
+    otherwise: str = "",
 ) -> StepError:
     """The error that forward raised, with the declaration on which forward runs, if there is one.
 
@@ -31,6 +36,7 @@ def explain_failure(
         module: Module whose forward failed.
         feeds: Feeds that it failed on.
         inputs: Their dtypes, where numpy lacks one.
+        otherwise: The fix where none is found by trying; empty: the inputs as they were given.
     """
     tried = _Tried(module, inputs)
     if tried.runs(feeds):
@@ -39,7 +45,16 @@ def explain_failure(
         fix = _values_fix(tried, feeds)
     else:
         fix = next((_written(new) for new in _other_dtypes(feeds) if tried.takes(feeds, new)), "")
-    return StepError(error.what, where=error.where, fix=fix) if fix else error
+    fix = fix or otherwise or _given(feeds, {each.name: each.dtype for each in inputs})
+    return StepError(error.what, where=error.where, fix=fix)
+
+
+def _given(feeds: Feeds, dtypes: Mapping[str, str]) -> str:
+    shown = ", ".join(
+        f"{name} {dtypes.get(name, array.dtype)} {list(array.shape)}"
+        for name, array in feeds.items()
+    )
+    return f"forward was given {shown}: if it takes another shape, write that in `dummy_inputs`"
 
 
 def _other_dtypes(feeds: Feeds) -> Iterator[dict[str, str]]:

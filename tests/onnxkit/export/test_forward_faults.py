@@ -88,6 +88,16 @@ def test_ids_beyond_the_table_are_reported_its_rows():
     probed(Embeds(), DummyInput("ids", "int64", ROWS, low=0, high=50))
 
 
+def test_a_shape_that_forward_does_not_take_is_shown_with_its_dtype():
+    error = refused(Linear(), DummyInput("x", "float32", ("batch", 7)))
+    assert "cannot be multiplied" in error.what
+    assert error.fix == (
+        "forward was given x float32 [2, 7]: if it takes another shape, write that in `dummy_inputs`"
+    )
+    error = refused(Linear(), DummyInput("x", "bfloat16", ("batch", 7)))
+    assert error.fix.startswith("forward was given x bfloat16 [2, 7]: ")
+
+
 def test_a_least_size_is_found_and_works():
     axes = (Axis("batch", 1, 8, 2), Axis("sequence", 1, 32, 16))
     error = refused(Needs(), DummyInput("x", "float32", ROWS), axes=axes)
