@@ -105,13 +105,20 @@ def _input_faults(each: DummyInput, value: onnx.ValueInfoProto) -> list[Finding]
     if shape is None or len(shape) != len(each.shape):
         shown = "unknown" if shape is None else f"{len(shape)}"
         what = f"its rank is {shown}; expected {len(each.shape)}"
-        faults.append(Finding(what, where, "export the model again"))
+        faults.append(Finding(what, where, _rank_fix(shape)))
         return faults
     for n, (want, found) in enumerate(zip(each.shape, shape, strict=True)):
         fault = _dimension_fault(n, want, found)
         if fault:
             faults.append(Finding(fault[0], where, fault[1]))
     return faults
+
+
+def _rank_fix(shape: Sequence[int | str] | None) -> str:
+    if shape is None:
+        return "save the model with the shape of this input"
+    sizes = (f"axis_{n}" if size == "?" else str(size) for n, size in enumerate(shape))
+    return f"write `shape: [{', '.join(sizes)}]` in `dummy_inputs`"
 
 
 def _dimension_fault(n: int, want: int | str, found: int | str) -> tuple[str, str] | None:

@@ -53,3 +53,15 @@ def test_inputs_that_nothing_reads_are_listed():
     node = helper.make_node("Relu", ["x"], ["y"])
     made = model([node], [value("x", [1]), value("m", [1])], [value("y", [1])])
     assert unused_inputs(made) == ["m"]
+
+
+def test_the_fix_of_another_rank_is_the_graphs_own_shape():
+    def fix(shape):
+        made = linear()
+        made.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", TensorProto.FLOAT, shape))
+        (fault,) = interface_faults(made, (DummyInput("x", "float32", ("batch",)),), ("y",), 18)
+        return fault.fix
+
+    assert fix(["batch", 4]) == "write `shape: [batch, 4]` in `dummy_inputs`"
+    assert fix([None, 4]) == "write `shape: [axis_0, 4]` in `dummy_inputs`"
+    assert fix(None) == "save the model with the shape of this input"
