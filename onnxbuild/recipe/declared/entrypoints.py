@@ -16,6 +16,7 @@ from onnxbuild.recipe.declared.definitions import top_level_names
 from onnxbuild.recipe.declared.globs import Glob
 from onnxbuild.recipe.declared.installed_packages import is_in_package, package_path
 from onnxbuild.recipe.declared.outside_project import OutsideNames
+from onnxbuild.recipe.declared.path_from_above import path_from_above
 from onnxbuild.recipe.templates.extend import Sources, absolute, relative_to_project, sibling_names
 from onnxbuild.regular_files import read_user_file
 
@@ -133,7 +134,7 @@ class EntrypointReader:
                 return None
             return text, outside.code_folders((folder, self._sources.project))
         file = absolute(Path(home), folder)
-        refusal = self._refusal(file, home, name)
+        refusal = self._refusal(file, home, name, folder)
         if refusal is not None:
             what, fix = refusal
             faults.add(Fault(f"{dotted(path)}: {what}", at, fix, path))
@@ -141,7 +142,7 @@ class EntrypointReader:
         target = f"{outside.code_file(file)}:{name}"
         return target, outside.code_folders((file.parent, folder, self._sources.project))
 
-    def _refusal(self, file: Path, home: str, name: str) -> tuple[str, str] | None:
+    def _refusal(self, file: Path, home: str, name: str, folder: Path) -> tuple[str, str] | None:
         """Return (what, fix) where the file is missing or does not define the name; else None."""
         try:
             if file not in self._names:
@@ -152,9 +153,16 @@ class EntrypointReader:
             if near == file.name:
                 reason = getattr(error, "strerror", None) or str(error)
                 return f"{shown} can't be read: {reason}", "check what it is, and who may read it"
-            fix = f"write `{home[: -len(file.name)]}{near}:{name}`" if near else ""
+            meant = (
+                f"{home[: -len(file.name)]}{near}"
+                if near
+                else path_from_above(home, folder, self._sources.project)
+            )
             what = hinted(f"there is no file {shown}", near)
-            return what, fix or "write a path relative to this recipe"
+            return (
+                what,
+                f"write `{meant}:{name}`" if meant else "write a path relative to this recipe",
+            )
         self.asked.add((file, name))
         names = self._names[file]
         if names is None or name in names:
@@ -176,11 +184,13 @@ class EntrypointReader:
                 what = f"{dotted((*path, n))} is {show(pattern)}: {error}"
                 faults.add(Fault(what, item.at, "name files that can be read", path))
                 continue
-            found = self._expanded[pattern, folder]
+            found, project = self._expanded[pattern, folder], self._sources.project
             if not found:
-                shown = show(relative_to_project(folder, self._sources.project))
+                shown = show(relative_to_project(folder, project))
                 what = f"{show(pattern)} in {dotted(path)} matches no file below {shown}"
+                meant = path_from_above(pattern, folder, project, Glob(project).expand)
                 fix = "write a path or glob relative to this recipe, or remove it"
+                fix = f"write `{meant}`" if meant else fix
                 faults.add(Fault(what, item.at, fix, path))
             yield self._glob.anchor(pattern, folder), found
 

@@ -11,6 +11,7 @@ from onnxbuild.core.recipe import Location
 from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.document.node import Node
 from onnxbuild.document.node import Path as KeyPath
+from onnxbuild.recipe.declared.path_from_above import path_from_above
 from onnxbuild.recipe.templates.extend import Sources, absolute, relative_to_project, sibling_names
 from onnxbuild.requirements import read_pins
 
@@ -47,7 +48,8 @@ def read_environment(
             "which is not there" if isinstance(error, FileNotFoundError) else "which can't be read"
         )
         what = hinted(f"the environment's requirements are {show(text)}, {reason}", near)
-        fix = "write a path relative to this recipe"
+        meant = path_from_above(text, folder, sources.project)
+        fix = f"write `{meant}`" if meant else "write a path relative to this recipe"
         faults.add(Fault(what, written.at, fix, path))
         return None
     shown = sources.add(file)

@@ -24,6 +24,7 @@ from onnxbuild.document.node import (
 from onnxbuild.expansion.model_source import ENVIRONMENT, ModelSource, SourceFacts
 from onnxbuild.recipe.declared.installed_packages import is_in_package, package_path
 from onnxbuild.recipe.declared.outside_project import OutsideNames
+from onnxbuild.recipe.declared.path_from_above import path_from_above
 from onnxbuild.recipe.templates.extend import (
     Sources,
     absolute,
@@ -168,8 +169,14 @@ class ModelSources:
         near = "" if near == path.name else near
         kind = "folder" if MODEL_SOURCES[name].is_folder else "file"
         what = hinted(f"model.{name}: there is no {kind} {shown}", near)
-        fix = f"write `{written[: len(written) - len(path.name)]}{near}`" if near else ""
-        return Fault(what, at, fix or "write a path relative to this recipe", ("model", name))
+        folder, project = self._sources.folder(at.path), self._sources.project
+        meant = (
+            f"{written[: len(written) - len(path.name)]}{near}"
+            if near
+            else path_from_above(written, folder, project)
+        )
+        fix = f"write `{meant}`" if meant else "write a path relative to this recipe"
+        return Fault(what, at, fix, ("model", name))
 
 
 def _with_entrypoint(root: Node, name: str, frontend: str) -> Node:

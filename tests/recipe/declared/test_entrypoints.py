@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from onnxbuild.core.errors import RecipeErrors
 from onnxbuild.recipe.declared.definitions import top_level_names
 from tests.recipe.trees import make_files
 
@@ -144,3 +145,29 @@ def test_a_file_that_can_not_be_judged_is_left_to_the_step(source):
 def test_a_file_that_warns_as_it_is_parsed_is_no_fault(project):
     project.write("recipes/models/model.py", 'x = "\\d"\ndef load(): ...\n')
     assert project.recipe(model("models/model.py:load"))
+
+
+@pytest.mark.parametrize(
+    ("written", "fix"),
+    [
+        ("code/other.py:load", "write `../code/other.py:load`"),
+        ("recipes/models/model.py:load", "write `models/model.py:load`"),
+        ("none/other.py:load", "write a path relative to this recipe"),
+        ("{entrypoint: models/model.py:load, files: ['data/*.npz']}", "write `../data/*.npz`"),
+        (
+            "{entrypoint: models/model.py:load, files: [data/b.npz]}",
+            "write a path or glob relative",
+        ),
+        ("{onnx: data/m.onnx}", "write `../data/m.onnx`"),
+        ("{onnx: /data/m.onnx}", "write a path relative to this recipe"),
+    ],
+)
+def test_a_path_from_the_projects_root_has_the_same_from_the_recipe_as_its_fix(
+    project, written, fix
+):
+    project.write("code/other.py", "def load(): ...\n")
+    project.write("data/a.npz", "")
+    project.write("data/m.onnx", "")
+    with pytest.raises(RecipeErrors) as caught:
+        project.load(model(written))
+    assert any(each.fix.startswith(fix) for each in caught.value.faults)
