@@ -200,7 +200,7 @@ def _laid(
 
 
 _FIDELITY = "fidelity: {data: FILE.py:CALLABLE}"
-"""What a goal on fidelity needs."""
+"""Key that a goal on fidelity needs."""
 
 
 def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
