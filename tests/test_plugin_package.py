@@ -274,6 +274,32 @@ def test_a_step_that_lies_about_what_it_makes_is_named(project, change, what):
     assert "tools/own.py" in text
 
 
+@pytest.mark.parametrize(
+    ("returned", "what"),
+    [
+        ("Outcome({}, Finding('a', 'b'))", "the findings Finding(what='a'"),
+        (
+            "Outcome({}, ('too large',))",
+            "the findings ('too large',); expected a tuple of Finding",
+        ),
+        ("Outcome(notes='hello')", "the notes 'hello'; expected a tuple of str"),
+        ("Outcome(None)", "the metrics None; expected a mapping"),
+        ("Outcome({'mean': object})", "the metric 'mean' with <class 'object'>, which JSON can't"),
+        ("Outcome({'mean': float('nan')})", "the metric 'mean' with nan, which JSON can't hold"),
+    ],
+)
+def test_a_result_that_can_not_be_kept_is_the_plugins_fault(project, returned, what):
+    own(project)
+    file = project.root / "tools" / "own.py"
+    head, _, tail = file.read_text().partition("    return Outcome(")
+    file.write_text(f"{head}    return {returned}\n{tail.partition(chr(10))[2]}")
+    code, text = project.run("run", "demo.yaml", "--only", "fp32/count")
+    assert code == 1, text
+    assert f"the step kind 'own-count' returned {what}" in text
+    assert "tools/own.py" in text
+    assert "fix: write " in text
+
+
 def own(project: Project) -> None:
     """Give the project a plug-in of its own."""
     (project.root / "tools").mkdir()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 import traceback
-from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import Field, fields, replace
 from types import GeneratorType
 from typing import Any, TypeVar
 
 from onnxbuild.core.errors import BuildError, PluginError, StepError
 from onnxbuild.core.external_code import external_code, message_of
+from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.step import Outcome, StepContext
-from onnxbuild.expansion.feature import Feature
+from onnxbuild.expansion.feature import Feature, no_names, nothing
 from onnxbuild.expansion.plugin import Plugin
 from onnxbuild.plugins.shown import column_faults
 
@@ -25,21 +26,21 @@ _PASSING = (BuildError,)
 
 
 def guarded(feature: AnyFeature, plugin: Plugin) -> AnyFeature:
-    """Return a feature whose functions raise a PluginError for whatever is no BuildError.
+    """Return a feature whose functions raise a PluginError for whatever is no BuildError, and for a wrong result.
 
     Args:
         feature: The plug-in's.
         plugin: Named in the error.
     """
     functions = {
-        each.name: value
+        each: value
         for each in fields(feature)
         if callable(value := getattr(feature, each.name))
         and not isinstance(value, type)
         and not getattr(value, "__module__", "").startswith("onnxbuild.")
     }
     wrapped: dict[str, Any] = {
-        name: _guard(value, f"`{name}`", plugin) for name, value in functions.items()
+        each.name: _guarded_hook(value, each, plugin) for each, value in functions.items()
     }
     if not column_faults(feature.columns, ""):
         wrapped["columns"] = tuple(
@@ -54,6 +55,53 @@ def guarded(feature: AnyFeature, plugin: Plugin) -> AnyFeature:
             for each in feature.columns
         )
     return replace(feature, **wrapped) if wrapped else feature
+
+
+_OUTPUTS = frozenset({"reports", "reports_on"})
+_OUTPUT = frozenset({"model", "program", "reference"})
+
+
+def _guarded_hook(
+    function: Callable[..., Any], hook: Field[Any], plugin: Plugin
+) -> Callable[..., Any]:
+    guard = _guard(function, f"`{hook.name}`", plugin)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = guard(*args, **kwargs)
+        if expected := _expected(hook, found):
+            raise PluginError(
+                f"`{hook.name}` of the plug-in returns {found!r:.200}; expected {expected}",
+                where=_shown(_defined_at(function, plugin), plugin),
+                fix=plugin.mend,
+            )
+        return found
+
+    return call
+
+
+def _expected(hook: Field[Any], found: object) -> str:
+    """Return what a hook has to return, where it returned something else; else empty."""
+    if hook.name in _OUTPUT:
+        return "" if isinstance(found, OutputRef) else "an OutputRef"
+    if hook.name in _OUTPUTS:
+        named = isinstance(found, Mapping) and all(
+            isinstance(v, OutputRef) for v in found.values()
+        )
+        return "" if named else "a mapping of names to OutputRef; `{}` for none"
+    if hook.default is no_names:
+        return "" if isinstance(found, Mapping) else "a mapping; `{}` for none"
+    if hook.default is nothing:
+        return "" if isinstance(found, Iterable) else "an iterable; `()` for none"
+    return ""
+
+
+def _defined_at(function: Callable[..., Any], plugin: Plugin) -> str:
+    """`FILE:LINE` of a function in one of the plug-in's files; the plug-in's own file for another."""
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_filename not in plugin.files:
+        return plugin.file
+    return f"{code.co_filename}:{code.co_firstlineno}"
 
 
 def _guarded_text(function: Callable[..., str], name: str, plugin: Plugin) -> Callable[..., str]:
@@ -116,6 +164,10 @@ def _failure(error: BaseException, name: str, plugin: Plugin) -> PluginError:
     message = message_of(error).partition("\n")[0] or "no message"
     return PluginError(
         f"{name} of the plug-in raises {type(error).__name__}: {message}",
-        where=place if plugin.of_project else f"{plugin.label} ({place})",
+        where=_shown(place, plugin),
         fix=plugin.mend,
     )
+
+
+def _shown(place: str, plugin: Plugin) -> str:
+    return place if plugin.of_project else f"{plugin.label} ({place})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import from_json, to_json
 from onnxbuild.core.ports import Job
 from onnxbuild.core.recipe import Entrypoint
-from onnxbuild.core.step import PLUGIN, Outcome, StepContext, StepKind
+from onnxbuild.core.step import PLUGIN, Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import run_by
 from onnxbuild.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.plugins.guarded import guarded_run
@@ -116,25 +117,45 @@ def check_outputs(kind: StepKind, context: ChildContext, outcome: object) -> Non
     """Hold a step of a plug-in to its declaration.
 
     Raises:
-        StepError: run() returned no Outcome, wrote an output that the kind does not declare, or wrote
-            none of those that it does.
+        StepError: run() returned no Outcome, or one that no result can hold, wrote an output that the
+            kind does not declare, or wrote none of those that it does.
     """
     place = _place_of(kind)
     if not place:
         return
     made = {name for name, folder in context.outputs.items() if any(folder.iterdir())}
-    what = ""
-    if not isinstance(outcome, Outcome):
-        what = f"returned {type(outcome).__name__}; expected an Outcome"
-    elif made != set(kind.outputs) or made != set(context.outputs):
+    what, fix = _outcome_fault(outcome)
+    if not what and (made != set(kind.outputs) or made != set(context.outputs)):
         wrote = ", ".join(sorted(made)) or "none"
         what = f"declares the outputs {', '.join(sorted(kind.outputs))}; run() wrote {wrote}"
+        fix = "write files into `context.output(NAME)` for each declared name, and no other"
     if what:
-        raise StepError(
-            f"the step kind '{kind.name}' {what}",
-            where=place,
-            fix="write files into `context.output(NAME)` for each declared name, and no other",
-        )
+        raise StepError(f"the step kind '{kind.name}' {what}", where=place, fix=fix)
+
+
+def _outcome_fault(outcome: object) -> tuple[str, str]:
+    """Return what is wrong with what run() returned, and the fix; empty for nothing."""
+    if not isinstance(outcome, Outcome):
+        what = f"returned {type(outcome).__name__}; expected an Outcome"
+        return what, "end run() with `return Outcome(metrics={...})`"
+    for name, kind in (("findings", Finding), ("notes", str)):
+        found = getattr(outcome, name)
+        if not isinstance(found, tuple | list) or not all(
+            isinstance(each, kind) for each in found
+        ):
+            what = f"returned the {name} {found!r:.200}; expected a tuple of {kind.__name__}"
+            return what, f"write `Outcome({name}=(ONE,))`, also for a single one"
+    metrics: Any = outcome.metrics
+    if not isinstance(metrics, Mapping):
+        what = f"returned the metrics {metrics!r:.200}; expected a mapping"
+        return what, "write `Outcome(metrics={NAME: VALUE})`"
+    for name, value in metrics.items():
+        try:
+            json.dumps({name: value}, allow_nan=False)
+        except (TypeError, ValueError):
+            what = f"returned the metric {name!r} with {value!r:.200}, which JSON can't hold"
+            return what, "write finite numbers and text of Python: `float(VALUE)`"
+    return "", ""
 
 
 def _place_of(kind: StepKind) -> str:

@@ -82,15 +82,15 @@ class Build(Mapping[str, BuiltVariant]):
     def __getitem__(self, name: str) -> BuiltVariant:
         if name in self._variants:
             return self._variants[name]
-        found = self._named(name)
+        found = self._named(name) if isinstance(name, str) else []
         if len(found) == 1:
             return found[0]
         if found:
             keys = [f"{each.recipe}:{each.name}" for each in found]
             what = f"'{name}' is a variant of several recipes: {', '.join(keys)}"
             raise UnknownNameError(what, fix=f"build['{keys[0]}']")
-        near = did_you_mean(name, self._variants)
-        what = f"there is no variant '{name}' in this build{f'; {near}' if near else ''}"
+        near = did_you_mean(str(name), self._variants)
+        what = f"there is no variant {name!r} in this build{f'; {near}' if near else ''}"
         raise UnknownNameError(what, fix=f"one of {', '.join(self)}" if len(self) else "")
 
     def _named(self, name: str) -> list[BuiltVariant]:

@@ -45,7 +45,9 @@ class Metrics(Mapping[str, Metric]):
             )
         short = [name.rpartition(".")[2] for name in self._flat]
         raise UnknownNameError(
-            f"there is no metric '{key}'; {did_you_mean(key, [*self._flat, *short])}".rstrip("; "),
+            f"there is no metric {key!r}; {did_you_mean(str(key), [*self._flat, *short])}".rstrip(
+                "; "
+            ),
             fix=f"one of {', '.join(self._flat)}" if self._flat else "",
         )
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from onnxbuild.building.request import Request
+from onnxbuild.python.arguments import path_given
 
 
 def held(request: Request, store: Path) -> Request:
@@ -32,13 +33,13 @@ def write_report(
         bundle: The variant of it to show alone; empty for all.
 
     Raises:
-        UsageError: Nothing of it is built as the recipes are now.
+        UsageError: Nothing of it is built as the recipes are now, or `path` is empty.
         StoreError: The file can't be written.
     """
     from onnxbuild.adapters.disk.atomic_files import write_atomically
     from onnxbuild.reporting import report
 
-    target = Path(path).absolute()
+    target = Path(path_given("path", path)).absolute()
     page = report(request, recipe=recipe, bundle=bundle).page
     write_atomically(target, page.encode(), target.parent)
     return target

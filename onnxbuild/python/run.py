@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from onnxbuild.building.api import Request
 from onnxbuild.building.api import build as build_request
 from onnxbuild.building.outcome import end_line, run_result
 from onnxbuild.building.wiring import RunOptions
+from onnxbuild.python.arguments import as_text, check_limits, listed, path_given, paths_given
 from onnxbuild.python.build import Build
 from onnxbuild.python.failure import FailedBuildError, FailureNotes
 from onnxbuild.python.progress import shown_progress
@@ -21,10 +21,10 @@ Recipe = str | os.PathLike[str]
 
 
 def run(
-    recipe: Recipe | Sequence[Recipe] = (),
+    recipe: Recipe | Sequence[Recipe] | None = None,
     *,
-    only: str | Sequence[str] = (),
-    force: str | Sequence[str] = (),
+    only: str | Sequence[str] | None = None,
+    force: str | Sequence[str] | None = None,
     settings: Mapping[str, object] | None = None,
     store: Recipe | None = None,
     locked: bool = False,
@@ -46,8 +46,8 @@ def run(
         recipe: The recipe's file, its name, or a folder that stands for all recipes in it; or several. None for
             those of the project: all in its recipes/, or those that `default` of `[tool.onnxbuild]` in pyproject.toml
             lists.
-        only: Variants (int8) or steps (int8/validate) to build, with or without their recipe (bert:int8); empty for all.
-        force: Variants or steps to run again, though they are up to date.
+        only: Variants (int8) or steps (int8/validate) to build, with or without their recipe (bert:int8); None for all.
+        force: Variants or steps to run again, though they are up to date; None for none.
         settings: Values in place of the recipe's, as `--set`: `{"opset": 17}`.
         store: The store's folder; None for artifacts/ at the project's root, or ONNXBUILD_STORE.
         locked: Refuse whatever is not as the recipe's lock says.
@@ -60,22 +60,20 @@ def run(
 
     Raises:
         RecipeErrors: All faults of the recipes; nothing was run.
-        UsageError: There is no such recipe, variant or step.
+        UsageError: There is no such recipe, variant or step, or an argument has a value that it can't have.
         FailedBuildError: A step or a gate failed; `.build` is what was built.
         BuildError: All else that the command line would end with: str() of it is what that prints.
         KeyboardInterrupt: It was interrupted; finished steps are kept.
     """
-    given = (recipe,) if isinstance(recipe, str | os.PathLike) else tuple(recipe)
+    check_limits(jobs, memory_bytes, timeout_s)
     request = Request(
-        recipes=tuple(
-            map(Path, recipes_meant([os.fspath(each) for each in given], can_choose=True))
-        ),
-        only=_listed(only),
-        settings={key: _as_text(value) for key, value in (settings or {}).items()},
-        store=None if store is None else os.fspath(store),
+        recipes=tuple(map(Path, recipes_meant(paths_given(recipe), can_choose=True))),
+        only=listed(only),
+        settings={key: as_text(key, value) for key, value in (settings or {}).items()},
+        store=None if store is None else path_given("store", store),
         locked=locked,
     )
-    options = RunOptions(jobs, memory_bytes, timeout_s, keep_going, force=_listed(force))
+    options = RunOptions(jobs, memory_bytes, timeout_s, keep_going, force=listed(force))
     failures = FailureNotes()
     try:
         with shown_progress(progress) as sinks:
@@ -90,12 +88,3 @@ def run(
     if check and result.exit_code:
         raise FailedBuildError(made, failures.lines, result.exit_code)
     return made
-
-
-def _listed(names: str | Sequence[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
-
-
-def _as_text(value: object) -> str:
-    """A setting as `--set` takes it: text as it is, else YAML that says the same."""
-    return value if isinstance(value, str) else json.dumps(value)

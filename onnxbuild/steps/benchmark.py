@@ -280,7 +280,7 @@ def _extras(
 
 KIND = StepKind(
     name="benchmark",
-    version=11,
+    version=12,
     params=BenchmarkParams,
     inputs=("model/*", "session/*", "program/*", "target?", "baseline?"),
     outputs={"report": "report"},

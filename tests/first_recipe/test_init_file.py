@@ -84,6 +84,18 @@ def test_every_mode_has_a_line_that_lints_once_it_is_a_line_or_says_what_it_need
         assert needed.removeprefix("  # needs more: ") in said.err
 
 
+def test_a_search_lints_with_all_that_its_line_says_it_needs(here, onnxbuild):
+    save_model(here / "two.onnx")
+    onnxbuild("init", "two.onnx", "-o", "two.yaml")
+    text = (here / "two.yaml").read_text()
+    (line,) = [each for each in text.splitlines() if ": auto  # needs more: " in each]
+    variant, data = re.findall("`(.*?)`", line)
+    (here / "data.py").write_text("def feeds(): ...\n")
+    data = data.replace("FILE.py:CALLABLE", "data.py:feeds")
+    (here / "two.yaml").write_text(f"{text.replace(line, f'  {variant}')}\n{data}\n")
+    assert onnxbuild("lint", "two.yaml").code == 0
+
+
 @pytest.mark.slow
 def test_the_recipe_builds_as_it_is(here, onnxbuild):
     save_model(here / "two.onnx")

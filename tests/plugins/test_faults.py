@@ -213,6 +213,42 @@ def test_a_feature_that_raises_is_the_plugins_fault_and_no_bug_of_this_program(t
     assert caught.value.what.startswith("`faults` of the plug-in raises AttributeError: ")
 
 
+@pytest.mark.parametrize(
+    ("hook", "returned", "expected"),
+    [
+        (
+            "reports",
+            "None",
+            "returns None; expected a mapping of names to OutputRef; `{}` for none",
+        ),
+        ("reports_on", "{'gate/x': 'step'}", "returns {'gate/x': 'step'}; expected a mapping of"),
+        ("laid", "None", "returns None; expected a mapping; `{}` for none"),
+        ("class_names", "None", "returns None; expected an iterable; `()` for none"),
+    ],
+)
+def test_a_feature_that_returns_something_else_is_the_plugins_fault(
+    tmp_path, hook, returned, expected
+):
+    source = f"{KIND}\n\ndef own(*args):\n    return {returned}\n\n"
+    file = project(tmp_path, f"{source}FEATURE = Feature(name='own', {hook}=own)")
+    request = recipe(tmp_path)
+    with pytest.raises(PluginError) as caught:
+        graph_of(request)
+    assert caught.value.what.startswith(f"`{hook}` of the plug-in {expected}")
+    assert caught.value.where == f"{file}:{source.splitlines().index('def own(*args):') + 1}"
+
+
+def test_a_mode_that_returns_no_model_is_the_plugins_fault(tmp_path):
+    source = f"{KIND}\nfrom onnxbuild.onnxkit.accuracy.tolerances import Tolerance\n"
+    source += "FEATURE = Mode(name='own', precision='own', model=lambda scope, variant: None, "
+    project(tmp_path, f"{source}tolerances={{'own': Tolerance(atol=1.0)}})")
+    request = recipe(tmp_path)
+    file = tmp_path / "demo.yaml"
+    file.write_text(f"{file.read_text()}quantization: {{small: {{mode: own}}}}\n")
+    with pytest.raises(PluginError, match="`model` of the plug-in returns None; expected an Out"):
+        graph_of(request)
+
+
 def test_a_step_of_a_kind_that_no_feature_lists_is_the_plugins_fault(tmp_path):
     source = f"""{KIND}
 from onnxbuild.expansion.addresses import of_variant

@@ -74,6 +74,9 @@ def test_a_build_is_a_mapping_of_variants():
     assert made["int8"].model == Path("/out/bert/int8/model.onnx")
     assert made["bert:int8"] is made["int8"]
     assert made.get("int9") is None
+    assert 0 not in made
+    with pytest.raises(KeyError, match="there is no variant 0 in this build"):
+        made[0]
     assert repr(made) == "<Build int8, fp32: ok: 3 built, 4 cached>"
     assert repr(made["int8"]) == "<Variant bert:int8, passed>"
     with pytest.raises(KeyError) as raised:
@@ -122,6 +125,7 @@ def test_metrics_are_found_by_step_and_name_or_by_name_alone():
         metrics["points"]
     with pytest.raises(KeyError, match="did you mean 'max_abs'"):
         metrics["max_ab"]
+    assert 0 not in metrics
     assert "max_abs" in metrics
     assert "nothing" not in metrics
     assert len(Metrics({})) == 0

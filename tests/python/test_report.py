@@ -61,6 +61,8 @@ def test_a_builds_page_shows_all_that_was_asked_for_wherever_the_process_has_gon
     assert again == elsewhere / "report.html"
     assert cards(again) == cards(page)
     assert str(two.folder) not in again.read_text()
+    with pytest.raises(ob.UsageError, match="`path` is empty"):
+        build.report("")
     commit_all(two.folder)
     two.edit("tiny.yaml", "min_samples: 3", "min_samples: 4")
     edited = said(build["fp32"].report())

@@ -211,3 +211,44 @@ def test_the_types_are_those_that_a_checker_sees(tmp_path):
     ]
     assert '"BuiltVariant" has no attribute "modle"' in done.stdout
     assert run_module.run is ob.run
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"jobs": -1}, "`jobs` is -1; expected a number of steps, 1 or more"),
+        ({"jobs": 0}, "`jobs` is 0; expected"),
+        ({"jobs": "2"}, "`jobs` is '2'; expected"),
+        ({"memory_bytes": 0}, "`memory_bytes` is 0; expected bytes, 1 or more"),
+        ({"timeout_s": 0}, "`timeout_s` is 0; expected seconds above 0"),
+        ({"timeout_s": float("nan")}, "`timeout_s` is nan; expected"),
+        ({"timeout_s": None}, "`timeout_s` is None; expected"),
+        ({"store": ""}, "`store` is empty"),
+        ({"settings": {"outputs": {"y"}}}, "settings['outputs'] is {'y'}, which a recipe can't hold"),
+        ({"settings": {"opset": float("inf")}}, "settings['opset'] is inf, which a recipe can't"),
+    ],
+)  # fmt: skip
+def test_arguments_that_the_terminal_refuses_are_refused_before_anything_runs(
+    project, options, said
+):
+    with pytest.raises(ob.UsageError) as raised:
+        ob.run(project.folder / "tiny.yaml", **options)
+    assert str(raised.value).startswith(said)
+    assert raised.value.fix
+    assert not (project.folder / "artifacts").exists()
+
+
+@pytest.mark.usefixtures("warm_steps")
+def test_none_stands_for_the_default_and_settings_hold_what_python_has(project, monkeypatch):
+    monkeypatch.chdir(project.folder)
+    settings = {
+        "opset": np.int64(17),
+        "model.entrypoint": Path("models/tiny.py:load"),
+        "validate": {"fp32": {"atol": np.float32(0.5)}},
+        "outputs": np.array(["naïve😀"]),
+    }
+    build = ob.run(None, only=None, force=None, settings=settings, jobs=np.int64(1), check=False)
+    failed = [each["what"] for each in build.failures]
+    assert build.ok, failed
+    (output,) = build["fp32"].session().get_outputs()
+    assert output.name == "naïve😀"

@@ -244,6 +244,24 @@ def test_settings_are_merged_entry_by_entry():
     assert own["config"] == {"a": "1", "b": "2"}
 
 
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"graph_optimization": "none"}, "['disable', 'basic', 'extended', 'all']"),
+        ({"execution_mode": "paralel"}, "['sequential', 'parallel']"),
+        ({"spinning": False}, "['allow', 'stop', 'never']"),
+    ],
+)
+def test_a_word_that_a_setting_does_not_have_is_an_error_with_those_that_it_has(setting, words):
+    own = to_json(SessionSettings())
+    ((name, word),) = setting.items()
+    with pytest.raises(onnx_bundle.LoadError) as caught:
+        onnx_bundle.merged(own, setting)
+    assert str(caught.value) == f"'{name}' is {word!r}; expected one of {words}"
+    for each in onnx_bundle._WORDS[name]:
+        onnx_bundle.session_options(onnx_bundle.merged(own, {name: each}))
+
+
 @pytest.mark.parametrize("reduced", [False, "pairs"])
 def test_no_cpu_computes_other_values_with_the_loader(tmp_path, reduced):
     """Ones times ones: 255 x 127 twice, again and again. Only a CPU without VNNI can fail it."""

@@ -199,12 +199,19 @@ def _laid(
     }
 
 
+_FIDELITY = "fidelity: {data: FILE.py:CALLABLE}"
+"""Key that a goal on fidelity needs."""
+
+
 def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
     """Options that a search needs, and data that its goal or its trials need."""
     name, at, node = variant.name, variant.at, variant.node
+    has_data = bool(parts.node("fidelity", "data"))
+    data = "" if has_data else f" and `{_FIDELITY}`"
     if isinstance(node.value, str):
         what = f"variant '{name}' has mode 'auto', and no goal"
-        yield Fault(what, at, f"write `{name}: {{mode: auto, goal: {{cosine_mean: 0.995}}}}`")
+        own = f"{name}: {{mode: auto, goal: {{cosine_mean: 0.995}}}}"
+        yield Fault(what, at, f"write `{own}`{data}")
         return
     goal, included = node.child("goal"), node.child("include")
     calibration = parts.node("calibration")
@@ -217,10 +224,10 @@ def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
     asked = set() if goal is None else set(goal.members)
     if not asked:
         what = f"variant '{name}' has mode 'auto', and no goal"
-        yield Fault(what, at, "add `goal: {cosine_mean: 0.995}`")
-    if asked - {"max_drop"} and not parts.node("fidelity", "data"):
+        yield Fault(what, at, f"add `goal: {{cosine_mean: 0.995}}`{data}")
+    if asked - {"max_drop"} and not has_data:
         what = f"variant '{name}' has a goal on fidelity, and no fidelity.data is named"
-        yield Fault(what, at, "add `fidelity: {data: FILE.py:CALLABLE}`")
+        yield Fault(what, at, f"add `{_FIDELITY}`")
     if "max_drop" in asked:
         what = f"variant '{name}' has the goal 'max_drop'"
         otherwise = "write `goal: {cosine_mean: 0.995}`, which goes by `fidelity`"

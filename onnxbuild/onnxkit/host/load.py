@@ -21,7 +21,8 @@ class Times:
         total_s: All of it, idle or not.
         busy_s: Not idle, by whomever.
         steal_s: Taken by the host of a virtual machine; part of busy_s.
-        own_s: Used by this process and its children that ended.
+        own_s: Used by this process and its children, ended or not: a target or a baseline with an
+            environment is measured in one.
     """
 
     total_s: float
@@ -70,8 +71,23 @@ def read_times() -> Times:
         total_s=total,
         busy_s=total - idle,
         steal_s=sum(getattr(row, "steal", 0.0) for row in rows),
-        own_s=own.user + own.system + own.children_user + own.children_system,
+        own_s=own.user + own.system + own.children_user + own.children_system + _children_s(),
     )
+
+
+def _children_s() -> float:
+    """Seconds that this process's children have used which still run, and theirs."""
+    import psutil
+
+    used_s = 0.0
+    for child in psutil.Process().children(recursive=True):
+        try:
+            times = child.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        used_s += times.user + times.system
+        used_s += getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
+    return used_s
 
 
 def conditions(before: Times, after: Times) -> Conditions:

@@ -52,6 +52,12 @@ _SPINNING = {
     "stop": {"session.force_spinning_stop": "1"},
     "never": {"session.intra_op.allow_spinning": "0", "session.inter_op.allow_spinning": "0"},
 }
+_WORDS = {
+    "graph_optimization": list(_LEVELS),
+    "execution_mode": ["sequential", "parallel"],
+    "spinning": list(_SPINNING),
+}
+"""Values of the settings that are words."""
 
 
 def load(target: str = "", session: dict[str, Any] | None = None, *, options: Any = None) -> Any:
@@ -118,11 +124,14 @@ def merged(own: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
             `free_dimensions`; an entry that is None is removed.
 
     Raises:
-        LoadError: There is no such setting.
+        LoadError: There is no such setting, or it has no such value.
     """
     unknown = sorted(set(given) - set(own))
     if unknown:
         raise LoadError(f"there is no session setting '{unknown[0]}'; there are {sorted(own)}")
+    for name in sorted(_WORDS.keys() & given.keys()):
+        if given[name] not in _WORDS[name]:
+            raise LoadError(f"'{name}' is {given[name]!r}; expected one of {_WORDS[name]}")
     settings = {**own, **given}
     for name in ("config", "free_dimensions"):
         entries = {**own[name], **(given.get(name) or {})}

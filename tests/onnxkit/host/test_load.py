@@ -39,3 +39,18 @@ def test_counters_are_of_this_machine_and_go_on():
     )
     assert later.own_s > before.own_s  # a child that ended counts as own
     assert conditions(before, later).affinity == affinity()
+
+
+def test_a_child_that_still_runs_counts_as_own():
+    burn = (
+        "import time\nwhile time.process_time() < 0.4: pass\nprint('done', flush=True)\ninput()\n"
+    )
+    before = read_times()
+    command = [sys.executable, "-c", burn]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout.readline() == b"done\n"
+        running = read_times()
+        child.stdin.close()
+        child.wait()
+    assert running.own_s - before.own_s > 0.3
+    assert read_times().own_s >= running.own_s  # counted once, also when it has ended
