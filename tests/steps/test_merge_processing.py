@@ -169,6 +169,27 @@ def test_operations_on_images_do_what_their_references_do(tmp_path, operations):
     assert report["metrics"]["points"] >= 5
 
 
+@pytest.mark.parametrize("method", ["bilinear", "bicubic"])
+def test_without_antialias_pixels_are_those_of_interpolate(tmp_path, method):
+    made = model(
+        [helper.make_node("Identity", ["x"], ["y"])],
+        [value("x", ["batch", 3, 40, 20])],
+        [value("y", ["batch", 3, 40, 20])],
+    )
+    resize = {"resize": {"size": [40, 20], "method": method, "antialias": False}}
+    asked = pipeline([BEFORE[0], resize, {"cast": {"dtype": "float32"}}, {"to_nchw": {}}])
+    inputs = (DummyInput("x", "float32", ("batch", 3, 40, 20)),)
+    folder, _, _ = merged(tmp_path, asked, made, inputs)
+    session = onnxruntime.InferenceSession(str(folder / "model.onnx"))
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 30, 33, 3), np.uint8)
+    (found,) = session.run(None, {"picture": pixels})
+    image = torch.from_numpy(pixels).permute(0, 3, 1, 2).float()
+    exact = torch.nn.functional.interpolate(image, (40, 20), mode=method, align_corners=False)
+    expected = exact.round().clamp(0, 255).numpy()
+    assert np.abs(found - expected).max() <= 1  # a half may be rounded either way
+    assert (found != expected).mean() < 0.01
+
+
 def test_operations_on_outputs_do_what_their_references_do(tmp_path):
     behind = [{"softmax": {}}, {"top_k": {"k": 3}}, {"labels": {"file": "labels.txt"}}]
     behind.append({"threshold": {"of": "probabilities", "min": 0.1}})
