@@ -1,4 +1,4 @@
-"""The example page's results, by Node, with the few parts of a browser's document that they need."""
+"""The example page's sizes and results, by Node, with the few parts of a browser's document that they need."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="needs node
 def shown(tmp_path, script):
     static = resources.files(web).joinpath("static")
     (tmp_path / "page").mkdir()
-    for name in ("golden.js", "page/results.js", "page/parts.js"):
+    for name in ("golden.js", "page/results.js", "page/parts.js", "page/image.js"):
         (tmp_path / name).write_text(static.joinpath(name).read_text(encoding="utf-8"))
     for name in ("tensors.js", "judge.js"):
         (tmp_path / name).write_text(shared_javascript(name))
@@ -84,3 +84,24 @@ def test_sorted_scores_are_shown_with_the_classes_that_stand_beside_them(
     assert found == said
     start = next(n for n, text in enumerate(texts) if text == bars[1]) - 1
     assert texts[start : start + len(bars)] == bars
+
+
+SIDES = """
+const { sidesOf } = await import("./page/image.js");
+const axes = { h: { min: 1, max: 1024, multiple_of: 1 }, w: { min: 1, max: 1024, multiple_of: 1 }, n: { min: 32, max: 640, multiple_of: 32 } };
+console.log(JSON.stringify(PICTURES.map(([width, height, image]) => sidesOf({ width, height }, image, axes))));
+"""
+
+
+@needs_node
+def test_a_large_picture_keeps_its_proportions_where_the_model_takes_any(tmp_path):
+    free, fixed, square = (
+        {"width": w, "height": h} for w, h in (("w", "h"), (224, 224), ("n", "n"))
+    )
+    asked = [
+        ((4000, 3000, free), [1024, 768]), ((3000, 4000, free), [768, 1024]), ((640, 480, free), [640, 480]),
+        ((5000, 1, free), [1024, 1]), ((4000, 3000, fixed), [224, 224]), ((640, 480, square), [480, 480]),
+        ((640, 480, {"width": "w", "height": 100}), [640, 100]),
+    ]  # fmt: skip
+    script = SIDES.replace("PICTURES", json.dumps([given for given, _ in asked]))
+    assert shown(tmp_path, script) == [wanted for _, wanted in asked]
