@@ -64,7 +64,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="merge-processing",
-    version=2,
+    version=3,
     params=MergeProcessingParams,
     inputs=("model", "tokenizer/*"),
     outputs={"model": "onnx-model"},

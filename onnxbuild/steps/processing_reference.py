@@ -205,7 +205,7 @@ def _compute(
 
 KIND = StepKind(
     name="processing-reference",
-    version=2,
+    version=3,
     params=ProcessingReferenceParams,
     inputs=("model?", "tokenizer/*"),
     outputs={"reference": "reference", "report": "report"},

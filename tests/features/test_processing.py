@@ -293,6 +293,35 @@ def test_one_tokenizer_is_made_for_all_variants_and_judges_each_pipeline(load_te
         assert merge.params.pipeline.entrypoints == ()  # another corpus merges nothing anew
 
 
+LENGTHS = {
+    "longest": ("{min: 4, max: 64, example: 8}", "", "longest of a batch, which may have 2 ids", "padding: max_length"),
+    "multiples": (
+        "{min: 0, max: 64, example: 8, multiple_of: 8}", "", "takes a multiple of 8 from 0 to 64",
+        "max_length: 64, padding: max_length",
+    ),
+    "between": (
+        "{min: 8, max: 128, example: 8, multiple_of: 8}", "max_length: 60, padding: max_length", "tokenize gives 60 ids",
+        "max_length: 64",
+    ),
+    "padded": ("{min: 8, max: 64, example: 8, multiple_of: 8}", "max_length: 64, padding: max_length", "", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("axis", "asked", "what", "fix"), LENGTHS.values(), ids=LENGTHS)
+def test_rows_of_ids_have_lengths_that_the_model_takes(tmp_path, axis, asked, what, fix):
+    (tmp_path / "labels.txt").write_text("a\nb\n")
+    (tmp_path / "tokenizer.json").write_text("{}")
+    load = loader(tmp_path, before=TEXTS.replace("{min: 1, max: 64, example: 8}", axis))
+    written = TOKENIZE.replace("max_length: 64", asked or "max_length: 64")
+    if not what:
+        assert load(written).recipes
+        return
+    ((found, where, proposed),) = faults(load, written)
+    assert what in found
+    assert where.endswith(":15:7")
+    assert fix in proposed
+
+
 def test_a_pipelines_package_waits_for_the_gates_of_its_variant(load_text):
     (recipe,) = load_text(TOKENIZE).recipes
     graph = resolve([recipe], HOST)

@@ -169,6 +169,27 @@ def test_operations_on_images_do_what_their_references_do(tmp_path, operations):
     assert report["metrics"]["points"] >= 5
 
 
+@pytest.mark.parametrize("method", ["bilinear", "bicubic"])
+def test_without_antialias_pixels_are_those_of_interpolate(tmp_path, method):
+    made = model(
+        [helper.make_node("Identity", ["x"], ["y"])],
+        [value("x", ["batch", 3, 40, 20])],
+        [value("y", ["batch", 3, 40, 20])],
+    )
+    resize = {"resize": {"size": [40, 20], "method": method, "antialias": False}}
+    asked = pipeline([BEFORE[0], resize, {"cast": {"dtype": "float32"}}, {"to_nchw": {}}])
+    inputs = (DummyInput("x", "float32", ("batch", 3, 40, 20)),)
+    folder, _, _ = merged(tmp_path, asked, made, inputs)
+    session = onnxruntime.InferenceSession(str(folder / "model.onnx"))
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 30, 33, 3), np.uint8)
+    (found,) = session.run(None, {"picture": pixels})
+    image = torch.from_numpy(pixels).permute(0, 3, 1, 2).float()
+    exact = torch.nn.functional.interpolate(image, (40, 20), mode=method, align_corners=False)
+    expected = exact.round().clamp(0, 255).numpy()
+    assert np.abs(found - expected).max() <= 1  # a half may be rounded either way
+    assert (found != expected).mean() < 0.01
+
+
 def test_operations_on_outputs_do_what_their_references_do(tmp_path):
     behind = [{"softmax": {}}, {"top_k": {"k": 3}}, {"labels": {"file": "labels.txt"}}]
     behind.append({"threshold": {"of": "probabilities", "min": 0.1}})
@@ -426,23 +447,39 @@ def test_a_model_of_an_older_opset_is_refused_with_the_opset_that_it_needs(tmp_p
     assert caught.value.fix == "write `opset: 18`"
 
 
-def test_detections_are_suppressed_as_onnx_does(tmp_path):
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_detections_are_suppressed_as_onnx_does(tmp_path, dtype):
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     made = model(
         [
             helper.make_node("Identity", ["b"], ["boxes"]),
             helper.make_node("Identity", ["s"], ["scores"]),
         ],
-        [value("b", ["batch", 3, 4]), value("s", ["batch", 1, 3])],
-        [value("boxes", ["batch", 3, 4]), value("scores", ["batch", 1, 3])],
+        [value("b", ["batch", 3, 4], kind), value("s", ["batch", 1, 3], kind)],
+        [value("boxes", ["batch", 3, 4], kind), value("scores", ["batch", 1, 3], kind)],
     )
     behind = [{"nms": {"boxes": "boxes", "scores": "scores"}}]
     inputs = (
-        DummyInput("b", "float32", ("batch", 3, 4)),
-        DummyInput("s", "float32", ("batch", 1, 3)),
+        DummyInput("b", dtype, ("batch", 3, 4)),
+        DummyInput("s", dtype, ("batch", 1, 3)),
     )
     folder, _, _ = merged(tmp_path, pipeline((), behind), made, inputs)
     session = onnxruntime.InferenceSession(str(folder / "model.onnx"))
-    boxes = np.array([[[0, 0, 10, 10], [1, 0, 11, 10], [50, 50, 60, 60]]], np.float32)
-    scores = np.array([[[0.9, 0.8, 0.7]]], np.float32)
+    boxes = np.array([[[0, 0, 10, 10], [1, 0, 11, 10], [50, 50, 60, 60]]], dtype)
+    scores = np.array([[[0.9, 0.8, 0.7]]], dtype)
     (found,) = session.run(None, {"b": boxes, "s": scores})
     assert found.tolist() == [[0, 0, 0], [0, 0, 2]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_no_nan_is_above_a_threshold(tmp_path, dtype):
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    shape = ["batch", 4]
+    node = helper.make_node("Identity", ["s"], ["scores"])
+    made = model([node], [value("s", shape, kind)], [value("scores", shape, kind)])
+    inputs = (DummyInput("s", dtype, tuple(shape)),)
+    asked = pipeline((), [{"threshold": {"min": 0.5}}])
+    folder, _, _ = merged(tmp_path, asked, made, inputs)
+    session = onnxruntime.InferenceSession(str(folder / "model.onnx"))
+    (found,) = session.run(None, {"s": np.array([[np.nan, 0.4, 0.5, np.inf]], dtype)})
+    assert found.tolist() == [[False, False, True, True]]

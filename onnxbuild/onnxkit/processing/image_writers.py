@@ -15,8 +15,8 @@ from onnxbuild.onnxkit.processing.options import (
 from onnxbuild.onnxkit.processing.values import ValueType
 
 _MODES: Mapping[str, str] = {"bilinear": "linear", "bicubic": "cubic"}
-_PIL_CUBIC = -0.5
-"""Pillow's bicubic_filter (Resample.c) has a = -0.5; ONNX's default is -0.75."""
+_PIL_CUBIC, _PLAIN_CUBIC = -0.5, -0.75
+"""Pillow's bicubic_filter (Resample.c) has a = -0.5; ONNX's default, OpenCV's and PyTorch's is -0.75."""
 
 _CHANNELS_FIRST, _CHANNELS_LAST = [0, 3, 1, 2], [0, 2, 3, 1]
 
@@ -50,10 +50,15 @@ def _resize(
 ) -> None:
     """Resize along one axis, then along the other, with pixels rounded between: as Pillow does.
 
+    Without antialias, resize along both at once in floats: as OpenCV and PyTorch do.
+
     Pillow 13 takes the axis first that leaves the smaller image, up to 12 it took the width. The sizes of both axes are
     given each time: with the attribute `axes`, ONNX Runtime 1.31 moves a Transpose across Resize and
     loses the sizes.
     """
+    if not options.antialias:
+        _resize_plainly(graph, value, size, result, options)
+        return
     found = _height_and_width(graph, value)
     height, width = (
         [graph.node("Gather", each, graph.constant([n], "int64")) for each in (found, size)]
@@ -79,18 +84,33 @@ def _resize_once(
         "mode": _MODES[options.method],
         "coordinate_transformation_mode": "half_pixel",
         "cubic_coeff_a": _PIL_CUBIC,
-        "exclude_outside": 1 if options.antialias or options.method == "bicubic" else 0,
+        "exclude_outside": 1,
+        "antialias": 1,
     }
-    if options.antialias:
-        return graph.node(
-            "Resize", value, "", "", sizes, attributes={**attributes, "antialias": 1}
-        )
+    return graph.node("Resize", value, "", "", sizes, attributes=attributes)
+
+
+def _resize_plainly(
+    graph: GraphWriter,
+    value: str,
+    size: str,
+    result: str,
+    options: ResizeOptions | LetterboxOptions,
+) -> None:
     # Without the filter of antialias ONNX Runtime lets uint8 overflow: floats are rounded and clipped.
-    exact = graph.node(
-        "Resize", graph.cast(value, "float32"), "", "", sizes, attributes=attributes
-    )
+    image = graph.node("Transpose", value, attributes={"perm": _CHANNELS_FIRST})
+    outer = graph.node("Gather", graph.node("Shape", image), graph.constant([0, 1], "int64"))
+    full = graph.node("Concat", outer, size, attributes={"axis": 0})
+    attributes = {
+        "mode": _MODES[options.method],
+        "coordinate_transformation_mode": "half_pixel",
+        "cubic_coeff_a": _PLAIN_CUBIC,
+    }
+    image = graph.cast(image, "float32")
+    exact = graph.node("Resize", image, "", "", full, attributes=attributes)
     bounds = [graph.constant(each, "float32") for each in (0, 255)]
-    return graph.cast(graph.node("Clip", graph.node("Round", exact), *bounds), "uint8")
+    whole = graph.cast(graph.node("Clip", graph.node("Round", exact), *bounds), "uint8")
+    graph.node("Transpose", whole, results=(result,), attributes={"perm": _CHANNELS_LAST})
 
 
 def write_letterbox(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from onnxbuild.core.errors import StepError
@@ -19,10 +19,16 @@ class LabelsFile:
     Attributes:
         file: Text, one a line.
         output: The output of strings that holds them; empty if the model has none.
+        scores: Outputs of floats with a place for each of these classes, in their order.
+        others: Outputs whose places are others, or in another order.
+        names_verdicts: Whether they are names of what a threshold gives, not of places.
     """
 
     file: Entrypoint
     output: str = ""
+    scores: tuple[str, ...] = field(default=(), metadata={"sparse": True})
+    others: tuple[str, ...] = field(default=(), metadata={"sparse": True})
+    names_verdicts: bool = field(default=False, metadata={"sparse": True})
 
 
 def labelled(
@@ -30,8 +36,8 @@ def labelled(
 ) -> tuple[Value, ...]:
     """Return outputs with the names of their classes.
 
-    A file names the classes of the output of strings that holds them, and of each output of floats that has
-    as many places along its last axis as the file has lines; of two files the first counts.
+    A file names the classes of the output of strings that holds them, of its scores, and of each other output of
+    floats that has as many places along its last axis as the file has lines; of two files the first counts.
 
     Args:
         outputs: A model's.
@@ -41,23 +47,24 @@ def labelled(
     Raises:
         StepError: A file is no text in UTF-8, or a line is empty.
     """
-    for each in files:
-        name, path = context.files(each.file)[0]
-        labels = read_labels(name, path, context.where)
-        outputs = tuple(
-            replace(output, labels=labels)
-            if not output.labels and _names_classes_of(output, each.output, len(labels))
-            else output
-            for output in outputs
-        )
-    return tuple(outputs)
+    read = [(each, read_labels(*context.files(each.file)[0], context.where)) for each in files]
+    return tuple(replace(each, labels=_labels_of(each, read)) for each in outputs)
 
 
-def _names_classes_of(output: Value, of_strings: str, count: int) -> bool:
+def _labels_of(
+    output: Value, read: Sequence[tuple[LabelsFile, tuple[str, ...]]]
+) -> tuple[str, ...]:
     if output.dtype == "string":
-        return output.name == of_strings
+        return next((labels for each, labels in read if each.output == output.name), output.labels)
     is_float = (output.dtype or "").startswith("float")
-    return is_float and bool(output.shape) and (output.shape or ())[-1] == count
+    size = output.shape[-1] if is_float and output.shape else None
+    fitting = [
+        (each, labels)
+        for each, labels in read
+        if len(labels) == size and output.name not in each.others and not each.names_verdicts
+    ]
+    fitting.sort(key=lambda pair: output.name not in pair[0].scores)
+    return fitting[0][1] if fitting else output.labels
 
 
 def read_labels(name: str, path: Path, where: str) -> tuple[str, ...]:

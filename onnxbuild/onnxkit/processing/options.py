@@ -71,12 +71,13 @@ class ResizeOptions:
     )
     method: Literal["bilinear", "bicubic"] = option("bilinear", help="the filter")
     antialias: bool = option(
-        True, help="widen the filter where images shrink, as PIL does; needs opset 18"
+        True,
+        help="widen the filter where images shrink, as PIL does; needs opset 18; `false`: as OpenCV does",
     )
     first: Literal["smaller", "width"] = option(
         "smaller",
-        help="the axis that comes first: what leaves the `smaller` image, as Pillow 13 does, or the `width`, "
-        "as Pillow up to 12 did",
+        help="with `antialias`, the axis that comes first: what leaves the `smaller` image, as Pillow 13 does, "
+        "or the `width`, as Pillow up to 12 did",
     )
 
 
@@ -88,12 +89,13 @@ class LetterboxOptions:
     fill: int = option(114, help="value of the frame", minimum=0, maximum=255)
     method: Literal["bilinear", "bicubic"] = option("bilinear", help="the filter")
     antialias: bool = option(
-        True, help="widen the filter where images shrink, as PIL does; needs opset 18"
+        True,
+        help="widen the filter where images shrink, as PIL does; needs opset 18; `false`: as OpenCV does",
     )
     first: Literal["smaller", "width"] = option(
         "smaller",
-        help="the axis that comes first: what leaves the `smaller` image, as Pillow 13 does, or the `width`, "
-        "as Pillow up to 12 did",
+        help="with `antialias`, the axis that comes first: what leaves the `smaller` image, as Pillow 13 does, "
+        "or the `width`, as Pillow up to 12 did",
     )
 
 

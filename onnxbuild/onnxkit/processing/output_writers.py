@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from onnxbuild.onnxkit.processing.chains import PlannedOperation
 from onnxbuild.onnxkit.processing.graph_writer import GraphWriter
 from onnxbuild.onnxkit.processing.options import NmsOptions, PoolOptions
+from onnxbuild.onnxkit.processing.values import ValueType
 
 _LEAST_LENGTH, _LEAST_COUNT = 1e-12, 1e-9
 """torch.nn.functional.normalize's eps; sentence-transformers' least number of tokens."""
@@ -35,7 +36,7 @@ def write_on_output(graph: GraphWriter, each: PlannedOperation, labels: Sequence
         case "threshold":
             kind = each.takes[value].dtype or "float32"
             bound = graph.constant(options.min, kind)
-            graph.node("Not", graph.node("Less", value, bound), results=gives)
+            graph.node("GreaterOrEqual", value, bound, results=gives)  # no NaN is
         case "labels":
             table = graph.constant(labels, "string")
             graph.node("Gather", table, graph.cast(value, "int64"), results=gives)
@@ -44,7 +45,7 @@ def write_on_output(graph: GraphWriter, each: PlannedOperation, labels: Sequence
         case "l2_normalize":
             _write_l2_normalize(graph, each)
         case "nms":
-            _write_nms(graph, takes, gives[0], options)
+            _write_nms(graph, each.takes, gives[0], options)
         case _:
             raise AssertionError(each.name)
 
@@ -84,8 +85,13 @@ def _write_l2_normalize(graph: GraphWriter, each: PlannedOperation) -> None:
     graph.cast(graph.node("Div", exact, length), dtype, next(iter(each.gives)))
 
 
-def _write_nms(graph: GraphWriter, takes: Sequence[str], result: str, options: NmsOptions) -> None:
-    boxes, scores = takes
+def _write_nms(
+    graph: GraphWriter, takes: Mapping[str, ValueType], result: str, options: NmsOptions
+) -> None:
+    boxes, scores = (
+        value if kind.dtype == "float32" else graph.cast(value, "float32")  # it takes no other
+        for value, kind in takes.items()
+    )
     graph.node(
         "NonMaxSuppression",
         boxes,

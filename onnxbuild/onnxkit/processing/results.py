@@ -65,7 +65,7 @@ def plan_outputs(
             f"{POSTPROCESS}/{position}/{to}": kind for to, kind in zip(results, types, strict=True)
         }
         planned.append(PlannedOperation(POSTPROCESS, position, name, options, taken, gives))
-        names.add(results, gives)
+        names.add(name, position, results, gives)
     return Results(tuple(planned), names.delivered(wanted))
 
 
@@ -109,9 +109,17 @@ class _Names:
         fix = did_you_mean(asked, known) or f"write one of {', '.join(known)}"
         raise ProcessingError(what, fix, POSTPROCESS, position)
 
-    def add(self, results: Sequence[str], gives: Mapping[str, ValueType]) -> None:
-        """Let names mean an operation's results from here on."""
+    def add(
+        self, name: str, position: int, results: Sequence[str], gives: Mapping[str, ValueType]
+    ) -> None:
+        """Let names mean an operation's results from here on; a result that nothing took must keep its own."""
         for to, (value, kind) in zip(results, gives.items(), strict=True):
+            before = self._results.get(to)
+            if before is not None and before not in self._used:
+                what = f"{name} gives '{to}', which is also the name of a result before it that no operation takes"
+                key = "to" if to == results[0] else "scores"
+                fix = f"write another name: `{name}: {{{key}: {to}_{position}}}`"
+                raise ProcessingError(what, fix, POSTPROCESS, position)
             self._values[to] = (value, kind)
             self._results[to] = value
         self._last = results[0]

@@ -38,6 +38,7 @@ def view_of(signature: ModelSignature, values: tuple[float, float] | None) -> di
         "scores": scores.name if scores else None,
         "labels": list(labels) if labels else None,
         "label": texts[0] if texts else None,
+        "ranked": _ranked(signature.outputs, scores) if scores else None,
     }
     if len(signature.inputs) != 1:
         return shown
@@ -60,6 +61,18 @@ def _scores(outputs: Sequence[Port]) -> Port | None:
         if each.labels or _SCORES.search(each.name):
             return each
     return None
+
+
+def _ranked(outputs: Sequence[Port], scores: Port) -> str | None:
+    """The output that names each score's class, as `top_k` gives them: strings, else integers; None where none may."""
+    if scores.labels:
+        return None
+    places = (scores.shape or ())[-1]
+    alike = [each for each in outputs if each.shape == scores.shape]
+    texts = [each for each in alike if each.dtype == "string"]
+    texts = [each for each in texts if not each.labels or len(each.labels) >= int(places)]
+    whole = [each for each in alike if each.dtype == "int64"]
+    return next((each.name for each in (*texts, *whole)), None)
 
 
 def _image(port: Port, values: tuple[float, float] | None) -> dict[str, Any] | None:

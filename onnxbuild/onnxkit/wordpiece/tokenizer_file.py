@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _VOCABULARY = ".txt"
 _BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_LEFT = "Left"
 _NORMALIZERS = ("BertNormalizer", "Lowercase", "StripAccents", "Sequence")
 """Normalizers that map each character by itself; a Sequence may hold only such."""
 
@@ -155,6 +156,11 @@ def _check(name: str, found: Mapping[str, Any]) -> None:
     if before != "BertPreTokenizer":
         what = f"{name} has {before}; expected BertPreTokenizer"
         raise TokenizerError(what, fix)
+    for key, verb in (("truncation", "cuts texts"), ("padding", "pads rows")):
+        if (found.get(key) or {}).get("direction") == _LEFT:
+            what = f"{name} {verb} on the left; expected the right"
+            own = f"set `direction` of `{key}` to `Right` in it, or tokenize in your own code and feed ids"
+            raise TokenizerError(what, own)
     for token in found["added_tokens"]:
         # lstrip and rstrip say nothing here: the space around a token parts words and is no piece.
         odd = [each for each in ("single_word", "normalized") if token[each]]

@@ -96,6 +96,18 @@ def test_pooling_takes_one_of_the_models_inputs_and_a_name_may_be_used_again():
         ([{"pool": {"mode": "cls", "mask": "x"}}], {"model": HIDDEN}, "takes no mask", "remove"),
         ([{"argmax": {}}, {"softmax": {}}], {}, "softmax takes floats", "of"),
         ([{"softmax": {}}], {"model": BFLOAT}, "it gets bfloat16", "float32"),
+        (
+            [{"softmax": {}}, {"sigmoid": {"of": "logits"}}],
+            {},
+            "sigmoid gives 'probabilities', which is also the name of a result",
+            "sigmoid: {to: probabilities_1}",
+        ),
+        (
+            [{"top_k": {"k": 1}}, {"top_k": {"k": 2, "of": "logits", "to": "two"}}],
+            {},
+            "top_k gives 'scores', which is also the name of a result",
+            "top_k: {scores: scores_1}",
+        ),
     ],
 )
 def test_an_output_that_does_not_fit_is_refused_with_a_fix(written, options, what, fix):

@@ -22,3 +22,16 @@ def test_without_antialias_pixels_between_are_left_out():
     pixels[:, ::4] = 255  # lines that a filter of two pixels, four apart, does not touch
     assert resample(pixels, 2, 2, "bilinear", antialias=False).max() == 0
     assert resample(pixels, 2, 2, "bilinear", antialias=True).min() > 0
+
+
+@pytest.mark.parametrize("method", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("size", [*SIZES, (1, 1), (2, 300)])
+def test_without_antialias_pixels_are_those_of_interpolate(method, size):
+    torch = pytest.importorskip("torch")
+    pixels = np.random.default_rng(0).integers(0, 256, (2, *size, 3), np.uint8)
+    image = torch.tensor(pixels).permute(0, 3, 1, 2).double()
+    exact = torch.nn.functional.interpolate(image, (48, 40), mode=method, align_corners=False)
+    expected = exact.round().clamp(0, 255).permute(0, 2, 3, 1).numpy()
+    found = resample(pixels, 48, 40, method, antialias=False).astype(int)
+    assert np.abs(found - expected).max() <= 1  # a half may be rounded either way
+    assert (found != expected).mean() < 0.01

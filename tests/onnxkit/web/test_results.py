@@ -1,4 +1,4 @@
-"""The example page's results, by Node, with the few parts of a browser's document that they need."""
+"""The example page's sizes and results, by Node, with the few parts of a browser's document that they need."""
 
 from __future__ import annotations
 
@@ -22,20 +22,86 @@ const said = [of([0.25, 0.75], [1, 2]), of([], [0, 2])].map((outputs) =>
   showResult(place, outputs, { config: { scores: "scores", labels: ["no", "yes"] } }));
 console.log(JSON.stringify(said));
 """
+RANKED = """
+const bars = [];
+const made = () => ({
+  style: {}, setAttribute() {},
+  append(...more) { bars.push(...more.filter((each) => typeof each === "string" && each)); },
+});
+globalThis.document = { createElement: made };
+const { showResult } = await import("./page/results.js");
+const config = { scores: "scores", labels: null, label: NAMES === "label" ? "label" : null, ranked: NAMES };
+const outputs = {
+  scores: { dtype: "float32", data: Float32Array.from(SCORES), shape: [2, 3] },
+  label: { dtype: "string", data: ["eel", "cat", "dog", "cat", "dog", "eel"], shape: [2, 3] },
+  class_id: { dtype: "int64", data: BigInt64Array.of(2n, 0n, 1n, 0n, 1n, 2n), shape: [2, 3] },
+};
+const said = showResult({ replaceChildren() {} }, outputs, { config });
+console.log(JSON.stringify([said, bars.slice(0, 8)]));
+"""
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
-def test_a_run_of_no_rows_is_shown_too(tmp_path):
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+
+
+def shown(tmp_path, script):
     static = resources.files(web).joinpath("static")
     (tmp_path / "page").mkdir()
-    for name in ("golden.js", "page/results.js", "page/parts.js"):
+    for name in ("golden.js", "page/results.js", "page/parts.js", "page/image.js"):
         (tmp_path / name).write_text(static.joinpath(name).read_text(encoding="utf-8"))
     for name in ("tensors.js", "judge.js"):
         (tmp_path / name).write_text(shared_javascript(name))
     (tmp_path / "package.json").write_text('{"type": "module"}')
-    (tmp_path / "main.js").write_text(DOCUMENT)
+    (tmp_path / "main.js").write_text(script)
     done = subprocess.run(
         ["node", "main.js"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == ["yes, 75.0 %", "1 outputs"]
+    return json.loads(done.stdout)
+
+
+@needs_node
+def test_a_run_of_no_rows_is_shown_too(tmp_path):
+    assert shown(tmp_path, DOCUMENT) == ["yes, 75.0 %", "1 outputs"]
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("names", "scores", "said", "bars"),
+    [
+        ("label", [0.5, 0.25, 0.125], "eel, 50.0 %", ["eel", "50.0 %", "cat", "25.0 %", "dog", "12.5 %"]),
+        ("class_id", [0.5, 0.25, 0.125], "class 2, 50.0 %", ["class 2", "50.0 %", "class 0", "25.0 %"]),
+        ("label", [7, 4, -2], "eel, 7", ["eel", "7", "cat", "4", "dog", "-2"]),
+        ("class_id", [0.25, 0.5, 0.25], "class 1, 50.0 %", ["class 1", "50.0 %"]),  # not sorted: no top_k
+    ],
+)  # fmt: skip
+def test_sorted_scores_are_shown_with_the_classes_that_stand_beside_them(
+    tmp_path, names, scores, said, bars
+):
+    script = RANKED.replace("NAMES", json.dumps(names))
+    script = script.replace("SCORES", json.dumps([*scores, 0, 0, 0]))
+    found, texts = shown(tmp_path, script)
+    assert found == said
+    start = next(n for n, text in enumerate(texts) if text == bars[1]) - 1
+    assert texts[start : start + len(bars)] == bars
+
+
+SIDES = """
+const { sidesOf } = await import("./page/image.js");
+const axes = { h: { min: 1, max: 1024, multiple_of: 1 }, w: { min: 1, max: 1024, multiple_of: 1 }, n: { min: 32, max: 640, multiple_of: 32 } };
+console.log(JSON.stringify(PICTURES.map(([width, height, image]) => sidesOf({ width, height }, image, axes))));
+"""
+
+
+@needs_node
+def test_a_large_picture_keeps_its_proportions_where_the_model_takes_any(tmp_path):
+    free, fixed, square = (
+        {"width": w, "height": h} for w, h in (("w", "h"), (224, 224), ("n", "n"))
+    )
+    asked = [
+        ((4000, 3000, free), [1024, 768]), ((3000, 4000, free), [768, 1024]), ((640, 480, free), [640, 480]),
+        ((5000, 1, free), [1024, 1]), ((4000, 3000, fixed), [224, 224]), ((640, 480, square), [480, 480]),
+        ((640, 480, {"width": "w", "height": 100}), [640, 100]),
+    ]  # fmt: skip
+    script = SIDES.replace("PICTURES", json.dumps([given for given, _ in asked]))
+    assert shown(tmp_path, script) == [wanted for _, wanted in asked]

@@ -78,3 +78,21 @@ def test_scores_are_the_rows_that_labels_fit_or_whose_name_says_so(outputs, labe
     assert view["scores"] == scores
     fits = bool(scores and labels) and {n: s[-1] for n, _, s in outputs}[scores] == len(labels)
     assert view["labels"] == (list(labels) if fits else None)
+
+
+LABELS = ("cat", "dog", "eel")
+
+
+@pytest.mark.parametrize(
+    ("outputs", "ranked"),
+    [
+        ([("scores", "float32", 3, ()), ("label", "string", 3, LABELS)], "label"),
+        ([("class_id", "int64", 3, ()), ("scores", "float32", 3, ())], "class_id"),
+        ([("scores", "float32", 3, LABELS), ("class_id", "int64", 3, ())], None),
+        ([("scores", "float32", 3, ()), ("verdict", "string", 3, ("no", "yes"))], None),
+        ([("scores", "float32", 3, ()), ("class_id", "int64", 2, ())], None),
+    ],
+)
+def test_scores_of_top_k_have_their_classes_in_another_output(outputs, ranked):
+    ports = [Port(name, dtype, ("batch", n), None, names) for name, dtype, n, names in outputs]
+    assert view_of(signature([], ports), None)["ranked"] == ranked

@@ -47,6 +47,13 @@ def changed(**parts):
     return made
 
 
+def on_the_left(**parts):
+    made = tokenizer()
+    made.enable_truncation(8, direction=parts.get("truncation", "right"))
+    made.enable_padding(direction=parts.get("padding", "right"))
+    return made
+
+
 def with_token(*added, **options):
     made = tokenizer()
     made.add_special_tokens([tokenizers.AddedToken(each, **options) for each in added])
@@ -66,6 +73,8 @@ def with_token(*added, **options):
         (lambda: with_token("[X]", normalized=True), "'[X]' is normalized"),
         (lambda: with_token("a[X", "X]"), "can overlap"),
         (lambda: with_token("xyx"), "can overlap"),
+        (lambda: on_the_left(truncation="left"), "cuts texts on the left; expected the right"),
+        (lambda: on_the_left(padding="left"), "pads rows on the left; expected the right"),
     ],
 )
 def test_a_tokenizer_that_operators_do_not_compute_is_refused(made, what):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from onnxbuild.core.errors import did_you_mean
+from onnxbuild.core.recipe import Axis
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import dotted
 from onnxbuild.document.parts import Parts
@@ -23,6 +24,9 @@ from onnxbuild.onnxkit.processing.references import NOT_COMPUTED
 from onnxbuild.onnxkit.processing.results import plan_outputs
 from onnxbuild.onnxkit.processing.text_options import TokenizeOptions
 from onnxbuild.onnxkit.processing.values import PREPROCESS, ProcessingError, ValueType
+
+_FEWEST_IDS = 2
+"""Ids of an empty text, [CLS] and [SEP] included."""
 
 
 def faults(parts: Parts) -> Iterator[Fault]:
@@ -79,12 +83,12 @@ def _misfits(parts: Parts, options: ProcessingOptions) -> Iterator[Fault]:
         at = parts.at(SECTION, *below)
         yield Fault(error.what, at, error.fix)
     else:
-        yield from _too_long(parts, chains)
+        yield from _other_lengths(parts, chains)
         yield from _odd_points(parts, options, chains)
 
 
-def _too_long(parts: Parts, chains: tuple[InputChain, ...]) -> Iterator[Fault]:
-    """Tokenizers that give more ids than the model takes."""
+def _other_lengths(parts: Parts, chains: tuple[InputChain, ...]) -> Iterator[Fault]:
+    """Yield a fault of each tokenizer that gives more ids than the model takes, or fewer, or counts between."""
     for chain in chains:
         options = chain.operations[0].options if chain.operations else None
         if not isinstance(options, TokenizeOptions):
@@ -93,16 +97,49 @@ def _too_long(parts: Parts, chains: tuple[InputChain, ...]) -> Iterator[Fault]:
         for feed in chain.feeds:
             size = parts.inputs[feed.input].shape[1]
             axis = parts.axes.get(size) if isinstance(size, str) else None
-            most = axis.max if axis is not None else size
-            if isinstance(most, int) and options.max_length > most:
-                named = f"axis '{size}' takes up to {most}" if axis else f"takes {most}"
-                what = f"tokenize gives up to {options.max_length} ids; '{feed.input}' {named}"
-                yield Fault(what, at, f"write `max_length: {most}`, or less")
-                return
-            if isinstance(size, int) and options.padding != "max_length":
-                what = f"'{feed.input}' takes {size} ids; tokenize pads to the longest of a batch"
-                yield Fault(what, at, f"write `max_length: {size}, padding: max_length`")
-                return
+            if axis is not None:
+                found = _odd_for_axis(options, axis, feed.input)
+            elif isinstance(size, int):
+                found = _odd_for_size(options, size, feed.input)
+            else:
+                continue
+            if found:
+                what, fix = found
+                yield Fault(what, at, fix)
+                break
+
+
+def _odd_for_axis(options: TokenizeOptions, axis: Axis, name: str) -> tuple[str, str] | None:
+    """(what is wrong, a fix) where an axis does not take all numbers of ids."""
+    most, pads = options.max_length, options.padding == "max_length"
+    if most > axis.max:
+        what = (
+            f"tokenize gives up to {most} ids; '{name}' axis '{axis.name}' takes up to {axis.max}"
+        )
+        return what, f"write `max_length: {axis.max}`, or less"
+    if pads and not axis.takes(most):
+        what = f"tokenize gives {most} ids; '{name}' axis '{axis.name}' takes {axis.rule}"
+        return what, f"write `max_length: {axis.nearest(most)}`"
+    if not pads and (axis.multiple_of > 1 or axis.min > _FEWEST_IDS):
+        what = f"tokenize pads to the longest of a batch, which may have {_FEWEST_IDS} ids; '{name}' axis '{axis.name}' takes {axis.rule}"
+        return what, f"write `max_length: {axis.nearest(most)}, padding: max_length`"
+    return None
+
+
+def _odd_for_size(options: TokenizeOptions, size: int, name: str) -> tuple[str, str] | None:
+    """(what is wrong, a fix) where a fixed size is not the number of ids."""
+    if options.max_length > size:
+        what = f"tokenize gives up to {options.max_length} ids; '{name}' takes {size}"
+        return what, f"write `max_length: {size}`, or less"
+    if options.padding != "max_length" or options.max_length < size:
+        gives = (
+            "pads to the longest of a batch"
+            if options.padding != "max_length"
+            else f"gives {options.max_length}"
+        )
+        what = f"'{name}' takes {size} ids; tokenize {gives}"
+        return what, f"write `max_length: {size}, padding: max_length`"
+    return None
 
 
 def _odd_points(

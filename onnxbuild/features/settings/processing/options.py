@@ -14,7 +14,6 @@ from onnxbuild.expansion.evaluation import OWN, PIPELINE
 from onnxbuild.expansion.evaluation import PROCESSING as SECTION
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.processing.chains import type_of
-from onnxbuild.onnxkit.processing.labels import LabelsFile
 from onnxbuild.onnxkit.processing.options import (
     Operation,
     PostprocessOperation,
@@ -27,7 +26,7 @@ from onnxbuild.onnxkit.processing.text_options import TokenizeOptions
 from onnxbuild.onnxkit.processing.values import POSTPROCESS, PREPROCESS
 
 __all__ = [
-    "OWN", "PIPELINE", "SECTION", "AskedTokenizer", "ProcessingOptions", "labels_files_of", "operations", "options_of", "pipeline_of",
+    "OWN", "PIPELINE", "SECTION", "AskedTokenizer", "ProcessingOptions", "declared_at", "operations", "options_of", "pipeline_of",
     "raw_of", "texts_of", "tokenizers_of",
 ]  # fmt: skip
 
@@ -88,7 +87,7 @@ def pipeline_of(recipe: Recipe) -> Pipeline:
     """Return the pipeline that a recipe asks for, with the files and callables that it declares."""
     options = options_of(recipe)
     declared = {
-        f"{section}/{position}": _declared(recipe, section, position, name, _NAMES_A_FILE[name])
+        f"{section}/{position}": declared_at(recipe, section, position, name, _NAMES_A_FILE[name])
         for section, position, operation in operations(options)
         for name in asked_of(operation)
         if name in _NAMES_A_FILE
@@ -121,7 +120,7 @@ def tokenizers_of(recipe: Recipe) -> Mapping[str, AskedTokenizer]:
         text = before[position - 1].text
         if operation.tokenize is not None and text is not None:
             file, corpus = (
-                _declared(recipe, PREPROCESS, position, "tokenize", key)
+                declared_at(recipe, PREPROCESS, position, "tokenize", key)
                 for key in ("file", "corpus")
             )
             found[f"{PREPROCESS}/{position}"] = AskedTokenizer(
@@ -130,26 +129,13 @@ def tokenizers_of(recipe: Recipe) -> Mapping[str, AskedTokenizer]:
     return found
 
 
-def labels_files_of(recipe: Recipe) -> tuple[LabelsFile, ...]:
-    """The files of all operations `labels`, each with the output that it makes."""
-    return tuple(
-        LabelsFile(_declared(recipe, POSTPROCESS, position, "labels", "file"), each.labels.to)
-        for position, each in enumerate(options_of(recipe).postprocess)
-        if each.labels is not None
-    )
-
-
-def class_names_of(recipe: Recipe) -> tuple[LabelsFile, ...]:
-    """The same files, for the bundles of the models themselves, which have none of those outputs."""
-    return tuple(LabelsFile(each.file) for each in labels_files_of(recipe))
-
-
 def texts_of(recipe: Recipe) -> dict[str, Entrypoint]:
     """Raw input of strings -> the corpus of its tokenizer."""
     return {each.text: each.corpus for each in tokenizers_of(recipe).values()}
 
 
-def _declared(recipe: Recipe, section: str, position: int, name: str, key: str) -> Entrypoint:
+def declared_at(recipe: Recipe, section: str, position: int, name: str, key: str) -> Entrypoint:
+    """Return the file or callable that a key of an operation names."""
     return recipe.entrypoints[dotted((SECTION, section, position, name, key))]
 
 

@@ -18,11 +18,11 @@ from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.taken_axes import taken_axes
 from onnxbuild.expansion.targets import target_inputs
 from onnxbuild.expansion.tolerances import tolerances_of
+from onnxbuild.features.settings.processing.class_names import labels_files_of
 from onnxbuild.features.settings.processing.options import (
     PIPELINE,
     SECTION,
     ProcessingOptions,
-    labels_files_of,
     options_of,
     pipeline_of,
     raw_of,

@@ -143,10 +143,22 @@ function scalesFor(image) {
   return Object.entries(SCALES).filter(([key]) => key !== "imagenet" || image.channels === 3);
 }
 
-/** Return the picture's pixels in the size that the model takes: scaled to cover it, cut at the sides. */
+/** Return [width, height] that the model takes of a picture: its proportions where both sides are axes of their own. */
+export function sidesOf(picture, image, axes) {
+  const { width, height } = image;
+  if (width === height) {
+    const side = sizeOf(width, Math.min(picture.width, picture.height), axes);
+    return [side, side];
+  }
+  const isFree = typeof width === "string" && typeof height === "string";
+  const most = (size) => axes[size]?.max ?? Infinity;
+  const ratio = isFree ? Math.min(1, most(width) / picture.width, most(height) / picture.height) : 1;
+  return [sizeOf(width, Math.round(picture.width * ratio), axes), sizeOf(height, Math.round(picture.height * ratio), axes)];
+}
+
+/** Return the picture's pixels in the size that the model takes: scaled to cover it, what is beyond it cut. */
 function pixelsOf(picture, image, axes) {
-  const width = sizeOf(image.width, picture.width, axes);
-  const height = sizeOf(image.height, picture.height, axes);
+  const [width, height] = sidesOf(picture, image, axes);
   const canvas = new OffscreenCanvas(width, height);
   const pen = canvas.getContext("2d", { willReadFrequently: true });
   pen.imageSmoothingQuality = "high";

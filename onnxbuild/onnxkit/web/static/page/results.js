@@ -16,7 +16,10 @@ export function showResult(place, outputs, { config, expected, point }) {
     parts.push(element("p", { class: "headline" }, label));
     said = label;
   }
-  const scores = config.scores ? classes(outputs[config.scores], config.labels) : null;
+  const names = config.ranked && outputs[config.ranked]?.data;
+  const scores = config.scores
+    ? ((names && ranked(outputs[config.scores], names)) ?? classes(outputs[config.scores], config.labels))
+    : null;
   if (scores) {
     if (!said) parts.push(element("p", { class: "headline" }, scores.top[0].name));
     parts.push(bars(scores));
@@ -50,6 +53,19 @@ function classes({ data, shape }, labels) {
     .slice(0, MOST_BARS)
     .map((each) => ({ ...each, text: percent(each.share) }));
   return { top, isSoftmax };
+}
+
+/** Return the first row's scores, each with its own class beside it; null where they are not sorted, as top_k sorts them. */
+function ranked({ data, shape }, names) {
+  const row = Array.from(data.slice(0, shape.at(-1)), Number);
+  if (!row.length || !row.every((each, at) => !Number.isNaN(each) && (at === 0 || row[at - 1] >= each))) return null;
+  const areShares = row.every((each) => each >= -1e-6 && each <= 1 + 1e-6);
+  const top = row.slice(0, MOST_BARS).map((each, at) => ({
+    share: areShares || row[0] <= 0 ? each : each / row[0],
+    name: typeof names[at] === "string" ? names[at] : `class ${names[at]}`,
+    text: areShares ? percent(each) : number(each),
+  }));
+  return { top, isSoftmax: false };
 }
 
 function percent(share) {
