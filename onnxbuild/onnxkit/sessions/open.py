@@ -26,6 +26,7 @@ from onnxbuild.onnxkit.sessions.custom_operators import (
     unknown_operator,
     unknown_operator_error,
 )
+from onnxbuild.onnxkit.sessions.missing_kernel import missing_kernel_fix
 from onnxbuild.onnxkit.sessions.plugin_libraries import add_plugin
 from onnxbuild.onnxkit.sessions.remote_session import HostedSession
 from onnxbuild.onnxkit.sessions.rpc_client import host_of
@@ -185,7 +186,8 @@ def open_here(asked: SessionRequest) -> onnxruntime.InferenceSession:
         raise StepError(
             f"{REFUSED} on {', '.join(wanted)}: {first_line(error)}",
             where=where,
-            fix="run `onnxbuild inspect` on the model; a newer onnxruntime may know its operators",
+            fix=missing_kernel_fix(str(error), asked.model)
+            or "run `onnxbuild inspect` on the model; a newer onnxruntime may know its operators",
         ) from error
     found = session.get_providers()
     absent = [name for name in wanted if name not in found]
