@@ -255,6 +255,8 @@ class DiskStore:
     def set_aside(self, path: Path) -> None:
         """Move a bad file out of the way; keep it for whoever wants to know.
 
+        Nothing is done where another process has just done so.
+
         Raises:
             StoreError: It can't be moved, or is behind a symbolic link.
         """
@@ -263,6 +265,8 @@ class DiskStore:
         try:
             make_folder(target.parent)
             path.replace(target)
+        except FileNotFoundError:
+            pass  # another run found the same damage
         except OSError as error:
             raise store_error(error, path) from error
         self._stats.look(str(path))

@@ -64,6 +64,15 @@ def test_a_damaged_blob_is_found_set_aside_and_can_be_made_again(store, tmp_path
     assert store.faults(artifact) == ()
 
 
+def test_a_file_that_another_run_set_aside_meanwhile_is_no_fault_of_the_disk(store, tmp_path):
+    path = blob_of(store, store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model"))
+    store.set_aside(path)
+    reopened(store, tmp_path).set_aside(path)
+    assert [each.name.partition(".")[0] for each in (store.root / "quarantine").iterdir()] == [
+        path.name
+    ]
+
+
 def test_a_flip_that_sets_the_modification_time_back_is_found(store, tmp_path):
     artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
     path = blob_of(store, artifact)
