@@ -145,10 +145,10 @@ def verify(ctx: click.Context, *, store: str | None, repair: bool, as_json: bool
     elif repair:
         say(f"set aside: {len(bad)} of {counted(count, 'file')}; `onnxbuild run` makes them again")
     else:
-        say(
-            f"damaged: {len(bad)} of {counted(count, 'file')}; to set them aside: "
-            "onnxbuild cache verify --repair"
-        )
+        from onnxbuild.building.type_again import options_again
+
+        command = " ".join(["onnxbuild cache verify --repair", *options_again(None, store)])
+        say(f"damaged: {len(bad)} of {counted(count, 'file')}; to set them aside: {command}")
         ctx.exit(EXIT_STEP)
 
 
