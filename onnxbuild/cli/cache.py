@@ -36,12 +36,13 @@ def command() -> None:
 
 def _open(store: str | None) -> Workspace:
     from onnxbuild.adapters.locate import store_root
+    from onnxbuild.adapters.store.layout import is_store
     from onnxbuild.building.wiring import open_workspace
     from onnxbuild.project_folder import find_project
 
     project = find_project(Path("recipe.yaml"))
     root = store_root(project, store)
-    if not root.is_dir():
+    if not is_store(root):
         raise UsageError(
             f"there is no store at {root}", fix="--store FOLDER, or run a recipe first"
         )

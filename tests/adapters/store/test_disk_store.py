@@ -175,6 +175,24 @@ def test_a_store_of_a_newer_format_is_refused_with_what_to_do(tmp_path):
     assert "upgrade onnxbuild" in caught.value.fix
 
 
+@pytest.mark.parametrize("name", ["tmp", "runs", "quarantine", "ac"])
+def test_a_folder_whose_files_a_store_would_remove_does_not_become_one(tmp_path, name):
+    own = tmp_path / name / "experiment/notes.txt"
+    own.parent.mkdir(parents=True)
+    own.write_text("mine")
+    disk = DiskStore(tmp_path, StatCache(Index(Path(":memory:"))))
+    with pytest.raises(StoreError, match=f"is no store, and its '{name}' is not onnxbuild's") as e:
+        disk.prepare()
+    assert "--store FOLDER" in e.value.fix
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+def test_a_store_that_has_lost_its_format_gets_another_one(store):
+    (store.root / "FORMAT").unlink()
+    store.prepare()
+    assert (store.root / "FORMAT").read_text() == "1\n"
+
+
 def test_a_store_below_a_file_is_one_clear_error(tmp_path):
     (tmp_path / "file").write_text("")
     disk = DiskStore(tmp_path / "file" / "store", StatCache(Index(tmp_path / "index.db")))
