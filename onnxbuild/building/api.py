@@ -279,7 +279,7 @@ def _guard(request: Request, loaded: Loaded, graph: Graph, workspace: Workspace)
     bound = bind_locks(loaded.by_file, graph, machine.host_facts(), whole=not request.only)
     for each in bound:
         workspace.stats.look(str(Path(each.path).absolute()))
-        check_before(each, workspace.fingerprints)
+        check_before(each, workspace.fingerprints, is_set=bool(request.settings))
     return LockGuard(bound)
 
 

@@ -14,6 +14,7 @@ from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.store.disk_history import DiskHistory
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.disk_views import DiskViews
+from onnxbuild.adapters.store.layout import is_store
 from onnxbuild.adapters.store.run_notes import drop_old_runs
 from onnxbuild.adapters.store.step_logs import log_name
 from onnxbuild.adapters.store.sweep import sweep
@@ -103,7 +104,7 @@ def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace
         outline.prepare()
     else:
         outline.check_format()
-    index = Index(root / "index.db" if root.is_dir() else Path(":memory:"))
+    index = Index(root / "index.db" if is_store(root) else Path(":memory:"))
     stats = StatCache(index)
     store = DiskStore(root, stats)
     distributions = Distributions(stats)

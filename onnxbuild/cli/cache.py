@@ -36,12 +36,13 @@ def command() -> None:
 
 def _open(store: str | None) -> Workspace:
     from onnxbuild.adapters.locate import store_root
+    from onnxbuild.adapters.store.layout import is_store
     from onnxbuild.building.wiring import open_workspace
     from onnxbuild.project_folder import find_project
 
     project = find_project(Path("recipe.yaml"))
     root = store_root(project, store)
-    if not root.is_dir():
+    if not is_store(root):
         raise UsageError(
             f"there is no store at {root}", fix="--store FOLDER, or run a recipe first"
         )
@@ -145,10 +146,10 @@ def verify(ctx: click.Context, *, store: str | None, repair: bool, as_json: bool
     elif repair:
         say(f"set aside: {len(bad)} of {counted(count, 'file')}; `onnxbuild run` makes them again")
     else:
-        say(
-            f"damaged: {len(bad)} of {counted(count, 'file')}; to set them aside: "
-            "onnxbuild cache verify --repair"
-        )
+        from onnxbuild.building.type_again import options_again
+
+        command = " ".join(["onnxbuild cache verify --repair", *options_again(None, store)])
+        say(f"damaged: {len(bad)} of {counted(count, 'file')}; to set them aside: {command}")
         ctx.exit(EXIT_STEP)
 
 

@@ -23,13 +23,14 @@ def command(*, store: str | None, dry_run: bool, as_json: bool) -> None:
     Cached results stay; `onnxbuild cache gc` removes those.
     """
     from onnxbuild.adapters.locate import store_root
+    from onnxbuild.adapters.store.layout import is_store
     from onnxbuild.building.out_folders.clean import clean
     from onnxbuild.core.sizes import size_text
     from onnxbuild.project_folder import find_project
 
     project = find_project(Path("recipe.yaml"))
     root = store_root(project, store)
-    report = clean(root, project, dry_run=dry_run) if root.is_dir() else None
+    report = clean(root, project, dry_run=dry_run) if is_store(root) else None
     if as_json:
         from onnxbuild.terminal.store_documents import clean_document
 

@@ -100,15 +100,16 @@ def command(
     elif result.exit_code != 0:
         print_end(result)
     for each in () if as_json or result.exit_code else relocked:
-        _show(each)
+        _show(each, settings, store)
     ctx.exit(code)
 
 
-def _show(each: Relocked) -> None:
+def _show(each: Relocked, settings: Mapping[str, str], store: str | None) -> None:
     for difference in each.differences[:_SHOWN]:
         say(f"  {difference}")
     if len(each.differences) > _SHOWN:
         say(f"  and {len(each.differences) - _SHOWN} more")
+    from onnxbuild.building.type_again import options_again
     from onnxbuild.lock.text import lock_command
     from onnxbuild.terminal.documents import installed_of
 
@@ -121,9 +122,12 @@ def _show(each: Relocked) -> None:
         say(f"{'wrote' if each.new else 'renewed'} {each.path}: {contents}")
     elif each.differences:
         count = len(each.differences)
+        fix = " ".join([lock_command(each.recipe), *options_again(None, store)])
+        if settings:
+            fix = f"write the values of --set into {each.recipe}, then: {fix}"
         say(
             f"error: {each.path} is not up to date: {count} difference{'s' if count > 1 else ''}\n"
-            f"  fix: {lock_command(each.recipe)}",
+            f"  fix: {fix}",
             err=True,
         )
     else:

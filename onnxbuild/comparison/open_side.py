@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -174,7 +175,7 @@ def release_side(path: Path, text: str, stack: ExitStack) -> Side:
         raise NotReproducibleError(
             f"the release can't be read: {printable(f'{type(error).__name__}: {error}')}",
             where=str(path),
-            fix=f"onnxbuild verify {path}",
+            fix=f"onnxbuild verify {shlex.quote(str(path))}",
         ) from error
     title = release_name(release.about["name"], release.about["version"])
     return Side(text, "release", title, bundles, release.lock)

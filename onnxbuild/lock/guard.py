@@ -14,7 +14,7 @@ from onnxbuild.core.places import real_path
 from onnxbuild.core.ports import Fingerprints
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.lock.bind import BoundLock
-from onnxbuild.lock.compare import LockDifference, differences
+from onnxbuild.lock.compare import LockDifference, LockPart, differences
 from onnxbuild.lock.model import Lock, kind_version
 from onnxbuild.lock.observations import locked_data
 from onnxbuild.lock.places import LockPlaces
@@ -117,8 +117,13 @@ class LockGuard:
                 raise UndeclaredInputError(what, where=name, fix=_update(locked, folder))
 
 
-def check_before(locked: BoundLock, fingerprints: Fingerprints) -> None:
+def check_before(locked: BoundLock, fingerprints: Fingerprints, *, is_set: bool = False) -> None:
     """Compare all that can be known before a build with its lock.
+
+    Args:
+        locked: The lock, and what it stands for.
+        fingerprints: Tell how things are now.
+        is_set: Whether `--set` replaces values of the recipe.
 
     Raises:
         NotReproducibleError: Something differs: the first is named, and how many more there are.
@@ -135,7 +140,7 @@ def check_before(locked: BoundLock, fingerprints: Fingerprints) -> None:
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         raise NotReproducibleError(
-            f"{found[0]}{more}", where=locked.path, fix=_update_of(locked, found)
+            f"{found[0]}{more}", where=locked.path, fix=_update_of(locked, found, is_set=is_set)
         )
 
 
@@ -189,9 +194,12 @@ def _update(locked: BoundLock, item: str) -> str:
     return f"if it is meant: {lock_command(locked.recipe, item)}"
 
 
-def _update_of(locked: BoundLock, found: Sequence[LockDifference]) -> str:
+def _update_of(locked: BoundLock, found: Sequence[LockDifference], *, is_set: bool) -> str:
     items = list(dict.fromkeys(each.item for each in found if not each.follows))
     command = lock_command(locked.recipe, *(items if len(items) <= _SHOWN else ()))
+    if is_set and any(each.part is LockPart.RECIPE for each in found):
+        # a lock is of the recipe as it is in its file: to renew it changes nothing here
+        return f"leave out --set; or write the values into {locked.recipe}, then: {command}"
     return f"if it is meant: {command}"
 
 

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 from collections.abc import Callable, Collection, Mapping
@@ -260,7 +261,8 @@ def too_much_memory(job: Job, peak_bytes: int, limit_bytes: int) -> StepError:
 
 
 def _again(job: Job) -> str:
-    return f"onnxbuild run {job.step.location.path} --only {job.address.local}"
+    recipe, step = job.step.location.path, job.address.local
+    return f"onnxbuild run {shlex.quote(str(recipe))} --only {shlex.quote(step)}"
 
 
 def _gib(size_bytes: int) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from onnxbuild.core.errors import NotReproducibleError, UsageError
 from onnxbuild.lock.model import Lock
-from onnxbuild.lock.text import lock_path, parse_lock
+from onnxbuild.lock.text import lock_command, lock_path, parse_lock
 from onnxbuild.release_format.layout import RECIPE_FOLDER, RESOLVED_FILE
 
 
@@ -75,7 +75,7 @@ def read_originals(recipe: Path, sources: tuple[Path, ...], project: Path) -> Or
                 fix="move it below the project's root",
             )
     lock_file = lock_path(recipe)
-    fix = f"onnxbuild lock {recipe}"
+    fix = lock_command(recipe)
     if not lock_file.is_file():
         raise UsageError(
             f"there is no lock for {recipe}; a release is of a locked build",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,9 +117,8 @@ def damaged(fault: ReleaseFault, given: Path | str) -> NotReproducibleError:
         fault: The first one.
         given: What a person named.
     """
-    return NotReproducibleError(
-        f"the release is damaged: {fault}", where=str(given), fix=f"onnxbuild verify {given}"
-    )
+    command = f"onnxbuild verify {shlex.quote(str(given))}"
+    return NotReproducibleError(f"the release is damaged: {fault}", where=str(given), fix=command)
 
 
 def _unreadable(why: str) -> NotReproducibleError:

@@ -111,3 +111,20 @@ def test_gc_refuses_what_is_no_number(project, option):
     assert refused.code == 2
     assert f"Invalid value for '{option}': 'nan' is not a number" in refused.err
     assert sorted((project.folder / "artifacts").rglob("ac/*/*.json")) == kept
+
+
+def test_folders_that_are_no_stores_stay_as_they_are(project):
+    """A project has folders of its own that are called as those of a store: TensorBoard's runs/."""
+    notes = project.write("runs/experiment/notes.txt", "mine")
+    before = sorted(project.folder.iterdir())
+    run = project("run", "tiny.yaml", "--store", ".")
+    assert run.code == 1
+    assert "is no store, and its 'runs' is not onnxbuild's" in run.err
+    for verb in ("stats", "verify", "gc", "pins"):
+        asked = project("cache", verb, "--store", ".")
+        assert asked.code == 2
+        assert "there is no store at " in asked.err
+    assert project("clean", "--store", ".").out == "nothing is left over\n"
+    assert project("plan", "tiny.yaml", "--store", ".").code == 0
+    assert sorted(project.folder.iterdir()) == before
+    assert notes.read_text() == "mine"

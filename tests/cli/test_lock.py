@@ -297,6 +297,20 @@ def test_two_recipes_do_not_share_a_lock(locked):
     assert locked("lock", "tiny.yaml").code == 0
 
 
+def test_a_value_that_was_set_is_written_into_the_recipe_before_the_lock_is_renewed(locked):
+    run = locked("run", "tiny.yaml", "--locked", "--set", "opset=17")
+    assert run.code == 4
+    assert (
+        "fix: leave out --set; or write the values into tiny.yaml, then: onnxbuild lock tiny.yaml --update recipe"
+    ) in run.err
+    check = locked("lock", "tiny.yaml", "--check", "--set", "opset=17", "--store", "other store")
+    assert check.code == 4
+    assert (
+        "fix: write the values of --set into tiny.yaml, then: onnxbuild lock tiny.yaml --store 'other store'"
+    ) in check.err
+    assert "leave out" not in check.err
+
+
 def test_what_a_lock_cannot_mean_is_refused_with_what_to_type(locked):
     with_values = locked("lock", "tiny.yaml", "--set", "opset=17")
     assert with_values.code == 2

@@ -183,3 +183,27 @@ def test_a_name_that_several_files_have_is_asked_about(here):
     assert caught.value.fix == "write recipes/a.yaml:export"
     here("recipes/twin.yaml", "version: 1\nname: twin\n")
     assert str(find_recipe("twin")) == "recipes/twin.yaml"  # its own file comes first
+
+
+def test_suggested_commands_work_with_spaces_in_the_names_of_recipes_and_stores(cheap):
+    (cheap.folder / "tiny.yaml").rename(cheap.folder / "my net.yaml")
+    store = ("--store", "my store")
+    assert (
+        "fix: onnxbuild lock 'my net.yaml'\n"
+        in cheap("release", "my net.yaml", "--version", "1.0").err
+    )
+    assert cheap("run", "my net.yaml", *store).code == 0
+    blob = next((cheap.folder / "my store/cas/sha256").glob("*/*"))
+    blob.unlink()
+    blob.write_text("other bytes")
+    found = cheap("cache", "verify", *store)
+    assert found.code == 1
+    *_, command = found.out.rstrip("\n").partition("to set them aside: ")
+    assert command == "onnxbuild cache verify --repair --store 'my store'"
+    assert "set aside: 1 of " in cheap(*shlex.split(command)[1:]).out
+
+    cheap.edit("my net.yaml", "fp32: none", "full: none")
+    seen = cheap("run", "my net.yaml", *store)
+    assert "to remove what is left over: onnxbuild clean --store 'my store'\n" in seen.err
+    cheap.edit("my net.yaml", "quantization:", "quantisation:")
+    assert "to see why: onnxbuild lint 'my net.yaml'\n" in cheap("clean", *store).err

@@ -17,6 +17,7 @@ from onnxbuild.adapters.disk.atomic_files import (
 from onnxbuild.adapters.disk.locks import FileLock, try_lock
 from onnxbuild.adapters.disk.plain_files import check_no_links
 from onnxbuild.adapters.disk.statcache import ABSENT, StatCache, hash_file
+from onnxbuild.adapters.store.layout import FOLDERS, MADE_LATER, is_new, refuse_foreign
 from onnxbuild.adapters.store.store_records import read_record, seal
 from onnxbuild.core.action import MAX_TRACES, ActionResult
 from onnxbuild.core.artifact import Artifact
@@ -33,10 +34,6 @@ _UNREADABLE = (
     NOT_REGULAR,
 )  # the file's own fault
 _IGNORE_ALL = b"# Made by onnxbuild: the store can always be built again.\n*\n"
-_FOLDERS = (
-    "cas/sha256", "ac", "out", "out/.laid", "runs", "quarantine", "tmp", "locks", "pins",
-)  # fmt: skip
-_MADE_LATER = ("out/.laid", "pins")
 _LAYOUT_FORMAT = "1"  # increment when the folders below the store change their meaning
 
 
@@ -58,16 +55,18 @@ class DiskStore:
         """Make the store's folders.
 
         Raises:
-            StoreError: It can't be made, a newer onnxbuild wrote it, or one of its folders is a
-                symbolic link.
+            StoreError: It can't be made, a newer onnxbuild wrote it, one of its folders is a
+                symbolic link, or the place of one is taken.
         """
         found = self.check_format()
-        is_own = _is_new(self.root)
+        is_own = is_new(self.root)
         make_folder(self.root)
-        for name in _FOLDERS:
+        for name in FOLDERS:
             check_no_links(self.root, self.root / name)
-        for name in _FOLDERS:
-            if name not in _MADE_LATER:
+        if not found:
+            refuse_foreign(self.root)
+        for name in FOLDERS:
+            if name not in MADE_LATER:
                 make_folder(self.root / name)
         if not found:
             write_atomically(
@@ -255,6 +254,8 @@ class DiskStore:
     def set_aside(self, path: Path) -> None:
         """Move a bad file out of the way; keep it for whoever wants to know.
 
+        Nothing is done where another process has just done so.
+
         Raises:
             StoreError: It can't be moved, or is behind a symbolic link.
         """
@@ -263,6 +264,8 @@ class DiskStore:
         try:
             make_folder(target.parent)
             path.replace(target)
+        except FileNotFoundError:
+            pass  # another run found the same damage
         except OSError as error:
             raise store_error(error, path) from error
         self._stats.look(str(path))
@@ -272,13 +275,3 @@ class DiskStore:
     def try_lock(self, key: str) -> FileLock | None:
         """The right to build `key`, or None while another run has it."""
         return try_lock(self.root / "locks" / f"key-{key}")
-
-
-def _is_new(folder: Path) -> bool:
-    """Return whether a folder is empty or does not exist yet."""
-    try:
-        return not any(folder.iterdir())
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False

@@ -99,15 +99,19 @@ def verify(
     bad: list[tuple[Path, str]] = []
     count = 0
     blobs = [*blobs_of(store.root)]
-    tally = Tally(events, "cache verify", sum(map(_size, blobs)), BYTES)
+    tally = Tally(events, "cache verify", sum(map(size_now, blobs)), BYTES)
     for path in blobs:
-        count += 1
         found = hash_file(str(path), tally.add)
+        if found is None and not os.path.lexists(path):
+            continue  # garbage collection, or a run, has removed it meanwhile
+        count += 1
         if found is None:
             bad.append((path, "can't be read"))
         elif found != path.name:
             bad.append((path, f"its content has digest {found[:12]}"))
     for path, results in records_of(store):
+        if not results and not os.path.lexists(path):
+            continue
         count += 1
         if not results:
             bad.append((path, "the record is damaged or of another format"))
@@ -136,10 +140,10 @@ def _entries(folder: Path) -> list[Path]:
     return sorted(path for each in folders for path in each.iterdir())
 
 
-def _size(path: Path) -> int:
-    """Return a file's size in bytes; 0 where it can't be read."""
+def size_now(path: str | Path) -> int:
+    """Return a file's size in bytes; 0 where it is gone: runs and garbage collection go on meanwhile."""
     try:
-        return path.lstat().st_size
+        return os.lstat(path).st_size
     except OSError:
         return 0
 
@@ -147,7 +151,5 @@ def _size(path: Path) -> int:
 def tree_bytes(folder: Path) -> int:
     """Return the size of all files below a folder, bytes."""
     return sum(
-        os.lstat(os.path.join(base, name)).st_size
-        for base, _, names in os.walk(folder)
-        for name in names
+        size_now(os.path.join(base, name)) for base, _, names in os.walk(folder) for name in names
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.plain_files import parse_json
 from onnxbuild.adapters.store.disk_store import DiskStore
-from onnxbuild.adapters.store.housekeeping import blobs_of, records_of, tree_bytes
+from onnxbuild.adapters.store.housekeeping import blobs_of, records_of, size_now, tree_bytes
 from onnxbuild.adapters.store.pins import pins
 from onnxbuild.regular_files import open_regular
 
@@ -77,7 +77,7 @@ def collect_stats(store: DiskStore, index: Index) -> Stats:
     Raises:
         StoreError: A pin can't be read.
     """
-    sizes = {path.name: path.lstat().st_size for path in blobs_of(store.root)}
+    sizes = {path.name: size_now(path) for path in blobs_of(store.root)}
     recipes = index.recipes_of_keys()
     pinned = pins(store.root)
     held = {name: set[str]() for name in pinned}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -185,5 +186,5 @@ def leftover_lines(root: Path, project: Path, store: str | None = None) -> list[
         return []
     shown = list(lines)[:_SHOWN]
     more = [f"left over: {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
-    command = "onnxbuild clean" + (f" --store {store}" if store else "")
+    command = "onnxbuild clean" + (f" --store {shlex.quote(store)}" if store else "")
     return [*shown, *more, f"to remove what is left over: {command}"]

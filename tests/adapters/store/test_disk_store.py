@@ -64,6 +64,15 @@ def test_a_damaged_blob_is_found_set_aside_and_can_be_made_again(store, tmp_path
     assert store.faults(artifact) == ()
 
 
+def test_a_file_that_another_run_set_aside_meanwhile_is_no_fault_of_the_disk(store, tmp_path):
+    path = blob_of(store, store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model"))
+    store.set_aside(path)
+    reopened(store, tmp_path).set_aside(path)
+    assert [each.name.partition(".")[0] for each in (store.root / "quarantine").iterdir()] == [
+        path.name
+    ]
+
+
 def test_a_flip_that_sets_the_modification_time_back_is_found(store, tmp_path):
     artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
     path = blob_of(store, artifact)
@@ -164,6 +173,24 @@ def test_a_store_of_a_newer_format_is_refused_with_what_to_do(tmp_path):
     with pytest.raises(StoreError, match="has format 99") as caught:
         DiskStore(root, StatCache(Index(tmp_path / "index.db"))).prepare()
     assert "upgrade onnxbuild" in caught.value.fix
+
+
+@pytest.mark.parametrize("name", ["tmp", "runs", "quarantine", "ac"])
+def test_a_folder_whose_files_a_store_would_remove_does_not_become_one(tmp_path, name):
+    own = tmp_path / name / "experiment/notes.txt"
+    own.parent.mkdir(parents=True)
+    own.write_text("mine")
+    disk = DiskStore(tmp_path, StatCache(Index(Path(":memory:"))))
+    with pytest.raises(StoreError, match=f"is no store, and its '{name}' is not onnxbuild's") as e:
+        disk.prepare()
+    assert "--store FOLDER" in e.value.fix
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+def test_a_store_that_has_lost_its_format_gets_another_one(store):
+    (store.root / "FORMAT").unlink()
+    store.prepare()
+    assert (store.root / "FORMAT").read_text() == "1\n"
 
 
 def test_a_store_below_a_file_is_one_clear_error(tmp_path):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import threading
 import time
 
 import pytest
@@ -188,6 +190,44 @@ def test_verify_finds_each_kind_of_damage_and_sets_it_aside(world):
     assert not blob.exists()
     assert len(list((world.root / "quarantine").iterdir())) == 2
     assert verify(world.store, repair=False) == (4, [])
+
+
+def test_verify_takes_what_is_collected_meanwhile_for_no_damage(world):
+    world.build("a", "b", days_ago=40)
+
+    class Collector:
+        """Collects garbage once the first blob has been read."""
+
+        def emit(self, event):
+            world.gc(keep_days=0.0, grace_s=0.0)
+
+    count, bad = verify(world.store, repair=True, events=[Collector()])
+    assert world.kept == ""
+    assert bad == []
+    assert count == 1
+    assert not list((world.root / "quarantine").iterdir())
+
+
+def test_stats_can_be_taken_while_a_run_replaces_what_is_counted(world):
+    world.build("a")
+    ended = threading.Event()
+
+    def replace_folders():
+        while not ended.is_set():
+            folder = world.root / "out/tiny/fp32"
+            folder.mkdir(parents=True)
+            for number in range(50):
+                (folder / str(number)).touch()
+            shutil.rmtree(folder)
+
+    run = threading.Thread(target=replace_folders)
+    run.start()
+    try:
+        for _ in range(100):
+            assert collect_stats(world.store, world.index).records == 1
+    finally:
+        ended.set()
+        run.join()
 
 
 def test_stats_say_what_takes_the_space(world):

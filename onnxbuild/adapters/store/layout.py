@@ -1,0 +1,49 @@
+"""Folders of a store, and whether a folder is one or may become one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from onnxbuild.core.errors import StoreError
+
+_BLOBS = "cas/sha256"
+FOLDERS = (
+    _BLOBS, "ac", "out", "out/.laid", "runs", "quarantine", "tmp", "locks", "pins",
+)  # fmt: skip
+"""Folders of a store, in the order in which they are made; the first one marks it."""
+
+MADE_LATER = ("out/.laid", "pins")
+_SWEPT = ("ac", "locks", "pins", "quarantine", "runs", "tmp")
+"""Files of these names come and go; in out/ only those that a list names do."""
+
+
+def is_store(folder: Path) -> bool:
+    """Return whether a folder is a store, be it without its FORMAT."""
+    return (folder / _BLOBS).is_dir()
+
+
+def is_new(folder: Path) -> bool:
+    """Return whether a folder is empty or does not exist yet."""
+    try:
+        return not any(folder.iterdir())
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Refuse to make a store where one of its folders is there already: runs and `cache gc` would empty it.
+
+    Args:
+        folder: One that has no FORMAT.
+
+    Raises:
+        StoreError: It is no store, and has files in a folder of such a name.
+    """
+    taken = [name for name in _SWEPT if (folder / name).is_dir() and not is_new(folder / name)]
+    if taken and not is_store(folder):  # in this order: another run may make a store meanwhile
+        raise StoreError(
+            f"{folder} is no store, and its '{taken[0]}' is not onnxbuild's: a store would remove what is in it",
+            fix="choose a new folder: --store FOLDER, or ONNXBUILD_STORE",
+        )
