@@ -266,7 +266,7 @@ def _quantize(
 
 KIND = StepKind(
     name="quantize-static",
-    version=9,
+    version=10,
     params=StaticParams,
     inputs=("model", "calibration", "sensitivity?"),
     outputs={"model": "onnx-model"},
