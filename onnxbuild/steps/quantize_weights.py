@@ -40,7 +40,7 @@ class WeightOptions:
         "rtn",
         help="how weights are rounded; rtn: to the nearest; gptq: so that errors on the data of "
         "`calibration` make up for each other; hqq: half-quadratic, with fractional zero points, "
-        "which run slower",
+        "which run slower, and on CPUs with 4 bits alone",
     )
     accuracy_level: Literal[0, 1, 2, 3, 4] = option(
         4,
