@@ -264,6 +264,15 @@ def test_a_target_whose_sums_saturate_is_warned_of_unless_weights_have_seven_bit
     assert note.startswith("the sums of 5 nodes can exceed 16 bits on the target")
 
 
+def test_activations_of_16_bits_are_in_no_sum_that_could_saturate(calibrated_once, tmp_path):
+    source, calibration = calibrated_once
+    options = StaticOptions(activation_type="uint16", reduce_range=False)
+    params = StaticParams(options, sums_saturate=True)
+    inputs = {"model": source, "calibration": calibration}
+    outcome, _ = run_step(KIND, params, tmp_path, inputs)
+    assert outcome.notes == ()
+
+
 def test_pairs_are_for_matrices_and_convolutions(calibrated_once, tmp_path):
     source, calibration = calibrated_once
     found = {}
