@@ -20,7 +20,7 @@ GREATEST_PAIR = 128
 """Greatest sum of two neighbours of one sign: 255 x 128 is 32640, and 16 bits hold 32767."""
 
 _DECIDING = 0.5
-"""What decides a scale needs just that. Where all need far less, `_usable` took 1 instead: they become 0."""
+"""Least share of its scale that a deciding weight needs: about 1, unless `_usable` took 1 for a subnormal scale."""
 
 _CHUNK = 1 << 22
 """Weights that are looked at at once, in float64: a vocabulary's matrix has hundreds of millions."""
