@@ -151,7 +151,7 @@ def _outputs(folder: Path, feeds: Iterable[Feeds], where: str) -> list[dict[str,
 
 KIND = StepKind(
     name="balance",
-    version=1,
+    version=2,
     params=BalanceParams,
     inputs=("model",),
     outputs={"model": "onnx-model", "report": "report"},

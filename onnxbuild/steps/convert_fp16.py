@@ -13,12 +13,17 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
-from onnxbuild.onnxkit.model.graphs import initializers
+from onnxbuild.onnxkit.model.graphs import all_nodes, initializers
 from onnxbuild.onnxkit.model.model_files import file_bytes, placement, save_model
 from onnxbuild.onnxkit.model.node_patterns import check_op_types, select_nodes
 from onnxbuild.onnxkit.model.opsets import custom_nodes
 from onnxbuild.onnxkit.optimize.ort_tools import ToolError, call_tool
-from onnxbuild.onnxkit.quantize.float16 import convert, lift_constants, readers_of_large_constants
+from onnxbuild.onnxkit.quantize.float16 import (
+    convert,
+    lift_constants,
+    make_constant_outputs,
+    readers_of_large_constants,
+)
 from onnxbuild.onnxkit.quantize.fp16_casts import FLOAT, FLOAT16
 from onnxbuild.onnxkit.quantize.fp16_overflow import nodes_beyond
 from onnxbuild.onnxkit.sessions.custom_operators import adopted_libraries
@@ -74,6 +79,7 @@ def run(context: StepContext) -> Outcome:
     blocked = select_nodes(options.node_block_list, model, option="node_block_list", where=where)
     phase("converting to fp16")
     lift_constants(model)
+    make_constant_outputs(model)
     if not any(tensor.data_type == FLOAT for tensor in initializers(model)):
         raise NotApplicableError(
             "the model has no fp32 weights, so there is nothing to convert to fp16",
@@ -82,13 +88,15 @@ def run(context: StepContext) -> Outcome:
         )
     kept = readers_of_large_constants(model)
     custom = custom_nodes(model) if adopted_libraries() else ()
+    functions = {(each.domain, each.name) for each in model.functions}
+    calls = [node.name for node in all_nodes(model) if (node.domain, node.op_type) in functions]
     try:
         model = call_tool(
             lambda: convert(
                 model,
                 keep_io_types=options.keep_io_types,
                 op_types=options.op_block_list,
-                nodes=(*blocked, *kept, *large, *custom),
+                nodes=(*blocked, *kept, *large, *custom, *calls),
             )
         )
     except ToolError as error:
@@ -113,6 +121,8 @@ def run(context: StepContext) -> Outcome:
         notes.append(f"kept in fp32, their constants exceed 65504: {', '.join(kept)}")
     if custom:
         notes.append(f"kept in fp32, their operators are of a library: {_listed(custom)}")
+    if calls:
+        notes.append(f"kept in fp32, they call functions of the model: {_listed(calls)}")
     if large:
         notes.append(f"kept in fp32, their values exceed {_limit(options):g}: {_listed(large)}")
     return Outcome(
@@ -152,7 +162,7 @@ def _listed(names: Sequence[str]) -> str:
 
 KIND = StepKind(
     name="convert-fp16",
-    version=2,
+    version=3,
     params=Fp16Params,
     inputs=("model", "reference?"),
     outputs={"model": "onnx-model"},

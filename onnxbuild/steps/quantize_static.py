@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     import numpy as np
     import onnx
 
+_KERNEL_BITS = 8
+"""Bits of the activations that integer kernels take; wider ones are multiplied in fp32."""
+
 RANGES_FILE, MEANS_FILE = "ranges.json", "means.json"
 
 
@@ -207,7 +210,8 @@ def run(context: StepContext) -> Outcome:
     counts = quantized_nodes(model, qdq=True)
     wanted = "Conv, Gemm, MatMul or another operator with calibrated inputs"
     refuse_nothing(counts, wanted, where, left=notes)
-    saturating = saturating_nodes(model) if context.params.sums_saturate else ()
+    sums_saturate = context.params.sums_saturate and _bits(options) == _KERNEL_BITS
+    saturating = saturating_nodes(model) if sums_saturate else ()
     canonicalize(model)
     save_model(model, target, external=placement(source))
     check_loads(target, where)
@@ -266,7 +270,7 @@ def _quantize(
 
 KIND = StepKind(
     name="quantize-static",
-    version=9,
+    version=10,
     params=StaticParams,
     inputs=("model", "calibration", "sensitivity?"),
     outputs={"model": "onnx-model"},

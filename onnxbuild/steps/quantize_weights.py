@@ -16,6 +16,7 @@ from onnxbuild.onnxkit.model.graphs import all_nodes
 from onnxbuild.onnxkit.model.model_files import load_model, placement, save_model
 from onnxbuild.onnxkit.model.node_patterns import select_nodes
 from onnxbuild.onnxkit.quantize.common import quantized_metrics, refuse_nothing
+from onnxbuild.onnxkit.quantize.eight_bit_forms import Misfit, misfit_notes
 from onnxbuild.onnxkit.quantize.hessians import read_factors
 from onnxbuild.onnxkit.sessions.open import check_loads
 
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 
     from onnxbuild.onnxkit.quantize.blockwise import Blocks
     from onnxbuild.onnxkit.quantize.weight_only import Weighted
+
+_HALF_BYTE = 4
+
+_ODD = (
+    "its rows have an odd number of elements, and GatherBlockQuantized finds an even one in 4 bits"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,7 @@ class WeightOptions:
         "rtn",
         help="how weights are rounded; rtn: to the nearest; gptq: so that errors on the data of "
         "`calibration` make up for each other; hqq: half-quadratic, with fractional zero points, "
-        "which run slower",
+        "which run slower, and on CPUs with 4 bits alone",
     )
     accuracy_level: Literal[0, 1, 2, 3, 4] = option(
         4,
@@ -89,8 +96,12 @@ def run(context: StepContext) -> Outcome:
         and (not included or each.node.name in included)
         and each.node.name not in excluded
     ]
+    odd = [each for each in chosen if options.bits == _HALF_BYTE and _is_odd_table(each)]
+    chosen = [each for each in chosen if each not in odd]
+    left = misfit_notes(Misfit(each.node.name, each.node.op_type, _ODD) for each in odd)
     counts = Counter(each.node.op_type for each in chosen)
-    refuse_nothing(counts, f"{_either(options.op_types)} with a constant fp32 matrix", where)
+    wanted = f"{_either(options.op_types)} with a constant fp32 matrix"
+    refuse_nothing(counts, wanted, where, left=left)
     factors = read_factors(context.input("hessians")) if options.method == "gptq" else {}
     fidelity = _Fidelity()
     replace_weights(
@@ -100,11 +111,16 @@ def run(context: StepContext) -> Outcome:
         options.accuracy_level,
     )
     canonicalize(model)
-    notes = _left_out(model)
+    notes = (*left, *_left_out(model))
     save_model(model, target, external=placement(source))
     check_loads(target, where)
     metrics = quantized_metrics(dict(sorted(counts.items())), source, target)
     return Outcome({**metrics, "weights_sqnr_db": fidelity.sqnr_db()}, notes=notes)
+
+
+def _is_odd_table(each: Weighted) -> bool:
+    """Return whether a Gather would find one element more in each row: two share a byte."""
+    return each.node.op_type == "Gather" and each.dims[1] % 2 == 1
 
 
 def _quantized(
@@ -181,7 +197,7 @@ def _either(op_types: tuple[str, ...]) -> str:
 
 KIND = StepKind(
     name="quantize-weights",
-    version=4,
+    version=5,
     params=WeightParams,
     inputs=("model", "hessians?"),
     outputs={"model": "onnx-model"},

@@ -90,7 +90,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="round-weights",
-    version=3,
+    version=4,
     params=RoundParams,
     inputs=("model",),
     outputs={"model": "onnx-model"},

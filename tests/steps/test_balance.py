@@ -6,7 +6,7 @@ import onnx
 import pytest
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
+from onnxbuild.core.recipe import DUMMY_DATA, FILE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.onnxkit.quantize.equalization import (
     balance_values,
     normalized_values,
@@ -244,6 +244,46 @@ def test_a_weight_that_two_nodes_share_is_scaled_for_each_alone(tmp_path):
     np.testing.assert_allclose(
         run_model(even, feeds)["y"], run_model(source, feeds)["y"], rtol=1e-4, atol=1e-4
     )
+
+
+def chain(*, gemm):
+    """Three matrices in a row, both hidden layers with a channel far beyond the others."""
+    draw = np.random.default_rng(3).standard_normal
+    shapes = {"w1": (16, 64), "w2": (64, 64), "w3": (64, 4), "b1": (64,), "b2": (64,)}
+    arrays = {name: (draw(shape) / 5).astype(np.float32) for name, shape in shapes.items()}
+    arrays["w1"][:, 5] *= 8
+    arrays["w2"][:, 9] *= 8
+    nodes = []
+    for number, source in ((1, "x"), (2, "a1")):
+        w, b, h = f"w{number}", f"b{number}", f"h{number}"
+        if gemm:
+            nodes.append(onnx.helper.make_node("Gemm", [source, w, b], [h], name=w))
+        else:
+            nodes.append(onnx.helper.make_node("MatMul", [source, w], [f"p{number}"], name=w))
+            nodes.append(onnx.helper.make_node("Add", [f"p{number}", b], [h], name=b))
+        nodes.append(onnx.helper.make_node("Relu", [h], [f"a{number}"], name=f"a{number}"))
+    nodes.append(onnx.helper.make_node("MatMul", ["a2", "w3"], ["y"], name="w3"))
+    weights = [weight(name, array) for name, array in arrays.items()]
+    return model(nodes, [value("x", ["n", 16])], [value("y", ["n", 4])], weights)
+
+
+@pytest.mark.parametrize("gemm", [False, True])
+def test_outliers_of_layers_in_a_row_pass_from_one_branch_to_the_next(tmp_path, gemm):
+    source = save(chain(gemm=gemm), tmp_path / "source")
+    feeds = {"x": np.random.default_rng(0).standard_normal((32, 16)).astype(np.float32)}
+    np.savez(tmp_path / "data.npz", **feeds)
+    inputs = (DummyInput("x", "float32", ("n", 16)),)
+    params = BalanceParams(Entrypoint(FILE_DATA, files=("data.npz",)), inputs)
+    outcome, context = run_step(KIND, params, tmp_path / "step", {"model": source})
+    assert outcome.metrics["branches"] == 2
+    target = context.output("model")
+    expected = run_model(source, feeds)["y"]
+    np.testing.assert_allclose(run_model(target, feeds)["y"], expected, rtol=1e-4, atol=1e-4)
+    made = onnx.load(target / "model.onnx")
+    made.graph.output.extend(value(name, None) for name in ("a1", "a2"))
+    hidden = run_model(save(made, tmp_path / "opened"), feeds)
+    assert not hidden["a1"][:, 5].any()
+    assert not hidden["a2"][:, 9].any()
 
 
 def test_outliers_are_few_and_far_beyond_the_ninth_channel():

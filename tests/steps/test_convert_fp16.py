@@ -6,7 +6,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.steps.convert_fp16 import KIND, Fp16Options, Fp16Params
 from tests.fakes.step_context import run_step
-from tests.onnxkit.models import linear, model, value, weight
+from tests.onnxkit.models import branching, linear, model, value, weight
 from tests.steps.graphs import interface, operators, run_model, save, sentences, tiny_bert
 
 
@@ -203,3 +203,50 @@ def test_nodes_are_named_by_pattern_too(tmp_path):
     source = save(linear(), tmp_path / "source")
     outcome, _ = converted(source, tmp_path / "step", node_block_list=("mult*", "sh?ft"))
     assert outcome.metrics["fp32_weights"] == 2
+
+
+@pytest.mark.parametrize("keep_io_types", [True, False])
+def test_outputs_that_are_constants_are_cast_like_the_others(tmp_path, keep_io_types):
+    """As folding makes them of what depends on weights alone, such as the boxes of a detector."""
+    nodes = [onnx.helper.make_node("Mul", ["x", "boxes"], ["y"], name="scale")]
+    weights = [weight("boxes", np.float32([0.5, 2])), weight("far", np.float32([1e6]))]
+    outputs = [value("y", ["batch", 2]), value("boxes", [2]), value("far", [1])]
+    source = save(model(nodes, [value("x", ["batch", 2])], outputs, weights), tmp_path / "source")
+    _, target = converted(source, tmp_path / "step", keep_io_types=keep_io_types)
+    dtype = np.float32 if keep_io_types else np.float16
+    found = run_model(target, {"x": np.ones((1, 2), dtype)})
+    assert {name: array.dtype for name, array in found.items()} == dict.fromkeys(found, dtype)
+    assert found["boxes"].tolist() == [0.5, 2]
+    assert found["y"].tolist() == [[0.5, 2]]
+    assert found["far"].tolist() == ([1e6] if keep_io_types else [np.inf])
+
+
+def test_a_branch_may_end_in_a_constant(tmp_path):
+    made = branching()
+    (then,) = (each.g for each in made.graph.node[0].attribute if each.name == "then_branch")
+    del then.node[:]
+    then.initializer.append(weight("t", np.float32([3, 4])))
+    source = save(made, tmp_path / "source")
+    _, target = converted(source, tmp_path / "step")
+    for condition, expected in ((True, [3, 4]), (False, [1, 2])):
+        feeds = {"x": np.float32([1, 2]), "c": np.array(condition)}
+        assert run_model(target, feeds)["y"].tolist() == expected
+
+
+def test_functions_of_the_model_stay_in_fp32(tmp_path):
+    body = [
+        onnx.helper.make_node("Constant", [], ["c"], value_float=2.0),
+        onnx.helper.make_node("Mul", ["a", "c"], ["b"]),
+    ]
+    imports = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("own", 1)]
+    double = onnx.helper.make_function("own", "Double", ["a"], ["b"], body, imports[:1])
+    made = linear(imports=imports)
+    made.functions.append(double)
+    made.graph.node[-1].output[0] = "r"
+    made.graph.node.append(onnx.helper.make_node("Double", ["r"], ["y"], "call", domain="own"))
+    source = save(made, tmp_path / "source")
+    outcome, target = converted(source, tmp_path / "step")
+    assert outcome.notes == ("kept in fp32, they call functions of the model: call",)
+    feeds = {"x": np.ones((2, 4), np.float32)}
+    expected = run_model(source, feeds)["y"]
+    np.testing.assert_allclose(run_model(target, feeds)["y"], expected, rtol=1e-2, atol=1e-2)

@@ -264,6 +264,15 @@ def test_a_target_whose_sums_saturate_is_warned_of_unless_weights_have_seven_bit
     assert note.startswith("the sums of 5 nodes can exceed 16 bits on the target")
 
 
+def test_activations_of_16_bits_are_in_no_sum_that_could_saturate(calibrated_once, tmp_path):
+    source, calibration = calibrated_once
+    options = StaticOptions(activation_type="uint16", reduce_range=False)
+    params = StaticParams(options, sums_saturate=True)
+    inputs = {"model": source, "calibration": calibration}
+    outcome, _ = run_step(KIND, params, tmp_path, inputs)
+    assert outcome.notes == ()
+
+
 def test_pairs_are_for_matrices_and_convolutions(calibrated_once, tmp_path):
     source, calibration = calibrated_once
     found = {}
@@ -394,3 +403,50 @@ def test_a_gemms_bias_of_any_shape_is_kept(tmp_path, shape, beta):
     np.testing.assert_allclose(run_model(target, feeds)["y"], expected, atol=widest / 40)
     by_row = shape in {(4, 8), (4, 1)}
     assert outcome.metrics["quantized"].get("Gemm", 0) == (0 if by_row else 1)
+
+
+def test_a_bias_far_above_its_channels_weights_keeps_its_value_with_unsigned_weights(tmp_path):
+    """A batch normalization that shuts a channel off leaves such a bias: 32 bits are too few at its scale."""
+    weights = np.random.default_rng(0).standard_normal((3, 2, 3, 3)).astype(np.float32)
+    weights[1] *= 1e-9
+    made = model(
+        [onnx.helper.make_node("Conv", ["x", "w", "b"], ["y"], name="conv")],
+        [value("x", ["n", 2, 5, 5])],
+        [value("y", ["n", 3, 3, 3])],
+        [weight("w", weights), weight("b", np.array([0.5, 7, -0.5], np.float32))],
+    )
+    source = save(made, tmp_path / "source")
+    calibration = ranges(tmp_path / "calibration", {"x": [-1.0, 1.0], "y": [-8.0, 8.0]})
+    feeds = {"x": np.random.default_rng(1).uniform(-1, 1, (2, 2, 5, 5)).astype(np.float32)}
+    expected = run_model(source, feeds)["y"]
+    for per_channel in (True, False):
+        _, target = quantized(
+            source,
+            calibration,
+            tmp_path / f"{per_channel}",
+            weight_type="uint8",
+            per_channel=per_channel,
+        )
+        found = run_model(target, feeds)["y"]
+        assert np.abs(found - np.clip(expected, -8, 8)).max() < 0.3
+
+
+@pytest.mark.parametrize("weight_type", ["int8", "uint8"])
+def test_a_constant_left_factor_gets_one_scale_which_is_all_that_its_kernel_takes(
+    tmp_path, weight_type
+):
+    draw = np.random.default_rng(0).standard_normal
+    made = model(
+        [onnx.helper.make_node("MatMul", ["w", "x"], ["y"], name="mix")],
+        [value("x", [16, "n"])],
+        [value("y", [4, "n"])],
+        [weight("w", draw((4, 16), dtype=np.float32))],
+    )
+    source = save(made, tmp_path / "source")
+    calibration = ranges(tmp_path / "calibration", {"x": [-3.0, 3.0], "y": [-15.0, 15.0]})
+    _, target = quantized(source, calibration, tmp_path / "step", weight_type=weight_type)
+    scales = {t.name: list(t.dims) for t in onnx.load(target / "model.onnx").graph.initializer}
+    assert scales["w_scale"] == []
+    feeds = {"x": draw((16, 5)).clip(-3, 3).astype(np.float32)}
+    expected = run_model(source, feeds)["y"]
+    assert np.abs(run_model(target, feeds)["y"] - expected).max() < 0.3

@@ -189,3 +189,29 @@ def test_weights_next_to_the_model_are_quantized_the_same(tmp_path):
     _, two = quantized(external, tmp_path / "two")
     assert (two / "model.onnx.data").exists()
     assert load_model(one) == load_model(two)
+
+
+def test_a_table_with_rows_of_odd_length_stays_in_fp32_where_two_elements_share_a_byte(tmp_path):
+    nodes = [
+        onnx.helper.make_node("Gather", ["table", "x"], ["row"], name="look_up"),
+        onnx.helper.make_node("MatMul", ["row", "w"], ["y"], name="multiply"),
+    ]
+    draw = np.random.default_rng(0).standard_normal
+    weights = [
+        weight("table", draw((9, 21), dtype=np.float32)),
+        weight("w", draw((21, 3), dtype=np.float32)),
+    ]
+    inputs = [value("x", ["n"], onnx.TensorProto.INT64)]
+    source = save(model(nodes, inputs, [value("y", ["n", 3])], weights), tmp_path / "source")
+    op_types = ("MatMul", "Gather")
+    outcome, target = quantized(source, tmp_path / "4", op_types=op_types)
+    assert outcome.metrics["quantized"] == {"MatMul": 1}
+    assert outcome.notes[0].startswith("1 Gather node stays in fp32: its rows have an odd number")
+    feeds = {"x": np.arange(9)}
+    assert run_model(target, feeds)["y"].shape == (9, 3)
+    outcome, target = quantized(source, tmp_path / "8", op_types=op_types, bits=8)
+    assert outcome.metrics["quantized"] == {"Gather": 1, "MatMul": 1}
+    expected = run_model(source, feeds)["y"]
+    assert cosine(run_model(target, feeds)["y"], expected) > 0.999
+    with pytest.raises(StepError, match="1 Gather node stays in fp32"):
+        quantized(source, tmp_path / "none", op_types=("Gather",))

@@ -58,6 +58,14 @@ def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
         )
         at = parts.at("quantization", name, "symmetric")
         yield Fault(what, at, "write `method: rtn`, or remove `symmetric`")
+    on_cpu = any(target.is_cpu for target in parts.targets.values())
+    if options.method == "hqq" and options.bits == _BYTE_BITS and on_cpu:
+        what = (
+            f"variant '{name}' has method 'hqq' and `bits: 8`; the CPU provider has no kernel for "
+            "8 bits with fractional zero points"
+        )
+        at = parts.at("quantization", name, "method")
+        yield Fault(what, at, "write `method: rtn` or `method: gptq`, or `bits: 4`")
     if options.method == "gptq" and not parts.node("calibration", "data"):
         what = f"variant '{name}' has method 'gptq', and no calibration.data is named"
         at = parts.at("quantization", name, "method")

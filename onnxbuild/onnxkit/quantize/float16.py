@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.model.graphs import keep
-from onnxbuild.onnxkit.model.scopes import GraphScope, scopes
+from onnxbuild.onnxkit.model.scopes import (
+    GraphScope,
+    all_names,
+    name_maker,
+    rename_reads,
+    scopes,
+)
 from onnxbuild.onnxkit.quantize.fp16_casts import FLOAT, tidy_casts
 
 if TYPE_CHECKING:
@@ -26,6 +32,30 @@ def lift_constants(model: onnx.ModelProto) -> None:
     """Turn Constant nodes into initializers of their graphs, in place; their readers don't see it."""
     for scope in scopes(model):
         _lift(scope.graph)
+
+
+def make_constant_outputs(model: onnx.ModelProto) -> None:
+    """Let an Identity make each output that is a float32 constant, of nested graphs, too, in place.
+
+    The converter turns such a constant into fp16 and casts it to an output of its own name, or leaves a
+    branch with two types: ONNX Runtime refuses both. Folding makes such outputs of all that depends on weights
+    alone.
+    """
+    import onnx
+
+    make = name_maker(all_names(model))
+    for scope in scopes(model):
+        graph = scope.graph
+        outputs = {value.name for value in graph.output}
+        for tensor in graph.initializer:
+            if tensor.data_type != FLOAT or tensor.name not in outputs:
+                continue
+            name, tensor.name = tensor.name, make(f"{tensor.name}_constant")
+            for node in graph.node:
+                rename_reads(node, {name: tensor.name})
+            graph.node.append(
+                onnx.helper.make_node("Identity", [tensor.name], [name], make(f"{name}_identity"))
+            )
 
 
 def readers_of_large_constants(model: onnx.ModelProto) -> tuple[str, ...]:

@@ -110,8 +110,10 @@ def _widest(weight: np.ndarray, order: np.ndarray, levels: int, *, per_channel: 
 
     greatest = np.abs(weight).max(axis=0 if per_channel else None, keepdims=True)
     scale = (2.0 * greatest.astype(np.float64) / (2 * levels)).astype(np.float32)
-    scale = np.where(scale < np.finfo(np.float32).tiny, np.float32(1), scale).astype(np.float64)
-    given = np.where(np.abs(weight) == greatest, np.sign(weight) * levels, 0)
+    vanishes = scale < np.finfo(np.float32).tiny  # the quantizer takes 1 then, and all become 0
+    scale = np.where(vanishes, np.float32(1), scale).astype(np.float64)
+    decides = (np.abs(weight) == greatest) & ~vanishes
+    given = np.where(decides, np.sign(weight) * levels, 0)
     return _Grid(np.broadcast_to(scale[0], weight.shape[1:]), given[order], levels)
 
 

@@ -1,8 +1,9 @@
 """Channels of an MLP that reach far beyond the others, taken out of its matrices in fp32.
 
 y = act(x W1 + b1) W2 becomes the same with the columns I of W1, b1 and the rows I of W2 set to zero
-(act(0) = 0), plus act(x W1[:, I] + b1[I]) W2[I, :]. One such channel sets the scale at which all
-others of act's output are rounded (Dettmers et al., LLM.int8(), arXiv:2208.07339, section 3, for
+(act(0) = 0), plus act(x W1[:, I] + b1[I]) W2[I, :]. Where an activation and a third matrix follow, W2 is
+the first matrix of another MLP, whose branch reads from this branch, too. One such channel sets the scale at
+which all others of act's output are rounded (Dettmers et al., LLM.int8(), arXiv:2208.07339, section 3, for
 whole inputs; here the branch holds a few channels of the hidden layer, and costs next to nothing).
 """
 
@@ -57,6 +58,7 @@ def branch_outliers(model: onnx.ModelProto, peaks: Mapping[str, np.ndarray]) -> 
     constants = Constants(model)
     places = {name: n for n, node in enumerate(model.graph.node) for name in node.output}
     inserted: dict[int, list[onnx.NodeProto]] = {}
+    earlier: dict[str, onnx.NodeProto] = {}
     found = []
     for number, mlp in enumerate(find_mlps(model)):
         peak = peaks[mlp.down.activation]
@@ -64,7 +66,10 @@ def branch_outliers(model: onnx.ModelProto, peaks: Mapping[str, np.ndarray]) -> 
         if not channels:
             continue
         behind = places[mlp.down.node.output[0]] + 1
-        inserted[behind] = _branch(constants, mlp, channels, f"{BRANCH_PREFIX}{number}")
+        before = earlier.get(mlp.up.node.name)
+        nodes = _branch(constants, mlp, channels, f"{BRANCH_PREFIX}{number}", before)
+        inserted[behind] = nodes
+        earlier[mlp.down.node.name] = nodes[-2]
         stay = [float(each) for n, each in enumerate(peak) if n not in channels]
         found.append(Branch(mlp.down.node.name, channels, max(stay)))
     insert_nodes(model.graph, inserted)
@@ -83,9 +88,23 @@ def outliers(peak: np.ndarray) -> tuple[int, ...]:
 
 
 def _branch(
-    constants: Constants, mlp: Mlp, channels: tuple[int, ...], prefix: str
+    constants: Constants,
+    mlp: Mlp,
+    channels: tuple[int, ...],
+    prefix: str,
+    earlier: onnx.NodeProto | None,
 ) -> list[onnx.NodeProto]:
-    """Take channels out of an MLP's constants, in place; returns the nodes that carry them."""
+    """Take channels out of an MLP's constants, in place.
+
+    Args:
+        constants: The graph's.
+        mlp: Of the graph.
+        channels: Of its hidden layer.
+        prefix: Of the names of all that is made.
+        earlier: The MatMul that carries outliers past the MLP's first matrix, if there is one.
+
+    Returns: The nodes that carry the channels; the last two are a MatMul and the Add of its product.
+    """
     import onnx
     from onnx import helper
 
@@ -98,6 +117,14 @@ def _branch(
     constants.replace_matrix(mlp.down, down)
     value = f"{prefix}/up"
     nodes = [helper.make_node("MatMul", [mlp.up.activation, part_up], [value], value)]
+    if earlier is not None:
+        passed = constants.read(earlier.input[1])
+        part = constants.add(f"{prefix}/earlier/weight", passed[:, picked])
+        passed[:, picked] = 0
+        constants.replace(earlier, 1, passed)
+        product, value = f"{prefix}/earlier", f"{prefix}/both"
+        nodes.append(helper.make_node("MatMul", [earlier.input[0], part], [product], product))
+        nodes.append(helper.make_node("Add", [nodes[0].output[0], product], [value], value))
     if mlp.bias is not None:
         holder, place = mlp.bias
         bias = constants.read(holder.input[place])

@@ -20,11 +20,11 @@ def static_overrides(
     per_channel: bool,
     bits: int,
 ) -> dict[str, list[dict[str, Any]]]:
-    """`TensorQuantOverrides` for stacks of matrices and for the outputs of flat Softmaxes.
+    """`TensorQuantOverrides` for stacks of matrices, left factors, and the outputs of flat Softmaxes.
 
     A constant of more than two axes that a MatMul reads gets one scale: by channel, the quantizer
     takes its second axis for the outputs, and QLinearMatMul refuses the zero points when the model
-    runs. The quantizer gives each Softmax the range 0 to 1: where the calibrated values would have
+    runs. So does a constant that is the left factor, whose second axis is summed over. The quantizer gives each Softmax the range 0 to 1: where the calibrated values would have
     fewer than 16 of its steps, they get their own range.
 
     Args:
@@ -42,8 +42,9 @@ def static_overrides(
         if node.domain not in ("", "ai.onnx"):
             continue
         if node.op_type == "MatMul" and per_channel:
-            stacks = (name for name in node.input if ranks.get(name, 0) > _MATRIX)
-            overrides |= {name: [{"quant_type": weight_type}] for name in stacks}
+            single = {name for name in node.input if ranks.get(name, 0) > _MATRIX}
+            single |= {node.input[0]} & ranks.keys()
+            overrides |= {name: [{"quant_type": weight_type}] for name in single}
         if node.op_type == "Softmax" and node.output[0] in ranges:
             greatest = np.array(ranges[node.output[0]][1], np.float32)
             if 0.0 < greatest < _LEAST_STEPS / 2**bits:

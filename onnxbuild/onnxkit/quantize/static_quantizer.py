@@ -82,11 +82,15 @@ def quantize_with_ranges(
 
 
 def _quantizer_class() -> Any:
-    """The QDQ quantizer, with a scale for each bias of a grouped ConvTranspose.
+    """The QDQ quantizer, with a scale for each bias of a grouped ConvTranspose, and biases that fit.
 
-    Its weights are (inputs, outputs of one group, ...), so a scale along their axis of outputs is
-    shared by the groups. The quantizer multiplies the scales of a bias with those, one to one, and
-    fails (base_quantizer.py, quantize_bias_static_impl).
+    The scale of a bias is its input's times its weight's, and a bias far above small weights (a channel that a
+    batch normalization shut off) exceeds 32 bits at that. The quantizer enlarges the scales of such weights,
+    but of signed ones alone (qdq_quantizer.py, _adjust_weight_quant_params_for_bias_tensors).
+
+    The weights of a grouped ConvTranspose are (inputs, outputs of one group, ...), so a scale along their axis
+    of outputs is shared by the groups. The quantizer multiplies the scales of a bias with those, one to one,
+    and fails (base_quantizer.py, quantize_bias_static_impl).
     """
     import numpy as np
     import onnx
@@ -100,6 +104,25 @@ def _quantizer_class() -> Any:
             if _are_grouped(biases, weight_scale):
                 weight_scale = np.tile(weight_scale, biases.dims[0] // weight_scale.size)
             return super().quantize_bias_static_impl(bias_name, input_scale, weight_scale, beta)
+
+        def _adjust_weight_quant_params_for_bias_tensors(self) -> None:
+            """Enlarge the scales of unsigned weights, too; their zero points stay where they are."""
+            super()._adjust_weight_quant_params_for_bias_tensors()
+            for bias_name, bias in self.bias_to_quantize.items():
+                params = self.initializer_quant_params.get(bias.weight_name)
+                known = bias.input_name in self.quantization_params
+                if params is None or not known or params["quant_type"] != onnx.TensorProto.UINT8:
+                    continue
+                source = self.quantization_params[bias.input_name].get_for_consumer(bias.node_name)
+                _, scale = self._adjust_weight_scale_for_int32_bias(
+                    np.asarray(source["scale"], np.float32),
+                    params["scale"],
+                    bias.weight_name,
+                    self.model.get_initializer(bias_name),
+                    params.get("axis") is not None,
+                )
+                if scale is not None:
+                    params["scale"] = scale
 
         def _adjust_weight_scale_for_int32_bias(
             self,

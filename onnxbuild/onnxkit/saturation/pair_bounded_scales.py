@@ -19,6 +19,9 @@ LEVELS = 127
 GREATEST_PAIR = 128
 """Greatest sum of two neighbours of one sign: 255 x 128 is 32640, and 16 bits hold 32767."""
 
+_DECIDING = 0.5
+"""Least share of its scale that a deciding weight needs: about 1, unless `_usable` took 1 for a subnormal scale."""
+
 _CHUNK = 1 << 22
 """Weights that are looked at at once, in float64: a vocabulary's matrix has hundreds of millions."""
 
@@ -68,7 +71,7 @@ def deciding_codes(weight: np.ndarray, scales: np.ndarray) -> np.ndarray:
         scales: Its `bounding_scales`.
 
     Returns: Float64 of the weight's shape: +-127 for one weight, or two that add up to +-128, a scale;
-        0 for all that are free.
+        0 for all that are free, and where weights are too small for a scale.
     """
     import numpy as np
 
@@ -82,7 +85,7 @@ def deciding_codes(weight: np.ndarray, scales: np.ndarray) -> np.ndarray:
         at = int(needed[:, column].argmax())
         found = pairs[at, :, [column]].T
         larger = int(np.abs(found).argmax())
-        if not found[larger]:
+        if needed[at, column] < _DECIDING:
             continue
         if _sums(found) / GREATEST_PAIR > np.abs(found[larger]) / LEVELS:
             first = np.clip(np.rint(np.abs(found[0, 0])), 1, LEVELS)

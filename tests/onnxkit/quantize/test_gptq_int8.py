@@ -73,3 +73,14 @@ def test_a_pass_may_take_more_of_a_larger_model():
     large = linear(rows=600)
     large.graph.initializer[0].dims[0] = 1 << 30  # of its shape alone: nothing is read
     assert budget_bytes(large) == (1 << 30) * 3 * 4 // 2 + 6
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("size", [1e-37, 1e-40])
+def test_outputs_whose_weights_decayed_to_almost_nothing_become_zero(size, pairs):
+    """Their scale would be subnormal: quantizers take 1, and a code of 127 would be a weight of 127."""
+    x, weight = problem()
+    weight[:, 1] *= size
+    found = round_compensated(weight, *compensating_factor(x.T @ x), pairs=pairs)
+    assert not found[:, 1].any()
+    assert np.abs(x @ (found - weight)).mean() < np.abs(x @ (nearest(weight) - weight)).mean()
