@@ -6,11 +6,12 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from onnxbuild.adapters import locate
 from onnxbuild.adapters.clock import run_id
-from onnxbuild.adapters.disk.atomic_files import store_error
+from onnxbuild.adapters.disk.atomic_files import output_error, store_error
 from onnxbuild.building.api import BuildResult
 from onnxbuild.building.outcome import run_result
 from onnxbuild.ci.github import (
@@ -60,6 +61,7 @@ class CiOutputs:
         github: Whether to write for GitHub.
         recorder: A sink for the run's events.
         started: When the run began, as JUnit writes it.
+        has_result: Whether the run's result was written, as far as that was possible.
     """
 
     recipes: Sequence[str]
@@ -69,6 +71,7 @@ class CiOutputs:
     github: bool = False
     recorder: Recorder = field(default_factory=Recorder)
     started: str = field(default_factory=lambda: _stamp(run_id()))
+    has_result: bool = False
 
     @contextmanager
     def refusals(self) -> Iterator[None]:
@@ -102,29 +105,32 @@ class CiOutputs:
             raise
 
     def refuse(self, error: BuildError) -> None:
-        """Write an error that ends the run without a result.
+        """Write an error that ends the run without a result, or one of writing its result.
 
         Args:
-            error: Why there is none. A file that can't be written is named in a line of its own.
+            error: Why there is none. Files that can't be written are named in lines of their own.
         """
         text = summary_of_error(error_record(error))
-        try:
-            if self.junit is not None:
-                from onnxbuild.ci.junit import junit_of_error
 
-                _write(self.junit, junit_of_error(self.recipes, error, self.started))
-            if self.summary is not None:
-                _write(self.summary, _encoded(text))
-            if self.github:
-                _append(_SUMMARY, text)
-                set_outputs({"exit-code": str(error.exit_code)})
-        except StoreError as other:
-            if str(other) != str(error):
-                self.say(str(other))
+        def write_junit(path: Path) -> None:
+            from onnxbuild.ci.junit import junit_of_error
+
+            _write(path, junit_of_error(self.recipes, error, self.started))
+
+        writes: list[Callable[[], None]] = []
+        if self.junit is not None and not self.has_result:
+            writes.append(partial(write_junit, self.junit))
+        if self.summary is not None and not self.has_result:
+            writes.append(partial(_write, self.summary, _encoded(text)))
+        if self.github:
+            if not self.has_result:
+                writes.append(partial(_append, _SUMMARY, text))
+            writes.append(lambda: set_outputs({"exit-code": str(error.exit_code)}))
+        self._say_refused(_tried(writes), error)
         self.annotate(annotations_of_error(error))
 
     def finish(self, result: BuildResult, end: str) -> None:
-        """Write what a run gave.
+        """Write what a run gave. A file that can't be written keeps no other from being written.
 
         Args:
             result: The run.
@@ -133,20 +139,35 @@ class CiOutputs:
         Raises:
             StoreError: A file can't be written.
         """
-        if self.junit is not None:
+
+        def write_junit(path: Path) -> None:
             from onnxbuild.ci.junit import junit_of_run
 
-            made = junit_of_run(result.graph, result.report, self.recorder, self.started)
-            _write(self.junit, made)
+            _write(path, junit_of_run(result.graph, result.report, self.recorder, self.started))
+
+        writes: list[Callable[[], None]] = []
+        if self.junit is not None:
+            writes.append(partial(write_junit, self.junit))
         if self.github or self.summary is not None:
             found = run_result(result, self.recorder.logs)
             text = summary_of_run(found, end)
             if self.summary is not None:
-                _write(self.summary, _encoded(text))
+                writes.append(partial(_write, self.summary, _encoded(text)))
             if self.github:
                 self.annotate(annotations_of_failures(found["failures"]))
-                _append(_SUMMARY, text)
-                set_outputs({"exit-code": str(result.exit_code), "out": found["out"]})
+                outputs = {"exit-code": str(result.exit_code), "out": found["out"]}
+                writes += [partial(_append, _SUMMARY, text), lambda: set_outputs(outputs)]
+        refused = _tried(writes)
+        self.has_result = True
+        if refused:
+            self._say_refused(refused[1:], refused[0])
+            raise refused[0]
+
+    def _say_refused(self, refused: Iterable[StoreError], error: BuildError) -> None:
+        """Print the files that can't be written, without what an error says anyway."""
+        for text in dict.fromkeys(map(str, refused)):
+            if text != str(error):
+                self.say(text)
 
     def annotate_remarks(self, remarks: Iterable[Remark]) -> None:
         """Write remarks on recipes as notices.
@@ -186,6 +207,17 @@ def set_outputs(values: Mapping[str, str]) -> None:
     _append(_OUTPUT, "".join(f"{line}\n" for line in lines))
 
 
+def _tried(writes: Iterable[Callable[[], None]]) -> list[StoreError]:
+    """Write all that can be written; return why the rest can't be."""
+    refused = []
+    for write in writes:
+        try:
+            write()
+        except StoreError as error:
+            refused.append(error)
+    return refused
+
+
 def _append(variable: str, text: str) -> None:
     """Append to the file that a variable of GitHub's names."""
     name = locate.environment().get(variable)
@@ -195,7 +227,7 @@ def _append(variable: str, text: str) -> None:
         with Path(name).open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
     except OSError as error:
-        raise store_error(error, Path(name)) from error
+        raise output_error(error, Path(name)) from error
 
 
 def _encoded(text: str) -> bytes:
@@ -208,7 +240,7 @@ def _remove(path: Path) -> None:
         if path.is_file() and not path.is_symlink():
             path.unlink()
     except OSError as error:
-        raise store_error(error, path) from error
+        raise output_error(error, path) from error
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -216,7 +248,7 @@ def _write(path: Path, content: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     except OSError as error:
-        raise store_error(error, path) from error
+        raise output_error(error, path) from error
 
 
 def _stamp(run: str) -> str:

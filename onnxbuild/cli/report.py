@@ -27,7 +27,7 @@ _KIB = 1024
     "-o",
     "--out",
     "--output",
-    type=PathName(),
+    type=PathName(dir_okay=False, allow_dash=True),
     default="report.html",
     show_default=True,
     metavar="FILE",
@@ -64,7 +64,7 @@ def command(
             "--json prints on standard output, and so does `-o -`",
             fix="write the page to a file: -o report.html",
         )
-    from onnxbuild.adapters.disk.atomic_files import write_atomically
+    from onnxbuild.adapters.disk.atomic_files import write_output
     from onnxbuild.building.request import Request
     from onnxbuild.reporting import report
 
@@ -74,8 +74,7 @@ def command(
     if out == "-":
         sys.stdout.buffer.write(page)
         ctx.exit(EXIT_GATE if found.has_failed else 0)
-    path = Path(out)
-    write_atomically(path, page, path.absolute().parent)
+    write_output(Path(out), page)
     if as_json:
         done: ReportRecord = {
             "type": "report",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,6 +13,7 @@ from onnxbuild.comparison.text import few_lines
 from onnxbuild.core.errors import BuildError
 from onnxbuild.release_format.forms import read_json
 from onnxbuild.release_format.layout import RELEASE_FILE
+from onnxbuild.release_format.version_order import version_order
 
 _SHOWN = 6
 
@@ -52,8 +52,8 @@ def _previous(folder: Path) -> Path | None:
         if path == folder or not (path / RELEASE_FILE).is_file():
             continue
         other, version = _title(path)
-        if other == name and version and _order(version) < _order(own):
-            found.append((_order(version), path))
+        if other == name and version and version_order(version) < version_order(own):
+            found.append((version_order(version), path))
     return max(found)[1] if found else None
 
 
@@ -64,17 +64,6 @@ def _title(folder: Path) -> tuple[str, str]:
         return str(about["name"]), str(about["version"])
     except (OSError, ValueError, LookupError, TypeError):
         return "", ""
-
-
-def _order(version: str) -> tuple[list[tuple[int, int, str]], bool, list[tuple[int, int, str]]]:
-    """A key that sorts versions: numbers as numbers, 1.0.0-rc.1 before 1.0.0 (semver.org, 11)."""
-    main, _, rest = version.partition("+")[0].partition("-")
-    return _parts(main), not rest, _parts(rest)
-
-
-def _parts(text: str) -> list[tuple[int, int, str]]:
-    pieces = re.findall(r"\d+|[^\d.]+", text)
-    return [(0, int(each), "") if each.isdigit() else (1, 0, each) for each in pieces]
 
 
 def _shown(path: Path) -> str:

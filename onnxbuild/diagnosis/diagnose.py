@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from onnxbuild.building.api import BuildResult, Request, build, graph_of, load
 from onnxbuild.building.choices import choices_of
 from onnxbuild.building.wiring import RunOptions
+from onnxbuild.core.errors import EXIT_GATE
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.diagnosis.artifact_folders import artifacts_shown
@@ -28,7 +29,7 @@ from onnxbuild.diagnosis.resolved_trial import pin_trial
 from onnxbuild.diagnosis.runtime import nodes_on, openable, shown_runtime
 from onnxbuild.diagnosis.search_goal import SearchGoal, Standing
 from onnxbuild.diagnosis.stages import Stage, first_at_fault, is_of_the_runtime, stages_of
-from onnxbuild.diagnosis.trials import RemedyTrial, Trials, is_broken
+from onnxbuild.diagnosis.trials import RemedyTrial, Trials
 from onnxbuild.onnxkit.accuracy.isolated_node_error import output_effects
 from onnxbuild.onnxkit.accuracy.node_trace import NodeError, trace
 from onnxbuild.onnxkit.data.feeds import Feeds
@@ -117,7 +118,7 @@ def diagnose(
 
     Raises:
         UsageError: There is no such variant or trial.
-        BuildError: A step that makes its model breaks.
+        BuildError: A step that makes its model breaks; or a gate breaks, and no other fails.
     """
     pinned = pin_trial(request, name, trial, options, events)
     request, goal = pinned.request, pinned.goal
@@ -134,9 +135,7 @@ def diagnose(
         request = replace(request, choices={**(request.choices or {}), **chosen})
     libraries = _libraries(chain)
     needed = [*(step.name for step in chain.models), chain.reference, *libraries]
-    if is_broken(result) and not all(each in result.report.results for each in needed):
-        raise result.report.failures[0].error
-    breaches = tuple((each.step, each.error.what) for each in result.report.failures)
+    breaches = _breaches(result, needed)
     standing = None if goal is None else goal.standing(request, result)
     with (
         artifacts_shown(request, result, needed) as folders,
@@ -193,6 +192,26 @@ def diagnose(
     found = _tried(request, found, options, on_trial)
     if found.misses_goal and found.cure is not None:
         return replace(found, cost=_cost(request, found, options, events))
+    return found
+
+
+def _breaches(result: BuildResult, needed: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return (gate, what it found) of each gate that fails.
+
+    A gate that breaks is none of them: it has no verdict, so no remedy can make it pass.
+
+    Args:
+        result: The variant's build.
+        needed: Steps without whose results there is nothing to look at.
+
+    Raises:
+        BuildError: One of them has no result; or a gate breaks, and no other fails.
+    """
+    failures = result.report.failures
+    found = tuple((each.step, each.error.what) for each in failures if each.exit_code == EXIT_GATE)
+    broken = [each.error for each in failures if each.exit_code != EXIT_GATE]
+    if broken and not (found and all(each in result.report.results for each in needed)):
+        raise broken[0]
     return found
 
 

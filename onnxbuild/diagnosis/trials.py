@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from onnxbuild.building.api import BuildResult, Request, build
 from onnxbuild.building.wiring import RunOptions
-from onnxbuild.core.errors import EXIT_GATE
 from onnxbuild.diagnosis.artifact_folders import artifact_of, size_bytes
 from onnxbuild.diagnosis.bisect import least_that_passes
 from onnxbuild.diagnosis.chain import Chain
@@ -115,8 +114,3 @@ class Trials:
             reached="" if standing is None else standing.reached,
             size_bytes=None if model is None else size_bytes(model),
         )
-
-
-def is_broken(result: BuildResult) -> bool:
-    """Return whether a step broke, other than a gate that failed."""
-    return result.exit_code not in (0, EXIT_GATE)

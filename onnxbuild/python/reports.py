@@ -36,10 +36,10 @@ def write_report(
         UsageError: Nothing of it is built as the recipes are now, or `path` is empty.
         StoreError: The file can't be written.
     """
-    from onnxbuild.adapters.disk.atomic_files import write_atomically
+    from onnxbuild.adapters.disk.atomic_files import write_output
     from onnxbuild.reporting import report
 
     target = Path(path_given("path", path)).absolute()
     page = report(request, recipe=recipe, bundle=bundle).page
-    write_atomically(target, page.encode(), target.parent)
+    write_output(target, page.encode())
     return target

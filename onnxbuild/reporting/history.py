@@ -14,6 +14,7 @@ from onnxbuild.onnxkit.report_page.compose import compose
 from onnxbuild.onnxkit.report_page.model import Figure, Part, ReportSource
 from onnxbuild.release.previous import Previous, read_previous
 from onnxbuild.release_format.layout import DIST_FOLDER, RELEASE_FILE
+from onnxbuild.release_format.version_order import version_order
 from onnxbuild.reporting.how_built import shown_run
 
 _MOST = 30
@@ -98,19 +99,14 @@ def _builds(store: DiskStore, recipe: str) -> list[Moment]:
 def _releases(project: Path, recipe: str) -> list[Moment]:
     dist = project / DIST_FOLDER
     folders = sorted(dist.glob(f"{recipe}-*/{RELEASE_FILE}")) if dist.is_dir() else []
+    versions = {path.parent: path.parent.name.removeprefix(f"{recipe}-") for path in folders}
     found = []
-    for path in sorted((each.parent for each in folders), key=lambda each: _order(each.name)):
+    for path in sorted(versions, key=lambda each: version_order(versions[each])):
         try:
             found.append(_moment(read_previous(path, recipe)))
         except BuildError:
             continue  # it is of another recipe, or damaged: `onnxbuild verify` says so
     return found[-_MOST:]
-
-
-def _order(name: str) -> tuple[tuple[int, str], ...]:
-    """Versions in their order: numbers as numbers."""
-    parts = name.replace("-", ".").replace("+", ".").split(".")
-    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts)
 
 
 def _moment(release: Previous) -> Moment:

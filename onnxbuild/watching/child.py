@@ -43,6 +43,7 @@ def build_once(asked: dict[str, Any]) -> dict[str, Any]:
     from onnxbuild.building.api import Request, build
     from onnxbuild.building.summary import skipped_targets, summarize
     from onnxbuild.building.wiring import RunOptions
+    from onnxbuild.reporting.failed_build import write_failed_pages
 
     recipes = tuple(map(Path, asked["recipes"]))
     request = Request(recipes, tuple(asked["only"]), asked["settings"], asked["store"])
@@ -50,6 +51,7 @@ def build_once(asked: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"exit_code": 0, "rows": [], "skipped": [], "error": "", "steps": 0}
     try:
         result = build(request, options, [JsonLines(sys.stdout)])
+        write_failed_pages(request, result)
     except BuildError as error:
         return {
             **found,

@@ -249,6 +249,26 @@ def test_a_report_that_can_not_be_written_is_an_error_and_said_once(cheap, githu
     assert (done.out + done.err).count("file/run.xml") == 2  # the annotation, and the error
 
 
+def test_a_report_that_can_not_be_written_keeps_no_other_from_being_written(
+    cheap, github, tmp_path
+):
+    cheap.write("file", "")
+    wanted = ("--junit", "file/run.xml", "--summary", "run.md", "--github")
+    done = cheap("run", "tiny.yaml", *wanted, env=github)
+    assert done.code == 1
+    assert "fix: name a file in a folder that you may write" in done.err
+    assert "--store" not in done.out + done.err
+    for summary in (cheap.folder / "run.md", tmp_path / "summary.md"):
+        assert summary.read_text().startswith("### onnxbuild: passed\n")
+    outputs = (tmp_path / "output").read_text().splitlines()
+    assert [line for line in outputs if line.startswith("exit-code=")][-1] == "exit-code=1"
+    (tmp_path / "output").unlink()
+    refused = cheap("run", "nothing.yaml", *wanted, env=github)
+    assert refused.code == 2
+    assert "nothing was run (exit code 2)" in (cheap.folder / "run.md").read_text()
+    assert (tmp_path / "output").read_text() == "exit-code=2\n"
+
+
 def test_the_summary_is_a_file_of_its_own_for_other_ci(cheap, tmp_path):
     outside = {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
     done = cheap("run", "tiny.yaml", "--summary", "build/run.md", env=outside)

@@ -366,6 +366,26 @@ def test_a_failing_metric_says_what_to_type_with_the_settings_of_the_run(project
     assert "tiny:fp32/evaluate fails: models/data.py:closeness is " in reported.out
 
 
+BROKEN = """
+
+def broken(outputs, labels):
+    raise RuntimeError("broken")
+"""
+
+
+def test_a_metric_that_raises_is_that_error_and_no_remedy_is_tried(project):
+    project.write("models/data.py", DATA + BROKEN)
+    make(project, OUTLIER, "quantization: {fp32: none, int8: dynamic}\n")
+    evaluate = "evaluate: {data: models/data.py:judged, metric: models/data.py:broken}\n"
+    project.edit("tiny.yaml", "quantization:", evaluate + "quantization:")
+    lenient = ("--set", "quantization.int8.validate.cosine_min=0")
+    reported = project("diagnose", "tiny.yaml:int8", *lenient)
+    assert reported.code == 1, reported.out
+    assert "models/data.py:broken raised RuntimeError: broken" in reported.err
+    assert "\ntry " not in reported.out
+    assert "another mode or tolerance" not in reported.out
+
+
 TURNING = """
 import torch
 

@@ -491,6 +491,19 @@ def test_a_report_has_the_releases_as_lines_over_time(released):
 
 
 @pytest.mark.slow
+def test_a_report_has_a_release_candidate_before_its_release(released, tmp_path):
+    other = Project(tmp_path / "copy")
+    shutil.copytree(released[0].folder, other.folder, symlinks=True)
+    candidate = other("release", "tiny.yaml", "--version", "1.10.0-rc.1")
+    assert candidate.code == 0, candidate.err
+    assert other("report", "tiny.yaml", "-o", "page.html").code == 0
+    text = re.sub(r"<[^>]+>", " ", (other.folder / "page.html").read_text())
+    assert "3 releases, the oldest at the left." in text
+    seen = " ".join(re.findall(r"tiny-1[\w.-]*", text))
+    assert "tiny-1.9.0 tiny-1.10.0-rc.1 tiny-1.10.0" in seen, "as the table has them"
+
+
+@pytest.mark.slow
 def test_a_release_shows_what_differs_from_the_one_before(released):
     copy, lines = released
     start = lines.index("since tiny-1.9.0:")

@@ -172,6 +172,25 @@ def test_a_page_on_standard_output_leaves_no_room_for_json(cheap):
     assert "fix: write the page to a file: -o report.html" in done.err
 
 
+def test_the_page_goes_through_a_link_and_into_a_pipe(project):
+    assert project.run("--only", "fp32/package").code == 0
+    link = project.folder / "link.html"
+    link.symlink_to("real.html")
+    assert project("report", "tiny.yaml", "-o", "link.html").code == 0
+    assert link.is_symlink()
+    assert "fp32 passes all 2 gates" in said(project, "real.html")
+    done = project("report", "tiny.yaml", "-o", "/dev/fd/1")
+    assert done.code == 0, done.err
+    assert done.out.startswith("<!doctype html>")
+
+
+def test_a_folder_for_the_page_is_refused_and_not_to_be_removed(cheap):
+    done = cheap("report", "tiny.yaml", "-o", "models")
+    assert done.code == 2
+    assert "'models' is a directory" in done.err
+    assert "remove" not in done.err
+
+
 def test_a_build_that_asks_leaves_a_page_that_is_cached_and_the_same_anywhere(two, tmp_path):
     with (two.folder / "tiny.yaml").open("a") as file:
         file.write("report: html\n")

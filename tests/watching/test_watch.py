@@ -207,3 +207,26 @@ def test_a_file_that_is_read_no_more_starts_no_build(project):
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
+
+
+def test_after_a_failed_gate_the_page_that_was_asked_for_shows_what_failed(project):
+    with (project.folder / "tiny.yaml").open("a") as file:
+        file.write("report: html\n")
+    page = project.folder / "artifacts/out/tiny/report/report.html"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "onnxbuild", "watch", "tiny.yaml", "--only", "fp32", "--only", "report"],
+        cwd=project.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        preexec_fn=heed_signals,  # noqa: PLW1509 - this process has no threads
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline().startswith("ok      ")
+        assert "Ready to ship" in page.read_text()
+        project.edit(
+            "tiny.yaml", "report: html", "report: html\nvalidate: {fp32: {sqnr_db_min: 999}}"
+        )
+        assert process.stdout.readline().startswith("FAILED  tiny:fp32/validate: ")
+        assert "Ready to ship" not in page.read_text()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)

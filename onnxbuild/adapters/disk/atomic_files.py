@@ -61,6 +61,14 @@ def store_error(error: OSError, path: Path | str) -> StoreError:
     return StoreError(f"can't write {path}: {error.strerror or error}")
 
 
+def output_error(error: OSError, path: Path | str) -> StoreError:
+    """Return `store_error` for a file that a person named: its fix is another name, and not about the store."""
+    found = store_error(error, path)
+    if is_full(error):
+        return found
+    return StoreError(found.what, fix="name a file in a folder that you may write")
+
+
 def fsync_folder(folder: Path) -> None:
     """Make the folder's entries durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -153,3 +161,27 @@ def write_atomically(path: Path, content: bytes, temp_folder: Path) -> None:
             raise store_error(error, path) from error
     finally:
         temp.unlink(missing_ok=True)
+
+
+def write_output(path: Path, content: bytes) -> None:
+    """Put `content` where a person asks for it, as `write_atomically` does if that is a file.
+
+    A link stays, and the file that it names is written. A pipe or a terminal, such as /dev/stdout, is written to.
+
+    Raises:
+        StoreError: It can't be written.
+        BrokenPipeError: It is a pipe that nobody reads.
+    """
+    try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(content)
+        else:
+            target = Path(os.path.realpath(path))
+            write_atomically(target, content, target.parent)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise output_error(error, path) from error
+    except StoreError as error:
+        cause = error.__cause__
+        raise output_error(cause, path) if isinstance(cause, OSError) else error from cause

@@ -71,8 +71,11 @@ def load_model(folder_or_file: Path, *, weights: Weights = "read") -> onnx.Model
     Raises:
         StepError: The file is missing, is not a model, or lacks its external data.
     """
+    import google.protobuf.json_format
     import google.protobuf.message
+    import google.protobuf.text_format
     import onnx
+    import onnx.parser
 
     path = model_path(folder_or_file)
     try:
@@ -86,6 +89,17 @@ def load_model(folder_or_file: Path, *, weights: Weights = "read") -> onnx.Model
             f"{path.name} is not an ONNX model: {error}",
             where=str(path),
             fix="check that the file is complete; git-lfs pointers are a frequent cause",
+        ) from error
+    except (
+        google.protobuf.json_format.ParseError,
+        google.protobuf.text_format.ParseError,
+        onnx.parser.ParseError,
+        UnicodeDecodeError,
+    ) as error:
+        raise StepError(
+            f"{path.name} is not an ONNX model: {str(error).partition(chr(10))[0]}",
+            where=str(path),
+            fix=f"name a model's file; by its ending {path.suffix}, this one is read as text",
         ) from error
     except (OSError, ValueError) as error:
         raise StepError(

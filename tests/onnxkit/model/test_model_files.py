@@ -98,6 +98,17 @@ def test_a_file_that_is_no_model_is_named(tmp_path):
         load_model(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["manifest.json", "model.textproto", "model.onnxtxt"])
+@pytest.mark.parametrize("content", [b'{"variant": "int8"}', b"\x80\x81"])
+@pytest.mark.filterwarnings("ignore:The onnxtxt format is experimental")
+def test_a_text_that_is_no_model_is_named(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(StepError, match=f"{name} is not an ONNX model") as caught:
+        load_model(tmp_path / name)
+    assert "name a model's file" in caught.value.fix
+    assert "\n" not in caught.value.what
+
+
 def test_a_missing_file_and_missing_weights_are_named(tmp_path):
     with pytest.raises(StepError, match=r"model.onnx can't be read"):
         load_model(tmp_path)

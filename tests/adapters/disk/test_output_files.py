@@ -1,0 +1,47 @@
+"""Files that a person names: links stay, pipes are written to."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from onnxbuild.adapters.disk.atomic_files import write_output
+from onnxbuild.core.errors import StoreError
+
+
+def test_a_new_file_and_its_folder_are_made(tmp_path):
+    write_output(tmp_path / "new" / "page.html", b"page")
+    assert (tmp_path / "new" / "page.html").read_bytes() == b"page"
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_stays_and_its_file_is_written(tmp_path, is_there):
+    (tmp_path / "to").mkdir()
+    if is_there:
+        (tmp_path / "to" / "real.html").write_bytes(b"old")
+    link = tmp_path / "link.html"
+    link.symlink_to("to/real.html")
+    write_output(link, b"page")
+    assert link.is_symlink()
+    assert (tmp_path / "to" / "real.html").read_bytes() == b"page"
+    assert [path.name for path in (tmp_path / "to").iterdir()] == ["real.html"]
+
+
+def test_a_pipe_is_written_to_and_stays(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    write_output(pipe, b"page")
+    reader.join(10)
+    assert read == [b"page"]
+    assert pipe.is_fifo()
+
+
+def test_a_folder_is_no_file_and_no_fix_removes_it_or_is_about_the_store(tmp_path):
+    with pytest.raises(StoreError, match="is a folder, where a file belongs") as caught:
+        write_output(tmp_path, b"page")
+    assert caught.value.fix == "name a file in a folder that you may write"
