@@ -192,7 +192,7 @@ def _sessions(context: StepContext) -> dict[str, SessionSettings]:
 
 KIND = StepKind(
     name="package",
-    version=11,
+    version=12,
     params=PackageParams,
     inputs=(
         "model",

@@ -106,7 +106,7 @@ def _digests(model: Path) -> dict[str, str]:
 
 KIND = StepKind(
     name="package-ahead-of-time",
-    version=4,
+    version=5,
     params=PackageAheadParams,
     inputs=("model", "artifact", "validation"),
     outputs={"bundle": "bundle"},
