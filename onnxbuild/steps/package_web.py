@@ -157,7 +157,7 @@ def _downloaded(fetched: dict[str, Digest], providers: tuple[str, ...], runtime:
 
 KIND = StepKind(
     name="package-web",
-    version=3,
+    version=4,
     params=PackageWebParams,
     inputs=("bundle", "reference"),
     outputs={"bundle": "bundle"},
