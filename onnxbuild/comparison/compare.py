@@ -20,6 +20,7 @@ from onnxbuild.comparison.sides import ComparedBundle, Side
 from onnxbuild.core.errors import StepError, UsageError
 from onnxbuild.document.recipe_name import RecipeName
 from onnxbuild.onnxkit.differences.artifacts import ArtifactDifference, first_difference
+from onnxbuild.onnxkit.differences.first_difference import model_difference
 from onnxbuild.onnxkit.differences.models import compare_models
 from onnxbuild.onnxkit.differences.sentences import ModelPart, say
 
@@ -154,7 +155,9 @@ def _models(old: ComparedBundle, new: ComparedBundle, notes: list[str]) -> Itera
         for one in said:
             yield Difference(_GROUPS[one.part], one.sentence, one.data, one.change)
         if not said and not found.same_bytes:
-            text = "the same graph and weights, written in another way: the files' bytes differ"
+            what, more = model_difference(old.model, new.model)
+            shown = what + (f" ({more})" if more else "") if what else "the files' bytes differ"
+            text = f"the same graph and weights, written in another way: {shown}"
             yield Difference(Group.GRAPH, text, {"kind": "bytes"})
         yield from (_of_file(Group.FILES, each) for each in others)
     elif old.folder is not None and new.folder is not None:

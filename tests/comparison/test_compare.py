@@ -224,3 +224,20 @@ def test_a_page_says_that_an_attribute_is_gone(tmp_path):
     (difference,) = found.differences
     assert difference.sentence == "attribute 'note' of Concat 'join' is gone; it was old"
     assert difference.sentence in words(page_of(found))
+
+
+def test_models_that_mean_the_same_say_what_is_written_in_another_way(tmp_path):
+    values = [helper.make_tensor_value_info(n, 1, ("batch",)) for n in "xy"]
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])], "g", [values[0]], [values[1]]
+    )
+    bundles = []
+    for name in ("a", "b"):
+        path = tmp_path / f"{name}.onnx"
+        onnx.save(helper.make_model(graph, producer_name=name), path)
+        digest = Digest.of(path.read_bytes()).sha256
+        bundles.append(ComparedBundle("tiny", "fp32", model=path, sha256=digest))
+    ((_, sentence, _),) = said(bundles[:1], bundles[1:])
+    assert sentence == (
+        "the same graph and weights, written in another way: producer_name: 'a' -> 'b'"
+    )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError, UsageError
+from onnxbuild.onnxkit.differences.arrays import shown_apart
 from onnxbuild.onnxkit.differences.changes import Change, changes_of, inner_pairs
 from onnxbuild.onnxkit.differences.graph_view import (
     GraphView,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import onnx
 
 _STANDARD = ("", "ai.onnx")
+_MOST_LISTED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class ModelFact:
     """A field of the model itself.
 
     Attributes:
-        name: `opset`, `opset of DOMAIN`, `IR version`, `function DOMAIN.NAME`.
+        name: `opset`, `opset of DOMAIN`, `IR version`, `metadata 'KEY'`, or the list of weights that are inputs, too.
         old: Empty if it is new.
         new: Empty if it is gone.
     """
@@ -201,6 +203,25 @@ def _facts(one: onnx.ModelProto, other: onnx.ModelProto) -> Iterator[ModelFact]:
             yield ModelFact(name, old.get(name, ""), new.get(name, ""))
     if one.ir_version != other.ir_version:
         yield ModelFact("IR version", str(one.ir_version), str(other.ir_version))
+    ours, theirs = ({each.key: each.value for each in m.metadata_props} for m in (one, other))
+    for key in dict.fromkeys((*ours, *theirs)):
+        if ours.get(key) != theirs.get(key):
+            texts = shown_apart(ours.get(key, ""), theirs.get(key, ""))
+            yield ModelFact(
+                f"metadata '{key}'",
+                texts[0] if key in ours else "",
+                texts[1] if key in theirs else "",
+            )
+    both = _held(one) & _held(other)
+    replaceable = [[v.name for v in m.graph.input if v.name in both] for m in (one, other)]
+    if set(replaceable[0]) != set(replaceable[1]):
+        yield ModelFact("weights that callers may replace", *map(_listed, replaceable))
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_LISTED
+    said = ", ".join(f"'{name}'" for name in names[:_MOST_LISTED])
+    return f"{said} and {more:,} more" if more > 0 else said or "none"
 
 
 def _opsets(model: onnx.ModelProto) -> dict[str, str]:

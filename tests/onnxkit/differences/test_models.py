@@ -289,6 +289,37 @@ def test_types_within_sequences_optionals_and_maps_are_compared(sentences):
         assert sentences(*took(make)) == [f"input 'x': {word} {one} -> {word} {other}"]
 
 
+def test_metadata(sentences):
+    one, other = network(), network()
+    for changed, values in (
+        (one, {"author": "me", "old": "", "same": "1"}),
+        (other, {"same": "1", "author": "you", "classes": "no, yes"}),
+    ):
+        helper.set_model_props(changed, values)
+    assert sentences(one, other) == [
+        "metadata 'author': 'me' -> 'you'",
+        "metadata 'old' is gone; it was ''",
+        "metadata 'classes' is new: 'no, yes'",
+    ]
+
+
+def test_weights_that_are_inputs_too(sentences):
+    other = network(4)
+    other.graph.input.extend(value(f"w{n}", (4, 4)) for n in range(4))
+    said = "weights that callers may replace: none -> 'w0', 'w1', 'w2' and 1 more"
+    assert sentences(network(4), other) == [said]
+    assert sentences(other, other) == []
+
+
+def test_weights_that_are_no_finite_numbers(sentences):
+    one, other = (changed_weight(network(), "w1", (2, 3), n) for n in (np.nan, np.inf))
+    said = "weight 'w1' of Gemm 'gemm1': 1 of 16 elements differs: nan -> inf"
+    assert sentences(one, other) == [said]
+    other = changed_weight(other, "w1", (0, 0), 1)
+    said = "weight 'w1' of Gemm 'gemm1': 2 of 16 elements differ, some from or to NaN or infinity"
+    assert sentences(one, other) == [said]
+
+
 def test_a_node_that_reads_another_value(sentences):
     other = network(4)
     other.graph.node[4].input[0] = "r0"
