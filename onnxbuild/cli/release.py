@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -159,6 +160,6 @@ def _show(release: Release) -> None:
     say(f"{folder}/  {held}, {published.files} files, {signed}")
     say(f"{archive}  {published.size_bytes / 2**20:.1f} MiB, sha256 {published.sha256}")
     if published.written:
-        say(f"released {release.name}; to check it: onnxbuild verify {folder}")
+        say(f"released {release.name}; to check it: onnxbuild verify {shlex.quote(folder)}")
     else:
         say(f"{release.name} is already there, identical")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -60,7 +61,7 @@ def open_sides(
         if named is None:
             raise UsageError(
                 f"'{text}' is a commit; of which recipe?",
-                fix=f"onnxbuild diff {texts[0]} {texts[1]} recipes/NAME.yaml",
+                fix=f"onnxbuild diff {shlex.join(texts)} recipes/NAME.yaml",
             )
         sides.append(commit_side(text, named, store, stack))
     return sides[0], sides[1]
@@ -174,7 +175,7 @@ def release_side(path: Path, text: str, stack: ExitStack) -> Side:
         raise NotReproducibleError(
             f"the release can't be read: {printable(f'{type(error).__name__}: {error}')}",
             where=str(path),
-            fix=f"onnxbuild verify {path}",
+            fix=f"onnxbuild verify {shlex.quote(str(path))}",
         ) from error
     title = release_name(release.about["name"], release.about["version"])
     return Side(text, "release", title, bundles, release.lock)

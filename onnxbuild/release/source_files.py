@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -75,7 +76,7 @@ def read_originals(recipe: Path, sources: tuple[Path, ...], project: Path) -> Or
                 fix="move it below the project's root",
             )
     lock_file = lock_path(recipe)
-    fix = f"onnxbuild lock {recipe}"
+    fix = f"onnxbuild lock {shlex.quote(str(recipe))}"
     if not lock_file.is_file():
         raise UsageError(
             f"there is no lock for {recipe}; a release is of a locked build",

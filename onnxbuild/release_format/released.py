@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,7 +151,9 @@ def damaged(fault: ReleaseFault, given: Path | str) -> NotReproducibleError:
         given: What a person named.
     """
     return NotReproducibleError(
-        f"the release is damaged: {fault}", where=str(given), fix=f"onnxbuild verify {given}"
+        f"the release is damaged: {fault}",
+        where=str(given),
+        fix=f"onnxbuild verify {shlex.quote(str(given))}",
     )
 
 

@@ -114,6 +114,14 @@ def test_nothing_to_build_says_how_to_begin(cheap):
             ),
         ),
         (
+            "my model.py",
+            b"def load(): ...\n",
+            (
+                "error: my model.py is Python, not a recipe\n"
+                "  fix: write a first recipe: onnxbuild init 'my model.py:CALLABLE'\n"
+            ),
+        ),
+        (
             "models/tiny.py",
             b"def load(): ...\n",
             (

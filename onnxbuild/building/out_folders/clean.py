@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,7 +116,7 @@ def _look_again(root: Path, project: Path) -> Iterator[str]:
             note_owners(root, request, loaded, graph_of(request, loaded))
         except BuildError:
             shown = os.path.relpath(file)
-            yield f"{shown} can't be read, so its folders stay; to see why: onnxbuild lint {shown}"
+            yield f"{shown} can't be read, so its folders stay; to see why: onnxbuild lint {shlex.quote(shown)}"
 
 
 def _clean(root: Path, each: Leftover, *, dry_run: bool) -> Cleaned:
