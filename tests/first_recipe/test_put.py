@@ -35,7 +35,5 @@ def test_files_are_whole_and_no_draft_is_left(tmp_path):
 
 
 def test_a_place_that_takes_no_file_is_named_as_it_was_asked_for():
-    with pytest.raises(
-        UsageError, match=r"^can't write /proc/x\.yaml: No such file or directory$"
-    ):
+    with pytest.raises(UsageError, match=r"^can't write /proc/x\.yaml: No such file"):
         put_files({Path("/proc/x.yaml"): "1"})
