@@ -14,7 +14,7 @@ WIDEST = 60
 """Characters of a value in a message."""
 
 NOT_FINITE = "some from or to NaN or infinity"
-"""What differences without a largest one are said to be."""
+"""Words for differences without a largest one."""
 
 
 @dataclass(frozen=True, slots=True)
