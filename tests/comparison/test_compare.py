@@ -241,3 +241,19 @@ def test_models_that_mean_the_same_say_what_is_written_in_another_way(tmp_path):
     assert sentence == (
         "the same graph and weights, written in another way: producer_name: 'a' -> 'b'"
     )
+
+
+def test_names_in_models_move_no_cursor(tmp_path):
+    bundles = []
+    for name in ("a\x1b[2J", "b\n"):
+        values = [helper.make_tensor_value_info(n, 1, ("batch",)) for n in (name, "y")]
+        graph = helper.make_graph(
+            [helper.make_node("Relu", [name], ["y"])], "g", *([v] for v in values)
+        )
+        path = tmp_path / f"{len(bundles)}.onnx"
+        onnx.save(helper.make_model(graph), path)
+        digest = Digest.of(path.read_bytes()).sha256
+        bundles.append(ComparedBundle("tiny", "fp32", model=path, sha256=digest))
+    lines = list(lines_of(compare(side(bundles[0]), side(bundles[1]))))
+    assert "  input 'a\\x1b[2J' is gone; it was float32 [batch]" in lines
+    assert "  input 'b\\n' is new: float32 [batch]" in lines

@@ -16,7 +16,7 @@ from onnxbuild.onnxkit.differences.graph_view import (
     view_of_graph,
 )
 from onnxbuild.onnxkit.differences.matching import match_graphs
-from onnxbuild.onnxkit.model.inspect import type_text
+from onnxbuild.onnxkit.model.inspect import inputs_of, type_text
 from onnxbuild.onnxkit.model.model_files import external_files, load_model
 
 if TYPE_CHECKING:
@@ -176,13 +176,12 @@ def _changes(one: GraphView, other: GraphView, where: str) -> Iterator[Change | 
 
 def _signature(one: onnx.ModelProto, other: onnx.ModelProto) -> Iterator[SignatureChanged]:
     pairs: tuple[tuple[str, Any, Any], ...] = (
-        ("input", one.graph.input, other.graph.input),
+        ("input", inputs_of(one.graph), inputs_of(other.graph)),
         ("output", one.graph.output, other.graph.output),
     )
     for direction, olds, news in pairs:
-        held = [_held(model) for model in (one, other)]
-        old = {value.name: type_text(value.type) for value in olds if value.name not in held[0]}
-        new = {value.name: type_text(value.type) for value in news if value.name not in held[1]}
+        old = {value.name: type_text(value.type) for value in olds}
+        new = {value.name: type_text(value.type) for value in news}
         for name in dict.fromkeys((*old, *new)):
             if old.get(name) != new.get(name):
                 yield SignatureChanged(direction, name, old.get(name, ""), new.get(name, ""))

@@ -273,6 +273,17 @@ def test_the_signature(sentences):
     ]
 
 
+def test_an_output_that_became_a_weight_is_still_an_output(sentences):
+    def constant(*nodes, **weights):
+        kept = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+        relu = helper.make_node("Relu", ["x"], ["y"])
+        return model([relu, *nodes], kept, outputs=[value("y"), value("k", (2,))])
+
+    ones = np.ones(2, np.float32)
+    computed = constant(helper.make_node("Neg", ["w"], ["k"]), w=-ones)
+    assert sentences(computed, constant(k=ones)) == ["1 node is gone: Neg, before output 'k'"]
+
+
 def test_types_within_sequences_optionals_and_maps_are_compared(sentences):
     def took(make):
         node = helper.make_node("Take", ["x"], ["y"], domain="own")
