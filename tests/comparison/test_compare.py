@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -17,6 +18,7 @@ from onnxbuild.comparison.page import page_of
 from onnxbuild.comparison.sides import ComparedBundle, GateFailure, GateReport, Side
 from onnxbuild.comparison.text import lines_of
 from onnxbuild.core.digest import Digest
+from onnxbuild.core.errors import UsageError
 from onnxbuild.lock.model import Lock, LockedStep
 from onnxbuild.release_format.figures import Latency
 
@@ -257,3 +259,26 @@ def test_names_in_models_move_no_cursor(tmp_path):
     lines = list(lines_of(compare(side(bundles[0]), side(bundles[1]))))
     assert "  input 'a\\x1b[2J' is gone; it was float32 [batch]" in lines
     assert "  input 'b\\n' is new: float32 [batch]" in lines
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "folder", "command"),
+    [
+        ("build", "my bert.yaml", "/store/1", "onnxbuild diff x.onnx 'my bert.yaml:fp32'"),
+        ("folder", "out/bert/", "/p/out/bert/fp32", "onnxbuild diff x.onnx out/bert/fp32"),
+        (
+            "release",
+            "dist/bert-1.0.tar",
+            "/tmp/1/bert-1.0/variants/fp32",
+            "tar -xf dist/bert-1.0.tar && onnxbuild diff x.onnx bert-1.0/variants/fp32",
+        ),
+        ("commit", "HEAD~1", "/store/1", "onnxbuild diff x.onnx 'HEAD~1' bert:fp32"),
+    ],
+)
+def test_a_model_against_several_names_the_command_for_one(kind, given, folder, command):
+    bundles = tuple(ComparedBundle("bert", n, folder=Path(folder)) for n in ("fp32", "int8"))
+    many = Side(given, kind, "bert-1.0", bundles)
+    one = Side("x.onnx", "model", "x.onnx", (ComparedBundle("", "x.onnx"),))
+    with pytest.raises(UsageError) as raised:
+        compare(one, many)
+    assert raised.value.fix == command
