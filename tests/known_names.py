@@ -39,10 +39,10 @@ ASKED = frozenset(
         "addresses", "cells", "choice", "comparison", "diagnosis_hints", "feature", "graph_builder",
         "model_source", "package_format", "packaged", "plugin", "reported", "scope", "section", "side_by_side",
         "source_format",
-        "variants",
+        "variant_yaml", "variants",
     }
 )  # fmt: skip
-"""Modules of expansion/ that say how features are asked; the others hold what some features share."""
+"""Modules of expansion/ that say how features are asked, or write a variant of any mode; the others hold what some features share."""
 
 WORDS: Mapping[str, str] = {
     "bundle": "what a deliverable is, and what release.json calls it",

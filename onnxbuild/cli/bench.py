@@ -66,7 +66,8 @@ def command(
 
     \b
       p50, p90, p99   latency in ms; [low to high] is the median's 95 % interval
-      items/s         elements along the first axis of the first input, by p50
+      items/s         samples, by p50: rows of the first input with a dynamic
+                      first axis
       vs ...          how many times as fast, with the 95 % interval. If 1 is in
                       it, no difference was measured. An interval wider than a
                       factor of two is shown alone; - means too few measurements

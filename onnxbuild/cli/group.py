@@ -92,15 +92,17 @@ class Verbs(click.Group):
         """Find the verb as click does; name the nearest verb in the error."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
             import difflib
+            import shlex
 
+            quoted = shlex.quote(args[0])
             near = difflib.get_close_matches(args[0], VERBS, n=1)
             hint = f" Did you mean '{near[0]}'?" if near else ""
             if args[0].endswith((".yaml", ".yml")):
-                hint = f" To build it: onnxbuild run {args[0]}"
+                hint = f" To build it: onnxbuild run {quoted}"
             elif Path(args[0]).is_file():
-                hint = f" To write its first recipe: onnxbuild init {args[0]}"
+                hint = f" To write its first recipe: onnxbuild init {quoted}"
             elif Path(args[0]).is_dir():
-                hint = f" To build its recipes: onnxbuild run {args[0]}"
+                hint = f" To build its recipes: onnxbuild run {quoted}"
             raise click.UsageError(f"No such command '{args[0]}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -11,6 +11,7 @@ import click
 
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.sizes import size_text
+from onnxbuild.document.faults import printable
 from onnxbuild.typed.models import find_model
 
 _MOST_OPERATORS = 12
@@ -30,7 +31,7 @@ def command(*, model: str, store: str | None, as_json: bool) -> None:
     onnxbuild inspect bert:int8
     """  # noqa: D301 - click's own mark for text that keeps its lines
     path = find_model(model, store, "inspect")
-    from onnxbuild.onnxkit.model.inspect import summarize, type_text
+    from onnxbuild.onnxkit.model.inspect import inputs_of, summarize, type_text
     from onnxbuild.onnxkit.model.model_files import disk_bytes, load_graph
 
     loaded = load_graph(path)
@@ -41,7 +42,7 @@ def command(*, model: str, store: str | None, as_json: bool) -> None:
         return
     types = [
         f"{kind:<12} {value.name}: {type_text(value.type, gap='')}"
-        for kind, values in (("input", loaded.graph.input), ("output", loaded.graph.output))
+        for kind, values in (("input", inputs_of(loaded.graph)), ("output", loaded.graph.output))
         for value in values
     ]
     _show(path, size, found, types)
@@ -51,9 +52,9 @@ def _show(path: Path, size: int, found: dict[str, Any], types: list[str]) -> Non
     opsets = ", ".join(f"{domain} {version}" for domain, version in found["opsets"].items())
     click.echo(f"model        {os.path.relpath(path)}")
     click.echo(f"size         {size_text(size)}, {found['parameters']:,} parameters")
-    click.echo(f"opset        {opsets}; IR version {found['ir_version']}")
+    click.echo(f"opset        {printable(opsets)}; IR version {found['ir_version']}")
     for line in types:
-        click.echo(line)
+        click.echo(printable(line))
     weights = found["weights_bytes_by_dtype"]
     for dtype, count in sorted(weights.items(), key=lambda pair: -pair[1]):
         if count >= sum(weights.values()) * _LEAST_SHARE:
@@ -61,4 +62,5 @@ def _show(path: Path, size: int, found: dict[str, Any], types: list[str]) -> Non
     operators = list(found["operators"].items())
     shown = ", ".join(f"{kind} {count}" for kind, count in operators[:_MOST_OPERATORS])
     more = len(operators) - _MOST_OPERATORS
-    click.echo(f"nodes        {found['nodes']}: {shown}" + (f", {more} more" if more > 0 else ""))
+    more_text = f", {more} more" if more > 0 else ""
+    click.echo(printable(f"nodes        {found['nodes']}: {shown}{more_text}"))

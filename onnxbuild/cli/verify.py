@@ -97,7 +97,7 @@ def command(
         raise click.UsageError("--recipe says what to build: add --rebuild", ctx)
     from onnxbuild.release_format.checksums import check_sums
     from onnxbuild.release_format.opened import opened
-    from onnxbuild.release_format.released import read_release
+    from onnxbuild.release_format.released import check_is_release, read_release
     from onnxbuild.terminal.display import make_display
     from onnxbuild.verification.verify import verify_archive, verify_contents, verify_files
 
@@ -115,6 +115,7 @@ def command(
             "the name of the release is empty", fix="name its folder or its .tar archive"
         )
     with opened(Path(release)) as folder:
+        check_is_release(folder, Path(release))
         files = check_sums(folder)
         code = show(verify_files(files, Path(key) if key else None))
         if code == 0:

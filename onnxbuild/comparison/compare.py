@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from onnxbuild.comparison.bundle_files import other_files
 from onnxbuild.comparison.difference import ORDER, Difference, Group
@@ -20,6 +22,7 @@ from onnxbuild.comparison.sides import ComparedBundle, Side
 from onnxbuild.core.errors import StepError, UsageError
 from onnxbuild.document.recipe_name import RecipeName
 from onnxbuild.onnxkit.differences.artifacts import ArtifactDifference, first_difference
+from onnxbuild.onnxkit.differences.first_difference import model_difference
 from onnxbuild.onnxkit.differences.models import compare_models
 from onnxbuild.onnxkit.differences.sentences import ModelPart, say
 
@@ -103,7 +106,7 @@ def _pairs(
             names = ", ".join(each.name for each in other.bundles)
             raise UsageError(
                 f"{other.given} has {len(other.bundles)} models: {names}; which one?",
-                fix=f"onnxbuild diff {side.given} {other.title.split()[0]}:{other.bundles[0].name}",
+                fix=_with_first_model(before, after, other),
             )
     recipes = [{each.recipe for each in bundles} for bundles in (olds, news)]
     by_name = len(recipes[0]) == len(recipes[1]) == 1  # recipes may have other names
@@ -126,6 +129,25 @@ def _pairs(
         if name not in others
     ]
     return [(each, theirs[name]) for name, each in mine.items() if name in theirs], alone
+
+
+def _with_first_model(before: Side, after: Side, many: Side) -> str:
+    """Return the command that compares with the first model of a side that has several."""
+    bundle = many.bundles[0]
+    if many.kind == "commit":  # a third word names the variant
+        recipe = bundle.recipe if many.named is None else many.named.file
+        words = [before.given, after.given, f"{recipe}:{bundle.name}"]
+        return shlex.join(["onnxbuild", "diff", *words])
+    name, unpacking = f"{many.given}:{bundle.name}", ""
+    if bundle.folder is not None and many.kind == "folder":
+        name = str(Path(many.given, bundle.folder.name))
+    elif bundle.folder is not None and many.kind == "release":
+        inside = bundle.folder.parts[-2:]  # variants/NAME
+        is_folder = Path(many.given).is_dir()
+        name = str(Path(many.given if is_folder else many.title, *inside))
+        unpacking = "" if is_folder else f"tar -xf {shlex.quote(many.given)} && "
+    words = [name if each is many else each.given for each in (before, after)]
+    return unpacking + shlex.join(["onnxbuild", "diff", *words])
 
 
 def _pair_name(old: ComparedBundle, new: ComparedBundle) -> str:
@@ -154,7 +176,9 @@ def _models(old: ComparedBundle, new: ComparedBundle, notes: list[str]) -> Itera
         for one in said:
             yield Difference(_GROUPS[one.part], one.sentence, one.data, one.change)
         if not said and not found.same_bytes:
-            text = "the same graph and weights, written in another way: the files' bytes differ"
+            what, more = model_difference(old.model, new.model)
+            shown = what + (f" ({more})" if more else "") if what else "the files' bytes differ"
+            text = f"the same graph and weights, written in another way: {shown}"
             yield Difference(Group.GRAPH, text, {"kind": "bytes"})
         yield from (_of_file(Group.FILES, each) for each in others)
     elif old.folder is not None and new.folder is not None:

@@ -61,7 +61,7 @@ def open_sides(
         if named is None:
             raise UsageError(
                 f"'{text}' is a commit; of which recipe?",
-                fix=f"onnxbuild diff {texts[0]} {texts[1]} recipes/NAME.yaml",
+                fix=f"onnxbuild diff {shlex.join(texts)} recipes/NAME.yaml",
             )
         sides.append(commit_side(text, named, store, stack))
     return sides[0], sides[1]
@@ -126,7 +126,8 @@ def _model_side(path: Path, text: str) -> Side:
 
 def _folder_side(path: Path, text: str) -> Side:
     """A bundle, or a folder of bundles, as below out/."""
-    names = [path] if (path / MANIFEST).is_file() else sorted(path.iterdir())
+    is_bundle = (path / MANIFEST).is_file()
+    names = [path] if is_bundle else sorted(path.iterdir())
     folders = [each for each in names if (each / MANIFEST).is_file()]
     if not folders and (path / MODEL_FILE).is_file():
         return replace(_model_side(path / MODEL_FILE, text), title=text)
@@ -134,7 +135,7 @@ def _folder_side(path: Path, text: str) -> Side:
         raise UsageError(f"there is no bundle in {path}: no manifest.json", fix=_WHAT)
     bundles = tuple(_measured(each) for each in folders)
     kept = [each for each in bundles if each.manifest is not None]
-    return Side(text, "folder", text, tuple(kept), variant=path.name if len(names) == 1 else "")
+    return Side(text, "folder", text, tuple(kept), variant=path.name if is_bundle else "")
 
 
 def _measured(folder: Path) -> ComparedBundle:

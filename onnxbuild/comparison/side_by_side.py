@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +42,7 @@ def benched(
     if named is None:
         raise UsageError(
             "--bench measures on the inputs of a recipe, and neither side names one",
-            fix=f"onnxbuild diff {found.before.given} {found.after.given} recipes/NAME.yaml --bench",
+            fix=f"onnxbuild diff {shlex.join((found.before.given, found.after.given))} recipes/NAME.yaml --bench",
         )
     pairs = [
         (name, old.model, new.model)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from onnxbuild.comparison.compare import ComparedSides
 from onnxbuild.comparison.difference import ORDER, Difference
+from onnxbuild.document.faults import printable
 
 MOST_SHOWN = 6
 """Differences of a group that are shown."""
@@ -71,11 +72,14 @@ def few_lines(found: ComparedSides, most: int) -> Iterator[str]:
 
 
 def _sentences(own: Sequence[Difference], found: ComparedSides) -> list[str]:
-    """With the variants that each is of, where there are several."""
-    if len(found.figures) <= 1:
-        return [each.sentence for each in own]
+    """With the variants that each is of, where there are several; models may have any name for a node."""
+    with_variants = len(found.figures) > 1
     return [
-        f"{', '.join(each.variants)}: {each.sentence}" if each.variants else each.sentence
+        printable(
+            f"{', '.join(each.variants)}: {each.sentence}"
+            if with_variants and each.variants
+            else each.sentence
+        )
         for each in own
     ]
 

@@ -1,6 +1,9 @@
-"""Sizes for people."""
+"""Sizes, counts and figures for people."""
+
+import math
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_THOUSAND = 1000
 
 
 def size_text(size_bytes: int) -> str:
@@ -17,3 +20,14 @@ def counted(count: int, noun: str) -> str:
         noun: What, in the singular; its plural ends in s.
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def figure(value: float, digits: int) -> str:
+    """Return a number with so many digits that count; from 1,000 on a whole one: `0.123`, `12.3`, `12,345`.
+
+    Args:
+        value: The number.
+        digits: 4 at most.
+    """
+    text = f"{value:.{digits}g}"
+    return f"{value:,.0f}" if _THOUSAND <= abs(float(text)) < math.inf else text

@@ -12,14 +12,14 @@ from typing import Any
 from onnxbuild.catalog import MODES, all_features
 from onnxbuild.core.graph import Step
 from onnxbuild.core.recipe import Recipe, Variant
-from onnxbuild.diagnosis.variant_yaml import (
+from onnxbuild.expansion.diagnosis_hints import KeptNodes, Milder
+from onnxbuild.expansion.variant_yaml import (
     Written,
     flow,
     written_options,
     written_variant,
     yaml_lines,
 )
-from onnxbuild.expansion.diagnosis_hints import KeptNodes, Milder
 from onnxbuild.onnxkit.accuracy.node_trace import NodeError
 from onnxbuild.onnxkit.accuracy.step_error import StageError
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +95,9 @@ def write_recipe(
     ]
     if not is_marked(project):
         about.append(f"note: {root_reason(project)}")
-    return Written((path,), path, tuple(about), made.holes, f"onnxbuild run {path}")
+    return Written(
+        (path,), path, tuple(about), made.holes, f"onnxbuild run {shlex.quote(str(path))}"
+    )
 
 
 def write_project(name: str | None) -> Written:
@@ -124,7 +127,7 @@ def write_project(name: str | None) -> Written:
     put_files(files)
     recipe = Path("recipes", f"{called}.yaml")
     about = ("a recipe, its model in Python, and a workflow that builds it for each commit",)
-    return Written(tuple(files), recipe, about, (), f"onnxbuild run {recipe}")
+    return Written(tuple(files), recipe, about, (), f"onnxbuild run {shlex.quote(str(recipe))}")
 
 
 def _may_stay(name: str) -> bool:

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from onnxbuild.adapters.disk.atomic_files import fsync_folder, temp_name
-from onnxbuild.core.errors import UsageError
+from onnxbuild.adapters.disk.atomic_files import fsync_folder, is_full, store_error, temp_name
+from onnxbuild.core.errors import BuildError, UsageError
 
 
 def refuse_existing(path: Path) -> None:
@@ -30,15 +30,18 @@ def put_files(files: Mapping[Path, str]) -> None:
         files: Path -> content.
 
     Raises:
-        UsageError: Something is at one of the paths.
-        OSError: The machine refuses.
+        UsageError: Something is at one of the paths, or nothing can be written there.
+        StoreError: The disk is full.
     """
     put: list[Path] = []
     folders: list[Path] = []
     try:
         for path, content in files.items():
-            folders += _make_folders(path.parent)
-            _put_file(path, content)
+            try:
+                folders += _make_folders(path.parent)
+                _put_file(path, content)
+            except OSError as error:
+                raise _refused(error, path) from error
             put.append(path)
     except BaseException:
         for path in put:
@@ -46,6 +49,16 @@ def put_files(files: Mapping[Path, str]) -> None:
         for folder in reversed(folders):
             folder.rmdir()
         raise
+
+
+def _refused(error: OSError, path: Path) -> BuildError:
+    """The error by the path that was asked for: drafts have names that nobody knows."""
+    if is_full(error):
+        return store_error(error, path)
+    return UsageError(
+        f"can't write {path}: {error.strerror or error}",
+        fix="write into another folder, or make this one writable",
+    )
 
 
 def _make_folders(folder: Path) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -58,7 +59,9 @@ def find_source(text: str) -> Callable | ModelFile:
             fix=f"write `{text}:{shown}`",
         )
     if path.suffix in _RECIPES:
-        raise UsageError(f"{text} is a recipe, or could be one", fix=f"onnxbuild run {text}")
+        raise UsageError(
+            f"{text} is a recipe, or could be one", fix=f"onnxbuild run {shlex.quote(text)}"
+        )
     found = tuple(name for name, source in MODEL_SOURCES.items() if source.takes(path))
     if not found:
         raise _unknown(path)
@@ -119,7 +122,10 @@ def _unknown(path: Path) -> UsageError:
     inside = sorted(each for each in path.iterdir() if each.suffix in endings)
     if inside:
         shown = ", ".join(each.name for each in inside[:_SHOWN_MAX])
-        return UsageError(f"{path} is a folder; it has {shown}", fix=f"onnxbuild init {inside[0]}")
+        return UsageError(
+            f"{path} is a folder; it has {shown}",
+            fix=f"onnxbuild init {shlex.quote(str(inside[0]))}",
+        )
     return UsageError(
         f"there is no model in {path}; {expected}",
         fix="name the model's file, or the folder that its config.json is in",

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.adapters.console.words import near
 from onnxbuild.adapters.disk.atomic_files import store_error
 from onnxbuild.adapters.disk.statcache import identity
+from onnxbuild.adapters.locate import store_root
 from onnxbuild.adapters.machine import memory_bytes
 from onnxbuild.adapters.observe.kernel_view import View, merged
 from onnxbuild.adapters.observe.supervisor import SEEN_FILE
@@ -86,7 +88,7 @@ def read_result(
             seen = json.loads((folder / SEEN_FILE).read_bytes())
         result = json.loads((folder / RESULT_FILE).read_bytes())
     except (OSError, ValueError):
-        crash = _crash(job, message["status"], folder, expense, os.path.realpath(world.project))
+        crash = _crash(job, message["status"], folder, expense, world)
         refusal = (
             None if seen is None else certain_refusal(seen, crash, None, {}, _reader(job, world))
         )
@@ -207,7 +209,7 @@ def _as_error(error: Mapping[str, Any]) -> BuildError:
     return found
 
 
-def _crash(job: Job, status: int, folder: Path, expense: Expense, project: str) -> BuildError:
+def _crash(job: Job, status: int, folder: Path, expense: Expense, world: World) -> BuildError:
     if status > 0 and shutil.disk_usage(folder).free < FULL_BYTES:
         return store_error(OSError(errno.ENOSPC, ""), folder)
     if status < 0:
@@ -224,8 +226,8 @@ def _crash(job: Job, status: int, folder: Path, expense: Expense, project: str) 
         if status != EXIT_BUG:
             what += f", as by os._exit({status})"
     alone = " --jobs 1" if status == -signal.SIGKILL else ""
-    where = _crash_line(job.log, project) or job.step.name
-    return StepError(what, where=where, fix=f"to try it again: {_again(job)}{alone}")
+    where = _crash_line(job.log, os.path.realpath(world.project)) or job.step.name
+    return StepError(what, where=where, fix=f"to try it again: {_again(job, world)}{alone}")
 
 
 def _crash_line(log: Path, project: str) -> str:
@@ -260,9 +262,11 @@ def too_much_memory(job: Job, peak_bytes: int, limit_bytes: int) -> StepError:
     )
 
 
-def _again(job: Job) -> str:
-    recipe, step = job.step.location.path, job.address.local
-    return f"onnxbuild run {shlex.quote(str(recipe))} --only {shlex.quote(step)}"
+def _again(job: Job, world: World) -> str:
+    words = ["onnxbuild", "run", job.step.location.path, "--only", job.address.local]
+    if os.path.abspath(world.store) != os.path.abspath(store_root(world.project, None)):
+        words += ["--store", near(str(world.store))]
+    return shlex.join(words)
 
 
 def _gib(size_bytes: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def recipes_in(folder: str) -> list[str]:
     if not found:
         raise UsageError(
             f"{folder} holds no recipe (a YAML file with a `version:`)",
-            fix=f"if it is a model: onnxbuild init {folder}; else name the folder that holds them",
+            fix=f"if it is a model: onnxbuild init {shlex.quote(str(folder))}; else name the folder that holds them",
         )
     return found
 
@@ -158,10 +159,10 @@ def refuse_other_files(path: str) -> None:
     if path.endswith(".py"):
         raise UsageError(
             f"{path} is Python, not a recipe",
-            fix=f"write a first recipe: onnxbuild init {path}:CALLABLE",
+            fix=f"write a first recipe: onnxbuild init {shlex.quote(f'{path}:CALLABLE')}",
         )
     if is_binary:
         raise UsageError(
             f"{path} is a model or other data, not a recipe",
-            fix=f"write a first recipe for it: onnxbuild init {path}",
+            fix=f"write a first recipe for it: onnxbuild init {shlex.quote(path)}",
         )

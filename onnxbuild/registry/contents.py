@@ -11,6 +11,7 @@ from typing import Any
 from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.store.delivery import Blob, Content
 from onnxbuild.building.api import Request, graph_of, plan
+from onnxbuild.building.type_again import run_again
 from onnxbuild.building.wiring import open_workspace
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import Deliverable
@@ -129,7 +130,8 @@ def _variant(text: str, store: str | None, catalog: Mapping[str, StepKind]) -> I
     lock = wait_lock(root / "locks" / "store", shared=True) if root.is_dir() else None
     try:
         planned = {each.step: each for each in plan(request, graph, catalog=catalog)}
-        _check_up_to_date(f"{found.recipe}:{found.name}", asked.file, planned)
+        name = f"{found.recipe}:{found.name}"
+        _check_up_to_date(name, planned, run_again(asked.file, None, store, only=name))
         artifact = planned[graph.resolve(found.bundle.step)].outputs[found.bundle.output]
         if any(path == MARK_FILE for path, _ in artifact.files):
             what = f"{found.recipe}:{found.name} is an OCI layout, which would be pushed as files of an artifact"
@@ -146,8 +148,13 @@ def _variant(text: str, store: str | None, catalog: Mapping[str, StepKind]) -> I
             lock.release()
 
 
-def _check_up_to_date(name: str, recipe: Path, planned: Mapping[str, Planned]) -> None:
+def _check_up_to_date(name: str, planned: Mapping[str, Planned], command: str) -> None:
     """Refuse what is not built as its recipe says now.
+
+    Args:
+        name: `RECIPE:VARIANT`.
+        planned: Its steps.
+        command: What builds it.
 
     Raises:
         UsageError: A step would run.
@@ -161,7 +168,7 @@ def _check_up_to_date(name: str, recipe: Path, planned: Mapping[str, Planned]) -
         why = f" ({'; '.join(map(str, first.reasons))})" if first.reasons else ""
         raise UsageError(
             f"{name} is not built from the present recipe: {first.step} would run{why}",
-            fix=f"onnxbuild run {recipe} --only {name}",
+            fix=command,
         )
 
 

@@ -12,7 +12,7 @@ from onnxbuild.release_format.checksums import check_sums
 from onnxbuild.release_format.figures import Figures, figures_of
 from onnxbuild.release_format.layout import release_name
 from onnxbuild.release_format.opened import opened
-from onnxbuild.release_format.released import read_release
+from onnxbuild.release_format.released import check_is_release, read_release
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ def read_previous(path: Path, name: str) -> Previous:
         NotReproducibleError: Its files are not those that were released.
     """
     with opened(path) as folder:
+        check_is_release(folder, path)
         files = check_sums(folder)
         if files.faults:
             raise NotReproducibleError(

@@ -21,6 +21,7 @@ from onnxbuild.release_format.layout import (
     README_FILE,
     RELEASE_FILE,
     RESOLVED_FILE,
+    SUMS_FILE,
     version_of,
 )
 from onnxbuild.release_format.release_schema import about_fault
@@ -48,6 +49,36 @@ class Released:
     def read(self, name: str) -> bytes:
         """The content of one of its files."""
         return (self.folder / name).read_bytes()
+
+
+def check_is_release(folder: Path, path: Path) -> None:
+    """Refuse a folder that is not even a damaged release: nothing in it speaks of a release.json.
+
+    Args:
+        folder: Where it is laid open.
+        path: As it was named.
+
+    Raises:
+        UsageError: It is no release.
+    """
+    if (folder / RELEASE_FILE).is_file() or _names_release(folder / SUMS_FILE):
+        return
+    inside = sorted(each.parent.name for each in folder.glob(f"*/{RELEASE_FILE}"))
+    like = f", like {path / inside[0]}" if inside and folder == path else ""
+    raise UsageError(
+        f"{path} is no release: it has no {RELEASE_FILE}",
+        fix=f"name the folder or the .tar archive that `onnxbuild release` wrote{like}",
+    )
+
+
+def _names_release(sums: Path) -> bool:
+    try:
+        lines = sums.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # it is there
+    return any(line.endswith(b"  " + RELEASE_FILE.encode()) for line in lines)
 
 
 def read_release(files: Files) -> Released:
@@ -102,8 +133,10 @@ def read_whole_release(folder: Path, given: Path | str) -> Released:
         given: What the person named.
 
     Raises:
+        UsageError: It is no release.
         NotReproducibleError: A file is not, or as `read_release`.
     """
+    check_is_release(folder, Path(given))
     files = check_sums(folder)
     if files.faults:
         raise damaged(files.faults[0], given)

@@ -27,6 +27,7 @@ from onnxbuild.onnxkit.benchmark.interleave import Runners, group_contenders, me
 from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
 from onnxbuild.onnxkit.benchmark.points import measured_points, point_feeds, takes
 from onnxbuild.onnxkit.benchmark.throughput import concurrency, copies, unbound
+from onnxbuild.onnxkit.data.batch_rows import rows_of
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.providers.open_on_target import (
     ContextSubset,
@@ -89,7 +90,7 @@ class BenchmarkParams:
 def run(context: StepContext) -> Outcome:
     """Write report.json: latency in ms, throughput in items/s, memory and size in bytes.
 
-    An item is one element along the first axis of the first input.
+    An item is a sample: a row of the first input whose first axis is a dynamic one (`rows_of`).
 
     Raises:
         StepError: A point names an axis that is not there, a model does not load or run, or memory
@@ -163,7 +164,12 @@ def run(context: StepContext) -> Outcome:
             for each in contenders
         },
         "points": [
-            show_point(point, feeds[point.name], measured[point.name], params.comparison_models)
+            show_point(
+                point,
+                rows_of(feeds[point.name], params.inputs),
+                measured[point.name],
+                params.comparison_models,
+            )
             for point in points
         ],
         **_extras(context, line_up, points[0], feeds[points[0].name], costs),

@@ -13,6 +13,7 @@ from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.accuracy.user_metric import labelled_batches, score_batches
+from onnxbuild.onnxkit.data.batch_rows import rows_of
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.export.original_model import load_original
 from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic
@@ -108,7 +109,8 @@ def run(context: StepContext) -> Outcome:
     for feeds, truth in labelled_batches(context, params.data, params.inputs):
         outputs.append(predict(feeds))
         labels.append(truth)
-        sizes.append(_samples_in(feeds, outputs[-1]))
+        made = [int(each.shape[0]) for each in outputs[-1].values() if each.ndim]
+        sizes.append(rows_of(feeds, params.inputs, made))
     if not labels:
         raise StepError(
             f"{params.data.target} yields nothing to evaluate on",
@@ -158,14 +160,6 @@ def run(context: StepContext) -> Outcome:
         findings=findings,
         notes=_doubts(params, score, drop, spread),
     )
-
-
-def _samples_in(feeds: Feeds, outputs: Mapping[str, np.ndarray]) -> int:
-    """Count the samples of a batch: the rows that all outputs and an input have; else the first input's rows."""
-    rows = [each.shape[0] if each.ndim else 1 for each in feeds.values()]
-    made = {each.shape[0] for each in outputs.values() if each.ndim}
-    common = made.intersection(rows) if len(made) == 1 else ()
-    return int(next(iter(common), rows[0]))
 
 
 def _half_drops(
@@ -269,7 +263,7 @@ def _entrypoints(params: EvaluateParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="evaluate",
-    version=6,
+    version=7,
     params=EvaluateParams,
     inputs=("model?", "baseline?", "target?"),
     outputs={"report": "report"},

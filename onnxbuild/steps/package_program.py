@@ -54,7 +54,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="package-program",
-    version=6,
+    version=7,
     params=PackageProgramParams,
     inputs=("program", "validation"),
     outputs={"bundle": "bundle"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from onnxbuild.core.sizes import figure
 from onnxbuild.terminal.say import print_table, say
 
 
@@ -39,11 +40,11 @@ def _by_speed(results: Mapping[str, Any]) -> list[tuple[str, Any]]:
 def _row(name: str, found: Mapping[str, Any], baseline: str) -> dict[str, str]:
     row = {
         "model": name,
-        "p50": f"{found['p50_ms']:.4g} ms",
-        "95 % of p50": f"[{found['p50_low_ms']:.4g} to {found['p50_high_ms']:.4g}]",
-        "p90": f"{found['p90_ms']:.4g} ms",
-        "p99": f"{found['p99_ms']:.4g} ms",
-        "items/s": f"{found['throughput_items_per_s']:.4g}",
+        "p50": f"{figure(found['p50_ms'], 4)} ms",
+        "95 % of p50": f"[{figure(found['p50_low_ms'], 4)} to {figure(found['p50_high_ms'], 4)}]",
+        "p90": f"{figure(found['p90_ms'], 4)} ms",
+        "p99": f"{figure(found['p99_ms'], 4)} ms",
+        "items/s": figure(found["throughput_items_per_s"], 4),
     }
     if found["speedup"] is not None:
         bounds = (found["speedup_low"], found["speedup_high"])
@@ -56,9 +57,9 @@ def _row(name: str, found: Mapping[str, Any], baseline: str) -> dict[str, str]:
 def _ratio(value: float, low: float | None, high: float | None) -> str:
     from onnxbuild.onnxkit.plots.shown_ratio import is_known, shown_ratio
 
-    if not is_known(low, high):
+    if low is None or high is None or not is_known(low, high):
         return shown_ratio(value, low, high)
-    return f"{value:.3g} x [{low:.3g} to {high:.3g}]"
+    return f"{figure(value, 3)} x [{figure(low, 3)} to {figure(high, 3)}]"
 
 
 def _cost(name: str, each: Mapping[str, Any]) -> dict[str, str]:
@@ -67,12 +68,12 @@ def _cost(name: str, each: Mapping[str, Any]) -> dict[str, str]:
         "model": name,
         "size": "-" if size is None else f"{size / 2**20:.1f} MiB",
         "load": f"{each['load_s'] * 1e3:.0f} ms",
-        "first": f"{each['first_inference_ms']:.3g} ms",
+        "first": f"{figure(each['first_inference_ms'], 3)} ms",
         "peak": f"{each['peak_rss_growth_bytes'] / 2**20:.0f} MiB",
         "steady": f"{each['steady_rss_growth_bytes'] / 2**20:.0f} MiB",
     }
     if "joules_per_run" in each:
-        row["energy"] = f"{each['joules_per_run']:.3g} J/run"
+        row["energy"] = f"{figure(each['joules_per_run'], 3)} J/run"
     if "same_as" in each:
         row["same as"] = each["same_as"]
     return row
@@ -86,10 +87,10 @@ def _show_clients(found: Mapping[str, Any] | None) -> None:
         {
             "model": name,
             "clients": str(each["clients"]),
-            "runs/s": f"{each['runs_per_s']:.4g}",
-            "95 %": f"[{each['low']:.4g} to {each['high']:.4g}]",
-            "p50": f"{each['p50_ms']:.4g} ms",
-            "p99": f"{each['p99_ms']:.4g} ms",
+            "runs/s": figure(each["runs_per_s"], 4),
+            "95 %": f"[{figure(each['low'], 4)} to {figure(each['high'], 4)}]",
+            "p50": f"{figure(each['p50_ms'], 4)} ms",
+            "p99": f"{figure(each['p99_ms'], 4)} ms",
         }
         for name, clients in found["models"].items()
         for each in clients

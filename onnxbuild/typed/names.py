@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,10 +105,8 @@ def recipe_file(text: str, *, can_choose: bool = False) -> str:
 
     typed = TypedName.parse(text)
     if typed.recipe.endswith(".py"):
-        raise UsageError(
-            f"{text} is a callable, not a recipe",
-            fix=f"write a first recipe: onnxbuild init {text}",
-        )
+        fix = f"write a first recipe: onnxbuild init {shlex.quote(text)}"
+        raise UsageError(f"{text} is a callable, not a recipe", fix=fix)
     if typed.recipe:
         file = find_recipe(typed.recipe, part=typed.local)
         raise UsageError(

@@ -26,15 +26,16 @@ from onnxbuild.verification.packages import check_own_sums
 
 _EARLIER_LOADERS = frozenset(
     {
-        "3e14dc066f2868d34442f8396895840acb06885fb32f6cfafd186777df820802",
-        "94077840263b441e52378c771889e4db725911403750ba20eee4436cf5653e97",
         "26ef9ecb0dd491b9df5a4daded3f7af65c756fb942f9d7517afb0681625ca4a3",
         "5b30aa2877b68625f55f4793da836d6910f44a89a5e92b6e703eb17d798be11d",
         "71d0f95a2c22289e2fdd33b57a73ccadf1980444036d65694bba40b183e17f7c",
+        "3e14dc066f2868d34442f8396895840acb06885fb32f6cfafd186777df820802",
+        "94077840263b441e52378c771889e4db725911403750ba20eee4436cf5653e97",
+        "244f08f8bbd631a8cbcd22a4f9e2a08e2f631b7a40ad421c6678d740709cd85c",
     }
 )
-"""sha256 of each load.py that onnxbuild 0.1.0 wrote before: two that took any word for a setting, and
-those from before all kinds of bundles had one manifest."""
+"""sha256 of each load.py that onnxbuild 0.1.0 wrote before: three for each manifest of an own kind, three that need
+Python 3.10 and take any word for a setting."""
 
 
 def check_bundles(release: Released) -> Iterator[ReleaseFault]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from onnxbuild.terminal.at_a_glance import answer
@@ -114,6 +116,14 @@ def test_nothing_to_build_says_how_to_begin(cheap):
             ),
         ),
         (
+            "my model.py",
+            b"def load(): ...\n",
+            (
+                "error: my model.py is Python, not a recipe\n"
+                "  fix: write a first recipe: onnxbuild init 'my model.py:CALLABLE'\n"
+            ),
+        ),
+        (
             "models/tiny.py",
             b"def load(): ...\n",
             (
@@ -128,7 +138,7 @@ def test_a_model_in_the_place_of_a_recipe_says_what_to_do(cheap, file, content, 
     for verb in ("run", "plan", "lint", "lock"):
         seen = cheap(verb, file, env={"COLUMNS": columns} if columns else None)
         assert (seen.code, seen.out, seen.err) == (2, "", reported)
-    assert f"To write its first recipe: onnxbuild init {file}" in cheap(file).err
+    assert f"To write its first recipe: onnxbuild init {shlex.quote(file)}" in cheap(file).err
 
 
 def test_a_base_that_has_a_name_is_a_recipe_of_its_own(many):

@@ -349,7 +349,7 @@ def test_what_git_does_not_know_is_a_usage_error(history):
     for arguments, what in (
         (
             ("HEAD~1", "HEAD"),
-            "error: 'HEAD~1' is a commit; of which recipe?\n  fix: onnxbuild diff HEAD~1 HEAD ",
+            "error: 'HEAD~1' is a commit; of which recipe?\n  fix: onnxbuild diff 'HEAD~1' HEAD ",
         ),
         (("HEAD~99", "HEAD", "tiny.yaml"), "error: 'HEAD~99' is no file, recipe or commit here\n"),
         (("HEAD", "tiny:fp33"), "error: tiny.yaml has no variant 'fp33'; it has fp32, int8\n"),
@@ -431,6 +431,14 @@ def test_variants_folders_and_files_of_one_build(history):
     ):
         seen = history("diff", one, other)
         assert (seen.code, seen.out.splitlines()[-1]) == (0, "no difference"), seen.out
+
+
+@pytest.mark.slow
+def test_a_folder_of_one_variant_lacks_the_others(history, tmp_path):
+    shutil.copytree(history.folder / "artifacts/out/tiny/fp32", tmp_path / "old/fp32")
+    seen = history("diff", str(tmp_path / "old"), "artifacts/out/tiny")
+    assert lines_of(seen, "verdicts") == ["variant int8 is new"]
+    assert history("diff", str(tmp_path / "old/fp32"), "artifacts/out/tiny").code == 0
 
 
 @pytest.mark.slow

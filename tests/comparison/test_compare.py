@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -17,6 +18,7 @@ from onnxbuild.comparison.page import page_of
 from onnxbuild.comparison.sides import ComparedBundle, GateFailure, GateReport, Side
 from onnxbuild.comparison.text import lines_of
 from onnxbuild.core.digest import Digest
+from onnxbuild.core.errors import UsageError
 from onnxbuild.lock.model import Lock, LockedStep
 from onnxbuild.release_format.figures import Latency
 
@@ -224,3 +226,59 @@ def test_a_page_says_that_an_attribute_is_gone(tmp_path):
     (difference,) = found.differences
     assert difference.sentence == "attribute 'note' of Concat 'join' is gone; it was old"
     assert difference.sentence in words(page_of(found))
+
+
+def test_models_that_mean_the_same_say_what_is_written_in_another_way(tmp_path):
+    values = [helper.make_tensor_value_info(n, 1, ("batch",)) for n in "xy"]
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])], "g", [values[0]], [values[1]]
+    )
+    bundles = []
+    for name in ("a", "b"):
+        path = tmp_path / f"{name}.onnx"
+        onnx.save(helper.make_model(graph, producer_name=name), path)
+        digest = Digest.of(path.read_bytes()).sha256
+        bundles.append(ComparedBundle("tiny", "fp32", model=path, sha256=digest))
+    ((_, sentence, _),) = said(bundles[:1], bundles[1:])
+    assert sentence == (
+        "the same graph and weights, written in another way: producer_name: 'a' -> 'b'"
+    )
+
+
+def test_names_in_models_move_no_cursor(tmp_path):
+    bundles = []
+    for name in ("a\x1b[2J", "b\n"):
+        values = [helper.make_tensor_value_info(n, 1, ("batch",)) for n in (name, "y")]
+        graph = helper.make_graph(
+            [helper.make_node("Relu", [name], ["y"])], "g", *([v] for v in values)
+        )
+        path = tmp_path / f"{len(bundles)}.onnx"
+        onnx.save(helper.make_model(graph), path)
+        digest = Digest.of(path.read_bytes()).sha256
+        bundles.append(ComparedBundle("tiny", "fp32", model=path, sha256=digest))
+    lines = list(lines_of(compare(side(bundles[0]), side(bundles[1]))))
+    assert "  input 'a\\x1b[2J' is gone; it was float32 [batch]" in lines
+    assert "  input 'b\\n' is new: float32 [batch]" in lines
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "folder", "command"),
+    [
+        ("build", "my bert.yaml", "/store/1", "onnxbuild diff x.onnx 'my bert.yaml:fp32'"),
+        ("folder", "out/bert/", "/p/out/bert/fp32", "onnxbuild diff x.onnx out/bert/fp32"),
+        (
+            "release",
+            "dist/bert-1.0.tar",
+            "/tmp/1/bert-1.0/variants/fp32",
+            "tar -xf dist/bert-1.0.tar && onnxbuild diff x.onnx bert-1.0/variants/fp32",
+        ),
+        ("commit", "HEAD~1", "/store/1", "onnxbuild diff x.onnx 'HEAD~1' bert:fp32"),
+    ],
+)
+def test_a_model_against_several_names_the_command_for_one(kind, given, folder, command):
+    bundles = tuple(ComparedBundle("bert", n, folder=Path(folder)) for n in ("fp32", "int8"))
+    many = Side(given, kind, "bert-1.0", bundles)
+    one = Side("x.onnx", "model", "x.onnx", (ComparedBundle("", "x.onnx"),))
+    with pytest.raises(UsageError) as raised:
+        compare(one, many)
+    assert raised.value.fix == command

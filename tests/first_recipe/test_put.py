@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from onnxbuild.core.errors import UsageError
@@ -21,7 +23,7 @@ def test_after_a_file_that_exists_nothing_of_the_others_is_left(tmp_path):
 def test_a_folder_that_was_there_stays(tmp_path):
     (tmp_path / "old").mkdir()
     (tmp_path / "file").touch()
-    with pytest.raises(OSError, match="file"):
+    with pytest.raises(UsageError, match=r"can't write .*/file/b: Not a directory"):
         put_files({tmp_path / "old/a": "1", tmp_path / "file/b": "2"})
     assert files_in(tmp_path) == {"old", "file"}
 
@@ -30,3 +32,8 @@ def test_files_are_whole_and_no_draft_is_left(tmp_path):
     put_files({tmp_path / "x/a": "ä\n", tmp_path / "x/b": ""})
     assert files_in(tmp_path) == {"x", "x/a", "x/b"}
     assert (tmp_path / "x/a").read_bytes() == "ä\n".encode()
+
+
+def test_a_place_that_takes_no_file_is_named_as_it_was_asked_for():
+    with pytest.raises(UsageError, match=r"^can't write /proc/x\.yaml: No such file"):
+        put_files({Path("/proc/x.yaml"): "1"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from onnxbuild.adapters.console.words import near
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.kernel import landlock
@@ -255,8 +257,9 @@ def test_a_step_that_ends_badly_is_that_steps_failure(world, body, what):
     assert done.outputs == {}
     if "sys.exit" not in what:
         alone = " --jobs 1" if "SIGKILL" in what else ""
+        store = shlex.quote(near(str(world.store_root)))
         assert done.error.fix == (
-            f"to try it again: onnxbuild run fake.yaml --only s{world.count}{alone}"
+            f"to try it again: onnxbuild run fake.yaml --only s{world.count} --store {store}{alone}"
         )
     assert world.run(WORKS).error is None
 

@@ -67,8 +67,12 @@ def test_what_was_never_built_is_refused_and_nothing_is_built(tmp_path, to, regi
     done = cheap("push", "tiny:fp32", to)
     assert done.code == 2
     assert "error: tiny:fp32 is not built from the present recipe: tiny:" in done.err
-    assert "fix: onnxbuild run tiny.yaml --only tiny:fp32" in done.err
+    assert "fix: onnxbuild run tiny.yaml --only tiny:fp32\n" in done.err
     assert not (cheap.folder / "artifacts").exists()
+    (cheap.folder / "tiny.yaml").rename(cheap.folder / "my tiny.yaml")
+    done = cheap("push", "tiny:fp32", to, "--store", "a store")
+    command = "onnxbuild run 'my tiny.yaml' --only tiny:fp32 --store 'a store'"
+    assert f"fix: {command}\n" in done.err
     assert registry.requests == []
 
 

@@ -419,6 +419,19 @@ def test_each_trial_that_is_written_out_is_that_trial_once_it_is_pasted(load):
     }
 
 
+def test_a_trial_that_is_written_out_has_the_sections_of_its_variant(load):
+    own = "optimize: {level: basic, transformer: false}, session: {graph_optimization: basic}"
+    own += ", validate: {atol: 0.00001}"
+    goal = f"{{mode: auto, include: [dynamic], goal: {{cosine_min: 0.99}}, {own}}}"
+    (recipe,) = load(f"{RECIPE}{REAL}quantization: {{small: {goal}}}\n")
+    params = resolve([recipe], VNNI).steps["demo:small/choose"].params
+    pasted = {each.name: each.written for each in params.trials}
+    lines = "".join(f"  {name}: {text}\n" for name, text in pasted.items())
+    (again,) = load(f"{RECIPE}{REAL}quantization:\n{lines}")
+    assert again.variants
+    assert all(each.sections == recipe.variants[0].sections for each in again.variants)
+
+
 @pytest.mark.parametrize(
     ("data", "expected"),
     [

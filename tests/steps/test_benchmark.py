@@ -36,7 +36,7 @@ def in_this_process(folder, models, options, programs):
     baseline = Baseline("pytorch") if options["baseline"] else NO_BASELINE
     params = BenchmarkParams(
         model=Entrypoint(f"{DIGITS}:load"),
-        inputs=(IMAGE,),
+        inputs=options.pop("inputs", (IMAGE,)),
         axes=(Axis("batch", 1, 64, 2),),
         target=CPU_TARGET,
         options=BenchmarkOptions(**{**QUICK, **options}),
@@ -374,3 +374,27 @@ def test_a_model_is_measured_against_itself_if_that_is_asked_for(tmp_path, bench
     assert not any("same_as" in each for each in report["models"].values())
     folder, point = tmp_path / "step" / "out" / "report", report["points"][0]["point"]
     assert read_groups(folder, point, "own") != read_groups(folder, point, "elsewhere")
+
+
+def test_items_are_rows_of_the_batch_behind_inputs_without_one(tmp_path, benchmarked):
+    shapes = {"scale": [], "table": [8, 8], "image": ["batch", 1, 8, 8]}
+    graph = helper.make_graph(
+        [
+            helper.make_node("Mul", ["image", "scale"], ["scaled"]),
+            helper.make_node("Add", ["scaled", "table"], ["out"]),
+        ],
+        "scaled",
+        [helper.make_tensor_value_info(name, 1, shape) for name, shape in shapes.items()],
+        [helper.make_tensor_value_info("out", 1, shapes["image"])],
+    )
+    opset = helper.make_opsetid("", 18)
+    save_model(helper.make_model(graph, opset_imports=[opset], ir_version=9), tmp_path / "model")
+    inputs = tuple(DummyInput(name, "float32", tuple(each)) for name, each in shapes.items())
+    _, report = benchmarked(
+        tmp_path,
+        {"fp32": tmp_path / "model"},
+        inputs=inputs,
+        baseline=False,
+        points=({"batch": 16},),
+    )
+    assert report["points"][0]["items"] == 16

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import helper
 
 from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Axis
@@ -165,18 +166,9 @@ def test_the_program_in_cpp_prints_what_onnx_runtime_gives(tmp_path, external):
     if include_folder() is None:
         pytest.skip(NO_HEADERS)
     _, bundle = packaged(tmp_path, external=external)
-    (wheel,) = Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.*")
-    library = tmp_path / "lib/libonnxruntime.so"
-    library.parent.mkdir()
-    for name in (library, library.with_name("libonnxruntime.so.1")):
-        name.symlink_to(wheel)  # the names that the linker and the loader look for
-    build = tmp_path / "build"
-    given = (f"-DORT_INCLUDE_DIR={include_folder()}", f"-DORT_LIBRARY={library}")
-    subprocess.run(["cmake", "-S", bundle / "cpp", "-B", build, *given], check=True)
-    subprocess.run(["cmake", "--build", build], check=True)
-
+    example = compiled_example(bundle, tmp_path)
     printed = subprocess.run(
-        [build / "example", bundle / "model.onnx"], capture_output=True, text=True, check=True
+        [example, bundle / "model.onnx"], capture_output=True, text=True, check=True
     ).stdout.splitlines()
     assert printed[0] == "logits [2, 10]"
     image = ((np.arange(128) % 7 - 3) / 4).astype(np.float32).reshape(2, 1, 8, 8)
@@ -186,11 +178,50 @@ def test_the_program_in_cpp_prints_what_onnx_runtime_gives(tmp_path, external):
     expected = session.run(None, {"image": image})[0].ravel()[:8]
     np.testing.assert_allclose([float(n) for n in printed[1].split()], expected, rtol=1e-5)
 
-    failed = subprocess.run(
-        [build / "example", "nothing.onnx"], capture_output=True, text=True, check=False
-    )
+    failed = subprocess.run([example, "nothing.onnx"], capture_output=True, text=True, check=False)
     assert failed.returncode == 1
     assert failed.stderr.startswith("nothing.onnx: ")
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
+@pytest.mark.slow
+def test_the_program_in_cpp_prints_doubles_in_full_and_all_unsigned_integers(tmp_path):
+    if include_folder() is None:
+        pytest.skip(NO_HEADERS)
+    _, bundle = packaged(tmp_path)
+    types = ("uint8", "uint16", "uint32", "uint64")
+    constants = [weight(name, np.array([np.iinfo(name).max], name)) for name in types]
+    constants.append(weight("double", np.array([0.1], np.float64)))
+    names = [each.name for each in constants]
+    nodes = [helper.make_node("Identity", [name], [f"{name}_out"]) for name in names]
+    outputs = [value(f"{each.name}_out", [1], each.data_type) for each in constants]
+    save(model(nodes, [], outputs, constants), tmp_path / "types")
+    printed = subprocess.run(
+        [compiled_example(bundle, tmp_path), tmp_path / "types/model.onnx"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert printed == [
+        "uint8_out [1]", " 255", "uint16_out [1]", " 65535", "uint32_out [1]", " 4294967295",
+        "uint64_out [1]", " 18446744073709551615", "double_out [1]", " 0.10000000000000001",
+    ]  # fmt: skip
+
+
+def compiled_example(bundle, folder):
+    """The program in C++ of a bundle, compiled with the library of ONNX Runtime's wheel."""
+    import onnxruntime
+
+    (wheel,) = Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.*")
+    library = folder / "lib/libonnxruntime.so"
+    library.parent.mkdir()
+    for name in (library, library.with_name("libonnxruntime.so.1")):
+        name.symlink_to(wheel)  # the names that the linker and the loader look for
+    build = folder / "build"
+    given = (f"-DORT_INCLUDE_DIR={include_folder()}", f"-DORT_LIBRARY={library}")
+    subprocess.run(["cmake", "-S", bundle / "cpp", "-B", build, *given], check=True)
+    subprocess.run(["cmake", "--build", build], check=True)
+    return build / "example"
 
 
 def test_the_loader_makes_the_session_that_the_manifest_names_for_the_target(bundle, tmp_path):

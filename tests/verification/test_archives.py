@@ -90,10 +90,24 @@ def test_what_is_no_release_at_all_is_a_usage_error(released):
     for path, named in (
         ("nothing", "there is no release nothing"),
         ("tiny.yaml", "tiny.yaml is no archive of a release"),
+        (
+            "artifacts/out/tiny/fp32",
+            "artifacts/out/tiny/fp32 is no release: it has no release.json",
+        ),
+        ("dist", "`onnxbuild release` wrote, like dist/tiny-1.0\n"),
     ):
         done = released("verify", path)
-        assert done.code == 2
+        assert (done.code, done.out) == (2, "")
         assert named in done.err
+    previous = released(
+        "release", "tiny.yaml", "--version", "2.0", "--allow-dirty", "--previous", "dist"
+    )
+    assert previous.code == 2
+    assert "dist is no release: it has no release.json" in previous.err
+    (released.folder / "dist/tiny-1.0/release.json").unlink()
+    done = released("verify", "dist/tiny-1.0")
+    assert done.code == 4
+    assert "FAILED  checksums: release.json is missing" in done.out
     cut = (released.folder / "dist/tiny-1.0.tar").read_bytes()[:5000]
     (released.folder / "cut.tar").write_bytes(cut)
     done = released("verify", "cut.tar")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -127,10 +128,10 @@ def log_command(event: StepFailed) -> str:
     Args:
         event: The failure.
     """
-    name = event.step if " " not in event.step else f"'{event.step}'"
+    name = shlex.quote(event.step)
     root = Path(event.log).parent.parent.parent.parent  # of runs/ID/logs/STEP.log
     is_own = root == store_root(_project_here(), None)
-    return f"onnxbuild log {name}" + ("" if is_own else f" --store {near(str(root))}")
+    return f"onnxbuild log {name}" + ("" if is_own else f" --store {shlex.quote(near(str(root)))}")
 
 
 def near(path: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
@@ -20,6 +19,7 @@ from onnxbuild.expansion.fidelity import add_fidelity
 from onnxbuild.expansion.fused import fused_for, own_address
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import VariantSession, settings_of
+from onnxbuild.expansion.variant_yaml import flow, written_variant
 from onnxbuild.mode_steps.eight_bit_faults import ADD_DATA
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES
 from onnxbuild.steps import choose
@@ -90,7 +90,8 @@ def _model(scope: Scope, variant: Variant) -> OutputRef:
             goal=options.goal,
             margin=options.margin,
             trials=tuple(
-                choose.MeasuredTrial(trial, written(each)) for trial, each in trials.items()
+                choose.MeasuredTrial(trial, flow(written_variant(recipe, each)))
+                for trial, each in trials.items()
             ),
             choice=choice,
         ),
@@ -169,20 +170,6 @@ def _ladder(*, keeps: bool, balances: bool) -> Iterator[Trial]:
         yield Trial("weights-4-gptq", "weight_only", {"bits": 4, "method": "gptq"})
     yield Trial("weights-4", "weight_only", {"bits": 4})
     yield Trial("fp16", "fp16", {})
-
-
-def written(variant: Variant) -> str:
-    """A trial as YAML to paste: `{mode: dynamic, keep_most_sensitive: 0.1}`."""
-    options: Any = variant.options
-    default = type(options)()
-    parts = [f"mode: {variant.mode}"]
-    for field in dataclasses.fields(default):
-        value = getattr(options, field.name)
-        if value != getattr(default, field.name):
-            parts.append(
-                f"{field.name}: {str(value).lower() if isinstance(value, bool) else value}"
-            )
-    return f"{{{', '.join(parts)}}}"
 
 
 def _laid(

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 
 from onnxbuild.core.points import Point
 from onnxbuild.onnxkit.benchmark.candidate import Contender
-from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.host.load import Conditions
 from onnxbuild.onnxkit.timing.ratios import Ratio, paired, percentile_ratio, ratio_of
 from onnxbuild.onnxkit.timing.rounds import Groups, RunnerLatency, Turns, summarize_turns
@@ -107,11 +106,16 @@ def _turns_of(groups: Groups, name: str) -> Turns:
 
 
 def show_point(
-    point: Point, feeds: Feeds, measured: Measured, comparison_models: Sequence[str] = ()
+    point: Point, items: int, measured: Measured, comparison_models: Sequence[str] = ()
 ) -> dict[str, object]:
-    """A point's part of the report."""
-    first = next(iter(feeds.values()))
-    items = int(first.shape[0]) if first.ndim else 1
+    """Return a point's part of the report.
+
+    Args:
+        point: The point.
+        items: Samples in a run.
+        measured: Its figures.
+        comparison_models: Models that the others are compared with.
+    """
     results = {
         name: {
             **asdict(latency),

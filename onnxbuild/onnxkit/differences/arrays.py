@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
 _CHUNK_ELEMENTS = 1 << 20
 WIDEST = 60
 """Characters of a value in a message."""
+
+NOT_FINITE = "some from or to NaN or infinity"
+"""Words for differences without a largest one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,12 @@ def array_difference(one: np.ndarray, other: np.ndarray) -> str:
 def in_words(found: ArrayDifference) -> str:
     """Return how many elements differ, by how much at most, and the first of them."""
     both = f"{found.old} -> {found.new}"
-    gap = "" if found.max_abs is None else f", by at most {found.max_abs:.3g}"
+    if found.max_abs is None:
+        gap = ""
+    elif math.isinf(found.max_abs):
+        gap = f", {NOT_FINITE}" if found.count > 1 else ""
+    else:
+        gap = f", by at most {found.max_abs:.3g}"
     counts = f"{found.count:,} of {found.size:,} differ"
     return f"{counts}{gap}, the first at {list(found.first)}: {both}"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError, UsageError
+from onnxbuild.onnxkit.differences.arrays import shown_apart
 from onnxbuild.onnxkit.differences.changes import Change, changes_of, inner_pairs
 from onnxbuild.onnxkit.differences.graph_view import (
     GraphView,
@@ -15,13 +16,14 @@ from onnxbuild.onnxkit.differences.graph_view import (
     view_of_graph,
 )
 from onnxbuild.onnxkit.differences.matching import match_graphs
-from onnxbuild.onnxkit.model.inspect import type_text
+from onnxbuild.onnxkit.model.inspect import inputs_of, type_text
 from onnxbuild.onnxkit.model.model_files import external_files, load_model
 
 if TYPE_CHECKING:
     import onnx
 
 _STANDARD = ("", "ai.onnx")
+_MOST_LISTED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class ModelFact:
     """A field of the model itself.
 
     Attributes:
-        name: `opset`, `opset of DOMAIN`, `IR version`, `function DOMAIN.NAME`.
+        name: `opset`, `opset of DOMAIN`, `IR version`, `metadata 'KEY'`, or the list of weights that are inputs, too.
         old: Empty if it is new.
         new: Empty if it is gone.
     """
@@ -174,13 +176,12 @@ def _changes(one: GraphView, other: GraphView, where: str) -> Iterator[Change | 
 
 def _signature(one: onnx.ModelProto, other: onnx.ModelProto) -> Iterator[SignatureChanged]:
     pairs: tuple[tuple[str, Any, Any], ...] = (
-        ("input", one.graph.input, other.graph.input),
+        ("input", inputs_of(one.graph), inputs_of(other.graph)),
         ("output", one.graph.output, other.graph.output),
     )
     for direction, olds, news in pairs:
-        held = [_held(model) for model in (one, other)]
-        old = {value.name: type_text(value.type) for value in olds if value.name not in held[0]}
-        new = {value.name: type_text(value.type) for value in news if value.name not in held[1]}
+        old = {value.name: type_text(value.type) for value in olds}
+        new = {value.name: type_text(value.type) for value in news}
         for name in dict.fromkeys((*old, *new)):
             if old.get(name) != new.get(name):
                 yield SignatureChanged(direction, name, old.get(name, ""), new.get(name, ""))
@@ -201,6 +202,25 @@ def _facts(one: onnx.ModelProto, other: onnx.ModelProto) -> Iterator[ModelFact]:
             yield ModelFact(name, old.get(name, ""), new.get(name, ""))
     if one.ir_version != other.ir_version:
         yield ModelFact("IR version", str(one.ir_version), str(other.ir_version))
+    ours, theirs = ({each.key: each.value for each in m.metadata_props} for m in (one, other))
+    for key in dict.fromkeys((*ours, *theirs)):
+        if ours.get(key) != theirs.get(key):
+            texts = shown_apart(ours.get(key, ""), theirs.get(key, ""))
+            yield ModelFact(
+                f"metadata '{key}'",
+                texts[0] if key in ours else "",
+                texts[1] if key in theirs else "",
+            )
+    both = _held(one) & _held(other)
+    replaceable = [[v.name for v in m.graph.input if v.name in both] for m in (one, other)]
+    if set(replaceable[0]) != set(replaceable[1]):
+        yield ModelFact("weights that callers may replace", *map(_listed, replaceable))
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_LISTED
+    said = ", ".join(f"'{name}'" for name in names[:_MOST_LISTED])
+    return f"{said} and {more:,} more" if more > 0 else said or "none"
 
 
 def _opsets(model: onnx.ModelProto) -> dict[str, str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from onnxbuild.onnxkit.differences.arrays import ArrayDifference
+from onnxbuild.onnxkit.differences.arrays import NOT_FINITE, ArrayDifference
 from onnxbuild.onnxkit.differences.attributes import AttributeChanged
 from onnxbuild.onnxkit.differences.changes import (
     Change,
@@ -227,9 +228,11 @@ def _apart(values: ArrayDifference) -> str:
     counts = (
         f"{values.count:,} of {values.size:,} elements differ{'s' if values.count == 1 else ''}"
     )
-    if values.max_abs is None:  # text
+    if values.max_abs is None or (values.count == 1 and math.isinf(values.max_abs)):  # text, NaN
         first = ", the first" if values.count > 1 else ""
         return f"{counts}{first}: {values.old} -> {values.new}"
+    if math.isinf(values.max_abs):
+        return f"{counts}, {NOT_FINITE}"
     most = "at most " if values.count > 1 else ""
     largest = values.max_rel
     share = "" if largest is None else f" ({largest * 100:.3g} % of its largest value)"

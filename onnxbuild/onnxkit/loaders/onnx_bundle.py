@@ -230,7 +230,8 @@ def main() -> None:
     for name, axis in manifest["dynamic_axes"].items():
         print("axis  ", name, rule_of(axis))
     print("runs on", session.get_providers()[0])
-    for value, array in zip(session.get_outputs(), session.run(None, feeds), strict=True):
+    outputs = session.run(None, feeds)
+    for value, array in zip(session.get_outputs(), outputs):  # noqa: B905 - Python 3.9 runs this, too
         print("output", value.name, array.dtype, list(array.shape))
 
 

@@ -82,7 +82,10 @@ def _named(made: Any, manifest: Mapping[str, Any]) -> dict[str, Any]:
     found = list(_leaves(made, ()))
     names = [each["name"] for each in manifest["outputs"]]
     if not any(isinstance(step, str) for path, _ in found for step in path):
-        return dict(zip(names, (each for _, each in found if each is not None), strict=True))
+        tensors = [each for _, each in found if each is not None]
+        if len(tensors) != len(names):
+            raise LoadError(f"the program gives {len(tensors)} outputs, not {', '.join(names)}")
+        return dict(zip(names, tensors))  # noqa: B905 - Python 3.9 runs this, too
     taken = {each["name"] for each in manifest["inputs"]}
     keyed = {}
     for path, tensor in found:
@@ -98,7 +101,7 @@ def _leaves(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...]
     if isinstance(value, dict):
         items = [(str(key), item) for key, item in value.items()]
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
-        items = zip(value._fields, value, strict=True)
+        items = zip(value._fields, value)  # noqa: B905 - as above
     elif isinstance(value, (tuple, list)):
         items = enumerate(value)
     else:

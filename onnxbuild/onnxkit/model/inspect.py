@@ -30,7 +30,7 @@ def summarize(model: onnx.ModelProto) -> dict[str, Any]:
     return {
         "ir_version": int(model.ir_version),
         "opsets": {each.domain or "ai.onnx": int(each.version) for each in model.opset_import},
-        "inputs": [describe_value(value) for value in model.graph.input],
+        "inputs": [describe_value(value) for value in inputs_of(model.graph)],
         "outputs": [describe_value(value) for value in model.graph.output],
         "nodes": sum(operators.values()),
         "operators": dict(sorted(operators.items(), key=lambda item: (-item[1], item[0]))),
@@ -40,6 +40,13 @@ def summarize(model: onnx.ModelProto) -> dict[str, Any]:
         "weights_bytes_by_dtype": dict(sorted(by_dtype.items())),
         "functions": len(model.functions),
     }
+
+
+def inputs_of(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
+    """Return what a caller has to give: inputs without a weight of the same name, which old models have."""
+    held = {tensor.name for tensor in graph.initializer}
+    held |= {tensor.values.name for tensor in graph.sparse_initializer}
+    return [value for value in graph.input if value.name not in held]
 
 
 def describe_value(value: onnx.ValueInfoProto) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from onnxbuild.core.sizes import figure
 from onnxbuild.core.step import Finding
 from onnxbuild.onnxkit.search.goals import Goal, reached, written
 from onnxbuild.onnxkit.search.trial_latencies import MeasuredTrials
@@ -45,7 +46,7 @@ def choice(variant: str, goal: Goal, chosen: Row, tried: int) -> str:
     """Return the choice, and the YAML that gives it without a search."""
     return (
         f"variant '{variant}': '{chosen['name']}' is the fastest of {tried} trials that meets the "
-        f"goal ({chosen['latency']:.3g} ms, {reached(goal, chosen['judging'])} where it is "
+        f"goal ({figure(chosen['latency'], 3)} ms, {reached(goal, chosen['judging'])} where it is "
         f"judged); written out: {chosen['written']}"
     )
 

@@ -150,6 +150,8 @@ def test_a_wall_of_text_is_cut_and_the_log_has_the_rest(here):
 def test_the_command_for_a_log_names_a_store_that_is_not_the_projects_own(here):
     lines = Words(verbose=False).lines(at(FAILED, here / "elsewhere"))
     assert lines[-1] == "        its log: onnxbuild log bert:export --store elsewhere"
+    lines = Words(verbose=False).lines(at(FAILED, here / "a store"))
+    assert lines[-1] == "        its log: onnxbuild log bert:export --store 'a store'"
 
 
 def test_on_a_terminal_of_80_columns_no_line_is_longer():

@@ -67,7 +67,12 @@ def test_bits_count_and_not_only_numbers():
     one, other = np.array([0.0]), np.array([-0.0])
     said = "float64 [1]: 1 of 1 differ, by at most 0, the first at [0]: 0 -> -0"
     assert array_difference(one, other) == said
-    assert "by at most inf" in array_difference(one, np.array([np.nan]))
+    said = "float64 [1]: 1 of 1 differ, the first at [0]: 0 -> nan"
+    assert array_difference(one, np.array([np.nan])) == said
+    said = (
+        "float64 [2]: 2 of 2 differ, some from or to NaN or infinity, the first at [0]: nan -> inf"
+    )
+    assert array_difference(np.array([np.nan, 1]), np.array([np.inf, 2])) == said
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int64", "uint8", "float16", "complex64"])

@@ -273,6 +273,17 @@ def test_the_signature(sentences):
     ]
 
 
+def test_an_output_that_became_a_weight_is_still_an_output(sentences):
+    def constant(*nodes, **weights):
+        kept = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+        relu = helper.make_node("Relu", ["x"], ["y"])
+        return model([relu, *nodes], kept, outputs=[value("y"), value("k", (2,))])
+
+    ones = np.ones(2, np.float32)
+    computed = constant(helper.make_node("Neg", ["w"], ["k"]), w=-ones)
+    assert sentences(computed, constant(k=ones)) == ["1 node is gone: Neg, before output 'k'"]
+
+
 def test_types_within_sequences_optionals_and_maps_are_compared(sentences):
     def took(make):
         node = helper.make_node("Take", ["x"], ["y"], domain="own")
@@ -287,6 +298,37 @@ def test_types_within_sequences_optionals_and_maps_are_compared(sentences):
         (lambda kind: helper.make_map_type_proto(TensorProto.INT64, kind), "map of int64 to"),
     ):
         assert sentences(*took(make)) == [f"input 'x': {word} {one} -> {word} {other}"]
+
+
+def test_metadata(sentences):
+    one, other = network(), network()
+    for changed, values in (
+        (one, {"author": "me", "old": "", "same": "1"}),
+        (other, {"same": "1", "author": "you", "classes": "no, yes"}),
+    ):
+        helper.set_model_props(changed, values)
+    assert sentences(one, other) == [
+        "metadata 'author': 'me' -> 'you'",
+        "metadata 'old' is gone; it was ''",
+        "metadata 'classes' is new: 'no, yes'",
+    ]
+
+
+def test_weights_that_are_inputs_too(sentences):
+    other = network(4)
+    other.graph.input.extend(value(f"w{n}", (4, 4)) for n in range(4))
+    said = "weights that callers may replace: none -> 'w0', 'w1', 'w2' and 1 more"
+    assert sentences(network(4), other) == [said]
+    assert sentences(other, other) == []
+
+
+def test_weights_that_are_no_finite_numbers(sentences):
+    one, other = (changed_weight(network(), "w1", (2, 3), n) for n in (np.nan, np.inf))
+    said = "weight 'w1' of Gemm 'gemm1': 1 of 16 elements differs: nan -> inf"
+    assert sentences(one, other) == [said]
+    other = changed_weight(other, "w1", (0, 0), 1)
+    said = "weight 'w1' of Gemm 'gemm1': 2 of 16 elements differ, some from or to NaN or infinity"
+    assert sentences(one, other) == [said]
 
 
 def test_a_node_that_reads_another_value(sentences):

@@ -7,11 +7,14 @@ import importlib.util
 import json
 import sys
 import warnings
+from pathlib import Path
 
 import pytest
 
 from onnxbuild.host.cpu import VNNI
+from onnxbuild.onnxkit.loaders import checked_inputs, golden_test
 from onnxbuild.onnxkit.loaders.script import load_script
+from onnxbuild.onnxkit.web.static import serve
 
 SCRIPTS = [("onnxruntime", False), ("onnxruntime", True), ("torch", False)]
 
@@ -47,6 +50,38 @@ def test_every_name_in_it_is_defined_once_and_reported_by_its_own_docstring(runt
     assert "from load import load" in ast.get_docstring(tree)
     assert script.count("if __name__ ==") == 1
     assert script.count("with_operators(") == (2 if operators else 0)
+
+
+@pytest.mark.parametrize(("runtime", "operators"), SCRIPTS)
+def test_it_runs_on_python_3_9(runtime, operators):
+    assert_old_python_runs_it(load_script(runtime, operators=operators))
+
+
+@pytest.mark.parametrize("module", [checked_inputs, golden_test, serve])
+def test_other_shipped_scripts_run_on_python_3_9(module):
+    assert_old_python_runs_it(Path(module.__file__).read_text())
+
+
+def assert_old_python_runs_it(script):
+    """A wheel requires Python 3.9: later syntax, `zip(strict=...)` and `isinstance(x, A | B)` came after it."""
+    calls = [
+        each
+        for each in ast.walk(ast.parse(script, feature_version=(3, 9)))
+        if isinstance(each, ast.Call)
+    ]
+    assert "strict" not in {keyword.arg for each in calls for keyword in each.keywords}
+    checks = [
+        each for each in calls if getattr(each.func, "id", "") in {"isinstance", "issubclass"}
+    ]
+    assert not [each for each in checks if isinstance(each.args[1], ast.BinOp)]
+
+
+def test_a_program_with_another_number_of_outputs_than_the_manifest_is_an_error(tmp_path):
+    module = loader(tmp_path)
+    manifest = {"outputs": [{"name": "a"}, {"name": "b"}], "inputs": []}
+    assert module._named((1, None, 2), manifest) == {"a": 1, "b": 2}
+    with pytest.raises(module.LoadError, match="gives 3 outputs, not a, b"):
+        module._named((1, 2, 3), manifest)
 
 
 def made_for(flags, machine=None):

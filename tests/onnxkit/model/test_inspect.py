@@ -2,7 +2,7 @@ import json
 
 from onnxbuild.onnxkit.model.inspect import summarize
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
-from tests.onnxkit.models import branching, contrib, linear
+from tests.onnxkit.models import branching, contrib, linear, value
 
 
 def test_a_summary_says_inputs_operators_and_weights():
@@ -31,3 +31,10 @@ def test_a_summary_needs_no_weights(tmp_path):
     found = summarize(load_model(tmp_path, weights="left"))
     assert found == summarize(linear(rows=600))
     json.dumps(found, allow_nan=False)
+
+
+def test_weights_that_are_inputs_too_are_none_that_a_caller_has_to_give():
+    """As in models of IR version 3."""
+    model = linear()
+    model.graph.input.extend(value(each.name, each.dims) for each in model.graph.initializer)
+    assert [each["name"] for each in summarize(model)["inputs"]] == ["x"]

@@ -41,13 +41,38 @@ console.log(JSON.stringify([said, bars.slice(0, 8)]));
 """
 
 
+TEXTS = """
+const made = () => ({
+  children: [], style: {}, setAttribute() {}, addEventListener() {}, querySelectorAll: () => [],
+  append(...more) { this.children.push(...more); },
+  querySelector() { return this.children[0].children[0]; },
+  get textContent() { return this.children[0]; },
+});
+globalThis.document = { createElement: made };
+const { textPanel } = await import("./page/text.js");
+const point = (name, data) => ({ name, inputs: { text: { data } }, outputs: { name } });
+const points = [point("batch", ["one", "two"]), point("blank", [" "]), point("one", ["one"])];
+const runs = [];
+const panel = textPanel({ replaceChildren() {} }, {
+  config: { input: "text" },
+  signature: { inputs: [{ name: "text", shape: ["batch"] }], axes: {} },
+  points,
+  readPoint: async ({ inputs, outputs }) => ({ inputs, outputs }),
+  run: (inputs, { expected, point }) => runs.push([inputs.text.data, expected.name, point.name]),
+});
+await panel.begin();
+console.log(JSON.stringify(runs));
+"""
+
+
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 
 
 def shown(tmp_path, script):
+    """What code next to the page's modules prints, as JSON."""
     static = resources.files(web).joinpath("static")
     (tmp_path / "page").mkdir()
-    for name in ("golden.js", "page/results.js", "page/parts.js", "page/image.js"):
+    for name in ("golden.js", "page/results.js", "page/parts.js", "page/image.js", "page/text.js"):
         (tmp_path / name).write_text(static.joinpath(name).read_text(encoding="utf-8"))
     for name in ("tensors.js", "judge.js"):
         (tmp_path / name).write_text(shared_javascript(name))
@@ -84,6 +109,11 @@ def test_sorted_scores_are_shown_with_the_classes_that_stand_beside_them(
     assert found == said
     start = next(n for n, text in enumerate(texts) if text == bars[1]) - 1
     assert texts[start : start + len(bars)] == bars
+
+
+@needs_node
+def test_the_first_text_is_compared_with_what_its_own_golden_input_gives(tmp_path):
+    assert shown(tmp_path, TEXTS) == [[["one"], "one", "one"]]
 
 
 SIDES = """

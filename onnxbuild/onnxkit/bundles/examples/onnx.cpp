@@ -88,6 +88,17 @@ void print_floats(const Ort::Value& value, size_t count) {
   }
 }
 
+void print_doubles(const Ort::Value& value, size_t count) {
+  for (size_t i = 0; i < count; ++i) std::printf(" %.17g", value.GetTensorData<double>()[i]);
+}
+
+template <typename T>
+void print_unsigned(const Ort::Value& value, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    std::printf(" %" PRIu64, static_cast<uint64_t>(value.GetTensorData<T>()[i]));
+  }
+}
+
 template <typename T>
 void print_integers(const Ort::Value& value, size_t count) {
   for (size_t i = 0; i < count; ++i) {
@@ -104,13 +115,16 @@ void print(const std::string& name, const Ort::Value& value) {
   const size_t count = std::min(info.GetElementCount(), SHOWN);
   switch (info.GetElementType()) {
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT: print_floats<float>(value, count); break;
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE: print_floats<double>(value, count); break;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE: print_doubles(value, count); break;
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16: print_floats<Ort::Float16_t>(value, count); break;
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64: print_integers<int64_t>(value, count); break;
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32: print_integers<int32_t>(value, count); break;
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT16: print_integers<int16_t>(value, count); break;
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8: print_integers<int8_t>(value, count); break;
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8: print_integers<uint8_t>(value, count); break;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64: print_unsigned<uint64_t>(value, count); break;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32: print_unsigned<uint32_t>(value, count); break;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT16: print_unsigned<uint16_t>(value, count); break;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8: print_unsigned<uint8_t>(value, count); break;
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL: print_integers<bool>(value, count); break;
     default: std::printf(" values of a type not known here");
   }

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.sizes import figure
 from onnxbuild.onnxkit.benchmark.baseline import ShownBaseline, baseline_of
 from onnxbuild.onnxkit.plots.shown_ratio import shown_ratio
 from onnxbuild.onnxkit.report_page.blocks import (
@@ -122,7 +123,7 @@ def _strip(name: str, baseline: str, found: Mapping[str, Any], samples: Sequence
             number(found["p90_ms"]),
             number(found["p99_ms"]),
             f"{found['samples']:,}",
-            number(found["throughput_items_per_s"]),
+            figure(found["throughput_items_per_s"], 3),
             ratio,
         ),
     )

@@ -35,6 +35,7 @@ export function textPanel(place, { config, signature, points, readPoint, run }) 
 
   const examples = async () => {
     const seen = new Set();
+    let first = null;
     for (const point of points) {
       if (seen.size === MOST_EXAMPLES) break;
       const { inputs, outputs } = await readPoint(point);
@@ -42,34 +43,23 @@ export function textPanel(place, { config, signature, points, readPoint, run }) 
       if (!text.trim() || text.length > LONGEST || inputs[port.name].data.length > 1 || seen.has(text)) continue;
       seen.add(text);
       const chip = element("button", { type: "button", "aria-pressed": "false" }, text);
-      chip.addEventListener("click", () => {
+      const show = () => {
         box.value = text;
         press(chip);
         return run(inputs, { expected: outputs, point });
-      });
+      };
+      chip.addEventListener("click", show);
       chips.append(element("li", {}, chip));
+      first ??= show;
     }
+    return first;
   };
 
   return {
     async begin() {
-      await examples();
+      const first = await examples();
       button.disabled = false;
-      const first = chips.querySelector("button");
-      if (first) {
-        box.value = first.textContent;
-        press(first);
-      }
-      const { inputs, outputs } = first ? await pointOf(points, readPoint, port.name, first.textContent) : {};
-      if (inputs) await run(inputs, { expected: outputs, point: points[0] });
+      if (first) await first();
     },
   };
-}
-
-async function pointOf(points, readPoint, name, text) {
-  for (const point of points) {
-    const read = await readPoint(point);
-    if (read.inputs[name].data[0] === text) return read;
-  }
-  return {};
 }
