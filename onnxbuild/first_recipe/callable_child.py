@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.catalog import FRONTENDS
-from onnxbuild.core.call_arguments import misfit
 from onnxbuild.core.draft import Draft, no_draft
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
+from onnxbuild.onnxkit.data.call_arguments import misfit
 from onnxbuild.onnxkit.data.user_code import an, call_user, user_line
 from onnxbuild.processes.child_context import ChildContext
 
@@ -66,7 +66,7 @@ def look(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _made(make: Callable[[], Any], target: str) -> Any:
-    """What the callable returns, called without arguments.
+    """Call the callable without arguments; return its result.
 
     Raises:
         StepError: See `_called`; or it needs some.

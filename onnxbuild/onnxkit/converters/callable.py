@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.core.call_arguments import misfit
 from onnxbuild.onnxkit.converters.child import Refused, Request, first_line, users_line
+from onnxbuild.onnxkit.data.call_arguments import misfit
 
 _PAIR = 2
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from onnxbuild.core.call_arguments import misfit
 from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.external_code import external_code
+from onnxbuild.onnxkit.data.call_arguments import misfit
 from onnxbuild.own_folder import OWN_FOLDER
 
 T = TypeVar("T")

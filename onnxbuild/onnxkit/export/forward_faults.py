@@ -45,15 +45,14 @@ def explain_failure(
         fix = _values_fix(tried, feeds)
     else:
         fix = next((_written(new) for new in _other_dtypes(feeds) if tried.takes(feeds, new)), "")
-    fix = fix or otherwise or _given(feeds, {each.name: each.dtype for each in inputs})
+    fix = fix or otherwise or _given(feeds, inputs)
     return StepError(error.what, where=error.where, fix=fix)
 
 
-def _given(feeds: Feeds, dtypes: Mapping[str, str]) -> str:
-    shown = ", ".join(
-        f"{name} {dtypes.get(name, array.dtype)} {list(array.shape)}"
-        for name, array in feeds.items()
-    )
+def _given(feeds: Feeds, inputs: Sequence[DummyInput]) -> str:
+    dtypes: dict[str, object] = {name: array.dtype for name, array in feeds.items()}
+    dtypes |= {each.name: each.dtype for each in inputs}
+    shown = ", ".join(f"{name} {dtypes[name]} {[*array.shape]}" for name, array in feeds.items())
     return f"forward was given {shown}: if it takes another shape, write that in `dummy_inputs`"
 
 

@@ -250,7 +250,7 @@ def test_a_file_with_the_name_of_a_loaded_module_is_refused(project, name):
     project.write(f"models/{name}", "")
     top = name.partition("/")[0].removesuffix(".py")
     assert project.reported("numpy")["error"] == (
-        f"models/{name}: models/{name} has the name of an installed module, '{top}'\n"
+        f"models/{name} has the name of an installed module, '{top}'\n"
         "  fix: give the file another name"
     )
 

@@ -14,7 +14,7 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
+class WrongArguments:
     """Difference between the arguments of a call and the parameters of a callable.
 
     Attributes:
@@ -29,7 +29,7 @@ class Misfit:
 
     @property
     def what(self) -> str:
-        """What is wrong, as the end of a sentence that begins with the callable's name."""
+        """The fault, as the end of a sentence that begins with the callable's name."""
         parts = [f"has no parameter {_quoted(self.unknown)}"] if self.unknown else []
         if self.missing:
             parts.append(f"needs {self.needed}, which its `args` don't give")
@@ -42,7 +42,7 @@ class Misfit:
 
     @property
     def fix(self) -> str:
-        """What to type, in the recipe or in the code."""
+        """Text to type, in the recipe or in the code."""
         if not self.unknown:
             a_default = "a default" if len(self.missing) == 1 else "defaults"
             given = ", ".join(f"{name}: VALUE" for name in self.missing)
@@ -56,7 +56,7 @@ class Misfit:
 
 def misfit(
     function: Callable[..., Any], args: Mapping[str, object], given: Iterable[object] = ()
-) -> Misfit | None:
+) -> WrongArguments | None:
     """Compare a call with the callable's signature.
 
     Args:
@@ -78,7 +78,7 @@ def misfit(
     names = [each.name for each in named]
     is_open = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
     free = [each for each in named if each.name not in args]
-    found = Misfit(
+    found = WrongArguments(
         unknown=() if is_open else tuple(name for name in args if name not in names),
         missing=tuple(each.name for each in free if each.default is inspect.Parameter.empty),
         free=tuple(each.name for each in free),

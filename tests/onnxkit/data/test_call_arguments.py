@@ -6,7 +6,7 @@ import functools
 
 import pytest
 
-from onnxbuild.core.call_arguments import misfit
+from onnxbuild.onnxkit.data.call_arguments import misfit
 
 
 def load(width, *, seed=0, depth=1):
