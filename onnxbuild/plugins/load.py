@@ -9,7 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -133,7 +133,7 @@ def forget(files: Iterable[str]) -> None:
 
 
 def _taken(empty: Plugin, values: Callable[[], Iterator[tuple[str, object]]]) -> Plugin:
-    """The plug-in with what it names; with a fault if that can't be imported."""
+    """The plug-in with what it names; with a fault if that can't be imported. What it prints is no output of ours."""
     file = empty.file
     features: list[Feature] = []
     providers: list[Provider] = []
@@ -143,7 +143,7 @@ def _taken(empty: Plugin, values: Callable[[], Iterator[tuple[str, object]]]) ->
         return PluginError(_said(error), where=_place(empty, place), fix=empty.mend)
 
     try:
-        with external_code(blamed, passing=(), exits_too=True):
+        with external_code(blamed, passing=(), exits_too=True), redirect_stdout(sys.stderr):
             for file, value in values():  # noqa: B007 - the last one is shown
                 more = features_of([value], empty.name)
                 features += more[0]

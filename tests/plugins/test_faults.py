@@ -12,6 +12,7 @@ from onnxbuild.core.errors import PluginError
 from onnxbuild.expansion.graph_builder import GraphBuilder
 from onnxbuild.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.plugins.check import RECIPE_KEYS
+from onnxbuild.plugins.load import load_file
 from onnxbuild.recipe.schema.recipe_schema import rendered_schema
 from tests.plugins.fake_distributions import KIND, install, project
 
@@ -181,6 +182,12 @@ def test_a_faulty_file_of_the_project_is_named_with_its_line(tmp_path):
     fault = fault_of("tools/own.py", tmp_path)
     assert fault.where == f"{file}:2"
     assert fault.fix == "mend tools/own.py, or take it out of `plugins` in pyproject.toml"
+
+
+def test_what_a_file_prints_when_it_is_imported_is_no_output_of_the_command(tmp_path, capsys):
+    (tmp_path / "loud.py").write_text("print('loaded')\nFEATURES = ()\n")
+    assert load_file(tmp_path, "loud.py").fault is None
+    assert capsys.readouterr() == ("", "loaded\n")
 
 
 def test_a_project_brings_no_provider(tmp_path):

@@ -41,7 +41,19 @@ def _output_names(parts: Parts) -> Iterator[Fault]:
     for n, name in enumerate(parts.outputs):
         if name in inputs:
             what = f"output '{name}' has the name of an input; a graph's names are unique"
-            yield Fault(what, parts.at("outputs", n), f"write `{name}_out`")
+            yield Fault(what, parts.at("outputs", n), _other_output(parts, name))
+
+
+def _other_output(parts: Parts, name: str) -> str:
+    """Return the fix for an output that is named as an input: its own name, or none where the model's file names it."""
+    files = {parts.at("model", key) for key in parts.declared("model")}
+    if parts.at("outputs") not in files:
+        return f"write `{name}_out`"
+    inputs = parts.declared("dummy_inputs")
+    others = [each for each in parts.outputs if each not in inputs]
+    if not others:
+        return "save the model with an Identity in front of that output"
+    return f"write `outputs: [{', '.join(others)}]`, which leaves it out"
 
 
 def _variant_names(parts: Parts) -> Iterator[Fault]:

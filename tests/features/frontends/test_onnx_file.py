@@ -172,6 +172,16 @@ def test_a_mistake_is_reported_with_its_line_and_the_fix(load, text, what, fix):
             "input 'x' has the type uint32",
             "convert the model again",
         ),
+        (
+            model([helper.make_node("Relu", ["x"], ["y"])], [value("x", [1])], [value("x", [1]), value("y", [1])]),
+            "output 'x' has the name of an input",
+            "write `outputs: [y]`, which leaves it out",
+        ),
+        (
+            model([], [value("x", [1])], [value("x", [1])]),
+            "output 'x' has the name of an input",
+            "save the model with an Identity in front of that output",
+        ),
     ],
 )  # fmt: skip
 def test_a_model_that_no_recipe_can_declare_is_refused(tmp_path, made, what, fix):
