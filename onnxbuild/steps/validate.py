@@ -11,7 +11,13 @@ from onnxbuild.core.recipe import Precision
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target, TargetGates
 from onnxbuild.onnxkit.accuracy.judged_outputs import judge_outputs
-from onnxbuild.onnxkit.accuracy.point_reports import JudgedPoint, findings_of, pooled, report_of
+from onnxbuild.onnxkit.accuracy.point_reports import (
+    JudgedPoint,
+    empty_findings,
+    findings_of,
+    pooled,
+    report_of,
+)
 from onnxbuild.onnxkit.accuracy.threshold_rows import (
     ThresholdRows,
     threshold_findings,
@@ -87,7 +93,7 @@ class ValidateParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write report.json; breaches are findings. A target that is not there is skipped.
+    """Write report.json; breaches are findings, and outputs of which no value is compared. A target that is not there is skipped.
 
     Where `exact`, the fp32 model, is given and the variant is far from the reference, the breaches' fix, or a
     note, names the node that costs more than all others together, if there is one.
@@ -115,8 +121,13 @@ def run(context: StepContext) -> Outcome:
     fix, equal_fix = _fixes_of(params.section) if params.section else _fixes(params.precision)
     findings = findings_of(judged, subject, dominant or fix, dominant or equal_fix)
     findings += threshold_findings(rows, subject)
+    empty = empty_findings(judged, subject)
     excused = threshold_note(rows, subject)
     notes = tuple(filter(None, (excused, "" if findings else dominant)))
+    if params.section:  # what noise gives a pipeline may well be empty: no box, no word
+        notes += tuple(f"{each.where}: {each.what}" for each in empty)
+    else:
+        findings += empty
     if opened.placement is not None:
         findings += placement_findings(opened.placement, params.target, params.gates, subject)
     report = {
@@ -228,7 +239,7 @@ def _judge_point(
 
 KIND = StepKind(
     name="validate",
-    version=7,
+    version=8,
     params=ValidateParams,
     inputs=("model", "reference", "exact?", "session?", "target?"),
     outputs={"report": "report"},

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.accuracy.point_reports import findings_of, pooled, report_of
+from onnxbuild.onnxkit.accuracy.point_reports import (
+    empty_findings,
+    findings_of,
+    pooled,
+    report_of,
+)
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of, check_tolerances
 from onnxbuild.onnxkit.accuracy.verdict import Judgement, judge
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, read_reference
@@ -38,7 +43,7 @@ class ValidateProgramParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write report.json; breaches are findings.
+    """Write report.json; breaches are findings, and outputs of which no value is compared.
 
     Raises:
         StepError: PyTorch can't load the program, or a tolerance names an output that is not there.
@@ -50,7 +55,9 @@ def run(context: StepContext) -> Outcome:
         for point in read_reference(context.input("reference"))
     ]
     judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
-    findings = findings_of(judged, f"format '{params.format}'", _FIXES[params.format])
+    subject = f"format '{params.format}'"
+    findings = findings_of(judged, subject, _FIXES[params.format])
+    findings += empty_findings(judged, subject)
     report = {
         "format": params.format,
         "precision": "fp32",
@@ -87,7 +94,7 @@ def _message_of(error: BaseException) -> str:
 
 KIND = StepKind(
     name="validate-program",
-    version=4,
+    version=5,
     params=ValidateProgramParams,
     inputs=("program", "reference"),
     outputs={"report": "report"},

@@ -301,3 +301,24 @@ def test_an_empty_batch_is_compared_like_any_other(tmp_path):
         text = (context.output("report") / "report.json").read_text()
         assert json.loads(text)["points"][1]["outputs"]["y"]["elements"] == 0
         assert "NaN" not in text
+
+
+def test_an_output_without_a_value_at_any_point_is_not_passed_but_of_a_pipeline(tmp_path):
+    made = linear()
+    made.graph.initializer.append(numpy_helper.from_array(np.array([0]), "zero"))
+    made.graph.node.append(helper.make_node("Slice", ["y", "zero", "zero"], ["boxes"]))
+    width = made.graph.output[0].type.tensor_type.shape.dim[1].dim_value
+    made.graph.output.append(value("boxes", [None, width]))
+    boxes = np.zeros((0, width), np.float32)
+    outcome, report = run(tmp_path / "model", made, boxes=boxes)
+    (finding,) = outcome.findings
+    assert finding.where == "variant 'fp32', output 'boxes'"
+    assert "none of its values is compared" in finding.what
+    assert not report["passed"]
+    inputs = {"model": tmp_path / "model/model", "reference": tmp_path / "model/ref"}
+    params = ValidateParams(
+        "fp32", "fp32", VariantTolerances(1e-5), CPU_TARGET, TargetGates(), section="processing"
+    )
+    outcome, _ = run_step(KIND, params, tmp_path / "pipeline", inputs)
+    assert outcome.findings == ()
+    assert "none of its values is compared" in outcome.notes[0]

@@ -145,6 +145,33 @@ def findings_of(
     )
 
 
+def never_compared(judged: Sequence[JudgedPoint]) -> list[str]:
+    """Return the outputs without an element at any point: equal shapes are all that is known of them."""
+    elements: dict[str, int] = {}
+    for _, name, found in _comparisons(judged):
+        elements[name] = elements.get(name, 0) + found.elements
+    return [name for name, count in elements.items() if not count]
+
+
+def empty_findings(judged: Sequence[JudgedPoint], subject: str) -> tuple[Finding, ...]:
+    """One for each output that `never_compared` returns: a gate that compared nothing has not passed.
+
+    Args:
+        judged: Judgements of all points.
+        subject: Name of what is judged, such as `variant 'int8'`.
+    """
+    what = (
+        f"it has no element at any of the {len(judged)} points, so none of its values is compared"
+    )
+    fix = (
+        "name inputs for which the model gives it some: `reference: {samples: FILE.py:CALLABLE}`; "
+        "an output that never has any can be left out of `outputs`"
+    )
+    return tuple(
+        Finding(what, f"{subject}, output '{name}'", fix) for name in never_compared(judged)
+    )
+
+
 def _elsewhere(more: int, points: int) -> str:
     return f" (and at {more} more of {points} points)" if more else ""
 

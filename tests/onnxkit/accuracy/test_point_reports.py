@@ -1,6 +1,7 @@
 import numpy as np
 
 from onnxbuild.onnxkit.accuracy.point_reports import (
+    empty_findings,
     findings_of,
     metrics_of,
     pooled,
@@ -68,3 +69,11 @@ def test_an_interval_has_a_width_where_all_are_equal_and_says_nothing_of_nothing
     assert (round(low, 3), high) == (0.839, 1.0)
     assert wilson_interval(0, 20)[0] == 0.0
     assert wilson_interval(0, 0) == [0.0, 1.0]
+
+
+def test_an_output_that_is_empty_at_all_points_is_not_compared_and_said():
+    (finding,) = empty_findings(judged((0, 0), (0, 0)), "variant 'fp32'")
+    assert finding.where == "variant 'fp32', output 'ids'"
+    assert finding.what.startswith("it has no element at any of the 2 points, so none of its")
+    assert "reference: {samples: FILE.py:CALLABLE}" in finding.fix
+    assert empty_findings(judged((0, 0), (0, 1)), "variant 'fp32'") == ()
