@@ -12,7 +12,7 @@ from onnxbuild.building.api import BuildResult, Request
 from onnxbuild.catalog import all_features
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.diagnosis.artifact_folders import artifacts_shown
-from onnxbuild.onnxkit.accuracy.sample_outputs import ERRORS_FILE, read_errors
+from onnxbuild.onnxkit.accuracy.vector_files import ERRORS_FILE, read_errors
 from onnxbuild.onnxkit.search.goals import Goal, asked, missed, reached, written
 from onnxbuild.onnxkit.search.holdout import CHOOSING, JUDGING, figures_of
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.fidelity_data import data_of, projection_of
-from onnxbuild.onnxkit.accuracy.sample_outputs import sample_vectors, write_vectors
+from onnxbuild.onnxkit.accuracy.sample_outputs import sample_vectors
+from onnxbuild.onnxkit.accuracy.vector_files import write_vectors
 from onnxbuild.onnxkit.sessions.open import open_session
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.accuracy.sample_outputs import read_errors
+from onnxbuild.onnxkit.accuracy.vector_files import read_errors
 from onnxbuild.onnxkit.model.duplicates import first_equals
 from onnxbuild.onnxkit.model.model_files import hand_on
 from onnxbuild.onnxkit.reports import write_report

@@ -11,12 +11,8 @@ from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.accuracy.fidelity_data import data_of, projection_of
-from onnxbuild.onnxkit.accuracy.sample_outputs import (
-    compare_samples,
-    read_vectors,
-    sample_vectors,
-    write_errors,
-)
+from onnxbuild.onnxkit.accuracy.sample_outputs import compare_samples, sample_vectors
+from onnxbuild.onnxkit.accuracy.vector_files import read_vectors, write_errors
 from onnxbuild.onnxkit.data.non_finite import NotFiniteError
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, open_on, skipped
 from onnxbuild.onnxkit.reports import write_report

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
@@ -20,9 +18,6 @@ from onnxbuild.onnxkit.sessions.run import run_session
 if TYPE_CHECKING:
     import numpy as np
     import onnxruntime
-
-VECTORS_FILE = "vectors.npz"
-ERRORS_FILE = "errors.npz"
 
 Projection = Callable[..., Any]
 """(outputs, feeds) -> array of shape (samples, ...): what of the outputs is looked at."""
@@ -159,18 +154,26 @@ def compare_samples(
     """Compare sample by sample; neither side is held in memory as a whole.
 
     Raises:
-        StepError: There is no sample, or the two sides have other numbers or sizes of them.
+        StepError: There is no sample, or no value in any, or the two sides have other numbers or sizes of them.
     """
     import numpy as np
 
     rows: list[tuple[float, float, float]] = []
+    has_values = False
     for one, other in _paired(expected, actual, where):
+        has_values = has_values or one.size > 0
         difference = one - other
         signal, noise = (float(np.einsum("i,i", each, each)) for each in (one, difference))
         rows.append((cosine(one, other), signal, noise))
     if not rows:
         raise StepError(
             "the data yields nothing to compare on", where=where, fix="yield at least one item"
+        )
+    if not has_values:
+        raise StepError(
+            f"the outputs are empty for all {len(rows)} samples, so there is nothing to compare",
+            where=where,
+            fix="yield data for which the model gives outputs some elements",
         )
     return SampleErrors(*zip(*rows, strict=True))
 
@@ -188,49 +191,6 @@ def cosine(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.einsum("i,i", one, other)) / (lengths[0] * lengths[1])
 
 
-def write_vectors(folder: Path, vectors: Iterable[np.ndarray]) -> int:
-    """Write VECTORS_FILE: all vectors in a row, and where each begins; returns how many."""
-    import numpy as np
-
-    found = [np.asarray(each, np.float32) for each in vectors]
-    starts = np.cumsum(np.asarray([0, *(len(each) for each in found)], np.int64))
-    flat = np.concatenate(found) if found else np.zeros(0, np.float32)
-    np.savez(folder / VECTORS_FILE, flat=flat, starts=starts)
-    return len(found)
-
-
-def read_vectors(folder: Path) -> Iterator[np.ndarray]:
-    """Read what `write_vectors` wrote, one flat float64 vector at a time."""
-    import numpy as np
-
-    with np.load(folder / VECTORS_FILE, allow_pickle=False) as arrays:
-        flat, starts = arrays["flat"], arrays["starts"]
-    for first, last in itertools.pairwise(starts):
-        yield flat[first:last].astype(np.float64)
-
-
-def write_errors(folder: Path, errors: SampleErrors) -> None:
-    """Write ERRORS_FILE: cosine, signal and noise of each sample."""
-    import numpy as np
-
-    np.savez(
-        folder / ERRORS_FILE,
-        allow_pickle=False,
-        cosines=np.asarray(errors.cosines, np.float64),
-        signal=np.asarray(errors.signal, np.float64),
-        noise=np.asarray(errors.noise, np.float64),
-    )
-
-
-def read_errors(folder: Path) -> SampleErrors:
-    """Read what `write_errors` wrote."""
-    import numpy as np
-
-    with np.load(folder / ERRORS_FILE, allow_pickle=False) as arrays:
-        columns = (arrays[name].tolist() for name in ("cosines", "signal", "noise"))
-        return SampleErrors(*map(tuple, columns))
-
-
 def _paired(
     expected: Iterable[np.ndarray], actual: Iterable[np.ndarray], where: str
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -244,9 +204,11 @@ def _paired(
             return
         if one is end or other is end or one.shape != other.shape:
             raise StepError(
-                f"sample {number} is not that of the baseline: the data must be the same each time",
+                f"sample {number} is not that of the baseline, or its outputs have other sizes: the data must be "
+                "the same each time",
                 where=where,
-                fix="draw it with a fixed seed, and in a fixed order",
+                fix="draw it with a fixed seed, and in a fixed order; if sizes of outputs depend on values (boxes "
+                "that are found), make vectors of one size with `fidelity: {project: FILE.py:CALLABLE}`",
             )
         yield one, other
         number += 1

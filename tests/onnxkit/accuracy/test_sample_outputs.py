@@ -3,12 +3,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.accuracy.sample_outputs import (
-    compare_vectors,
-    read_vectors,
-    sample_vectors,
-    write_vectors,
-)
+from onnxbuild.onnxkit.accuracy.sample_outputs import compare_vectors, sample_vectors
+from onnxbuild.onnxkit.accuracy.vector_files import read_vectors, write_vectors
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.sessions.open import open_session
 from tests.steps.graphs import digits
@@ -87,6 +83,16 @@ def test_other_data_than_the_baseline_s_is_an_error():
             compare_vectors(one, other, "x")
     with pytest.raises(StepError, match="yields nothing to compare on"):
         compare_vectors([], [], "x")
+    with pytest.raises(StepError, match="are empty for all 2 samples") as caught:
+        compare_vectors([np.zeros(0)] * 2, [np.zeros(0)] * 2, "x")
+    assert "gives outputs some elements" in caught.value.fix
+    assert compare_vectors([np.zeros(0), np.ones(1)], [np.zeros(0), np.ones(1)], "x").samples == 2
+
+
+def test_outputs_whose_sizes_depend_on_values_need_a_projection():
+    with pytest.raises(StepError, match="or its outputs have other sizes") as caught:
+        compare_vectors([np.ones(4)], [np.ones(8)], "x")
+    assert "`fidelity: {project: FILE.py:CALLABLE}`" in caught.value.fix
 
 
 def with_ids(folder):
