@@ -16,8 +16,8 @@ from onnxbuild.recipe.declared.definitions import top_level_names
 from onnxbuild.recipe.declared.globs import Glob
 from onnxbuild.recipe.declared.installed_packages import is_in_package, package_path
 from onnxbuild.recipe.declared.outside_project import OutsideNames
-from onnxbuild.recipe.declared.path_from_above import path_from_above
 from onnxbuild.recipe.templates.extend import Sources, absolute, relative_to_project, sibling_names
+from onnxbuild.recipe.templates.path_from_above import path_from_above
 from onnxbuild.regular_files import read_user_file
 
 _FORM = "FILE.py:CALLABLE or package.module:CALLABLE"

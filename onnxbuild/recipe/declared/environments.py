@@ -11,8 +11,8 @@ from onnxbuild.core.recipe import Location
 from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.document.node import Node
 from onnxbuild.document.node import Path as KeyPath
-from onnxbuild.recipe.declared.path_from_above import path_from_above
 from onnxbuild.recipe.templates.extend import Sources, absolute, relative_to_project, sibling_names
+from onnxbuild.recipe.templates.path_from_above import path_from_above
 from onnxbuild.requirements import read_pins
 
 

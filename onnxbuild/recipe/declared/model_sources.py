@@ -24,7 +24,6 @@ from onnxbuild.document.node import (
 from onnxbuild.expansion.model_source import ENVIRONMENT, ModelSource, SourceFacts
 from onnxbuild.recipe.declared.installed_packages import is_in_package, package_path
 from onnxbuild.recipe.declared.outside_project import OutsideNames
-from onnxbuild.recipe.declared.path_from_above import path_from_above
 from onnxbuild.recipe.templates.extend import (
     Sources,
     absolute,
@@ -32,6 +31,7 @@ from onnxbuild.recipe.templates.extend import (
     relative_to_project,
     sibling_names,
 )
+from onnxbuild.recipe.templates.path_from_above import path_from_above
 
 FILLED_IN = ("dummy_inputs", "dynamic_axes")
 """Keys of which a recipe may write a part and a model's file says the rest."""

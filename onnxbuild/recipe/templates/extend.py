@@ -9,6 +9,7 @@ from pathlib import Path
 
 from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.document.node import Member, Node, has_template, mapping
+from onnxbuild.recipe.templates.path_from_above import path_from_above
 from onnxbuild.recipe.yaml.read import read_yaml
 from onnxbuild.regular_files import read_user_file
 
@@ -154,7 +155,9 @@ def _base_of(
         near = nearest(base.name, sibling_names(base, (".yaml", ".yml"))) if gone else ""
         reason = "is not there" if gone else f"can't be read: {error.strerror}"
         what = hinted(f"extends names {show(node.value)}, which {reason}", near)
-        fix = "write a path relative to this file"
+        meant = path_from_above(node.value, file.parent, sources.project) if gone else ""
+        meant = f"{node.value[: -len(base.name)]}{near}" if near else meant
+        fix = f"write `extends: {meant}`" if meant else "write a path relative to this file"
     except ValueError:
         what = f"extends is {show(node.value)}, which is no path"
         fix = "write `extends: base.yaml`"

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
+from onnxbuild.core.errors import RecipeErrors
+
 CHILD = "extends: base/base.yaml\nname: child\n"
 
 
@@ -70,3 +74,18 @@ def test_extends_takes_a_plain_path(project, base):
     assert "extends is a list; expected the path" in project.faults("extends: [a.yaml]\n")[0]
     assert "can't be read" in project.faults("extends: models\n")[0]
     assert project.faults('extends: "a\\0b"\n')
+
+
+@pytest.mark.parametrize(
+    ("written", "fix"),
+    [
+        ("shared/base.yaml", "write `extends: ../shared/base.yaml`"),
+        ("../shared/bas.yaml", "write `extends: ../shared/base.yaml`"),
+        ("none/other.yaml", "write a path relative to this file"),
+    ],
+)
+def test_a_base_that_is_not_there_is_named_by_the_path_that_is(project, written, fix):
+    project.write("shared/base.yaml", "version: 1\n")
+    with pytest.raises(RecipeErrors) as caught:
+        project.load(f"extends: {written}\nname: child\n")
+    assert [each.fix for each in caught.value.faults] == [fix]
