@@ -15,6 +15,7 @@ from onnxbuild.document.node import Path as KeyPath
 from onnxbuild.recipe.declared.definitions import top_level_names
 from onnxbuild.recipe.declared.globs import Glob
 from onnxbuild.recipe.declared.installed_packages import is_in_package, package_path
+from onnxbuild.recipe.declared.meant_entrypoint import entrypoint_fix
 from onnxbuild.recipe.declared.outside_project import OutsideNames
 from onnxbuild.recipe.templates.extend import Sources, absolute, relative_to_project, sibling_names
 from onnxbuild.recipe.templates.path_from_above import path_from_above
@@ -120,19 +121,13 @@ class EntrypointReader:
         """(target, roots)."""
         home, _, name = text.rpartition(":")
         form = f"{_FORM}, .npz or .npy files, or dummy" if _takes_files(path) else _FORM
-        if not home or not name.isidentifier():
-            fix = f"write `{text}:CALLABLE`" if text.endswith(".py") else f"write {form}"
-            what = f"{dotted(path)} is {show(text)}; expected {form}"
-            faults.add(Fault(what, at, fix, path))
-            return None
         folder = self._sources.folder(at.path)
-        if not home.endswith(".py"):
-            if not _MODULE.fullmatch(home):
-                fix = "end the file's name with `.py`, or name a module with dots"
-                what = f"{dotted(path)} is {show(text)}; expected {form}"
-                faults.add(Fault(what, at, fix, path))
-                return None
-            return text, outside.code_folders((folder, self._sources.project))
+        if not home or not name.isidentifier() or not home.endswith(".py"):
+            if home and name.isidentifier() and _MODULE.fullmatch(home):
+                return text, outside.code_folders((folder, self._sources.project))
+            what = f"{dotted(path)} is {show(text)}; expected {form}"
+            faults.add(Fault(what, at, entrypoint_fix(text, form, path, folder), path))
+            return None
         file = absolute(Path(home), folder)
         refusal = self._refusal(file, home, name, folder)
         if refusal is not None:

@@ -1,4 +1,4 @@
-"""Translate words of other tools: dtypes, modes, providers."""
+"""Translate words of other tools: dtypes, modes, providers, keys."""
 
 from __future__ import annotations
 
@@ -27,6 +27,32 @@ _DTYPES: Mapping[str, str] = {
 
 _INSTEAD: Mapping[str, str] = {"bfloat16": "float32", "string": "int64"}
 """Dtypes that a recipe does not take -> the dtype that each is computed or encoded in."""
+
+
+_KEYS: Mapping[str, str] = {
+    "calibration": "calib calibration_data",
+    "dummy_inputs": "inputs example_inputs sample_inputs input_shapes",
+    "dynamic_axes": "dynamic_shapes axes",
+    "entrypoint": "callable function path module python file loader",
+    "onnx": "onnx_model onnx_file model_path",
+    "opset": "opset_version target_opset",
+    "outputs": "output_names",
+    "providers": "execution_providers eps devices targets",
+    "quantization": "quantize quant precision variants",
+    "saved_model": "tensorflow tf",
+    "sklearn": "scikit-learn scikit_learn scikit",
+    "torchscript": "jit script",
+    "transformers": "huggingface hf hugging_face hub pretrained",
+    "validate": "validation tolerances",
+}
+
+
+def key_meant(found: str, known: Collection[str]) -> str:
+    """The one of the keys `known` that other tools call so; empty for words not known here."""
+    word = found.strip().lower()
+    return next(
+        (key for key, words in _KEYS.items() if word in words.split() and key in known), ""
+    )
 
 
 @lru_cache(maxsize=2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, cast
 
@@ -11,6 +11,7 @@ from onnxbuild.document.faults import Fault, choices, hinted, nearest, show
 from onnxbuild.document.node import UNKNOWN, Node, Path, dotted, locate, locate_key, members_at
 from onnxbuild.recipe.parts.dimensions import symbol_for
 from onnxbuild.recipe.parts.keys import PATTERN_WORDS
+from onnxbuild.recipe.schema.aliases import key_meant
 from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.lean_jsonschema import ValidationError
 from onnxbuild.recipe.schema.phrases import Phrases, meant, mended
@@ -51,9 +52,8 @@ class Explainer:
             for key in unknown:
                 yield unknown_key(key, schema, (*path, key), root)
         elif keyword == "required":
-            for key in wanted:
-                if key not in found:
-                    yield missing_key(key, schema, root, path)
+            for key in missing_keys(wanted, found, schema):
+                yield missing_key(key, schema, root, path)
         elif "propertyNames" in error.absolute_schema_path:
             yield _bad_name(found, wanted, root, path)
         elif keyword == "uniqueItems":
@@ -92,15 +92,34 @@ def _one_of(
     found: Mapping[str, Any], wanted: list[str], schema: Schema, root: Node, path: Path
 ) -> Iterator[Fault]:
     """None of several keys is there; what is wrong with two of them is said where they are read."""
-    if not any(key in found for key in wanted):
+    if len(missing_keys(wanted, found, schema)) == len(wanted):
         yield missing_key(wanted[0], schema, root, path)
+
+
+def missing_keys(wanted: Iterable[str], found: Collection[str], schema: Schema) -> list[str]:
+    """Return the keys that are neither there nor meant by a key that is: that has a fault of its own.
+
+    Args:
+        wanted: Keys that must be there.
+        found: Those that are.
+        schema: Of the mapping.
+    """
+    known = schema["properties"]
+    left = [each for each in known if each not in found]
+    there = {*found, *(_key_near(each, left) for each in found if each not in known)}
+    return [key for key in wanted if key not in there]
+
+
+def _key_near(found: str, known: list[str]) -> str:
+    """Return the key that is meant by an unknown one; empty if none is near."""
+    return key_meant(found, known) or nearest(found, known)
 
 
 def unknown_key(key: str, schema: Schema, path: Path, root: Node) -> Fault:
     """A key that `schema` does not know, and the one that is meant."""
     title, known = str(schema["title"]), list(schema["properties"])
     there = frozenset(members_at(root, path[:-1]))
-    near = nearest(key, [each for each in known if each not in there])
+    near = _key_near(key, [each for each in known if each not in there])
     twice = (
         ""
         if near

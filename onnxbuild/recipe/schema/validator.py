@@ -9,7 +9,7 @@ from typing import Any
 
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import UNKNOWN, Node, plain
-from onnxbuild.recipe.schema.explain import Explainer, missing_key, unknown_key
+from onnxbuild.recipe.schema.explain import Explainer, missing_key, missing_keys, unknown_key
 from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.lean_jsonschema import (
     Draft202012Validator,
@@ -67,9 +67,8 @@ class KeyValidator:
             for key in root.members
             if key not in self._schema["properties"]
         ]
-        faults += [
-            missing_key(key, self._schema, root, ()) for key in required if key not in root.members
-        ]
+        missing = missing_keys(required, root.members, self._schema)
+        faults += [missing_key(key, self._schema, root, ()) for key in missing]
         return faults
 
     def check(self, key: str, root: Node) -> list[Fault]:

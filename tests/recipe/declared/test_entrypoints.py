@@ -171,3 +171,40 @@ def test_a_path_from_the_projects_root_has_the_same_from_the_recipe_as_its_fix(
     with pytest.raises(RecipeErrors) as caught:
         project.load(model(written))
     assert any(each.fix.startswith(fix) for each in caught.value.faults)
+
+
+@pytest.mark.parametrize(
+    ("written", "fix"),
+    [
+        ("../data/m.onnx", "write `model: {onnx: ../data/m.onnx}`"),
+        ("{entrypoint: ../data/m.onnx}", "write `onnx: ../data/m.onnx`"),
+        ("folder", "write `model: {transformers: folder}`"),
+        ("models/model.py", "write `models/model.py:load`"),
+        ("models/none.py", "write `models/none.py:CALLABLE`"),
+        ("models/model.py::load", "write `models/model.py:load`"),
+        ("models/model:load", "write `models/model.py:load`"),
+        ("models/none:load", "end the file's name with `.py`, or name a module with dots"),
+        ("bert-base-uncased", "write FILE.py:CALLABLE or package.module:CALLABLE"),
+    ],
+)
+def test_a_text_that_names_no_callable_has_what_was_meant_as_its_fix(project, written, fix):
+    project.write("data/m.onnx", "")
+    project.write("recipes/folder/config.json", '{"model_type": "bert"}')
+    with pytest.raises(RecipeErrors) as caught:
+        project.load(model(written))
+    (fault,) = caught.value.faults
+    assert fault.fix == fix
+
+
+@pytest.mark.parametrize(
+    ("written", "named"),
+    [
+        ("{huggingface: folder}", ["write `transformers`"]),
+        ("{path: models/model.py, function: load}", ["write `entrypoint`"] * 2),
+        ("{args: {}}", ["add `entrypoint: FILE.py:CALLABLE`"]),
+    ],
+)
+def test_a_key_of_another_tool_is_translated_and_not_also_missing(project, written, named):
+    with pytest.raises(RecipeErrors) as caught:
+        project.load(model(written))
+    assert [each.fix for each in caught.value.faults] == named
