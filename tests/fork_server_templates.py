@@ -33,17 +33,6 @@ _AGAIN = 2
 _TEMPLATES = 6
 """At once, of other surroundings: each holds the frameworks."""
 _LONGEST = 1 << 20
-_EXPORTER = (
-    "torch._dynamo",
-    "torch._functorch.aot_autograd",
-    "torch._inductor.fx_passes.dedupe_symint_uses",
-    "torch.export._trace",
-    "torch.fx.experimental.validator",
-    "torch.onnx._internal.exporter._compat",
-    "torch.onnx._internal.exporter._torchlib.ops",
-    "onnxscript.function_libs.torch_lib.ops",
-    "sympy.tensor.tensor",
-)
 
 
 def serve(address: str, threads: int | None) -> None:
@@ -63,8 +52,6 @@ def serve(address: str, threads: int | None) -> None:
     cores = os.sched_getaffinity(0)
     Cores(threads).take(0)
     preload()
-    if address:  # one of the many others would not live long enough to gain by it
-        _load_what_an_export_loads()
     installed = Distributions(StatCache(Index(Path(":memory:"))))
     Preloaded(installed, ROOTS)  # reads records, which a program reads once (`statcache.once`)
     gc.freeze()
@@ -79,13 +66,6 @@ def serve(address: str, threads: int | None) -> None:
         sys.stdout.flush()
         _Listening(cores, listener).serve()
     shutil.rmtree(Path(address).parent)  # here: workers of xdist end without another word
-
-
-def _load_what_an_export_loads() -> None:
-    """Import the modules of torch that every export imports for two seconds; no threads, no tensors."""
-    for name in _EXPORTER:
-        with contextlib.suppress(ImportError):  # another release of torch: exports import them
-            importlib.import_module(name)
 
 
 class _Template:
