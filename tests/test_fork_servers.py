@@ -27,19 +27,29 @@ pytestmark = [
 PATIENCE_S = 120.0
 
 
+def arguments(process: psutil.Process) -> list[str]:
+    """The command line of a process; none of one that has ended, be it reaped or not."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
+
+
 def forked(python: str, environment: dict[str, str], threads: int | None) -> set[int]:
     """Fork servers that were forked from a template that was itself started in these surroundings."""
     found = set()
     for first in psutil.Process().children():
-        if not any("fork_server_templates.serve" in argument for argument in first.cmdline()):
+        if not any("fork_server_templates.serve" in argument for argument in arguments(first)):
             continue
         for template in [first, *first.children()]:
             with contextlib.suppress(psutil.NoSuchProcess):
-                interpreter, *_, reported, _ = template.cmdline()
+                if len(started := arguments(template)) < 3:
+                    continue
+                interpreter, *_, reported, _ = started
                 own = (interpreter, template.environ(), json.loads(reported)[1])
                 if own == (python, environment, threads):
                     children = template.children()
-                    found |= {each.pid for each in children if each.cmdline()[4] == reported}
+                    found |= {each.pid for each in children if arguments(each)[4:5] == [reported]}
     return found
 
 
@@ -108,8 +118,8 @@ def test_what_another_interpreter_runs_at_its_start_is_among_its_surroundings(tm
 def command_templates(python: str, path: Path) -> int:
     """Templates of commands of an interpreter with a PYTHONPATH."""
     return sum(
-        each.cmdline()[0] == python
-        and any("warm_commands.serve" in argument for argument in each.cmdline())
+        arguments(each)[:1] == [python]
+        and any("warm_commands.serve" in argument for argument in arguments(each))
         and each.environ().get("PYTHONPATH") == str(path)
         for each in psutil.Process().children()
     )
