@@ -75,6 +75,7 @@ class ModelSource:
             `{entrypoint: X}`. Nothing is looked at or read.
         draft: Of one with `is_callable`: (file, name of the callable) -> what its text says of a first recipe,
             without running it; None if it is for another frontend.
+        words: Names that other tools have for the key, separated by blanks.
 
     `look` and `read` import no framework, since recipes are read before anything runs, and raise SourceError and OSError.
     """
@@ -90,6 +91,7 @@ class ModelSource:
     tried: Tried = no_trial
     is_callable: bool = False
     draft: Callable[[Path, str], Draft | None] = _no_draft
+    words: str = ""
 
     def takes(self, path: Path) -> bool:
         """Return whether a file or a folder seems to be of this kind."""

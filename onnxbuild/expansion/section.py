@@ -27,6 +27,7 @@ class Section:
         below: Keys at any depth below it, in lists, too, that name a callable (`callable`), one data file
             (`file`) or a list of them (`files`); their name in Recipe.entrypoints is their path.
         needs_onnx: Why it says nothing where no ONNX model is made; empty where it does.
+        words: Names that other tools have for the key, separated by blanks.
     """
 
     name: str
@@ -39,3 +40,4 @@ class Section:
     files: tuple[str, ...] = ()
     below: Below = field(default_factory=dict)
     needs_onnx: str = ""
+    words: str = ""

@@ -225,6 +225,7 @@ FEATURE = Frontend(
     draft=_draft,
     diagnosis=DiagnosisHints(advice={import_onnx.KIND.name: _ADVICE}),
     model_source=ModelSource(
+        words="onnx_model onnx_file model_path",
         help="an .onnx file, relative to this file: it says its inputs, axes, outputs and opset, as far "
         "as the recipe does not",
         options=OnnxFileOptions,

@@ -77,6 +77,7 @@ FEATURE = converting_frontend(
         last_opset=TF2ONNX_OPSET,
     ),
     ModelSource(
+        words="tensorflow tf",
         help="the folder of a SavedModel of TensorFlow, relative to this file: it says inputs, axes and outputs, "
         "as far as the recipe does not",
         options=SavedModelOptions,

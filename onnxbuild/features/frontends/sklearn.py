@@ -79,6 +79,7 @@ def _tried(
 FEATURE = estimator_frontend(
     SKLEARN,
     ModelSource(
+        words="scikit-learn scikit_learn scikit",
         help="a .skops file of a fitted estimator or Pipeline, or a pickle (.joblib, .pkl) with "
         "`allow_pickle: true`, relative to this file",
         options=SklearnFileOptions,

@@ -80,6 +80,7 @@ FEATURE = Frontend(
     reference=module_reference,
     score=baseline_score,
     model_source=ModelSource(
+        words="jit script",
         help="an archive of torch.jit.save, relative to this file; `dummy_inputs` are written, by the names of "
         "forward's arguments. It holds code, which runs in fenced steps",
         options=TorchScriptFileOptions,

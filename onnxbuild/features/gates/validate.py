@@ -86,7 +86,14 @@ def _allowing(precision: str, difference: float) -> Mapping[str, Mapping[str, An
 
 FEATURE = Feature(
     name=NAME,
-    sections=(Section(name=NAME, options=validate.ValidateOptions, holds_tolerances=True),),
+    sections=(
+        Section(
+            name=NAME,
+            options=validate.ValidateOptions,
+            holds_tolerances=True,
+            words="validation tolerances",
+        ),
+    ),
     kinds=(provider.KIND, validate.KIND),
     faults=_faults,
     shown={validate.KIND.name: "validation"},

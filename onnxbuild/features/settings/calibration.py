@@ -21,6 +21,7 @@ FEATURE = Feature(
                 ),
             },
             files=("data",),
+            words="calib calibration_data",
         ),
     ),
 )

@@ -91,6 +91,7 @@ def _read(
 FEATURE = SourceFormat(
     name="transformers",
     source=ModelSource(
+        words="huggingface hf hugging_face hub pretrained",
         help="a folder that transformers' `save_pretrained` wrote or the hub's cache holds, relative "
         "to this file or `package:NAME/FOLDER`: it says inputs, axes, outputs and tolerances, as far as "
         "the recipe does not",

@@ -28,30 +28,26 @@ _DTYPES: Mapping[str, str] = {
 _INSTEAD: Mapping[str, str] = {"bfloat16": "float32", "string": "int64"}
 """Dtypes that a recipe does not take -> the dtype that each is computed or encoded in."""
 
-
 _KEYS: Mapping[str, str] = {
-    "calibration": "calib calibration_data",
     "dummy_inputs": "inputs example_inputs sample_inputs input_shapes",
     "dynamic_axes": "dynamic_shapes axes",
     "entrypoint": "callable function path module python file loader",
-    "onnx": "onnx_model onnx_file model_path",
     "opset": "opset_version target_opset",
     "outputs": "output_names",
     "providers": "execution_providers eps devices targets",
     "quantization": "quantize quant precision variants",
-    "saved_model": "tensorflow tf",
-    "sklearn": "scikit-learn scikit_learn scikit",
-    "torchscript": "jit script",
-    "transformers": "huggingface hf hugging_face hub pretrained",
-    "validate": "validation tolerances",
 }
+"""Keys of no feature; the section of a feature, or its form of `model`, has `words` of its own."""
 
 
 def key_meant(found: str, known: Collection[str]) -> str:
     """The one of the keys `known` that other tools call so; empty for words not known here."""
-    word = found.strip().lower()
+    word, now = found.strip().lower(), composition()
+    own = {each.name: each.words for each in now.sections.values()}
+    own |= {name: source.words for name, source in now.model_sources.items()}
+    tables = {**_KEYS, **own}
     return next(
-        (key for key, words in _KEYS.items() if word in words.split() and key in known), ""
+        (key for key, words in tables.items() if word in words.split() and key in known), ""
     )
 
 
