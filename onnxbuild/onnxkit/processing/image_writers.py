@@ -41,6 +41,12 @@ def _height_and_width(graph: GraphWriter, value: str) -> str:
     return graph.node("Gather", shape, graph.constant([1, 2], "int64"))
 
 
+def _channels_first(graph: GraphWriter, value: str) -> tuple[str, str]:
+    """Images with their channels before height and width; and the sizes before these."""
+    image = graph.node("Transpose", value, attributes={"perm": _CHANNELS_FIRST})
+    return image, graph.node("Gather", graph.node("Shape", image), graph.constant([0, 1], "int64"))
+
+
 def _resize(
     graph: GraphWriter,
     value: str,
@@ -69,8 +75,7 @@ def _resize(
         high = graph.node("Concat", height[1], width[0], attributes={"axis": 0})
         areas = [graph.node("Mul", height[0], width[1]), graph.node("Mul", height[1], width[0])]
         between = graph.node("Where", graph.node("Greater", *areas), high, between)
-    first = graph.node("Transpose", value, attributes={"perm": _CHANNELS_FIRST})
-    outer = graph.node("Gather", graph.node("Shape", first), graph.constant([0, 1], "int64"))
+    first, outer = _channels_first(graph, value)
     for sizes in (between, size):
         full = graph.node("Concat", outer, sizes, attributes={"axis": 0})
         first = _resize_once(graph, first, full, options)
@@ -98,8 +103,7 @@ def _resize_plainly(
     options: ResizeOptions | LetterboxOptions,
 ) -> None:
     # Without the filter of antialias ONNX Runtime lets uint8 overflow: floats are rounded and clipped.
-    image = graph.node("Transpose", value, attributes={"perm": _CHANNELS_FIRST})
-    outer = graph.node("Gather", graph.node("Shape", image), graph.constant([0, 1], "int64"))
+    image, outer = _channels_first(graph, value)
     full = graph.node("Concat", outer, size, attributes={"axis": 0})
     attributes = {
         "mode": _MODES[options.method],

@@ -122,9 +122,10 @@ class EntrypointReader:
         home, _, name = text.rpartition(":")
         form = f"{_FORM}, .npz or .npy files, or dummy" if _takes_files(path) else _FORM
         folder = self._sources.folder(at.path)
-        if not home or not name.isidentifier() or not home.endswith(".py"):
-            if home and name.isidentifier() and _MODULE.fullmatch(home):
-                return text, outside.code_folders((folder, self._sources.project))
+        is_named = bool(home) and name.isidentifier()
+        if is_named and not home.endswith(".py") and _MODULE.fullmatch(home):
+            return text, outside.code_folders((folder, self._sources.project))
+        if not is_named or not home.endswith(".py"):
             what = f"{dotted(path)} is {show(text)}; expected {form}"
             faults.add(Fault(what, at, entrypoint_fix(text, form, path, folder), path))
             return None
@@ -154,10 +155,8 @@ class EntrypointReader:
                 else path_from_above(home, folder, self._sources.project)
             )
             what = hinted(f"there is no file {shown}", near)
-            return (
-                what,
-                f"write `{meant}:{name}`" if meant else "write a path relative to this recipe",
-            )
+            fix = f"write `{meant}:{name}`" if meant else "write a path relative to this recipe"
+            return what, fix
         self.asked.add((file, name))
         names = self._names[file]
         if names is None or name in names:
