@@ -13,7 +13,7 @@ from onnxbuild.core.errors import BuildError, PluginError, StepError
 from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.step import Outcome, StepContext
-from onnxbuild.expansion.feature import Feature, no_names, nothing
+from onnxbuild.expansion.feature import Feature, Mode, no_names, nothing
 from onnxbuild.expansion.plugin import Plugin
 from onnxbuild.plugins.shown import column_faults
 
@@ -40,7 +40,7 @@ def guarded(feature: AnyFeature, plugin: Plugin) -> AnyFeature:
         and not getattr(value, "__module__", "").startswith("onnxbuild.")
     }
     wrapped: dict[str, Any] = {
-        each.name: _guarded_hook(value, each, plugin) for each, value in functions.items()
+        each.name: _guarded_hook(value, each, feature, plugin) for each, value in functions.items()
     }
     if not column_faults(feature.columns, ""):
         wrapped["columns"] = tuple(
@@ -62,14 +62,14 @@ _OUTPUT = frozenset({"model", "program", "reference"})
 
 
 def _guarded_hook(
-    function: Callable[..., Any], hook: Field[Any], plugin: Plugin
+    function: Callable[..., Any], hook: Field[Any], feature: Feature, plugin: Plugin
 ) -> Callable[..., Any]:
     guard = _guard(function, f"`{hook.name}`", plugin)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         found = guard(*args, **kwargs)
-        if expected := _expected(hook, found):
+        if expected := _expected(hook, found, feature):
             raise PluginError(
                 f"`{hook.name}` of the plug-in returns {found!r:.200}; expected {expected}",
                 where=_shown(_defined_at(function, plugin), plugin),
@@ -80,10 +80,13 @@ def _guarded_hook(
     return call
 
 
-def _expected(hook: Field[Any], found: object) -> str:
+def _expected(hook: Field[Any], found: object, feature: Feature) -> str:
     """Return what a hook has to return, where it returned something else; else empty."""
     if hook.name in _OUTPUT:
         return "" if isinstance(found, OutputRef) else "an OutputRef"
+    if hook.name == "precision_of" and isinstance(feature, Mode):
+        known = isinstance(found, str) and found in feature.tolerances
+        return "" if known else f"one that `tolerances` has: {sorted(feature.tolerances)}"
     if hook.name in _OUTPUTS:
         named = isinstance(found, Mapping) and all(
             isinstance(v, OutputRef) for v in found.values()

@@ -256,6 +256,19 @@ def test_a_mode_that_returns_no_model_is_the_plugins_fault(tmp_path):
         graph_of(request)
 
 
+def test_a_precision_without_tolerances_is_the_plugins_fault(tmp_path):
+    source = f"{KIND}\nfrom onnxbuild.onnxkit.accuracy.tolerances import Tolerance\n"
+    source += "FEATURE = Mode(name='own', precision='own', model=lambda scope, variant: None, "
+    source += "tolerances={'own': Tolerance(atol=1.0)}, precision_of=lambda options: 'small')"
+    project(tmp_path, source)
+    request = recipe(tmp_path)
+    file = tmp_path / "demo.yaml"
+    file.write_text(f"{file.read_text()}quantization: {{small: {{mode: own}}}}\n")
+    words = r"`precision_of` of the plug-in returns 'small'; expected one that `tolerances` has: \['own'\]"
+    with pytest.raises(PluginError, match=words):
+        graph_of(request)
+
+
 def test_a_step_of_a_kind_that_no_feature_lists_is_the_plugins_fault(tmp_path):
     source = f"""{KIND}
 from onnxbuild.expansion.addresses import of_variant

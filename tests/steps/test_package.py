@@ -255,13 +255,19 @@ def test_a_users_config_joins_the_targets_and_wins(bundle, tmp_path):
         "    found = load('cpu', {'config': config}).get_session_options()\n"
         "    keys = {prepacking: 0, allocators: 0, **config}\n"
         "    print(*(found.get_session_config_entry(key) for key in keys))\n"
+        "try:\n"
+        "    load('cpu', {'free_dimensions': {'batc': 1}})\n"
+        "except Exception as error:\n"
+        "    print(error)\n"
         "load('cpu', {'intra_op_thread': 1})\n"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-B", "-c", reported, str(path.parent)],
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
-    assert done.stdout.splitlines() == ["1 0", "1 1", "0 0 1"]
+    axes = sorted(manifest["dynamic_axes"])
+    refused = f"there is no dynamic axis 'batc'; there are {axes}"
+    assert done.stdout.splitlines() == ["1 0", "1 1", "0 0 1", refused]
     assert "LoadError: there is no session setting 'intra_op_thread'; there are [" in done.stderr
 
 

@@ -71,7 +71,7 @@ def load(target: str = "", session: dict[str, Any] | None = None, *, options: An
 
     Raises:
         OtherMachineError: The model was made for another kind of machine.
-        LoadError: There is no such target or setting, or none of the providers loads.
+        LoadError: There is no such target, setting or axis, or none of the providers loads.
     """
     import onnxruntime
 
@@ -80,6 +80,7 @@ def load(target: str = "", session: dict[str, Any] | None = None, *, options: An
     targets = manifest["targets"]
     if target and target not in targets:
         raise LoadError(f"there is no target '{target}'; there are {list(targets)}")
+    check_axes(manifest["dynamic_axes"], session or {})
     bound = (
         "providers" not in manifest
     )  # made for one target: no provider may stand in for its own
@@ -137,6 +138,21 @@ def merged(own: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
         entries = {**own[name], **(given.get(name) or {})}
         settings[name] = {key: value for key, value in entries.items() if value is not None}
     return settings
+
+
+def check_axes(axes: dict[str, Any], given: dict[str, Any]) -> None:
+    """Refuse a size for an axis that the model does not have; ONNX Runtime would leave it out unsaid.
+
+    Args:
+        axes: The manifest's dynamic axes.
+        given: The user's settings.
+
+    Raises:
+        LoadError: `free_dimensions` names another one.
+    """
+    unknown = sorted(set(given.get("free_dimensions") or {}) - set(axes))
+    if unknown:
+        raise LoadError(f"there is no dynamic axis '{unknown[0]}'; there are {sorted(axes)}")
 
 
 def adds_in_16_bits(path: str = "/proc/cpuinfo") -> bool:
