@@ -10,7 +10,12 @@ from onnxbuild.core.recipe import Location
 from onnxbuild.document.faults import Fault, hinted, nearest
 from onnxbuild.document.node import Node, Path, dotted, locate, locate_key
 from onnxbuild.document.parts import Parts
-from onnxbuild.recipe.parts.dimensions import symbol_for
+from onnxbuild.recipe.parts.dimensions import (
+    axis_for,
+    input_for_axis,
+    is_input_for_axis,
+    symbol_for,
+)
 
 
 def check_axes(parts: Parts) -> Iterator[Fault]:
@@ -76,7 +81,7 @@ def _symbols(name: str, parts: Parts) -> Iterator[Fault]:
             near = nearest(symbol, declared)
             what = f"symbol '{symbol}' in {dotted(path)} is not declared in dynamic_axes"
             fix = symbol_for(dimension, parts.root, path)
-            fix = fix or f"add `{symbol}: {{min: 1, max: 64, example: 2}}` to dynamic_axes"
+            fix = fix or f"add `{symbol}: {axis_for({})}` to dynamic_axes"
             if near:
                 parts_of = (near if part == symbol else str(part) for part in terms(dimension))
                 fix = f"write `{' + '.join(parts_of)}`"
@@ -88,9 +93,14 @@ def _unused_axes(parts: Parts) -> Iterator[Fault]:
         return
     used = {symbol for _, _, dimension in _all(parts) for symbol in symbols_of(dimension)}
     for name in _declared(parts, "dynamic_axes"):
-        if name not in used:
+        path = ("dynamic_axes", name)
+        if name in used or not parts.sound(*path):
+            continue
+        if is_input_for_axis(parts.root, path):
+            yield input_for_axis(parts.root, path)
+        else:
             what = f"axis '{name}' is used by no shape of dummy_inputs"
-            at = locate_key(parts.root, ("dynamic_axes", name))
+            at = locate_key(parts.root, path)
             yield Fault(what, at, "remove it, or use it in a shape")
 
 

@@ -31,6 +31,9 @@ _INSTEAD: Mapping[str, str] = {"bfloat16": "float32", "string": "int64"}
 _KEYS: Mapping[str, str] = {
     "dummy_inputs": "inputs example_inputs sample_inputs input_shapes",
     "dynamic_axes": "dynamic_shapes axes",
+    "example": "opt optimum typical default",
+    "max": "maximum upper stop",
+    "min": "minimum lower start",
     "entrypoint": "callable function path module python file loader",
     "opset": "opset_version target_opset",
     "outputs": "output_names",

@@ -9,7 +9,13 @@ from typing import Any, cast
 
 from onnxbuild.document.faults import Fault, choices, hinted, nearest, show
 from onnxbuild.document.node import UNKNOWN, Node, Path, dotted, locate, locate_key, members_at
-from onnxbuild.recipe.parts.dimensions import symbol_for
+from onnxbuild.recipe.parts.dimensions import (
+    axis_meant,
+    input_for_axis,
+    is_input_for_axis,
+    missing_size,
+    symbol_for,
+)
 from onnxbuild.recipe.parts.keys import PATTERN_WORDS
 from onnxbuild.recipe.schema.aliases import key_meant
 from onnxbuild.recipe.schema.json_schema import Schema
@@ -51,6 +57,8 @@ class Explainer:
             unknown = (key for key in found if key not in schema["properties"])
             for key in unknown:
                 yield unknown_key(key, schema, (*path, key), root)
+        elif keyword == "required" and is_input_for_axis(root, path):
+            yield input_for_axis(root, path)
         elif keyword == "required":
             for key in missing_keys(wanted, found, schema):
                 yield missing_key(key, schema, root, path)
@@ -78,13 +86,16 @@ class Explainer:
         yield self._mismatch(error.instance, cast("Schema", error.schema), root, path)
 
     def _mismatch(self, found: object, schema: Schema, root: Node, path: Path) -> Fault:
+        if is_input_for_axis(root, path):
+            return input_for_axis(root, path)
         what = f"{dotted(path)} is {show(found)}"
         if isinstance(found, str) and self._phrases.wants_other_type(schema):
             what += " (a string)"
         what = f"{what}; expected {self._phrases.expected(schema)}"
         near = meant(found, list(self._phrases.enumerated(schema)))
         symbol = symbol_for(found, root, path)
-        fix = f"write `{near}`" if near else symbol or self._phrases.fix(found, schema)
+        other = symbol or axis_meant(found, path) or self._phrases.fix(found, schema)
+        fix = f"write `{near}`" if near else other
         return Fault(hinted(what, near), locate(root, path), fix, path)
 
 
@@ -142,9 +153,8 @@ def missing_key(key: str, schema: Schema, root: Node, path: Path) -> Fault:
     """A key that must be there."""
     at = locate_key(root, path) if path else root.at
     owner = dotted(path) or "the recipe"
-    return Fault(
-        f"key '{key}' is missing in {owner}", at, f"add `{key}: {_example(key, schema)}`", path
-    )
+    example = missing_size(key, root, path) or _example(key, schema)
+    return Fault(f"key '{key}' is missing in {owner}", at, f"add `{key}: {example}`", path)
 
 
 def _example(key: str, schema: Schema) -> str:
