@@ -15,6 +15,7 @@ from onnxbuild.recipe.checks.formats import check_formats
 from onnxbuild.recipe.checks.packages import check_packages
 from onnxbuild.recipe.checks.providers import check_providers
 from onnxbuild.recipe.parts.parts import variant_nodes
+from onnxbuild.recipe.schema.meant_values import variant_below_name
 
 
 def check_parts(parts: Parts) -> Iterator[Fault]:
@@ -58,6 +59,11 @@ def _other_output(parts: Parts, name: str) -> str:
 
 def _variant_names(parts: Parts) -> Iterator[Fault]:
     seen: dict[str, str] = {}
+    mode = parts.node("quantization", "mode")
+    if mode is not None and isinstance(mode.value, str):
+        what = "'mode' in quantization is an option of a variant; expected the name of a variant"
+        fix = "write " + variant_below_name(parts.root)
+        yield Fault(what, parts.key_at("quantization", "mode"), fix)
     for name in parts.variants:
         first = seen.setdefault(same_on_disk(name), name)
         if first != name:

@@ -9,17 +9,12 @@ from typing import Any, cast
 
 from onnxbuild.document.faults import Fault, choices, hinted, nearest, show
 from onnxbuild.document.node import UNKNOWN, Node, Path, dotted, locate, locate_key, members_at
-from onnxbuild.recipe.parts.dimensions import (
-    axis_meant,
-    input_for_axis,
-    is_input_for_axis,
-    missing_size,
-    symbol_for,
-)
+from onnxbuild.recipe.parts.dimensions import input_for_axis, is_input_for_axis
 from onnxbuild.recipe.parts.keys import PATTERN_WORDS
 from onnxbuild.recipe.schema.aliases import key_meant
 from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.lean_jsonschema import ValidationError
+from onnxbuild.recipe.schema.meant_values import example_meant, value_meant
 from onnxbuild.recipe.schema.phrases import Phrases, meant, mended
 
 _SURELY = 0.75
@@ -93,8 +88,7 @@ class Explainer:
             what += " (a string)"
         what = f"{what}; expected {self._phrases.expected(schema)}"
         near = meant(found, list(self._phrases.enumerated(schema)))
-        symbol = symbol_for(found, root, path)
-        other = symbol or axis_meant(found, path) or self._phrases.fix(found, schema)
+        other = value_meant(found, root, path) or self._phrases.fix(found, schema)
         fix = f"write `{near}`" if near else other
         return Fault(hinted(what, near), locate(root, path), fix, path)
 
@@ -153,7 +147,7 @@ def missing_key(key: str, schema: Schema, root: Node, path: Path) -> Fault:
     """A key that must be there."""
     at = locate_key(root, path) if path else root.at
     owner = dotted(path) or "the recipe"
-    example = missing_size(key, root, path) or _example(key, schema)
+    example = example_meant(key, root, path) or _example(key, schema)
     return Fault(f"key '{key}' is missing in {owner}", at, f"add `{key}: {example}`", path)
 
 

@@ -48,12 +48,44 @@ class Phrases:
         is_item = schema.get("type") == "array" or isinstance(found, str)
         if "array" in types and is_item and not isinstance(found, (dict, list)):
             return f"write `[{found}]`"
-        example = next(iter(self._resolved(schema).get("properties", ())), None)
-        return (
-            f"write a mapping, such as `{{{example}: ...}}`"
-            if example
-            else f"write {self.expected(schema)}"
-        )
+        if "array" in types and isinstance(found, dict) and found:
+            return self._list_fix(found, schema)
+        return self._mapping_fix(found, schema) or f"write {self.expected(schema)}"
+
+    def _list_fix(self, found: Mapping[str, object], schema: Schema) -> str:
+        """A mapping in place of a list: one item of it, or its keys are the items."""
+        items = self._resolved(schema).get("items", {})
+        types = set(self._types(items))
+        if "string" in types:
+            return f"write `[{', '.join(found)}]`"
+        if "object" in types and all(isinstance(each, (int, str)) for each in found.values()):
+            inner = ", ".join(f"{key}: {value}" for key, value in found.items())
+            return f"write `[{{{inner}}}]`"
+        return f"write {self.expected(schema)}"
+
+    def _mapping_fix(self, found: object, schema: Schema) -> str:
+        """The mapping that a switch, a list of keys or one value stands for; empty if none is expected."""
+        resolved = self._resolved(schema)
+        properties = resolved.get("properties", {})
+        if not properties:
+            return ""
+        if found is True and not resolved.get("required"):
+            return "write `{}`: the defaults"
+        if (
+            isinstance(found, list)
+            and found
+            and all(each in properties for each in map(str, found))
+        ):
+            return f"write `{{{', '.join(f'{each}: {{}}' for each in found)}}}`"
+        first = next(iter(properties))
+        wanted = set(self._types(properties[first]))
+        is_first = (
+            (wanted & {"number", "integer"} and type(found) in (int, float))
+            or ("string" in wanted and isinstance(found, str))
+        )  # fmt: skip
+        if is_first and set(resolved.get("required", ())) <= {first}:
+            return f"write `{{{first}: {found}}}`"
+        return f"write a mapping, such as `{{{first}: ...}}`"
 
     def expected(self, schema: Schema) -> str:
         """Return the values that `schema` accepts, in words."""
