@@ -71,12 +71,9 @@ class Phrases:
             return ""
         if found is True and not resolved.get("required"):
             return "write `{}`: the defaults"
-        if (
-            isinstance(found, list)
-            and found
-            and all(each in properties for each in map(str, found))
-        ):
-            return f"write `{{{', '.join(f'{each}: {{}}' for each in found)}}}`"
+        keys = [found] if isinstance(found, str) else found if isinstance(found, list) else []
+        if keys and all(isinstance(each, str) and each in properties for each in keys):
+            return f"write `{{{', '.join(f'{each}: {{}}' for each in keys)}}}`"
         first = next(iter(properties))
         wanted = set(self._types(properties[first]))
         is_first = (
