@@ -5,17 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any, cast
 
+from onnxbuild.catalog import Composition, composition
 from onnxbuild.document.faults import Fault, choices, hinted, nearest, show
 from onnxbuild.document.node import UNKNOWN, Node, Path, dotted, locate, locate_key, members_at
 from onnxbuild.recipe.parts.dimensions import input_for_axis, is_input_for_axis
 from onnxbuild.recipe.parts.keys import PATTERN_WORDS
 from onnxbuild.recipe.schema.aliases import key_meant
 from onnxbuild.recipe.schema.json_schema import Schema
+from onnxbuild.recipe.schema.key_index import KnownKey, is_at, known_keys, places_of
 from onnxbuild.recipe.schema.lean_jsonschema import ValidationError
 from onnxbuild.recipe.schema.meant_values import example_meant, value_meant
 from onnxbuild.recipe.schema.phrases import Phrases, meant, mended
+from onnxbuild.recipe.schema.recipe_schema import rendered_schema
 
 _SURELY = 0.75
 """Least similarity of two keys, 0 to 1, of which one is taken for a slip of the pen; `method` is not `mode`."""
@@ -138,9 +142,22 @@ def unknown_key(key: str, schema: Schema, path: Path, root: Node) -> Fault:
         )
     )
     what = f"key {show(key)} is not {_kind_of_key(title)} {title}"
-    what = hinted(what, near or twice, f"expected {choices(known)}")
     fix = f"remove it: `{twice}` is there already" if twice else "remove it"
+    places = [] if near or twice else places_of(key, path[:-1], _all_keys(composition()))
+    if places and is_at(path, places[0].path):
+        titles = dict.fromkeys(str(each.mapping["title"]) for each in places)
+        what = f"{what}, but of {' and '.join(titles)}; expected {choices(known)}"
+    elif places and (len(path) == 1 or len(places) == 1 or places[0].path[0] == path[0]):
+        place = dotted(places[0].path)
+        what, fix = f"{what}; `{place}` is", f"move it to `{place}`"
+    else:
+        what = hinted(what, near or twice, f"expected {choices(known)}")
     return Fault(what, locate_key(root, path), f"write `{near}`" if near else fix, path)
+
+
+@lru_cache(maxsize=2)
+def _all_keys(_: Composition) -> tuple[KnownKey, ...]:
+    return known_keys(rendered_schema())
 
 
 def missing_key(key: str, schema: Schema, root: Node, path: Path) -> Fault:

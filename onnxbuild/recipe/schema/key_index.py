@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
+from onnxbuild.document.node import Path
 from onnxbuild.recipe.schema.json_schema import Schema
 
 NAME = "NAME"
@@ -46,6 +48,36 @@ def known_keys(schema: Schema) -> tuple[KnownKey, ...]:
         schema: The whole recipe's.
     """
     return tuple(_Walk(schema["$defs"]).below(schema, (), (), ()))
+
+
+def places_of(key: str, path: Path, known: Sequence[KnownKey]) -> list[KnownKey]:
+    """Return the forms of a key, those nearest to `path` alone, the outermost first; each mapping once.
+
+    Args:
+        key: One that is not known at `path`.
+        path: Of the mapping in which it stands.
+        known: All keys of a recipe.
+    """
+
+    def shared(other: KnownKey) -> int:
+        return _shared(path, other.path[:-1])
+
+    found = [each for each in known if each.path[-1] == key]
+    nearest = max(map(shared, found), default=0)
+    near = [each for each in found if shared(each) == nearest]
+    by_mapping = {(each.path, str(each.mapping.get("title"))): each for each in reversed(near)}
+    return sorted(by_mapping.values(), key=lambda each: (len(each.path), near.index(each)))
+
+
+def is_at(path: Path, form: tuple[str, ...]) -> bool:
+    """Return whether a place in a recipe is that of a known key, with names for NAME."""
+    return len(path) == len(form) == _shared(path, form)
+
+
+def _shared(path: Path, form: tuple[str, ...]) -> int:
+    """Count the first parts of a path that a known key's has too."""
+    pairs = zip(path, form, strict=False)
+    return len(list(takewhile(lambda pair: pair[1] in (pair[0], NAME), pairs)))
 
 
 class _Walk:
