@@ -25,6 +25,14 @@ _DTYPES: Mapping[str, str] = {
 }
 """`int` is Python's and numpy's, of 64 bits, as ids are; torch calls its int32 so."""
 
+_LEVELS: Mapping[str, str] = {
+    "all": "o3 ort_enable_all max full",
+    "extended": "o2 o3 all ort_enable_extended ort_enable_all max full",
+    "basic": "o1 ort_enable_basic",
+    "disable": "o0 off ort_disable_all",
+}
+"""Levels of graph optimization; those that have no `all` end with `extended`."""
+
 _INSTEAD: Mapping[str, str] = {"bfloat16": "float32", "string": "int64"}
 """Dtypes that a recipe does not take -> the dtype that each is computed or encoded in."""
 
@@ -68,7 +76,7 @@ def _meanings(now: Composition) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {}
     modes = {name: mode.words for name, mode in now.modes.items()}
     tables: list[tuple[str, Sequence[str]]] = [
-        (name, words.split()) for table in (_DTYPES, modes) for name, words in table.items()
+        (name, words.split()) for table in (_DTYPES, _LEVELS, modes) for name, words in table.items()
     ]
     tables += [(each.name, each.aliases) for each in all_providers()]
     for name, words in tables:
