@@ -91,18 +91,10 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb as click does; name the nearest verb in the error."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
-            import difflib
-            import shlex
+            from onnxbuild.cli.other_words import verb_hint
 
-            quoted = shlex.quote(args[0])
-            near = difflib.get_close_matches(args[0], VERBS, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
-            if args[0].endswith((".yaml", ".yml")):
-                hint = f" To build it: onnxbuild run {quoted}"
-            elif Path(args[0]).is_file():
-                hint = f" To write its first recipe: onnxbuild init {quoted}"
-            elif Path(args[0]).is_dir():
-                hint = f" To build its recipes: onnxbuild run {quoted}"
+            hint = verb_hint(args[0], args[1:], VERBS)
+            hint = f" {hint}" if hint else ""
             raise click.UsageError(f"No such command '{args[0]}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -100,6 +100,10 @@ def _run_verb(arguments: Sequence[str], kinds: Kinds | None) -> int:
     try:
         code = cli([*arguments], standalone_mode=False, obj=kinds)
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption):
+            from onnxbuild.cli.other_words import with_hint
+
+            error = with_hint(error)
         shown = io.StringIO()
         error.show(shown)
         _write_error(shown.getvalue())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -163,6 +164,8 @@ def find_recipe(text: str, store: str | None = None, part: str = "") -> Path:
     if found or alike or built:
         return (*found, *alike, *built)[0]  # the last were built so named, with `--set name=...`
     known = sorted({path.stem for path in in_folders if path.parent.name})
+    if re.fullmatch(r"[A-Za-z_][\w.]*=.*", text):
+        raise UsageError(f"'{text}' is no recipe", fix=f"write --set {shlex.quote(text)}")
     raise UsageError(
         f"there is no recipe '{text}'" + (f"; recipes/ has {', '.join(known)}" if known else ""),
         fix=did_you_mean(base, known) or "give the path of a recipe file",

@@ -250,6 +250,27 @@ def test_a_verb_that_does_not_exist_names_the_nearest(cheap):
     assert "To build it: onnxbuild run tiny.yaml" in cheap("tiny.yaml").err
 
 
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("build tiny.yaml", "No such command 'build'. Did you mean 'run'?"),
+        ("help plan", "For the help: onnxbuild plan --help"),
+        ("version", "For the version: onnxbuild --version"),
+        ("run tiny.yaml --variant int8", "No such option '--variant'. Did you mean '--only'?"),
+        ("run tiny.yaml --dry-run", "To see what would run: onnxbuild plan"),
+        ("run tiny.yaml opset=20", "fix: write --set opset=20"),
+    ],
+)
+def test_words_of_other_tools_get_the_word_that_is_meant(cheap, typed, hint):
+    result = cheap(*typed.split())
+    assert result.code == 2
+    assert hint in result.err
+
+
+def test_an_option_that_a_verb_lacks_is_not_proposed_for_it(cheap):
+    assert "'--only'" not in cheap("lint", "tiny.yaml", "--variant", "int8").err
+
+
 # --- models ---------------------------------------------------------------------------------------
 
 
