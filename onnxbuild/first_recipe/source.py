@@ -11,11 +11,24 @@ from pathlib import Path
 from onnxbuild.catalog import MODEL_SOURCES
 from onnxbuild.core.errors import UsageError
 from onnxbuild.document.faults import nearest
-from onnxbuild.recipe.declared.definitions import top_level_names
+from onnxbuild.recipe.declared.definitions import likely_models, top_level_names
 from onnxbuild.regular_files import read_user_file
 
 _RECIPES = (".yaml", ".yml")
 _SHOWN_MAX = 4
+
+_WEIGHTS = (".safetensors", ".ckpt", ".bin", ".npz", ".npy")
+_OTHER_FORMS = {
+    ".h5": "save it anew: `keras.models.load_model(FILE).save('model.keras')`",
+    ".hdf5": "save it anew: `keras.models.load_model(FILE).save('model.keras')`",
+    ".pb": "name the folder of the SavedModel that it is in",
+    ".xml": "name the model that it was converted from",
+    ".engine": "name the model that it was built from",
+    ".plan": "name the model that it was built from",
+    ".mlmodel": "name the model that it was converted from",
+    ".mlpackage": "name the model that it was converted from",
+}
+"""Ending of a file of another tool -> what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +65,11 @@ def find_source(text: str) -> Callable | ModelFile:
     if not path.exists():
         raise _missing(path)
     if path.suffix == ".py":
-        names = sorted(top_level_names(read_user_file(path)) or ())
-        shown = nearest("load", names) or next(iter(names), "load")
+        names = likely_models(read_user_file(path))
+        shown = f"; it defines {', '.join(names[:_SHOWN_MAX])}" if names else ""
         raise UsageError(
-            f"{text} names no callable; expected FILE.py:CALLABLE",
-            fix=f"write `{text}:{shown}`",
+            f"{text} names no callable; expected FILE.py:CALLABLE{shown}",
+            fix=f"write `{text}:{next(iter(names), 'load')}`",
         )
     if path.suffix in _RECIPES:
         raise UsageError(
@@ -114,6 +127,14 @@ def _missing(path: Path, tail: str = "") -> UsageError:
 def _unknown(path: Path) -> UsageError:
     endings = [ending for source in MODEL_SOURCES.values() for ending in source.suffixes]
     expected = f"expected FILE.py:CALLABLE or {', '.join(dict.fromkeys(endings))}"
+    if path.suffix in _WEIGHTS:
+        return UsageError(
+            f"{path} holds weights alone, and no program",
+            fix="write a callable that builds the module and loads them, and name it: "
+            "`onnxbuild init FILE.py:CALLABLE`",
+        )
+    if path.suffix in _OTHER_FORMS:
+        return UsageError(f"{path} is no file that onnxbuild reads", fix=_OTHER_FORMS[path.suffix])
     if not path.is_dir():
         return UsageError(
             f"{path} is no model that onnxbuild knows by its name; {expected}",

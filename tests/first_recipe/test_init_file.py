@@ -135,6 +135,13 @@ def test_nothing_is_overwritten(here, onnxbuild):
         ("recipe.yaml", "recipe.yaml is a recipe, or could be one", "onnxbuild run recipe.yaml"),
         ("text.onnx", "text.onnx can't be read", "git-lfs"),
         ("code.py", "code.py names no callable", "write `code.py:load`"),
+        (
+            "nets.py",
+            "nets.py names no callable; expected FILE.py:CALLABLE; it defines make, Net, load, Wide",
+            "write `nets.py:make`",
+        ),
+        ("net.safetensors", "net.safetensors holds weights alone", "write a callable that builds"),
+        ("net.h5", "net.h5 is no file that onnxbuild reads", "save it anew"),
         ("code.py:lod", "code.py defines no 'lod'; did you mean 'load'?", "write `code.py:load`"),
         ("cod.py:load", "there is no cod.py; did you mean 'code.py'?", "write `code.py:load`"),
         ("far/away.py:load", "there is no far/away.py", "write the path of a model"),
@@ -146,7 +153,11 @@ def test_what_is_no_model_is_one_error_and_nothing_is_written(here, onnxbuild, s
     save_model(here / "models/deep.onnx")
     (here / "empty").mkdir()
     (here / "code.py").write_text("def load(): pass\n")
-    for name in ("notes.txt", "text.onnx", "recipe.yaml"):
+    nets = "class Net:\n    def __init__(self, width=8): ...\n"
+    nets += "class Wide:\n    def __init__(self, *, width): ...\n"
+    nets += "def load(width): ...\ndef _make(): ...\ndef make(width=8): ...\n"
+    (here / "nets.py").write_text(nets)
+    for name in ("net.safetensors", "net.h5", "notes.txt", "text.onnx", "recipe.yaml"):
         (here / name).write_text("some words\n")
     before = files_in(here)
     said = onnxbuild("init", source)

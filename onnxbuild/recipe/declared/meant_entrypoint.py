@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from onnxbuild.catalog import MODEL_SOURCES
-from onnxbuild.document.faults import nearest
 from onnxbuild.document.node import Path as KeyPath
-from onnxbuild.recipe.declared.definitions import top_level_names
+from onnxbuild.recipe.declared.definitions import likely_models
 from onnxbuild.recipe.templates.extend import absolute
 from onnxbuild.regular_files import read_user_file
 
@@ -42,11 +41,10 @@ def entrypoint_fix(text: str, form: str, key: KeyPath, folder: Path) -> str:
 def _likely(file: Path) -> str:
     """Return the name of the callable that probably makes the model; `CALLABLE` where none is known."""
     try:
-        names = top_level_names(read_user_file(file)) or ()
+        names = likely_models(read_user_file(file))
     except (OSError, ValueError):
-        names = ()
-    public = sorted(each for each in names if not each.startswith("_"))
-    return nearest("load", public) or "CALLABLE"
+        names = []
+    return next(iter(names), "CALLABLE")
 
 
 def _source_of(path: Path) -> str:

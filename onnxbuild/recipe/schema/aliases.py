@@ -76,7 +76,9 @@ def _meanings(now: Composition) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {}
     modes = {name: mode.words for name, mode in now.modes.items()}
     tables: list[tuple[str, Sequence[str]]] = [
-        (name, words.split()) for table in (_DTYPES, _LEVELS, modes) for name, words in table.items()
+        (name, words.split())
+        for table in (_DTYPES, _LEVELS, modes)
+        for name, words in table.items()
     ]
     tables += [(each.name, each.aliases) for each in all_providers()]
     for name, words in tables:
