@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +18,7 @@ from onnxbuild.building.choices import build_chosen, choices_of
 from onnxbuild.building.wiring import RunOptions, Workspace
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.action import ActionResult
-from onnxbuild.core.errors import NotReproducibleError, UsageError, did_you_mean
+from onnxbuild.core.errors import NotReproducibleError, StoreError, UsageError, did_you_mean
 from onnxbuild.core.ports import EventSink, Executor
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import REPORT_FILE, StepKind
@@ -29,6 +31,8 @@ from onnxbuild.lock.places import LockPlaces
 from onnxbuild.lock.text import lock_command, lock_path, lock_text, read_lock
 from onnxbuild.lock.uses import unexplained, used_items
 from onnxbuild.resolver import resolve
+
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +107,8 @@ def relock(
         relocked.append(compared)
     if write:
         texts = [lock_text(each.lock) for each in relocked]
-        deliver(request, result, events)
         relocked = [_write(each, text) for each, text in zip(relocked, texts, strict=True)]
+        deliver(request, result, events)  # what is delivered is what is locked
     return result, tuple(relocked)
 
 
@@ -224,11 +228,21 @@ def _items(lock: Lock) -> set[str]:
 
 
 def _write(each: Relocked, text: str) -> Relocked:
-    content = text.encode()
+    """Write a lock, unless it is so already; a link stays, and the file that it leads to is written.
+
+    Raises:
+        StoreError: It can't be written.
+    """
+    content, path = text.encode(), Path(os.path.realpath(each.path))
     try:
-        if each.path.read_bytes() == content:
+        if path.read_bytes() == content:
             return each
     except OSError:
         pass  # it is not there, or no reason to keep it
-    write_atomically(each.path, content, each.path.parent)
+    try:
+        write_atomically(path, content, path.parent)
+    except StoreError as error:
+        if getattr(error.__cause__, "errno", None) not in _REFUSED:
+            raise
+        raise StoreError(error.what, fix="make its folder writable") from error.__cause__
     return replace(each, written=True)
