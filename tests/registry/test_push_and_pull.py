@@ -429,6 +429,24 @@ def test_a_download_that_breaks_off_goes_on_where_it_was(registry, place, tmp_pa
     )
 
 
+@pytest.mark.parametrize("part", ["/manifests/1", "/manifests/sha256:", "/manifests/sha256-"])
+def test_a_manifest_that_breaks_off_is_asked_for_again(registry, place, keys, tmp_path, part):
+    """Half a list of signatures is no artifact without one, and half a manifest no altered one."""
+    place.push(signed(keys))
+    for key, state in ((None, "not checked"), (keys.public, "checked")):
+        registry.behaviour.cut_answers = {part: 2}
+        assert place.pull(tmp_path / state, key=key).signature == state
+        assert registry.behaviour.cut_answers == {part: 0}
+        assert (tmp_path / state / "SHA256SUMS.sig").is_file()
+
+
+def test_a_manifest_that_always_breaks_off_is_no_altered_one(registry, place, tmp_path):
+    place.push(contents())
+    registry.behaviour.cut_answers = {"/manifests/": 100}
+    with pytest.raises(RegistryUnavailableError, match="the connection broke off"):
+        place.pull(tmp_path / "model")
+
+
 def test_uploads_that_always_break_off_leave_no_tag(registry, place):
     registry.behaviour.cut_uploads = 100
     with pytest.raises(RegistryUnavailableError, match="broke off") as caught:
