@@ -101,10 +101,13 @@ def relock(
     relocked = []
     for path, recipes in result.loaded.by_file.items():
         lock = lock_of(result, path, recipes, request.project)
-        compared = _compare(path, lock, _old(path, strict=bool(update) or not write), update)
-        if update:
-            _refuse_unasked(compared, _unexplained(result, compared, recipes, update), update)
-        relocked.append(compared)
+        old = _old(path, strict=bool(update) or not write)
+        relocked.append(_compare(path, lock, old, update))
+    if update:
+        _refuse_unknown(relocked, update)
+        for each in relocked:
+            recipes = result.loaded.by_file[each.recipe]
+            _refuse_unasked(each, _unexplained(result, each, recipes, update), update)
     if write:
         texts = [lock_text(each.lock) for each in relocked]
         relocked = [_write(each, text) for each, text in zip(relocked, texts, strict=True)]
@@ -191,19 +194,29 @@ def _unexplained(
     return [each for each in found if each.item not in update]
 
 
-def _refuse_unasked(
-    compared: Relocked, unexplained: Sequence[LockDifference], update: Collection[str]
-) -> None:
-    found, path = compared.differences, compared.path
-    known = _items(compared.lock) | (_items(compared.old) if compared.old else set())
+def _refuse_unknown(relocked: Sequence[Relocked], update: Collection[str]) -> None:
+    """Refuse an item that no lock has; of several recipes, one may use a package or a file alone.
+
+    Raises:
+        UsageError: There is one.
+    """
+    locks = [lock for each in relocked for lock in (each.lock, each.old) if lock is not None]
+    known = set[str]().union(*map(_items, locks))
+    path, *others = (str(each.path) for each in relocked)
     for item in update:
         if item not in known:
             choices = f"`recipe`, `host`, `python`, `onnxbuild`, or a name that stands in {path}"
             raise UsageError(
-                f"the lock has no item '{item}'",
-                where=str(path),
+                f"{'none of the locks has an' if others else 'the lock has no'} item '{item}'",
+                where=", ".join((path, *others)),
                 fix=did_you_mean(item, known) or f"name {choices}",
             )
+
+
+def _refuse_unasked(
+    compared: Relocked, unexplained: Sequence[LockDifference], update: Collection[str]
+) -> None:
+    found, path = compared.differences, compared.path
     unasked = [each for each in found if not each.follows and each.item not in update]
     unasked += unexplained
     if not unasked and not any(not each.follows for each in found):

@@ -173,6 +173,24 @@ def test_an_update_takes_what_it_names_and_nothing_else(locked):
     assert locked.run("--locked").code == 0
 
 
+def test_an_update_of_several_locks_takes_what_one_of_them_has(locked):
+    text = (locked.folder / "tiny.yaml").read_text()
+    locked.write(
+        "twin.yaml", text.replace("name: tiny", "name: twin").replace("tiny.py", "twin.py")
+    )
+    locked.write("models/twin.py", (locked.folder / "models/tiny.py").read_text())
+    assert locked("lock", "twin.yaml").code == 0
+    locked.edit("models/twin.py", "width=8", "width=9")
+    done = locked("lock", "tiny.yaml", "twin.yaml", "--update", "models/twin.py")
+    assert done.code == 0, done.err
+    assert "tiny.lock is up to date" in done.out
+    assert "renewed twin.lock" in done.out
+    unknown = locked("lock", "tiny.yaml", "twin.yaml", "--update", "models/twni.py")
+    assert unknown.code == 2
+    assert "tiny.lock, twin.lock: none of the locks has an item 'models/twni.py'" in unknown.err
+    assert "did you mean 'models/twin.py'?" in unknown.err
+
+
 def test_a_missing_or_broken_lock_says_what_to_type(project):
     missing = project.run("--locked")
     assert missing.code == 2
