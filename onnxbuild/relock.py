@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +18,7 @@ from onnxbuild.building.choices import build_chosen, choices_of
 from onnxbuild.building.wiring import RunOptions, Workspace
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.action import ActionResult
-from onnxbuild.core.errors import NotReproducibleError, UsageError, did_you_mean
+from onnxbuild.core.errors import NotReproducibleError, StoreError, UsageError, did_you_mean
 from onnxbuild.core.ports import EventSink, Executor
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import REPORT_FILE, StepKind
@@ -29,6 +31,8 @@ from onnxbuild.lock.places import LockPlaces
 from onnxbuild.lock.text import lock_command, lock_path, lock_text, read_lock
 from onnxbuild.lock.uses import unexplained, used_items
 from onnxbuild.resolver import resolve
+
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +101,17 @@ def relock(
     relocked = []
     for path, recipes in result.loaded.by_file.items():
         lock = lock_of(result, path, recipes, request.project)
-        compared = _compare(path, lock, _old(path, strict=bool(update) or not write), update)
-        if update:
-            _refuse_unasked(compared, _unexplained(result, compared, recipes, update), update)
-        relocked.append(compared)
+        old = _old(path, strict=bool(update) or not write)
+        relocked.append(_compare(path, lock, old, update))
+    if update:
+        _refuse_unknown(relocked, update)
+        for each in relocked:
+            recipes = result.loaded.by_file[each.recipe]
+            _refuse_unasked(each, _unexplained(result, each, recipes, update), update)
     if write:
         texts = [lock_text(each.lock) for each in relocked]
-        deliver(request, result, events)
         relocked = [_write(each, text) for each, text in zip(relocked, texts, strict=True)]
+        deliver(request, result, events)  # what is delivered is what is locked
     return result, tuple(relocked)
 
 
@@ -187,19 +194,29 @@ def _unexplained(
     return [each for each in found if each.item not in update]
 
 
-def _refuse_unasked(
-    compared: Relocked, unexplained: Sequence[LockDifference], update: Collection[str]
-) -> None:
-    found, path = compared.differences, compared.path
-    known = _items(compared.lock) | (_items(compared.old) if compared.old else set())
+def _refuse_unknown(relocked: Sequence[Relocked], update: Collection[str]) -> None:
+    """Refuse an item that no lock has; of several recipes, one may use a package or a file alone.
+
+    Raises:
+        UsageError: There is one.
+    """
+    locks = [lock for each in relocked for lock in (each.lock, each.old) if lock is not None]
+    known = set[str]().union(*map(_items, locks))
+    path, *others = (str(each.path) for each in relocked)
     for item in update:
         if item not in known:
             choices = f"`recipe`, `host`, `python`, `onnxbuild`, or a name that stands in {path}"
             raise UsageError(
-                f"the lock has no item '{item}'",
-                where=str(path),
+                f"{'none of the locks has an' if others else 'the lock has no'} item '{item}'",
+                where=", ".join((path, *others)),
                 fix=did_you_mean(item, known) or f"name {choices}",
             )
+
+
+def _refuse_unasked(
+    compared: Relocked, unexplained: Sequence[LockDifference], update: Collection[str]
+) -> None:
+    found, path = compared.differences, compared.path
     unasked = [each for each in found if not each.follows and each.item not in update]
     unasked += unexplained
     if not unasked and not any(not each.follows for each in found):
@@ -224,11 +241,21 @@ def _items(lock: Lock) -> set[str]:
 
 
 def _write(each: Relocked, text: str) -> Relocked:
-    content = text.encode()
+    """Write a lock, unless it is so already; a link stays, and the file that it leads to is written.
+
+    Raises:
+        StoreError: It can't be written.
+    """
+    content, path = text.encode(), Path(os.path.realpath(each.path))
     try:
-        if each.path.read_bytes() == content:
+        if path.read_bytes() == content:
             return each
     except OSError:
         pass  # it is not there, or no reason to keep it
-    write_atomically(each.path, content, each.path.parent)
+    try:
+        write_atomically(path, content, path.parent)
+    except StoreError as error:
+        if getattr(error.__cause__, "errno", None) not in _REFUSED:
+            raise
+        raise StoreError(error.what, fix="make its folder writable") from error.__cause__
     return replace(each, written=True)

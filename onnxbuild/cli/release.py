@@ -137,7 +137,9 @@ def command(
 
 def with_tag(push: str, version: str) -> str:
     """Return a reference that names a tag: the version, in which a registry takes no plus."""
-    has_tag = ":" in push.rpartition("/")[2] or "@" in push
+    from onnxbuild.registry.reference import LAYOUT
+
+    has_tag = ":" in push.removeprefix(LAYOUT).rpartition("/")[2] or "@" in push
     return push if has_tag else f"{push}:{version.replace('+', '-')}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ def refuse_foreign_locks(recipes: Sequence[Path], project: Path) -> None:
     """
     owners: dict[Path, Path] = {}
     for recipe in dict.fromkeys(path.absolute() for path in recipes):
-        path = lock_path(recipe)
+        path = _file_of(recipe)
         other = owners.setdefault(path, recipe)
         if other == recipe:
             other = _owner(path, project) or recipe
@@ -51,4 +52,9 @@ def _owner(path: Path, project: Path) -> Path | None:
         owner = project / parse_lock(text, str(path), "").recipe
     except UsageError:
         return None  # damaged: it is made anew
-    return owner if lock_path(owner) == path else None
+    return owner if _file_of(owner) == path else None
+
+
+def _file_of(recipe: Path) -> Path:
+    """The file that a recipe's lock is written to, which is elsewhere if the lock is a link."""
+    return Path(os.path.realpath(lock_path(recipe)))

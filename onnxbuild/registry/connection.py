@@ -60,10 +60,13 @@ class Answer:
 
         Raises:
             BuildError: It is longer than the limit.
+            IncompleteRead: The connection broke off.
         """
         found = self.response.read(limit_bytes + 1)
         if len(found) > limit_bytes:
             raise BuildError(f"the registry's answer is longer than {limit_bytes} bytes")
+        if self.response.length:  # of what was announced, which http.client does not compare
+            raise http.client.IncompleteRead(found, self.response.length)
         return found
 
 

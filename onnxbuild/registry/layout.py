@@ -14,6 +14,7 @@ from pathlib import Path
 
 from onnxbuild.adapters.disk.atomic_files import fsync_folder, temp_name
 from onnxbuild.adapters.disk.locks import FileLock, wait_lock
+from onnxbuild.adapters.disk.statcache import hash_file
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, UsageError
 from onnxbuild.onnxkit.oci.layout import BLOBS, INDEX_FILE, MARK, MARK_FILE
@@ -91,11 +92,8 @@ class LayoutRepository:
     # --- blobs ---------------------------------------------------------------------------------------
 
     def has_blob(self, digest: Digest) -> bool:
-        """Return whether it has a blob, with the right size."""
-        try:
-            return self._blob(digest.sha256).stat().st_size == digest.size_bytes
-        except FileNotFoundError:
-            return False
+        """Return whether it has a blob, and undamaged: a push mends what a disk altered."""
+        return hash_file(str(self._blob(digest.sha256))) == digest.sha256
 
     def put_blob(self, digest: Digest, opened: Callable[[], BlobSource], report: Report) -> bool:
         """Store a blob; return True.

@@ -132,7 +132,7 @@ def _partial(folder: Path) -> Iterator[Path]:
     is_kept = False
     try:
         yield path
-    except (NotReproducibleError, UsageError):
+    except NotReproducibleError:
         raise
     except OSError as error:
         is_kept = True

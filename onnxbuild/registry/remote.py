@@ -84,7 +84,6 @@ class RemoteRepository:
                 return False
             if answer.status != _ACCEPTED:
                 raise self._connection.fault(answer)
-            answer.content()
             place = _location(answer)
         url = f"{place}{'&' if urlsplit(place).query else '?'}{urlencode({'digest': name})}"
         headers = {
@@ -96,7 +95,6 @@ class RemoteRepository:
         ) as answer:
             if answer.status != _CREATED:
                 raise self._connection.fault(answer)
-            answer.content()
         return True
 
     def save_blob(self, digest: Digest, file: BlobFile, report: Report) -> None:
@@ -149,7 +147,6 @@ class RemoteRepository:
             ) as answer:
                 if answer.status != _CREATED:
                     raise self._connection.fault(answer)
-                answer.content()
                 return answer.header("OCI-Subject")
 
         return self._connection.retried(put)

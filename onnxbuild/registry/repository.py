@@ -9,6 +9,7 @@ from typing import IO, Protocol
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError
 from onnxbuild.onnxkit.oci.manifests import Descriptor
+from onnxbuild.registry.reference import LAYOUT
 
 Report = Callable[[int], None]
 """Takes how many bytes of a blob were moved so far."""
@@ -77,10 +78,14 @@ class BlobFile:
             raise self._refused("was altered or damaged: it does not have the digest that")
 
     def _refused(self, why: str) -> NotReproducibleError:
+        again = "push it again from where it was made"
+        if not self._where.startswith(LAYOUT):
+            # a push sends no blob that the registry says it has
+            again = f"remove the artifact and its blobs from the registry, then {again}"
         return NotReproducibleError(
             f"the blob sha256:{self._digest.sha256} {why} its manifest names",
             where=self._where,
-            fix="push it again from where it was made; nothing of it was written here",
+            fix=f"{again}; nothing of it was written here",
         )
 
 

@@ -12,6 +12,11 @@ from onnxbuild.release.previous import Previous
 from onnxbuild.release_format.figures import Figures, Latency
 
 _ROUNDING = 1e-9  # 1050 / 1000 - 1 is a little more than 0.05
+_ALONE = {
+    "error": "no target has one in both",
+    "score": "no target has one in both",
+    "latency": "it is measured next to one baseline at no point of both",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,7 @@ def check_budgets(
         notices.append(
             f"latency of {', '.join(unmeasured)} is not compared: no benchmark measures it"
         )
+    alone: dict[str, list[str]] = {}
     for variant, now in figures.items():
         before = previous.figures.get(variant)
         if before is None:
@@ -69,6 +75,12 @@ def check_budgets(
         else:
             found = _breaches(budgets[variant], before, now, latency=here)
             breaches += [BudgetBreach(variant, what) for what in found]
+            for figure in _without_counterpart(budgets[variant], before, now, latency=here):
+                alone.setdefault(figure, []).append(variant)
+    notices += [
+        f"{figure} of {', '.join(variants)} is not compared with {previous.title}: {_ALONE[figure]}"
+        for figure, variants in alone.items()
+    ]
     notices += [
         f"variant '{variant}' of {previous.title} is no longer there"
         for variant in previous.figures
@@ -93,6 +105,24 @@ def _breaches(budgets: Budgets, old: Figures, new: Figures, *, latency: bool) ->
         yield from _less_accurate(budgets.accuracy_drop, old, new)
     if budgets.latency_ratio_increase is not None and latency:
         yield from _slower(budgets.latency_ratio_increase, old, new)
+
+
+def _without_counterpart(
+    budgets: Budgets, old: Figures, new: Figures, *, latency: bool
+) -> Iterator[str]:
+    """Yield each figure that has a budget, and that the two releases have nowhere in common."""
+    errors = old.errors.keys() & new.errors.keys() or old.equals.keys() & new.equals.keys()
+    if budgets.error_increase is not None and not errors:
+        yield "error"
+    if budgets.accuracy_drop is not None and not old.scores.keys() & new.scores.keys():
+        yield "score"
+    if budgets.latency_ratio_increase is not None and latency and new.latencies:
+        before, now = (
+            {_measured_as(each) for each in side.latencies if each.ratio is not None}
+            for side in (old, new)
+        )
+        if not before & now:
+            yield "latency"
 
 
 def _larger(bound: float, old: Figures, new: Figures) -> Iterator[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from onnxbuild.core.errors import NotReproducibleError, UsageError
+from onnxbuild.core.file_names import check_names_everywhere
 from onnxbuild.lock.model import Lock
 from onnxbuild.lock.text import lock_command, lock_path, parse_lock
 from onnxbuild.release_format.layout import RECIPE_FOLDER, RESOLVED_FILE
@@ -97,6 +98,12 @@ def read_originals(recipe: Path, sources: tuple[Path, ...], project: Path) -> Or
                 f"SHA256SUMS can't list a file that is called {name!a}",
                 fix="rename it: letters, digits, spaces and signs that can be seen",
             )
+    try:
+        check_names_everywhere([RESOLVED_FILE, *names])
+    except ValueError as error:
+        raise UsageError(
+            f"a release can't hold these files: {error}", fix="rename the recipe, or its base"
+        ) from error
     files = {name: _read(path) for name, path in zip(names, paths, strict=True)}
     text = files[names[-1]].decode("utf-8", "replace")
     return Originals(paths, files, parse_lock(text, str(lock_file), fix))

@@ -7,11 +7,11 @@ from typing import Any
 
 from onnxbuild.core.step import MANIFEST_FILE
 
-SCHEMA_VERSION = 7  # increment when release.json, or what is derived from it and compared, changes
-WITHOUT_PACKAGES, WITHOUT_VARIANTS, VERSION_IN_FORMAT = 4, 5, 6
+SCHEMA_VERSION = 8  # increment when release.json, or what is derived from it and compared, changes
+WITHOUT_PACKAGES, WITHOUT_VARIANTS, VERSION_IN_FORMAT, SHORT_TIMES = 4, 5, 6, 7
 """Versions of older releases: without packages; with packages whose records name no variant; the last whose
-version is in the key `format`."""
-READ_VERSIONS = (WITHOUT_PACKAGES, WITHOUT_VARIANTS, VERSION_IN_FORMAT, SCHEMA_VERSION)
+version is in the key `format`; the last whose README has times of a second and more as `1.23e+03 ms`."""
+READ_VERSIONS = (*range(WITHOUT_PACKAGES, SCHEMA_VERSION + 1),)
 
 SCHEMA_VERSION_KEY, OLD_VERSION_KEY = "schema_version", "format"
 """Keys of release.json that hold its version: since 7, and before. A package's `format` is its format's name."""

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from onnxbuild.core.errors import NotReproducibleError, UsageError
+from onnxbuild.adapters.disk.atomic_files import is_full
+from onnxbuild.core.errors import BuildError, NotReproducibleError, UsageError
 from onnxbuild.release_format.forms import printable
 
 _PLAIN = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE)
@@ -27,6 +28,7 @@ def opened(path: Path) -> Iterator[Path]:
         UsageError: There is nothing there, or it is neither a folder nor an archive.
         NotReproducibleError: The archive holds what no release holds: a link, a path that leads
             out of it, two files of one name.
+        BuildError: There is no space to unpack it.
     """
     if path.is_dir():
         yield path
@@ -41,7 +43,16 @@ def opened(path: Path) -> Iterator[Path]:
             fix="name its folder or its .tar archive",
         ) from error
     with archive, tempfile.TemporaryDirectory(prefix="onnxbuild-verify-") as temporary:
-        yield _unpack(archive, path, Path(temporary))
+        try:
+            folder = _unpack(archive, path, Path(temporary))
+        except OSError as error:
+            if not is_full(error):
+                raise
+            raise BuildError(
+                f"no space left in {tempfile.gettempdir()} to unpack {path}",
+                fix="free some space there, set TMPDIR to a folder on another disk, or unpack it and name the folder",
+            ) from error
+        yield folder
 
 
 def _unpack(archive: tarfile.TarFile, path: Path, target: Path) -> Path:

@@ -14,7 +14,7 @@ from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
 from onnxbuild.release_format.bundles import SECTIONS, BundleSection, bundles_of
 from onnxbuild.release_format.figures import Figures, Latency
-from onnxbuild.release_format.layout import version_of
+from onnxbuild.release_format.layout import SHORT_TIMES, version_of
 from onnxbuild.release_format.package_records import PACKAGES, package_records
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ _TEMPLATE = "readme.md.j2"
 _ANY_FRAMEWORK = 6
 """The version of release.json from which on the page does not call every framework PyTorch."""
 _MIB, _KIB = 2**20, 2**10
+_PLAIN_MS = 999.5  # from here on, three digits would be 1e+03
 
 
 def readme(
@@ -99,7 +100,8 @@ def _part(
     compared: bool,
 ) -> _Part:
     names = sorted(about[section.key])
-    rows = [_row(name, figures[name], compared=compared) for name in names]
+    is_short = version_of(about) <= SHORT_TIMES
+    rows = [_row(name, figures[name], compared=compared, is_short=is_short) for name in names]
     return _Part(section, rows, about[section.key][names[0]]["bundle"])
 
 
@@ -129,8 +131,15 @@ def _origin(source: Mapping[str, Any]) -> str:
     return entry
 
 
-def _row(name: str, figures: Figures, *, compared: bool) -> list[str]:
-    """One bundle's cells; `compared`: with how many times as fast as the baseline it is."""
+def _row(name: str, figures: Figures, *, compared: bool, is_short: bool) -> list[str]:
+    """One bundle's cells.
+
+    Args:
+        name: The bundle's.
+        figures: Its numbers.
+        compared: With how many times as fast as the baseline it is.
+        is_short: Every time has three digits, as in older releases.
+    """
     latency = figures.latencies[0] if figures.latencies else None
     return [
         name,
@@ -140,9 +149,13 @@ def _row(name: str, figures: Figures, *, compared: bool) -> list[str]:
         _of_first(figures.cosines, ".5f"),
         _of_first(figures.equals, ".4f"),
         _of_first(figures.scores, ".4f"),
-        "-" if latency is None else f"{latency.p50_ms:.3g} ms ({latency.point})",
+        "-" if latency is None else f"{_time(latency.p50_ms, is_short)} ms ({latency.point})",
         *([_speedup(latency)] if compared else ()),
     ]
+
+
+def _time(value_ms: float, is_short: bool) -> str:  # noqa: FBT001 - one of two forms
+    return f"{value_ms:.3g}" if is_short or value_ms < _PLAIN_MS else f"{value_ms:,.0f}"
 
 
 def _of_first(values: Mapping[str, float], form: str) -> str:

@@ -1,4 +1,4 @@
-"""A source that is a link out of the project: refused with where it leads, and taken if declared."""
+"""Links to sources out of the project, refused unless they are declared; and links to the project itself."""
 
 from __future__ import annotations
 
@@ -23,3 +23,13 @@ def test_a_source_that_is_a_link_out_of_the_project_is_reported_as_one(project, 
     assert taken.code == 0, taken.out
     there.write_text(there.read_text().replace("ReLU", "GELU"))
     assert project.run("--only", "export").ran == ["export"]
+
+
+def test_a_project_is_built_through_a_link_to_it_and_where_it_is_does_not_count(project, tmp_path):
+    (tmp_path / "link").symlink_to(project.folder)
+    built = project("run", str(tmp_path / "link/tiny.yaml"), "--only", "export")
+    assert built.code == 0, built.out
+    assert built.ran == ["export"]
+    assert project.run("--only", "export").ran == []
+    project.edit("models/helper.py", "ReLU", "GELU")
+    assert project("run", str(tmp_path / "link/tiny.yaml"), "--only", "export").ran == ["export"]

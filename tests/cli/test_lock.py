@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
 
 from onnxbuild.adapters.clock import settle
+from onnxbuild.adapters.disk.atomic_files import store_error
 from tests.cli.conftest import CheapProject, make_cheap_project, make_project
 
 
@@ -170,6 +173,24 @@ def test_an_update_takes_what_it_names_and_nothing_else(locked):
     assert locked.run("--locked").code == 0
 
 
+def test_an_update_of_several_locks_takes_what_one_of_them_has(locked):
+    text = (locked.folder / "tiny.yaml").read_text()
+    locked.write(
+        "twin.yaml", text.replace("name: tiny", "name: twin").replace("tiny.py", "twin.py")
+    )
+    locked.write("models/twin.py", (locked.folder / "models/tiny.py").read_text())
+    assert locked("lock", "twin.yaml").code == 0
+    locked.edit("models/twin.py", "width=8", "width=9")
+    done = locked("lock", "tiny.yaml", "twin.yaml", "--update", "models/twin.py")
+    assert done.code == 0, done.err
+    assert "tiny.lock is up to date" in done.out
+    assert "renewed twin.lock" in done.out
+    unknown = locked("lock", "tiny.yaml", "twin.yaml", "--update", "models/twni.py")
+    assert unknown.code == 2
+    assert "tiny.lock, twin.lock: none of the locks has an item 'models/twni.py'" in unknown.err
+    assert "did you mean 'models/twin.py'?" in unknown.err
+
+
 def test_a_missing_or_broken_lock_says_what_to_type(project):
     missing = project.run("--locked")
     assert missing.code == 2
@@ -295,6 +316,49 @@ def test_two_recipes_do_not_share_a_lock(locked):
         assert (done.code, done.ran) == (2, []), done.out
         assert "would share one lock" in done.err
     assert locked("lock", "tiny.yaml").code == 0
+
+
+def test_two_recipes_do_not_share_a_lock_that_links_of_both_lead_to(locked):
+    locked.write("twin.yaml", (locked.folder / "tiny.yaml").read_text())
+    (locked.folder / "twin.lock").symlink_to("tiny.lock")
+    for recipes in (["twin.yaml"], ["tiny.yaml", "twin.yaml"]):
+        done = locked("lock", *recipes)
+        assert (done.code, done.ran) == (2, []), done.out
+        assert "would share one lock" in done.err
+
+
+def test_a_lock_that_is_a_link_stays_one_and_its_file_is_written(locked):
+    real, link = locked.folder / "locks/real.lock", locked.folder / "tiny.lock"
+    real.parent.mkdir()
+    link.rename(real)
+    link.symlink_to("locks/real.lock")
+    locked.edit("tiny.yaml", "max: 8", "max: 9")
+    done = locked("lock", "tiny.yaml")
+    assert (done.code, "renewed tiny.lock" in done.out) == (0, True), done.err
+    assert link.readlink() == Path("locks/real.lock")
+    assert "max: 9" in real.read_text()
+    assert [path.name for path in real.parent.iterdir()] == ["real.lock"]
+    assert locked.run("--locked").code == 0
+
+
+def test_models_are_replaced_only_once_the_lock_is_written(locked, monkeypatch):
+    def refuse(path, _content, _folder):
+        error = OSError(errno.EROFS, "Read-only file system")
+        raise store_error(error, path) from error
+
+    model = locked.folder / "artifacts/out/tiny/fp32/model.onnx"
+    before, lock = model.read_bytes(), (locked.folder / "tiny.lock").read_bytes()
+    locked.edit("models/helper.py", "ReLU", "GELU")
+    with monkeypatch.context() as patched:
+        patched.setattr("onnxbuild.relock.write_atomically", refuse)
+        done = locked("lock", "tiny.yaml")
+    assert done.code == 1
+    assert f"can't write {locked.folder / 'tiny.lock'}: Read-only file system" in done.err
+    assert "fix: make its folder writable" in done.err
+    assert model.read_bytes() == before
+    assert (locked.folder / "tiny.lock").read_bytes() == lock
+    assert locked("lock", "tiny.yaml").code == 0
+    assert model.read_bytes() != before
 
 
 def test_a_value_that_was_set_is_written_into_the_recipe_before_the_lock_is_renewed(locked):

@@ -251,6 +251,19 @@ def test_a_name_that_checksums_can_not_list_is_not_released(project):
     assert project.released() == []
 
 
+def test_files_that_would_be_one_on_some_disks_are_not_released(project):
+    shutil.copy(project.folder / "tiny.yaml", project.folder / "Resolved.yaml")
+    shutil.copy(project.folder / "tiny.lock", project.folder / "Resolved.lock")
+    project.write("TINY.yaml", "extends: tiny.yaml\nname: other\n")
+    shutil.copy(project.folder / "tiny.lock", project.folder / "TINY.lock")
+    for name, other in (("Resolved", "recipe/resolved.yaml"), ("TINY", "recipe/TINY.yaml")):
+        done = project("release", f"{name}.yaml", "--version", "1", "--allow-dirty")
+        assert done.code == 2, done.err
+        assert f"a release can't hold these files: '{other}' and 'recipe/" in done.err
+        assert "fix: rename the recipe, or its base" in done.err
+    assert project.released() == []
+
+
 def test_projects_that_share_a_store_keep_their_own_pins(project, tmp_path):
     there = Repository(shutil.copytree(project.folder, tmp_path / "other"))
     for each in (project, there):

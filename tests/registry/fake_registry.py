@@ -33,6 +33,7 @@ class Behaviour:
         statuses: (method, part of the path) -> statuses to answer with, one a request, before it works again.
         cut_uploads: How many uploads it breaks off in their middle.
         cut_downloads: How many downloads of blobs it breaks off in their middle.
+        cut_answers: Part of a path -> how many of the answers to a GET there it breaks off in their middle.
         ranges: It knows Range.
         altered: sha256 of blobs and manifests -> what it hands out instead.
         forgets: It says that it has taken blobs, and has not.
@@ -49,6 +50,7 @@ class Behaviour:
     statuses: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     cut_uploads: int = 0
     cut_downloads: int = 0
+    cut_answers: dict[str, int] = field(default_factory=dict)
     ranges: bool = True
     altered: dict[str, bytes] = field(default_factory=dict)
     forgets: bool = False
@@ -282,6 +284,11 @@ class _Handler(BaseHTTPRequestHandler):
         headers: dict[str, str] | None = None,
         cut: int | None = None,
     ) -> None:
+        cuts = self.registry.behaviour.cut_answers
+        for part in cuts if self.command == "GET" else ():
+            if part in self.path and cuts[part]:
+                cuts[part] -= 1
+                cut = len(content) // 2
         self.send_response(status)
         for name, value in {**(headers or {}), "Content-Length": str(len(content))}.items():
             self.send_header(name, value)

@@ -183,6 +183,9 @@ def test_a_blob_that_the_registry_alters_is_refused(registry, place, tmp_path, o
     with pytest.raises(NotReproducibleError, match=sentence) as caught:
         place.pull(tmp_path / "model")
     assert caught.value.exit_code == 4
+    assert caught.value.fix.startswith(
+        "remove the artifact and its blobs from the registry, then push"
+    )
     assert folders(tmp_path) == []
 
 
@@ -190,8 +193,13 @@ def test_a_blob_that_is_altered_in_a_layout_is_refused(tmp_path):
     place = Place(f"oci:{tmp_path}/layout")
     place.push(contents())
     (tmp_path / f"layout/blobs/sha256/{MODEL}").write_bytes(b"x" * len(WEIGHTS))
-    with pytest.raises(NotReproducibleError, match="was altered or damaged"):
+    with pytest.raises(NotReproducibleError, match="was altered or damaged") as caught:
         place.pull(tmp_path / "model")
+    assert caught.value.fix.startswith("push it again from where it was made")
+    mended = place.push(contents())
+    assert (mended.sent, mended.known) == (1, 4)
+    place.pull(tmp_path / "model")
+    shutil.rmtree(tmp_path / "model")
     (tmp_path / f"layout/blobs/sha256/{MODEL}").unlink()
     with pytest.raises(NotReproducibleError, match="can't be read"):
         place.pull(tmp_path / "model")
@@ -429,6 +437,24 @@ def test_a_download_that_breaks_off_goes_on_where_it_was(registry, place, tmp_pa
     )
 
 
+@pytest.mark.parametrize("part", ["/manifests/1", "/manifests/sha256:", "/manifests/sha256-"])
+def test_a_manifest_that_breaks_off_is_asked_for_again(registry, place, keys, tmp_path, part):
+    """Half a list of signatures is no artifact without one, and half a manifest no altered one."""
+    place.push(signed(keys))
+    for key, state in ((None, "not checked"), (keys.public, "checked")):
+        registry.behaviour.cut_answers = {part: 2}
+        assert place.pull(tmp_path / state, key=key).signature == state
+        assert registry.behaviour.cut_answers == {part: 0}
+        assert (tmp_path / state / "SHA256SUMS.sig").is_file()
+
+
+def test_a_manifest_that_always_breaks_off_is_no_altered_one(registry, place, tmp_path):
+    place.push(contents())
+    registry.behaviour.cut_answers = {"/manifests/": 100}
+    with pytest.raises(RegistryUnavailableError, match="the connection broke off"):
+        place.pull(tmp_path / "model")
+
+
 def test_uploads_that_always_break_off_leave_no_tag(registry, place):
     registry.behaviour.cut_uploads = 100
     with pytest.raises(RegistryUnavailableError, match="broke off") as caught:
@@ -469,6 +495,16 @@ def test_a_registry_that_dies_midway_leaves_no_folder_and_the_next_pull_fetches_
         for c in contents().files.values()
         if any(hashlib.sha256(c).hexdigest() in k for k in kept)
     )
+    assert folders(tmp_path) == ["model"]
+
+
+def test_credentials_that_end_midway_cost_nothing_of_what_was_fetched(registry, place, tmp_path):
+    place.push(contents({"a.bin": b"a", "model.onnx": WEIGHTS}))
+    registry.behaviour.statuses = {("GET", f"/blobs/sha256:{MODEL}"): [403]}
+    with pytest.raises(UsageError, match="asks for a user name"):
+        place.pull(tmp_path / "model")
+    pulled = place.pull(tmp_path / "model")
+    assert pulled.fetched_bytes == len(WEIGHTS)
     assert folders(tmp_path) == ["model"]
 
 

@@ -98,10 +98,17 @@ def test_latencies_of_two_kinds_of_machine_are_not_compared_and_that_is_said():
     assert check(slower(9.0), Budgets(size_increase=0.0), host={"cpu": "another"}) == ()
 
 
-def test_what_has_no_counterpart_is_not_judged():
+def test_what_has_no_counterpart_is_not_judged_and_that_is_said():
     no_pytorch = replace(OLD, latencies=(replace(OLD.latencies[0], ratio=None),))
-    assert check(no_pytorch) == check(OLD, old=no_pytorch) == ()
-    assert check(replace(OLD, scores={}, errors={"cuda": 9.0})) == ()
+    alone = "latency of int8 is not compared with x-1.0: it is measured next to one baseline at no point of both"
+    assert check(no_pytorch) == check(OLD, old=no_pytorch) == (alone,)
+    assert check(replace(OLD, scores={}, errors={"cuda": 9.0})) == (
+        "score of int8 is not compared with x-1.0: no target has one in both",
+    )
+    assert check(replace(OLD, equals={}, errors={"cuda": 9.0})) == (
+        "error of int8 is not compared with x-1.0: no target has one in both",
+    )
+    assert check(replace(no_pytorch, scores={}, equals={}, errors={}), Budgets()) == ()
     (notice,) = check(replace(OLD, latencies=()))
     assert notice == "latency of int8 is not compared: no benchmark measures it"
     assert check(replace(OLD, latencies=()), Budgets(size_increase=0.0)) == ()

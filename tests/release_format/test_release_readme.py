@@ -1,12 +1,14 @@
 """The README of a release: of which model the golden outputs are, and what was measured."""
 
+import pytest
+
 from onnxbuild.lock.model import Lock
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.release_format.figures import figures_of
 from onnxbuild.release_format.readme import readme
 
 
-def written(results, form=7):
+def written(results, form=8):
     """The page of a release with one variant, `fp32`, measured as `results` say."""
     measurements = {
         "r:benchmark": {"points": [{"point": "batch=1", "results": results}], "host": {}}
@@ -43,3 +45,19 @@ def test_the_page_of_an_earlier_release_is_as_it_was():
     page = written({"fp32": took(2.0)}, form=5)
     assert "vs PyTorch |" in page
     assert "PyTorch's outputs" in page
+
+
+@pytest.mark.parametrize(
+    ("p50_ms", "cell", "cell_before"),
+    [
+        (0.0177, "0.0177 ms", "0.0177 ms"),
+        (999.4, "999 ms", "999 ms"),
+        (999.6, "1,000 ms", "1e+03 ms"),
+        (1234.5, "1,234 ms", "1.23e+03 ms"),
+    ],
+)
+def test_times_are_written_out_and_those_of_earlier_releases_as_they_were(
+    p50_ms, cell, cell_before
+):
+    assert f"| {cell} (batch=1) |" in written({"fp32": took(p50_ms)})
+    assert f"| {cell_before} (batch=1) |" in written({"fp32": took(p50_ms)}, form=7)

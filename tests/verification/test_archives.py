@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -44,6 +46,22 @@ def test_an_archive_of_the_same_files_in_other_bytes_is_refused(released, change
     done = look_at(path, *key_of(released))
     assert done.code == 4, done.out
     assert "FAILED  archive: has other bytes than the archive that a release of" in done.out
+
+
+def test_a_full_temporary_folder_is_named_with_another_way(tmp_path, monkeypatch):
+    path = tmp_path / "tiny-1.0.tar"
+    with tarfile.open(path, "w") as archive:
+        archive.addfile(*member("tiny-1.0/release.json", b"{}"))
+
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfileobj", refuse)
+    done = look_at(path)
+    assert done.code == 1
+    assert f"to unpack {path}" in done.err
+    assert "set TMPDIR to a folder on another disk" in done.err
+    assert "cache gc" not in done.err
 
 
 def member(name: str, content: bytes = b"", **more) -> tuple[tarfile.TarInfo, io.BytesIO]:

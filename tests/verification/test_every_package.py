@@ -316,10 +316,19 @@ def test_a_right_model_next_to_the_one_that_is_served_helps_no_forger(package, c
 def test_a_release_of_version_6_has_it_in_another_key_and_is_read(once, tmp_path):
     folder = shutil.copytree(release_of(once), tmp_path / "tiny-1.0")
     about = json.loads((folder / "release.json").read_text())
-    assert about.pop("schema_version") == 7
+    assert about.pop("schema_version") == 8
     assert {each["format"] for each in about["packages"].values()} <= set(PACKAGE_FORMATS)
     about["format"] = 6
     (folder / "release.json").write_bytes(json_bytes(about))
+    Forged(folder).again_with_packages()
+    done = look_at(folder)
+    assert done.code == 0, done.out + done.err
+
+
+def test_a_release_of_version_7_is_read(once, tmp_path):
+    folder = shutil.copytree(release_of(once), tmp_path / "tiny-1.0")
+    about = json.loads((folder / "release.json").read_text())
+    (folder / "release.json").write_bytes(json_bytes({**about, "schema_version": 7}))
     Forged(folder).again_with_packages()
     done = look_at(folder)
     assert done.code == 0, done.out + done.err

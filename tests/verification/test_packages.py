@@ -150,6 +150,7 @@ def test_a_recipe_may_leave_its_packages_out_and_a_release_is_pushed_at_once(pro
         ("localhost:5000/team/tiny", "localhost:5000/team/tiny:1.0-a"),
         ("localhost:5000/team/tiny:2", "localhost:5000/team/tiny:2"),
         ("oci:images:3", "oci:images:3"),
+        ("oci:images", "oci:images:1.0-a"),
     ],
 )
 def test_a_push_without_a_tag_takes_the_version(push, tag):

@@ -37,7 +37,7 @@ def _only_old_key(about, version):
         (lambda about: about.update(schema_version=6), "it has no 'format'"),
         (lambda about: about.update(format=6), "it has 'format', which no release has"),
         (lambda about: _only_old_key(about, 99), "description has version 99"),
-        (lambda about: _only_old_key(about, 7), "it has no 'schema_version'"),
+        (lambda about: _only_old_key(about, 8), "it has no 'schema_version'"),
         (lambda about: about.pop("variants"), "it does not say what is in it"),
         (lambda about: about["variants"].update(fp32=[]), "it does not say what is in it"),
         (lambda about: about.update(lock="nothing.lock"), "it does not say what is in it"),

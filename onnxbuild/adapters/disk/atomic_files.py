@@ -160,7 +160,8 @@ def write_atomically(path: Path, content: bytes, temp_folder: Path) -> None:
         except OSError as error:
             raise store_error(error, path) from error
     finally:
-        temp.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a read-only filesystem refuses even what is not there
+            temp.unlink(missing_ok=True)
 
 
 def write_output(path: Path, content: bytes) -> None:

@@ -55,7 +55,11 @@ def merged(python: Mapping[str, Any], kernel: Mapping[str, Any], view: View) -> 
         **python,
         "data": {**data, **python["data"]},
         "distributions": sorted(distributions),
-        "links": {shown(link): _shown_target(to, view) for link, to in kernel["links"].items()},
+        "links": {
+            shown(link): _shown_target(to, view)
+            for link, to in kernel["links"].items()
+            if link not in view.names.projects  # where the project is does not count
+        },
         "existence": _telling({shown(p): kind for p, kind in kernel["looked"].items()}, known),
     }
 

@@ -193,7 +193,9 @@ class Observer:
         if searches_for_modules():
             return
         self._imports.note_listing(path)
-        if not self._files_by_kernel and not self._is_accounted_for(path):
+        if self._files_by_kernel or f"{path}/" in _SYSTEM:
+            return  # processes and devices come and go
+        if not self._is_accounted_for(path):
             self._data.setdefault(f"{path}/", identity(path))
 
     def _is_refused(self, path: str) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
+from pathlib import Path
 
 import pytest
 
-from onnxbuild.adapters.disk.atomic_files import write_output
+from onnxbuild.adapters.disk.atomic_files import write_atomically, write_output
 from onnxbuild.core.errors import StoreError
 
 
@@ -45,3 +47,15 @@ def test_a_folder_is_no_file_and_no_fix_removes_it_or_is_about_the_store(tmp_pat
     with pytest.raises(StoreError, match="is a folder, where a file belongs") as caught:
         write_output(tmp_path, b"page")
     assert caught.value.fix == "name a file in a folder that you may write"
+
+
+def test_a_read_only_filesystem_is_said_of_the_file_and_not_of_a_temporary_one(
+    tmp_path, monkeypatch
+):
+    def refuse(path, *_args, **_named):
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)  # of a file that is not there, too
+    with pytest.raises(StoreError, match=r"can't write .*/page\.html: Read-only file system"):
+        write_atomically(tmp_path / "page.html", b"page", tmp_path)

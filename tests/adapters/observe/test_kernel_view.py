@@ -75,3 +75,12 @@ def test_links_are_recorded_with_targets_as_they_are_or_relative_to_named_folder
 ):
     found = record(links={"latest": "step1", "weights": f"{tmp_path}/real"})
     assert found["links"] == {"latest": "step1", "weights": "real"}
+
+
+def test_a_link_to_the_project_itself_is_not_recorded(tmp_path):
+    (tmp_path / "project").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to("project")
+    view = View(PathNames(link, {}), lambda _: (), ())
+    links = {str(link): "project", str(link / "latest"): "step2"}
+    assert merged(PYTHON, {**KERNEL, "links": links}, view)["links"] == {"latest": "step2"}

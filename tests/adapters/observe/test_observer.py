@@ -297,6 +297,17 @@ def test_a_data_file_that_is_opened_is_seen(project):
     assert not project.holds(observed)
 
 
+def test_folders_of_the_system_that_are_listed_are_no_input(project):
+    """Those of processes and devices: /proc has another listing at every moment."""
+    body = "import os\nreturn sum(len(os.listdir(f)) for f in ('/proc', '/proc/self', '/dev', '/sys', '/etc', 'models'))"
+    project.write(
+        "models/m.py", model(body.replace("'models'", f"{str(project.folder / 'models')!r}"))
+    )
+    observed = project.observe()
+    assert project.value > 0
+    assert set(observed.data) == {"models/"}
+
+
 def test_a_data_file_that_is_not_there_is_noticed_when_it_comes(project):
     body = (
         f"{READ}try:\n    return (here / 'w.txt').read_text()\n"
