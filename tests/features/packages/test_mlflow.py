@@ -165,6 +165,14 @@ def test_what_mlflow_has_no_place_for_is_said(tmp_path):
         packaged(tmp_path / "unknown", outputs=[ids[0] | {"shape": None}])
 
 
+def test_integers_of_all_types_are_warned_of(tmp_path):
+    dtypes = ("float32", "int64", "uint8", "bool")
+    inputs = [{"name": f"of_{dtype}", "dtype": dtype, "shape": [1]} for dtype in dtypes]
+    feeds = {f"of_{dtype}": np.ones(1, dtype) for dtype in dtypes}
+    outcome, _ = packaged(tmp_path, inputs=inputs, feeds=feeds)
+    assert "the integers of of_int64, of_uint8, and cuts them off" in outcome.notes[0]
+
+
 @pytest.mark.slow
 def test_mlflow_reads_a_missing_value_of_the_example_and_of_a_request_as_nan(tmp_path):
     python = mlflow_server.install(tmp_path / "venv")
