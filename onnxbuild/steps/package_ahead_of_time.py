@@ -106,7 +106,7 @@ def _digests(model: Path) -> dict[str, str]:
 
 KIND = StepKind(
     name="package-ahead-of-time",
-    version=5,
+    version=6,
     params=PackageAheadParams,
     inputs=("model", "artifact", "validation"),
     outputs={"bundle": "bundle"},
