@@ -109,6 +109,15 @@ def test_requirements_are_pinned_and_name_the_runtime_of_the_first_provider(
     assert conda["dependencies"] == ["python=3.11", "pip", {"pip": lines}]
 
 
+def test_providers_behind_the_cpu_are_left_out(tmp_path):
+    # they get no nodes; with TensorRT among them ONNX Runtime would take CUDA first
+    names = ("CPUExecutionProvider", "CUDAExecutionProvider", "TensorrtExecutionProvider")
+    chain = [{"name": name, "options": {}, "target": name} for name in names]
+    _, folder = packaged(tmp_path, providers=chain)
+    assert mlmodel(folder)["flavors"]["onnx"]["providers"] == ["CPUExecutionProvider"]
+    assert "onnxruntime==1.31.1\n" in (folder / "requirements.txt").read_text()
+
+
 def test_equal_bundles_give_equal_bytes(tmp_path):
     one, two = (packaged(tmp_path / each)[1] for each in ("one", "two"))
     for path in one.iterdir():
