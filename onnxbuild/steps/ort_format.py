@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from onnxbuild.core.step import ORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.core.target import CPU
@@ -15,7 +16,18 @@ from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
 from onnxbuild.onnxkit.ahead_of_time.ort_format import REPLAY, convert_to_ort, required_operators
 from onnxbuild.onnxkit.host.made_for import this_machine
 from onnxbuild.onnxkit.host.progress import phase
+from onnxbuild.onnxkit.model.inspect import summarize
+from onnxbuild.onnxkit.model.model_files import file_bytes, load_model
+from onnxbuild.onnxkit.ort_mobile.sizes import sizes_of
 from onnxbuild.providers import full_name
+
+_KEPT_BY = {
+    "float16": "`style: runtime` keeps them small",
+    "bfloat16": "`mode: fp16` with `style: runtime` keeps them small",
+}
+"""Type of weights that become fp32 -> what does not make them so."""
+
+_LEAST_NOTED_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +62,34 @@ def run(context: StepContext) -> Outcome:
     )
     write_description(folder, description)
     size = (folder / ORT_FILE).stat().st_size
-    return Outcome({"size_bytes": size, "required_operators": len(operators)})
+    metrics = {"size_bytes": size, "required_operators": len(operators)}
+    return Outcome(metrics, notes=_notes(context.input("model"), folder / ORT_FILE))
+
+
+def _notes(model: Path, written: Path) -> tuple[str, ...]:
+    """Return a sentence on weights of 16 bits that have become fp32, for which the CPU has the kernels."""
+    before = summarize(load_model(model, weights="left"))["weights_bytes_by_dtype"]
+    halves = [dtype for dtype in _KEPT_BY if dtype in before]
+    after = sizes_of(written)["weights_bytes_by_dtype"] if halves else {}
+    lost = {dtype: before[dtype] - after.get(dtype, 0) for dtype in halves}
+    dtype = max(lost, key=lambda each: lost[each], default="")
+    if lost.get(dtype, 0) < _LEAST_NOTED_BYTES:
+        return ()
+    note = (
+        f"ONNX Runtime has made fp32 of {lost[dtype] / 1e6:.1f} MB of {dtype} weights: {written.name} has "
+        f"{written.stat().st_size / 1e6:.1f} MB, the variant's model {file_bytes(model) / 1e6:.1f} MB; "
+        f"{_KEPT_BY[dtype]}, or `format: onnx` of a web package"
+    )
+    return (note,)
 
 
 KIND = StepKind(
     name="ort-format",
-    version=1,
+    version=2,
     params=OrtFormatParams,
     inputs=("model",),
     outputs={"artifact": "ort"},
-    toolchain=("onnxruntime", "flatbuffers"),
+    toolchain=("onnxruntime", "onnx", "flatbuffers"),
     run=run,
     host_bound=True,
 )

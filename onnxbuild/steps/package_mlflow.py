@@ -131,7 +131,7 @@ def _notes(manifest: Manifest, signature: ModelSignature) -> tuple[str, ...]:
     notes = []
     if dropped := unplaced(manifest.session or SessionSettings()):
         notes.append(f"MLflow has no place for the session settings {', '.join(dropped)}")
-    narrow = [port.name for port in signature.inputs if port.dtype.startswith("int")]
+    narrow = [port.name for port in signature.inputs if port.dtype.startswith(("int", "uint"))]
     if narrow:
         notes.append(
             f"MLflow's server takes floats for the integers of {', '.join(narrow)}, and cuts them off: send whole numbers"
@@ -178,7 +178,7 @@ def _yaml(value: Any) -> str:
 
 KIND = StepKind(
     name="package-mlflow",
-    version=2,
+    version=3,
     params=PackageMlflowParams,
     inputs=("bundle", "reference"),
     outputs={"bundle": "bundle"},

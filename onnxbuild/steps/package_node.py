@@ -75,7 +75,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="package-node",
-    version=2,
+    version=3,
     params=PackageNodeParams,
     inputs=("bundle", "reference"),
     outputs={"bundle": "bundle"},

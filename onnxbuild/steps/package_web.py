@@ -157,7 +157,7 @@ def _downloaded(fetched: dict[str, Digest], providers: tuple[str, ...], runtime:
 
 KIND = StepKind(
     name="package-web",
-    version=4,
+    version=5,
     params=PackageWebParams,
     inputs=("bundle", "reference"),
     outputs={"bundle": "bundle"},

@@ -73,7 +73,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="package-wheel",
-    version=3,
+    version=4,
     params=PackageWheelParams,
     inputs=("bundle", "reference"),
     outputs={"bundle": "bundle"},

@@ -2,7 +2,9 @@
 
 import json
 
+import numpy as np
 import pytest
+from onnx import helper, numpy_helper
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.target import CPU_TARGET, TargetGates
@@ -70,6 +72,30 @@ def test_saved_runtime_optimizations_are_replayed_where_they_were_saved(tmp_path
     _, runtime = made(tmp_path / "runtime", style="runtime")
     assert read_description(fixed).config == {}
     assert read_description(runtime).config == ort_format_kit.REPLAY
+
+
+@pytest.mark.parametrize(
+    ("dtype", "style", "is_noted"),
+    [("float16", "fixed", True), ("float16", "runtime", False), ("float32", "fixed", False)],
+)
+def test_weights_of_16_bits_that_become_fp32_are_noted(tmp_path, dtype, style, is_noted):
+    # the CPU that converts computes in fp32: the file of an fp16 variant was as large as that of fp32, without a word
+    weights = numpy_helper.from_array(np.eye(256, dtype=dtype), "weights")
+    values = [
+        helper.make_tensor_value_info(name, weights.data_type, ["batch", 256]) for name in "xy"
+    ]
+    node = helper.make_node("MatMul", ["x", "weights"], ["y"])
+    graph = helper.make_graph([node], "graph", values[:1], values[1:], [weights])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    (tmp_path / "model").mkdir()
+    save_model(model, tmp_path / "model")
+    outcome, _ = made(tmp_path, tmp_path / "model", style=style)
+    assert bool(outcome.notes) is is_noted
+    if is_noted:
+        assert outcome.notes[0].startswith(
+            "ONNX Runtime has made fp32 of 0.1 MB of float16 weights"
+        )
+        assert "model.ort has 0.3 MB, the variant's model 0.1 MB" in outcome.notes[0]
 
 
 @pytest.mark.parametrize(("change", "passes"), [(0, True), (1e-2, False)])

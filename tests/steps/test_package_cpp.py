@@ -14,7 +14,7 @@ from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import BundleTarget, ManifestProvider
 from onnxbuild.onnxkit.bundles.write import names_below, write_sums
 from onnxbuild.onnxkit.cpp.names import TYPES
-from onnxbuild.onnxkit.cpp.own_test import run_test
+from onnxbuild.onnxkit.cpp.own_test import compile_test, find_tools, run_test
 from onnxbuild.onnxkit.packages.golden import read_plain_outputs
 from onnxbuild.onnxkit.sessions.custom_operators import OperatorLibrary
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
@@ -224,6 +224,41 @@ def test_the_program_says_what_is_wrong_and_ends_with_its_code(compiled, tmp_pat
     (broken / "golden/00/output-0.bin").write_bytes(b"")
     code, _, error = ran("--package", broken)
     assert (code, "00/output-0.bin is missing, or has another size" in error) == (1, True)
+
+
+CHOICES = """
+#include <cstdio>
+#include "model.h"
+namespace detail = all_types_fp32::detail;
+int main(int count, char** words) {
+  std::vector<detail::Provider> chain;
+  for (int n = 1; n < count; ++n) chain.push_back({words[n], "", {}});
+  for (const auto& choice : detail::choices_of(chain)) {
+    for (const detail::Provider& each : choice) std::printf("%s ", each.name.c_str());
+    std::printf("\\n");
+  }
+}
+"""
+
+
+@pytest.mark.slow
+def test_a_provider_that_does_not_load_keeps_none_before_it_from_being_used(compiled, tmp_path):
+    # `providers: [cpu, cuda]`: ONNX Runtime opens no session with a provider that does not load, not even behind the CPU's
+    _, package, _, _ = compiled
+    other = shutil.copytree(package, tmp_path / "package")
+    (other / "main.cpp").write_text(CHOICES)
+    tools = find_tools(include_folder())
+    program = compile_test(other, "all_types_fp32_golden_test", tools, tmp_path)
+
+    def choices(*chain):
+        done = subprocess.run([program, *chain], capture_output=True, text=True, check=True)
+        return [line.split() for line in done.stdout.splitlines()]
+
+    assert choices(CPU_NAME, "CUDA", "TRT") == [[CPU_NAME]]
+    assert choices("CUDA", CPU_NAME, "TRT") == [["CUDA", CPU_NAME]]
+    assert choices("CUDA", "TRT", CPU_NAME) == [["CUDA", "TRT", CPU_NAME], ["CUDA", CPU_NAME]]
+    assert choices("CUDA", "TRT") == [["CUDA", "TRT"], ["CUDA"]]
+    assert choices("CUDA") == [["CUDA"]]
 
 
 @pytest.mark.slow

@@ -215,6 +215,24 @@ def test_any_other_shape_is_not_batched_and_has_all_its_dimensions(
     assert len(x.dims) == 2
 
 
+@pytest.mark.parametrize(
+    ("axes", "fix"),
+    [
+        ((2, 2, 1), "`free_dimensions` of the variant's session, which fix the axis"),
+        ((2, 64, 1), "give all inputs and outputs one first axis with `min: 1`"),
+    ],
+)
+def test_batches_of_an_axis_that_the_session_fixes_are_refused_with_the_setting_that_fixes_it(
+    tmp_path, axes, fix
+):
+    # the recipe has `min: 1` already
+    options = TritonOptions(dynamic_batching=True)
+    inputs = {"x": ("float32", ["batch", 4])}
+    with pytest.raises(StepError, match="axis 'batch' begins at 2") as caught:
+        packaged(tmp_path, options=options, inputs=inputs, outputs=LOGITS, axes={"batch": axes})
+    assert fix in caught.value.fix
+
+
 def test_sums_and_unknown_sizes_are_dynamic_and_axes_of_one_size_are_not(tmp_path):
     inputs = {"x": ("int64", ["fixed", "past + sequence", "?"])}
     axes = {"fixed": (4, 4, 1), "past": (0, 8, 1), "sequence": (1, 8, 1)}

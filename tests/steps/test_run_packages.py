@@ -53,9 +53,14 @@ def resum(package):
 
 def skipping(wheel):
     """Rewrite a wheel so that its own test says that no provider is here."""
+    rewrite(wheel, "raise SystemExit(3)\n")
+
+
+def rewrite(wheel, program):
+    """Rewrite a wheel so that a program is its own test."""
     files = wheel.parent.parent / "unpacked"
     unpack_wheel(wheel, files)
-    (files / "demo/__main__.py").write_text("raise SystemExit(3)\n")
+    (files / "demo/__main__.py").write_text(program)
     (files / INFO / "RECORD").unlink()
     write_wheel(wheel, INFO, {name: files / name for name in names_below(files)})
     resum(wheel.parent)
@@ -75,6 +80,22 @@ def test_a_wheel_whose_test_always_skips_fails_where_it_may_run_on_the_cpu(tmp_p
     assert caught.value.what == (
         "`python -m demo` ends with 3, as if no provider of the wheel were here; the CPU is: it prints nothing"
     )
+
+
+def test_a_wheel_whose_test_dies_says_why(tmp_path):
+    # what it wrote before is no result: points were missing, and reading them hid the reason
+    package, reference = wheel_of(tmp_path / "dies")
+    died = """import pathlib, sys
+folder = pathlib.Path(sys.argv[-1])
+folder.mkdir()
+(folder / "example.npz").write_bytes(b"half")
+raise RuntimeError("the model needs more memory")
+"""
+    rewrite(next(package.glob("*.whl")), died)
+    with pytest.raises(StepError) as caught:
+        run_wheel_of(package, reference, tmp_path)
+    said = "RuntimeError: the model needs more memory"
+    assert caught.value.what == f"`python -m demo` ends with 1: {said}"
 
 
 def test_a_wheel_that_needs_a_gpu_is_skipped_where_there_is_none(tmp_path):

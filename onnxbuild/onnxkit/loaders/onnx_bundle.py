@@ -29,6 +29,7 @@ from onnxbuild.onnxkit.loaders.shared import (
     read_manifest,
 )
 
+_CPU = "CPUExecutionProvider"
 _UNSIGNED = "session.x64quantprecision"
 """Config entry that turns signed weights into unsigned ones, whose sums never saturate."""
 
@@ -96,24 +97,43 @@ def load(target: str = "", session: dict[str, Any] | None = None, *, options: An
         config = settings["config"]
         if manifest.get("sums_may_saturate") and _UNSIGNED not in config and adds_in_16_bits():
             settings["config"] = config = {**config, **_without_saturation()}
-        try:
-            opened = onnxruntime.InferenceSession(
-                str(HERE / manifest["file"]),
-                session_options(settings, options),
-                providers=left,
-                enable_fallback=not bound,
-            )
-        except Exception as error:
-            if _SHARED in str(error) and config.get(_UNSIGNED) in {1, "1"}:
-                raise LoadError(_SHARED_REASON) from error
-            if len(left) == 1 or (left[0][0] not in str(error) and "TensorRT" not in str(error)):
-                raise
-        else:
-            if left[0][0] in opened.get_providers():
-                return opened
+        choices, opened = _choices(left), None
+        for providers in choices:
+            is_last = providers is choices[-1]
+            try:
+                opened = onnxruntime.InferenceSession(
+                    str(HERE / manifest["file"]),
+                    session_options(settings, options),
+                    providers=providers,
+                    enable_fallback=is_last and not bound,
+                )
+                break
+            except Exception as error:
+                if not is_last:
+                    continue
+                if _SHARED in str(error) and config.get(_UNSIGNED) in {1, "1"}:
+                    raise LoadError(_SHARED_REASON) from error
+                if len(left) == 1 or left[0][0] == _CPU:
+                    raise
+                if left[0][0] not in str(error) and "TensorRT" not in str(error):
+                    raise
+        if opened is not None and left[0][0] in opened.get_providers():
+            return opened
         reasons.append(f"can't load {left[0][0]}")
         left = left[1:]
     raise LoadError(f"onnxruntime {onnxruntime.__version__} {', and '.join(reasons)}")
+
+
+def _choices(chain: list[Any]) -> list[list[Any]]:
+    """Return the chains to open a session with, so that the first provider takes nodes first.
+
+    These are all, and without those between it and the CPU: ONNX Runtime takes its own choice of providers, CUDA
+    before the CPU, where one of them does not load. The CPU leaves no nodes to those behind it.
+    """
+    names = [name for name, _ in chain]
+    every = chain[: names.index(_CPU) + 1] if _CPU in names else chain
+    few = [each for each in every if each is every[0] or each[0] == _CPU]
+    return [every, few] if len(few) < len(every) else [every]
 
 
 def merged(own: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

@@ -6,17 +6,19 @@ Source: MLflow 3.17, mlflow/onnx/__init__.py, mlflow/models/model.py, mlflow/typ
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onnxbuild.core.step import MODEL_FILE
-from onnxbuild.onnxkit.bundles.manifest import Manifest
+from onnxbuild.core.target import CPU
+from onnxbuild.onnxkit.bundles.manifest import Manifest, ManifestProvider
 from onnxbuild.onnxkit.data.array_files import NUMPY_DTYPES
 from onnxbuild.onnxkit.packages.runtimes import RuntimeChoice, runtime_distribution
 from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
 from onnxbuild.onnxkit.packages.tables import signature_table
 from onnxbuild.onnxkit.packages.templates import rendered
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.providers import short_name
 
 CONDA, VIRTUALENV = "conda.yaml", "python_env.yaml"
 _WRITTEN_FOR = "3.17.2"
@@ -58,7 +60,7 @@ def mlmodel(
                 "onnx_version": manifest.versions["onnx"],
                 "providers": [
                     [each.name, each.options] if each.options else each.name
-                    for each in manifest.providers or ()
+                    for each in _providers(manifest)
                 ],
             },
             "python_function": {
@@ -95,11 +97,22 @@ def requirements_of(manifest: Manifest, choice: RuntimeChoice) -> list[str]:
         manifest: A bundle's.
         choice: The distribution of ONNX Runtime.
     """
-    providers = (each.name for each in manifest.providers or ())
+    providers = (each.name for each in _providers(manifest))
     runtime = runtime_distribution(providers, choice)
     versions = manifest.versions
     pinned = {"mlflow": _WRITTEN_FOR, "onnx": versions["onnx"], runtime: versions["onnxruntime"]}
     return [f"{name}=={version}" for name, version in pinned.items() if name]
+
+
+def _providers(manifest: Manifest) -> Iterator[ManifestProvider]:
+    """Yield the providers up to the CPU, which leaves no nodes to those behind it.
+
+    With TensorRT among these, ONNX Runtime takes CUDA before the CPU where TensorRT does not load.
+    """
+    for each in manifest.providers or ():
+        yield each
+        if short_name(each.name) == CPU:
+            return
 
 
 def readme_of(signature: ModelSignature) -> str:

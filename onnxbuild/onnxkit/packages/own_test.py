@@ -90,11 +90,19 @@ def run_own_test(site: Path, package: str, scratch: Path) -> OwnTest:
         command, cwd=scratch, capture_output=True, text=True, errors="replace", check=False
     )
     printed = done.stderr.strip() or done.stdout.strip() or "it prints nothing"
-    found = {}
-    if outputs.is_dir():
-        points = read_points(site / package / GOLDEN)
-        found = {each.name: read_arrays(outputs / each.file) for each in points}
+    found = _written(outputs, site / package / GOLDEN)
     return OwnTest(done.returncode, printed.splitlines()[-1], found)
+
+
+def _written(outputs: Path, golden: Path) -> dict[str, dict[str, np.ndarray]]:
+    """Golden point -> output -> array; empty if the test did not write all of them, since it died."""
+    if not outputs.is_dir():
+        return {}
+    points = read_points(golden)
+    try:
+        return {each.name: read_arrays(outputs / each.file) for each in points}
+    except (OSError, ValueError):
+        return {}
 
 
 def _output_names(point: Path) -> list[str]:

@@ -93,5 +93,7 @@ def session_options(settings: SessionSettings) -> dict[str, Any]:
 def settings_left_out(settings: SessionSettings) -> list[str]:
     """Return the settings that differ from ONNX Runtime's own and have no place in a browser."""
     own = SessionSettings()
-    names = ("execution_mode", "intra_op_threads", "inter_op_threads", "deterministic_compute")
+    names = (
+        "execution_mode", "intra_op_threads", "inter_op_threads", "spinning", "deterministic_compute",
+    )  # fmt: skip
     return [name for name in names if getattr(settings, name) != getattr(own, name)]

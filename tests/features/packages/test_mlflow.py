@@ -109,6 +109,15 @@ def test_requirements_are_pinned_and_name_the_runtime_of_the_first_provider(
     assert conda["dependencies"] == ["python=3.11", "pip", {"pip": lines}]
 
 
+def test_providers_behind_the_cpu_are_left_out(tmp_path):
+    # they get no nodes; with TensorRT among them ONNX Runtime would take CUDA first
+    names = ("CPUExecutionProvider", "CUDAExecutionProvider", "TensorrtExecutionProvider")
+    chain = [{"name": name, "options": {}, "target": name} for name in names]
+    _, folder = packaged(tmp_path, providers=chain)
+    assert mlmodel(folder)["flavors"]["onnx"]["providers"] == ["CPUExecutionProvider"]
+    assert "onnxruntime==1.31.1\n" in (folder / "requirements.txt").read_text()
+
+
 def test_equal_bundles_give_equal_bytes(tmp_path):
     one, two = (packaged(tmp_path / each)[1] for each in ("one", "two"))
     for path in one.iterdir():
@@ -163,6 +172,14 @@ def test_what_mlflow_has_no_place_for_is_said(tmp_path):
         packaged(tmp_path / "odd", outputs=[ids[0] | {"dtype": "bfloat16"}])
     with pytest.raises(StepError, match="'ids' is of no known shape"):
         packaged(tmp_path / "unknown", outputs=[ids[0] | {"shape": None}])
+
+
+def test_integers_of_all_types_are_warned_of(tmp_path):
+    dtypes = ("float32", "int64", "uint8", "bool")
+    inputs = [{"name": f"of_{dtype}", "dtype": dtype, "shape": [1]} for dtype in dtypes]
+    feeds = {f"of_{dtype}": np.ones(1, dtype) for dtype in dtypes}
+    outcome, _ = packaged(tmp_path, inputs=inputs, feeds=feeds)
+    assert "the integers of of_int64, of_uint8, and cuts them off" in outcome.notes[0]
 
 
 @pytest.mark.slow

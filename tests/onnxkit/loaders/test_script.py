@@ -8,12 +8,15 @@ import json
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from onnxbuild.core.params import to_json
 from onnxbuild.host.cpu import VNNI
 from onnxbuild.onnxkit.loaders import checked_inputs, golden_test
 from onnxbuild.onnxkit.loaders.script import load_script
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.web.static import serve
 
 SCRIPTS = [("onnxruntime", False), ("onnxruntime", True), ("torch", False)]
@@ -135,3 +138,57 @@ def test_a_load_error_ends_the_script_with_a_sentence(tmp_path):
     module = loader(tmp_path, "onnxruntime", made_for=None, targets={"cpu": {}}, providers=[])
     with pytest.raises(module.LoadError, match="there is no target 'npu'; there are "):
         module.load("npu")
+
+
+def runtime_with(*loads):
+    """An onnxruntime in which these providers load: as the real one, it takes CUDA and the CPU where TensorRT is lacking."""
+
+    class InferenceSession:
+        def __init__(self, _path, _options, providers, enable_fallback):
+            names = [name for name, _ in providers]
+            if TENSORRT in names and TENSORRT not in loads:
+                if not enable_fallback:
+                    raise RuntimeError("Please install TensorRT libraries")
+                providers = [(name, {}) for name in (CUDA, CPU)]
+            self.providers = [each for each in providers if each[0] in loads]
+
+        def get_providers(self):
+            return [name for name, _ in self.providers]
+
+    return SimpleNamespace(
+        __version__="1.0",
+        get_available_providers=lambda: [TENSORRT, CUDA, CPU],
+        InferenceSession=InferenceSession,
+        SessionOptions=SimpleNamespace,
+        GraphOptimizationLevel=SimpleNamespace(ORT_ENABLE_ALL=99),
+        ExecutionMode=SimpleNamespace(ORT_PARALLEL=1, ORT_SEQUENTIAL=0),
+    )
+
+
+TENSORRT, CUDA, CPU = (f"{name}ExecutionProvider" for name in ("Tensorrt", "CUDA", "CPU"))
+
+
+@pytest.mark.parametrize(
+    ("chain", "loads", "opened"),
+    [
+        # the CPU leaves no nodes to those behind it
+        ((CPU, CUDA, TENSORRT), (CUDA, CPU), [CPU]),
+        ((CPU, CUDA), (CPU,), [CPU]),
+        # CUDA keeps its options where TensorRT alone is lacking
+        ((CUDA, TENSORRT, CPU), (CUDA, CPU), [CUDA, CPU]),
+        ((CUDA, TENSORRT), (CUDA, CPU), [CUDA]),
+        ((TENSORRT, CUDA, CPU), (CUDA, CPU), [CUDA, CPU]),
+        ((TENSORRT, CUDA, CPU), (CPU,), [CPU]),
+        ((CUDA, TENSORRT, CPU), (CUDA, CPU, TENSORRT), [CUDA, TENSORRT, CPU]),
+    ],
+)
+def test_the_first_provider_that_loads_is_first_with_its_own_options(
+    tmp_path, monkeypatch, chain, loads, opened
+):
+    session = to_json(SessionSettings())
+    providers = [{"name": name, "options": {"of": name}, "target": "all"} for name in chain]
+    targets = {"all": {"chain": providers, "session": session}}
+    manifest = {"made_for": None, "targets": targets, "providers": providers, "file": "model.onnx"}
+    module = loader(tmp_path, "onnxruntime", **manifest)
+    monkeypatch.setitem(sys.modules, "onnxruntime", runtime_with(*loads))
+    assert module.load().providers == [(name, {"of": name}) for name in opened]

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import threading
 from html.parser import HTMLParser
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +17,7 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.web.content import Page, example_of, package_name, write_module, write_page
-from onnxbuild.onnxkit.web.runtime import session_options, settings_left_out
+from onnxbuild.onnxkit.web.runtime import BUILDS, session_options, settings_left_out
 
 ODD = '</script>"*/'
 AXES = (Axis("batch", 1, 8, 2), Axis("length", 4, 64, 16, 4))
@@ -42,13 +46,13 @@ class Texts(HTMLParser):
         self.texts[self._open] = self.texts.get(self._open, "") + data
 
 
-def written(folder, *, is_there=True, providers=("webgpu", "wasm")):
+def written(folder, *, is_there=True, providers=("webgpu", "wasm"), more=None):
     (folder / "runtime").mkdir()
     manifest = SimpleNamespace(session=SessionSettings(), size_bytes=1_234_567, targets={})
     page = Page(f"A {ODD} & b", "", None, is_there)
     write_module(
         folder, manifest, SIGNATURE, page,
-        files={"model.onnx": Digest("0" * 64, 5)}, model_files=["model.onnx"], providers=providers, threads=2,
+        files={"model.onnx": Digest("0" * 64, 5), **(more or {})}, model_files=["model.onnx"], providers=providers, threads=2,
     )  # fmt: skip
     write_page(folder, manifest, SIGNATURE, page, providers=providers, points=3)
     return folder
@@ -78,6 +82,46 @@ def test_a_package_without_a_page_has_the_module_and_its_test(tmp_path):
     }  # fmt: skip
 
 
+class Breaking(BaseHTTPRequestHandler):
+    """Ends each answer in its middle."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"12")
+
+    def log_message(self, *_):
+        pass
+
+
+LOADING = """
+import { load } from "./model.js";
+try {
+  await load();
+} catch (error) {
+  console.log(`${error.name}: ${error.message}`);
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_a_download_that_breaks_off_is_an_error_that_names_the_file(tmp_path):
+    wasm = f"runtime/{BUILDS['wasm']['wasm']}"
+    folder = written(tmp_path, providers=("wasm",), more={wasm: Digest("0" * 64, 5)})
+    with ThreadingHTTPServer(("127.0.0.1", 0), Breaking) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = json.dumps(f"http://127.0.0.1:{server.server_port}/model.js")
+        text = (folder / "model.js").read_text().replace("import.meta.url", address)
+        (folder / "model.js").write_text(text)
+        (folder / "main.mjs").write_text(LOADING)
+        done = subprocess.run(
+            ["node", "main.mjs"], cwd=folder, capture_output=True, text=True, check=False
+        )
+        server.shutdown()
+    assert done.stdout.startswith(f"LoadError: '{wasm}' can't be fetched: "), done
+
+
 def test_the_example_has_one_row_and_names_that_are_none_are_quoted():
     assert example_of(SIGNATURE) == (
         f"{{\n  {json.dumps(ODD)}: {{ data: new Float32Array(16), shape: [1, 16] }},\n"
@@ -93,6 +137,11 @@ def test_the_example_has_one_row_and_names_that_are_none_are_quoted():
             SessionSettings(graph_optimization="basic", intra_op_threads=2, memory_pattern=False),
             {"graphOptimizationLevel": "basic", "enableMemPattern": False},
             ["intra_op_threads"],
+        ),
+        (
+            SessionSettings(spinning="never", execution_mode="parallel"),
+            {},
+            ["execution_mode", "spinning"],
         ),
         (
             SessionSettings(config={"session.a.b": 1, "session.c": "x"}, free_dimensions={"n": 2}),

@@ -72,7 +72,8 @@ def shown(tmp_path, script):
     """What code next to the page's modules prints, as JSON."""
     static = resources.files(web).joinpath("static")
     (tmp_path / "page").mkdir()
-    for name in ("golden.js", "page/results.js", "page/parts.js", "page/image.js", "page/text.js"):
+    names = ("image.js", "parts.js", "results.js", "text.js", "values.js")
+    for name in ("golden.js", *(f"page/{each}" for each in names)):
         (tmp_path / name).write_text(static.joinpath(name).read_text(encoding="utf-8"))
     for name in ("tensors.js", "judge.js"):
         (tmp_path / name).write_text(shared_javascript(name))
@@ -114,6 +115,87 @@ def test_sorted_scores_are_shown_with_the_classes_that_stand_beside_them(
 @needs_node
 def test_the_first_text_is_compared_with_what_its_own_golden_input_gives(tmp_path):
     assert shown(tmp_path, TEXTS) == [[["one"], "one", "one"]]
+
+
+PICTURES = """
+const drawn = [];
+globalThis.ImageData = class {
+  constructor(width, height) { Object.assign(this, { width, height, data: new Uint8ClampedArray(width * height * 4) }); }
+};
+const pen = new Proxy({}, {
+  get: (_, name) => (name === "putImageData" ? (pixels) => drawn.push(pixels.data) : () => new ImageData(1, 1)),
+  set: () => true,
+});
+const made = (tag) => ({
+  tag, children: [], style: {}, setAttribute() {}, addEventListener() {}, querySelectorAll: () => [],
+  classList: { add() {}, remove() {}, toggle() {} }, getContext: () => pen,
+  append(...more) { this.children.push(...more); }, replaceChildren() {},
+  get childElementCount() { return this.children.length; },
+});
+globalThis.document = { createElement: made, addEventListener() {} };
+const { imagePanel } = await import("./page/image.js");
+const { toHalf } = await import("./tensors.js");
+const numbers = new Float32Array(3 * SIDE * SIDE).fill(0.5);
+numbers.set([-2, 2]);
+const tensor = { dtype: DTYPE, data: DTYPE === "float16" ? toHalf(numbers) : numbers, shape: [1, 3, SIDE, SIDE] };
+const runs = [];
+const panel = imagePanel({ replaceChildren() {} }, {
+  config: { input: "image", image: { layout: "nchw", channels: 3, height: SIDE, width: SIDE, whole: false, draws: false, range: null, scale: "unit" } },
+  signature: { inputs: [{ name: "image", shape: ["batch", 3, SIDE, SIDE] }], axes: {} },
+  points: [{ name: "example" }],
+  readPoint: async () => ({ inputs: { image: tensor }, outputs: {} }),
+  run: (inputs) => runs.push(inputs.image.shape),
+});
+await panel.begin();
+console.log(JSON.stringify([runs, [...drawn[0].slice(0, 9)].filter((_, at) => at % 4 === 0)]));
+"""
+
+
+@needs_node
+@pytest.mark.parametrize(("dtype", "side"), [("float32", 224), ("float32", 8), ("float16", 8)])
+def test_an_example_picture_of_any_size_and_type_is_shown_from_its_least_to_its_greatest_number(
+    tmp_path, dtype, side
+):
+    # 3 x 224 x 224 numbers are more arguments than a function may have
+    script = PICTURES.replace("SIDE", str(side)).replace("DTYPE", json.dumps(dtype))
+    assert shown(tmp_path, script) == [[[1, 3, side, side]], [0, 255, 159]]
+
+
+VALUES = """
+const made = (tag) => ({
+  tag, children: [], listeners: {}, style: {}, setAttribute() {},
+  addEventListener(name, listener) { this.listeners[name] = listener; },
+  append(...more) { this.children.push(...more); }, replaceChildren(...more) { this.children = more; },
+});
+globalThis.document = { createElement: made };
+const { valuesPanel } = await import("./page/values.js");
+const { checkInputs, toHalf } = await import("./tensors.js");
+const signature = { inputs: [{ name: "x", dtype: "float16", shape: ["n"] }], axes: {} };
+const place = made("div");
+const runs = [];
+const panel = valuesPanel(place, {
+  signature,
+  points: [{ name: "example" }],
+  readPoint: async () => ({ inputs: { x: { dtype: "float16", data: toHalf([1.5, -2]), shape: [2] } }, outputs: {} }),
+  run: (inputs) => runs.push([...checkInputs(inputs, signature).x.data]),
+});
+await panel.begin();
+const [, fields, row] = place.children[0].children;
+const text = fields.children[0].children[1];
+const first = text.value;
+text.value = "0.5 4";
+text.listeners.input();
+await row.children[0].listeners.click();
+console.log(JSON.stringify([first, runs, [...toHalf([0.5, 4])]]));
+"""
+
+
+@needs_node
+def test_numbers_of_half_precision_are_shown_and_edited_as_numbers(tmp_path):
+    first, (golden, edited), wanted = shown(tmp_path, VALUES)
+    assert first == "1.5 -2"
+    assert golden == [0x3E00, 0xC000]
+    assert edited == wanted
 
 
 SIDES = """

@@ -24,7 +24,8 @@ export function distance(found, expected) {
   return { unequal: theirs.reduce((count, each, at) => count + (each === ours[at] ? 0 : 1), 0), elements: theirs.length };
 }
 
-function numbersOf({ dtype, data }) {
+/** Return a tensor's elements; half precision, which files and inputs have as its bits, as numbers. */
+export function numbersOf({ dtype, data }) {
   return dtype === "float16" && data instanceof Uint16Array ? fromHalf(data) : data;
 }
 

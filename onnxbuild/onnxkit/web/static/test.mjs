@@ -37,7 +37,13 @@ async function main() {
   let isGood = true;
   for (const [number, point] of (await listPoints()).entries()) {
     const { inputs, outputs: expected } = await readPoint(point);
-    const found = await model.run(inputs);
+    let found;
+    try {
+      found = await model.run(inputs);
+    } catch (error) {
+      console.error(`${point.name}: the model can't be run: ${String(error.message ?? error).split("\n")[0]}`);
+      return 1;
+    }
     const faults = point.outputs
       .map(({ name, bounds }) => [name, found[name] ? judge.fault(name, found[name], expected[name], bounds, point.skipped_rows) : "it is not there"])
       .filter(([, fault]) => fault)

@@ -1,5 +1,6 @@
 /** Input of a model that takes a picture: drop or choose one, draw one, or take an example. */
 
+import { numbersOf } from "../golden.js";
 import { element, sizeOf } from "./parts.js";
 
 const STAGE = 320;
@@ -197,11 +198,12 @@ function tensorOf({ data, width, height }, port, image, axes, scaled, isInverted
 }
 
 /** Return a canvas with the first picture of a golden input. */
-function canvasOf({ data, shape }, image) {
+function canvasOf(tensor, image) {
+  const { shape } = tensor;
   const [height, width] = image.layout === "nchw" ? shape.slice(2) : shape.slice(1, 3);
   const area = width * height;
-  const one = Array.from(data.slice(0, area * image.channels), Number);
-  const [low, high] = image.whole ? [0, 255] : (image.range ?? [Math.min(...one), Math.max(...one)]);
+  const one = Array.from(numbersOf(tensor).slice(0, area * image.channels), Number);
+  const [low, high] = image.whole ? [0, 255] : (image.range ?? rangeOf(one));
   const pixels = new ImageData(width, height);
   for (let pixel = 0; pixel < area; pixel += 1) {
     for (let channel = 0; channel < 3; channel += 1) {
@@ -214,6 +216,11 @@ function canvasOf({ data, shape }, image) {
   const canvas = element("canvas", { width, height });
   canvas.getContext("2d").putImageData(pixels, 0, 0);
   return canvas;
+}
+
+/** Return the least and the greatest number; a picture has too many to be arguments of Math.min. */
+function rangeOf(numbers) {
+  return numbers.reduce(([low, high], each) => [Math.min(low, each), Math.max(high, each)], [Infinity, -Infinity]);
 }
 
 /** White strokes on black, as handwritten digits are. */

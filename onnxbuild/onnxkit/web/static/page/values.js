@@ -1,5 +1,6 @@
 /** Input of any other model: golden examples, whose numbers can be edited. */
 
+import { numbersOf } from "../golden.js";
 import { element, pointSelect } from "./parts.js";
 
 const MOST_EDITED = 4096;
@@ -23,10 +24,11 @@ export function valuesPanel(place, { signature, points, readPoint, run }) {
   }
 
   function fieldOf(port, number) {
-    const { dtype, data, shape } = chosen.read.inputs[port.name];
+    const { dtype, shape } = chosen.read.inputs[port.name];
+    const data = numbersOf(chosen.read.inputs[port.name]);
     const id = `value-${number}`;
     const label = element("label", { for: id }, element("code", {}, port.name), ` ${dtype} [${shape.join(", ")}]`);
-    const isLong = data.length > MOST_EDITED || dtype === "float16";
+    const isLong = data.length > MOST_EDITED;
     const shown = Array.from(isLong ? data.slice(0, 64) : data);
     const text = element("textarea", { id, class: "values", rows: Math.min(6, 1 + (shown.length >> 3)), readonly: isLong, spellcheck: false });
     text.value = dtype === "string" ? JSON.stringify(shown) : shown.map(String).join(" ");
