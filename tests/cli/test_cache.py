@@ -103,6 +103,18 @@ def test_logs_of_long_ago_go_when_a_run_has_work_and_not_when_it_has_none(projec
     assert project("log", "tiny:export").code == 0
 
 
+def test_the_last_run_is_the_last_though_the_clock_was_set_back(project):
+    runs = project.folder / "artifacts" / "runs"
+    assert project.run("--only", "export").code == 0
+    (first,) = runs.iterdir()
+    ahead = first.rename(runs / "29990101T000000.000Z-7-beef")
+    project.edit("models/tiny.py", "width=8", "width=9")
+    assert project.run("--only", "export").code == 0
+    (second,) = set(runs.iterdir()) - {ahead}
+    log = json.loads(project("log", "tiny:export", "--json").out)["path"]
+    assert log == str(second / "logs" / "tiny+export.log")
+
+
 @pytest.mark.parametrize("option", ["--keep-days", "--grace-hours"])
 def test_gc_refuses_what_is_no_number(project, option):
     # nothing is younger than NaN: with it, the grace period was none
