@@ -143,7 +143,7 @@ def _of_recipe(
         more=(
             over_time(request.project, built.store, recipe.name, bundles),
             made_of(built, recipe.name, commit=commit, changed=changed, explained=explained),
-            how_built(built, recipe.name),
+            how_built(request.project, built, recipe.name),
         ),
     )
 
