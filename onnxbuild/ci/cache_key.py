@@ -14,7 +14,6 @@ from onnxbuild.adapters import machine
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.toolchain.distributions import Distributions
-from onnxbuild.building.environments import environments_of
 from onnxbuild.building.request import Loaded, Request, declared_files, graph_of, load
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.entrypoint import Entrypoint
@@ -63,7 +62,7 @@ def cache_key(request: Request) -> CacheKeyRecord:
 
 
 def _files(request: Request, loaded: Loaded, graph: Graph) -> Iterator[Path]:
-    """Recipes and their bases, locks, plug-ins, lists of environments, the Python next to entrypoints, declared files."""
+    """Recipes, their bases and lists, locks, plug-ins, the Python next to entrypoints, declared files."""
     for path in loaded.paths:
         if path.is_file():
             yield path
@@ -72,8 +71,6 @@ def _files(request: Request, loaded: Loaded, graph: Graph) -> Iterator[Path]:
         if lock.is_file():
             yield lock
     yield from (request.project / name for name in own_plugins(request.project))
-    lists = (request.project / (each.requirements or each.npm) for each in environments_of(graph))
-    yield from (path for path in lists if path.is_file())  # one of onnxbuild's is in its version
     yield from (path for path in declared_files(graph, request.project) if path.is_file())
     for step in graph.steps.values():
         kind = CATALOG.get(step.kind)
