@@ -16,7 +16,8 @@ DAY_S = 86400.0
 
 
 @pytest.fixture
-def project(cheap):
+def project(cheap, tmp_path, monkeypatch):
+    monkeypatch.setenv("ONNXBUILD_CACHE", str(tmp_path / "cache"))
     return cheap
 
 
@@ -126,10 +127,7 @@ def test_gc_refuses_what_is_no_number(project, option):
     assert sorted((project.folder / "artifacts").rglob("ac/*/*.json")) == kept
 
 
-def test_limits_of_a_store_leave_the_environments_that_other_projects_share(
-    project, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("ONNXBUILD_CACHE", str(tmp_path / "cache"))
+def test_limits_of_a_store_leave_the_environments_that_other_projects_share(project, tmp_path):
     assert project.run("--only", "export").code == 0
     folder = tmp_path / "cache" / "environments" / "shared"
     folder.mkdir(parents=True)
