@@ -29,6 +29,7 @@ from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Expense, Listing, Obse
 from onnxbuild.core.errors import EXIT_BUG, BuildError, StepError
 from onnxbuild.core.places import HOME, real_path
 from onnxbuild.core.ports import Done, Fingerprints, Job
+from onnxbuild.core.sizes import size_text
 from onnxbuild.core.step import Finding, Outcome
 from onnxbuild.processes.child import FULL_BYTES, RESULT_FILE
 
@@ -256,7 +257,7 @@ def too_much_memory(job: Job, peak_bytes: int, limit_bytes: int) -> StepError:
             "(`--only`), or make a smaller model"
         )
     return StepError(
-        f"stopped: it took {_gib(peak_bytes)} of memory; {_gib(limit_bytes)} allowed (--memory)",
+        f"stopped: it took {size_text(peak_bytes)} of memory; {size_text(limit_bytes)} allowed (--memory)",
         where=job.step.name,
         fix=fix,
     )
