@@ -260,7 +260,7 @@ def test_a_step_that_ends_badly_is_that_steps_failure(world, body, what):
         alone = " --jobs 1" if "SIGKILL" in what else ""
         store = shlex.quote(near(str(world.store_root)))
         assert done.error.fix == (
-            f"to try it again: onnxbuild run fake.yaml --only s{world.count} --store {store}{alone}"
+            f"to try it again: onnxbuild run r --only s{world.count} --store {store}{alone}"
         )
     assert world.run(WORKS).error is None
 
