@@ -130,7 +130,7 @@ def lock_of(result: BuildResult, path: Path, recipes: Sequence[Recipe], project:
     report = result.report
     names = names_in_lock(own, result.graph)
     return make_lock(
-        path.absolute().relative_to(project).as_posix(),
+        Path(os.path.relpath(path, project)).as_posix(),
         recipes,
         own=own,
         actions={name: report.actions[step] for step, name in names},

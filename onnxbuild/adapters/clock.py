@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import calendar
 import os
+import re
 import time
 from pathlib import Path
+
+_RUN = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)\.(\d{3})Z-")
 
 
 class SystemClock:
@@ -33,11 +37,27 @@ def settle() -> None:
     time.sleep(0.025)
 
 
-def run_id() -> str:
-    """A run's name: sorts by time; containers that share a store and ids of processes differ."""
-    now_ns = time.time_ns()
-    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now_ns // 1_000_000_000))
-    return f"{stamp}.{now_ns // 1_000_000 % 1000:03d}Z-{os.getpid()}-{os.urandom(2).hex()}"
+def run_id(after: str = "") -> str:
+    """A run's name: sorts by time; containers that share a store and ids of processes differ.
+
+    Args:
+        after: The id of an earlier run, which sorts before: the clock may have been set back since.
+    """
+    now_ms = max(time.time_ns() // 1_000_000, _started_ms(after) + 1)
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now_ms // 1000))
+    return f"{stamp}.{now_ms % 1000:03d}Z-{os.getpid()}-{os.urandom(2).hex()}"
+
+
+def _started_ms(run: str) -> int:
+    """Return the time in a run's id, milliseconds since 1970; 0 if it has none."""
+    found = _RUN.match(run)
+    if found is None:
+        return 0
+    *when, ms = map(int, found.groups())
+    try:
+        return calendar.timegm((*when, 0, 0, 0)) * 1000 + ms
+    except ValueError:  # a folder of somebody else's
+        return 0
 
 
 def pause(seconds: float) -> None:

@@ -15,6 +15,7 @@ from onnxbuild.adapters.clock import run_id, settle, wall_ns
 from onnxbuild.adapters.console.sinks import FanOut, RunLog
 from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.store.disk_history import REUSED
+from onnxbuild.adapters.store.run_notes import last_run
 from onnxbuild.building.environments import environments_made
 from onnxbuild.building.out_folders.claim import note_owners, refuse_clash, taken_over
 from onnxbuild.building.remarks import build_remarks, new_store_remark
@@ -205,7 +206,7 @@ def _build(
         return _build(
             request, options, events, catalog=catalog, make_executor=make_executor, lay=lay
         )
-    run = run_id()
+    run = run_id(last_run(request.store_root))
     with ExitStack() as cleanup:
         workspace = open_workspace(request.project, request.store_root)
         cleanup.callback(workspace.close)

@@ -207,7 +207,7 @@ def forced_steps(loaded: Loaded, graph: Graph, names: Sequence[str]) -> frozense
         UsageError: One is no variant and no step of what was asked for.
     """
     asked = parts_of(names, loaded.files)
-    found = targets_of(graph, loaded.recipes, asked, option="--force")
+    found = targets_of(graph, loaded.recipes, asked, files=loaded.files, option="--force")
     return frozenset(map(graph.resolve, found))
 
 

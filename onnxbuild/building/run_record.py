@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters.store.housekeeping import write_run
+from onnxbuild.adapters.store.housekeeping import home_of, write_run
 from onnxbuild.adapters.store.run_reports import write_reports
 from onnxbuild.building.request import Loaded
 from onnxbuild.catalog import forms_of_kinds
@@ -47,7 +47,9 @@ def record_run(
         shown = {each.name: _reports(each.name, graph, report, catalog) for each in loaded.recipes}
         write_reports(root, run, {name: rows for name, rows in shown.items() if rows})
     files = loaded.files_by_name(project)
-    write_run(root, run, request, keys, report.exit_code, recipes=files)
+    write_run(
+        root, run, request, keys, report.exit_code, recipes=files, project=home_of(root, project)
+    )
 
 
 def _reports(

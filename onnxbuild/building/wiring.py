@@ -14,6 +14,7 @@ from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.store.disk_history import DiskHistory
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.disk_views import DiskViews
+from onnxbuild.adapters.store.housekeeping import home_of
 from onnxbuild.adapters.store.layout import is_store
 from onnxbuild.adapters.store.run_notes import drop_old_runs
 from onnxbuild.adapters.store.step_logs import log_name
@@ -118,7 +119,7 @@ def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace
         fingerprints=DiskFingerprints(
             project, stats, distributions, extra_of=extra_of, plugins=plugins
         ),
-        history=DiskHistory(index),
+        history=DiskHistory(index, home_of(root, project)),
         views=DiskViews(store, stats),
     )
 

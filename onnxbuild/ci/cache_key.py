@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from onnxbuild import __version__
@@ -17,7 +18,9 @@ from onnxbuild.building.request import Loaded, Request, declared_files, graph_of
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.graph import Graph
+from onnxbuild.core.places import real_path
 from onnxbuild.output.store import CacheKeyRecord
+from onnxbuild.plugins.declared import declared_files as own_plugins
 
 _DIGITS = 32
 
@@ -59,7 +62,7 @@ def cache_key(request: Request) -> CacheKeyRecord:
 
 
 def _files(request: Request, loaded: Loaded, graph: Graph) -> Iterator[Path]:
-    """Recipes and their bases, locks, the Python next to entrypoints, declared files."""
+    """Recipes, their bases and lists, locks, plug-ins, the Python next to entrypoints, declared files."""
     for path in loaded.paths:
         if path.is_file():
             yield path
@@ -67,6 +70,7 @@ def _files(request: Request, loaded: Loaded, graph: Graph) -> Iterator[Path]:
         lock = path.with_suffix(".lock").absolute()
         if lock.is_file():
             yield lock
+    yield from (request.project / name for name in own_plugins(request.project))
     yield from (path for path in declared_files(graph, request.project) if path.is_file())
     for step in graph.steps.values():
         kind = CATALOG.get(step.kind)
@@ -75,9 +79,26 @@ def _files(request: Request, loaded: Loaded, graph: Graph) -> Iterator[Path]:
 
 
 def _code_of(entrypoint: Entrypoint, project: Path) -> Iterator[Path]:
-    source = entrypoint.target.partition(":")[0]
+    """Yield the Python files next to a callable, wherever its file or module is found."""
+    source = entrypoint.target.rpartition(":")[0]
     if source.endswith(".py"):
-        yield from (path for path in (project / source).parent.glob("*.py") if path.is_file())
+        found: Path | None = project / real_path(source, entrypoint.outside)
+    else:
+        roots = [project / real_path(root, entrypoint.outside) for root in entrypoint.roots]
+        found = _module(source, (*roots, *map(Path, sys.path)))
+    if found is not None:
+        yield from (path for path in found.parent.glob("*.py") if path.is_file())
+
+
+def _module(name: str, folders: Iterable[Path]) -> Path | None:
+    """Return the file of `package.module` in the first folder that has it; nothing is imported."""
+    inside = Path(*name.split("."))
+    files = (
+        folder / each
+        for folder in folders
+        for each in (inside / "__init__.py", inside.with_name(f"{inside.name}.py"))
+    )
+    return next((file for file in files if file.is_file()), None)
 
 
 def _software(graph: Graph) -> Iterator[str]:

@@ -16,17 +16,17 @@ from onnxbuild.cli.options import (
     set_option,
     store_option,
 )
-from onnxbuild.core.errors import EXIT_STEP, UsageError, listed
+from onnxbuild.core.errors import EXIT_STEP, UsageError
 from onnxbuild.core.sizes import counted, size_text
 from onnxbuild.terminal.json_output import json_option, print_document
 from onnxbuild.terminal.say import say
-from onnxbuild.terminal.store_tables import show_stats
+from onnxbuild.terminal.store_tables import show_collected, show_stats
 
 if TYPE_CHECKING:
-    from onnxbuild.adapters.store.garbage import Collected
     from onnxbuild.building.wiring import Workspace
 
 _DAY_S = 24 * 3600.0
+_ENVIRONMENT_DAYS = 30.0
 
 
 @click.group("cache")
@@ -163,6 +163,12 @@ def verify(ctx: click.Context, *, store: str | None, repair: bool, as_json: bool
     help="How long results are kept after the last run that used them.",
 )
 @click.option(
+    "--environment-days",
+    type=Number(min=0),
+    help="How long environments, which all projects share, are kept after any project's last use "
+    "[default: 30, or --keep-days if that is longer].",
+)
+@click.option(
     "--grace-hours",
     type=Number(min=0),
     default=24.0,
@@ -184,6 +190,7 @@ def gc(
     *,
     store: str | None,
     keep_days: float,
+    environment_days: float | None,
     grace_hours: float,
     max_size: int | None,
     as_json: bool,
@@ -191,9 +198,10 @@ def gc(
 ) -> None:
     """Remove results that no recent run used; refuses while a build is running.
 
-    Pinned results (see `cache pins`) stay, and so do results younger than --grace-hours. All projects
-    share the environments of targets, so the last run of any project counts for these. Logs of the
-    last 50 runs stay, and those of 30 days up to 200 runs; a run also drops older ones once there are 20.
+    Pinned results (see `cache pins`) stay, and so do results younger than --grace-hours. Environments of
+    targets and frameworks are outside of the store, and all projects share them: --environment-days alone
+    decides about these. Logs of the last 50 runs stay, and those of 30 days up to 200 runs; a run also
+    drops older ones once there are 20.
     """
     from onnxbuild.adapters.store.garbage import collect_garbage
     from onnxbuild.adapters.toolchain.environment_gc import collect_environments
@@ -210,22 +218,17 @@ def gc(
         )
     finally:
         workspace.close()
-    gone = collect_environments(
-        keep_s=keep_days * _DAY_S, grace_s=grace_hours * 3600.0, dry_run=dry_run
-    )
+    if environment_days is None:
+        environment_days = max(_ENVIRONMENT_DAYS, keep_days)
+    kept_days = max(environment_days, grace_hours / 24.0)
+    environments = collect_environments(keep_s=kept_days * _DAY_S, dry_run=dry_run)
     is_over = max_size is not None and removed.left_bytes > max_size
     if as_json:
         from onnxbuild.terminal.store_documents import garbage_document
 
-        print_document(garbage_document(removed, gone, dry_run=dry_run))
+        print_document(garbage_document(removed, environments, dry_run=dry_run))
         ctx.exit(EXIT_STEP if is_over else 0)
-    verb = "would remove" if dry_run else "removed"
-    say(_removed(verb, removed))
-    for each in gone:
-        say(
-            f"{verb} the environment of {each.requirements} ({each.runtime or 'no ONNX Runtime'}): "
-            f"{size_text(each.size_bytes)}"
-        )
+    show_collected(removed, environments, kept_days, dry_run=dry_run)
     if max_size is not None and removed.left_bytes > max_size:
         left = f"{size_text(removed.left_bytes)} {'would be' if dry_run else 'are'} left"
         say(
@@ -233,20 +236,6 @@ def gc(
             f"{size_text(removed.held_bytes)} are pinned or younger than {grace_hours:g} h"
         )
         ctx.exit(EXIT_STEP)
-
-
-def _removed(verb: str, removed: Collected) -> str:
-    """Say in a sentence what a collection removes."""
-    counts = (
-        (removed.records, "result"),
-        (removed.blobs, "blob"),
-        (removed.runs, "run"),
-    )
-    parts = [counted(count, noun) for count, noun in counts if count]
-    if not parts and not removed.bytes:
-        return "nothing to remove"
-    what = listed(parts, "and") if parts else "old logs and copies of replaced folders"
-    return f"{verb} {what}: {size_text(removed.bytes)}"
 
 
 @command.command("key")

@@ -36,13 +36,14 @@ def command(*, name: str, store: str | None, as_json: bool) -> None:
         found = [graph.addresses[step] for step in graph.equals(find_step(graph, asked))]
     except BuildError:
         # As `run` printed it, of a recipe that is gone, or that was built with --set.
-        root = store_root(find_project(Path("recipe.yaml")), store)
+        project = find_project(Path("recipe.yaml"))
+        root = store_root(project, store)
         printed = TypedName.parse(name)
-        path = last_log(root, [(printed.recipe, printed.local)])
+        path = last_log(root, project, [(printed.recipe, printed.local)])
         if path is None:
             raise
     else:
-        path = last_log(root, [(each.recipe, each.local) for each in found])
+        path = last_log(root, request.project, [(each.recipe, each.local) for each in found])
     if path is None:
         raise UsageError(
             f"there is no log of {found[0]}: it has not run here",

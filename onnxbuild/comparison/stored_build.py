@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -137,7 +138,7 @@ def decided(
         if isinstance(decision, Hit):
             results[name], actions[name] = decision.result, action
     lock = make_lock(
-        recipe.absolute().relative_to(request.project).as_posix(),
+        Path(os.path.relpath(recipe, request.project)).as_posix(),
         recipes,
         own=replace(graph, steps={n: s for n, s in graph.steps.items() if n in results}),
         actions=actions,

@@ -56,11 +56,11 @@ class ComparedWithBefore:
 def compare_with_before(
     result: ActionResult, before: Sequence[ActionResult]
 ) -> ComparedWithBefore:
-    """Return what a step made, next to the newest that it made before.
+    """Return what a step made, next to what it made before.
 
     Args:
         result: Of the step.
-        before: The newest result under the same key, if there is one.
+        before: What it made before, the newest first; empty where there is nothing to compare with.
     """
     return ComparedWithBefore(dict(before[0].outputs) if before else {}, dict(result.outputs))
 

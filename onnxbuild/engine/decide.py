@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 
 from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Action, ActionResult, Observed
 from onnxbuild.core.artifact import Artifact
@@ -124,11 +125,20 @@ def current_state(
 def decide(
     step: Step, action: Action, *, store: Store, fingerprints: Fingerprints, history: History
 ) -> Decision:
-    """A hit if some recorded result was made from exactly what is there now, and is whole."""
-    traces = store.lookup(action.key)
+    """A hit if some recorded result was made from exactly what is there now, and is whole.
+
+    Else the reasons are what differs from the newest recorded result; or from an earlier one that used
+    the same files and is nearer: the newest may be of an edit that was taken back.
+    """
+    newest: list[frozenset[str]] | None = None
+    changes: list[tuple[Reason, ...]] = []
     damaged: list[Reason] = []
-    for result in traces:
-        if current_state(result.observed, action.outside, fingerprints) != result.observed:
+    for result in store.lookup(action.key):
+        now = current_state(result.observed, action.outside, fingerprints)
+        if now != result.observed:
+            newest = newest or _used(result.observed)
+            if _used(result.observed) == newest:
+                changes.append(changed_observed(result.observed, now))
             continue
         faults = _faults(result, store)
         if not faults:
@@ -136,14 +146,17 @@ def decide(
         damaged += faults
     if damaged:
         return Miss(tuple(damaged))
-    if traces:
-        newest = traces[0].observed
-        now = current_state(newest, action.outside, fingerprints)
-        return Miss(_reasons_of(changed_observed(newest, now), action))
+    if changes:
+        return Miss(_reasons_of(min(changes, key=len), action))  # of equally near ones, the newest
     last = history.last(step.name)
     return Miss(
         (FIRST_BUILD,) if last is None else _reasons_of(changed_action(last, action), action)
     )
+
+
+def _used(observed: Observed) -> list[frozenset[str]]:
+    """Return the names of all that a step was seen to use."""
+    return [frozenset(getattr(observed, each.name)) for each in fields(observed)]
 
 
 def _reasons_of(reasons: tuple[Reason, ...], action: Action) -> tuple[Reason, ...]:

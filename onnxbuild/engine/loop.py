@@ -53,6 +53,7 @@ class Loop:
         )
         self._said_waiting: set[str] = set()
         self._running: dict[str, Pending] = {}
+        self._replaced: dict[str, list[ActionResult]] = {}  # of forced steps, for the same inputs
         self._stopping = False
 
     def _expected_bytes(self, name: str) -> int:
@@ -115,15 +116,14 @@ class Loop:
             self._waiting.add(pending)
 
     def _decide(self, step: Step, action: Action) -> Hit | Miss:
-        if step.name in self._setup.forced:
-            return Miss((FORCED,))
-        return decide(
-            step,
-            action,
-            store=self._ports.store,
-            fingerprints=self._ports.fingerprints,
-            history=self._ports.history,
+        ports = self._ports
+        found = decide(
+            step, action, store=ports.store, fingerprints=ports.fingerprints, history=ports.history
         )
+        if step.name not in self._setup.forced:
+            return found
+        self._replaced[step.name] = [found.result] if isinstance(found, Hit) else []
+        return Miss((FORCED,))
 
     def _take_hit(self, name: str, action: Action, hit: Hit) -> None:
         self._ports.history.used(name, action)
@@ -227,18 +227,18 @@ class Loop:
             not_applicable=done.outcome.not_applicable,
             expense=done.expense,
         )
-        compared = compare_with_before(result, self._ports.store.lookup(result.key)[:1])
+        newest = self._ports.store.lookup(result.key)[:1]
+        is_same = compare_with_before(result, newest).is_unchanged
         self._ports.store.record(result)
         reasons = tuple(map(str, pending.reasons))
         peak = done.expense.peak_bytes
         self._ports.history.remember(name, pending.action, reasons, str(done.job.log), peak)
         self.report.results[name] = result
         self.report.built.append(name)
-        is_same, fails = compared.is_unchanged, bool(result.findings)
-        said = (result.notes, is_same, fails, result.metrics)
+        said = (result.notes, is_same, bool(result.findings), result.metrics)
         self._ports.events.emit(StepFinished(name, done.expense.wall_s, peak, *said))
-        if pending.reasons == (FORCED,) and not kind.measures:
-            for text in compared.sentences(name):
+        if not kind.measures:
+            for text in compare_with_before(result, self._replaced.get(name, ())).sentences(name):
                 self._ports.events.emit(Notice(text))
         self._settle(name, result, log=str(done.job.log))
 

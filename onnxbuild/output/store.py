@@ -120,11 +120,32 @@ class RemovedEnvironment(TypedDict):
         requirements: What it was made of.
         runtime: Its ONNX Runtime; empty where it had none.
         bytes: Its size.
+        idle_s: Time since any project last used it.
     """
 
     requirements: str
     runtime: str
     bytes: int
+    idle_s: float
+
+
+class KeptEnvironment(TypedDict):
+    """An environment that stays.
+
+    Attributes:
+        requirements: What it was made of.
+        runtime: Its ONNX Runtime; empty where it has none.
+        bytes: Its size.
+        idle_s: Time since any project last used it.
+        why: `recent`: used within `--environment-days`; `busy`: by a build that is running; `refused`: the
+            system does not let you remove it.
+    """
+
+    requirements: str
+    runtime: str
+    bytes: int
+    idle_s: float
+    why: Literal["recent", "busy", "refused"]
 
 
 class GarbageRecord(TypedDict):
@@ -139,7 +160,8 @@ class GarbageRecord(TypedDict):
         bytes: The size of all that.
         left_bytes: Size of the files that are left.
         held_bytes: Of those, pinned ones and ones that are too young.
-        environments: What else was removed.
+        environments: What else was removed, of what all projects share.
+        kept_environments: What of that was kept.
     """
 
     type: Literal["cache gc"]
@@ -151,6 +173,7 @@ class GarbageRecord(TypedDict):
     left_bytes: int
     held_bytes: int
     environments: list[RemovedEnvironment]
+    kept_environments: list[KeptEnvironment]
 
 
 class CleanedFolder(TypedDict):

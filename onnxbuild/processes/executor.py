@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -24,6 +23,7 @@ from onnxbuild.processes.job_results import World, failed, read_result
 from onnxbuild.processes.process_group import kill_group
 from onnxbuild.processes.running import Running, silence
 from onnxbuild.processes.spawned_steps import SpawnedSteps
+from onnxbuild.processes.step_again import recipe_file
 
 _WATCH_S = 0.2
 _STRAYS_S = 1.0
@@ -108,7 +108,7 @@ class ProcessExecutor:
             "project": str(self._project),
             "store": str(self._store_root),
             "temp": str(self._short_temp() / str(number) / "temp"),
-            "recipe": os.path.abspath(job.step.location.path),
+            "recipe": recipe_file(job, self._project),
             "places": self._places_of(job),
             "landlock_abi": self._landlock_abi,
             "kernel_watch": self._kernel_watch,

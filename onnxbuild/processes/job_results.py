@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
 from collections.abc import Callable, Collection, Mapping
@@ -14,10 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters.console.words import near
 from onnxbuild.adapters.disk.atomic_files import store_error
 from onnxbuild.adapters.disk.statcache import identity
-from onnxbuild.adapters.locate import store_root
 from onnxbuild.adapters.machine import memory_bytes
 from onnxbuild.adapters.observe.kernel_view import View, merged
 from onnxbuild.adapters.observe.supervisor import SEEN_FILE
@@ -29,8 +26,10 @@ from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Expense, Listing, Obse
 from onnxbuild.core.errors import EXIT_BUG, BuildError, StepError
 from onnxbuild.core.places import HOME, real_path
 from onnxbuild.core.ports import Done, Fingerprints, Job
+from onnxbuild.core.sizes import size_text
 from onnxbuild.core.step import Finding, Outcome
 from onnxbuild.processes.child import FULL_BYTES, RESULT_FILE
+from onnxbuild.processes.step_again import again, recipe_file
 
 _TAIL_LINES, _TAIL_BYTES = 15, 1 << 16
 _CRASHED = "Fatal Python error: "  # faulthandler's first line; its frames follow, innermost first
@@ -130,7 +129,7 @@ def _reader(job: Job, world: World) -> RefusedStep:
     return RefusedStep(
         job.step.name,
         project=os.path.realpath(world.project),
-        recipe=os.path.abspath(job.step.location.path),
+        recipe=recipe_file(job, world.project),
         store=os.path.realpath(world.store),
         home=world.places[HOME],
         own_home="",
@@ -227,7 +226,9 @@ def _crash(job: Job, status: int, folder: Path, expense: Expense, world: World) 
             what += f", as by os._exit({status})"
     alone = " --jobs 1" if status == -signal.SIGKILL else ""
     where = _crash_line(job.log, os.path.realpath(world.project)) or job.step.name
-    return StepError(what, where=where, fix=f"to try it again: {_again(job, world)}{alone}")
+    return StepError(
+        what, where=where, fix=f"to try it again: {again(job, world.project, world.store)}{alone}"
+    )
 
 
 def _crash_line(log: Path, project: str) -> str:
@@ -256,17 +257,10 @@ def too_much_memory(job: Job, peak_bytes: int, limit_bytes: int) -> StepError:
             "(`--only`), or make a smaller model"
         )
     return StepError(
-        f"stopped: it took {_gib(peak_bytes)} of memory; {_gib(limit_bytes)} allowed (--memory)",
+        f"stopped: it took {size_text(peak_bytes)} of memory; {size_text(limit_bytes)} allowed (--memory)",
         where=job.step.name,
         fix=fix,
     )
-
-
-def _again(job: Job, world: World) -> str:
-    words = ["onnxbuild", "run", job.step.location.path, "--only", job.address.local]
-    if os.path.abspath(world.store) != os.path.abspath(store_root(world.project, None)):
-        words += ["--store", near(str(world.store))]
-    return shlex.join(words)
 
 
 def _gib(size_bytes: int) -> str:

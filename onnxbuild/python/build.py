@@ -29,10 +29,11 @@ class Build(Mapping[str, BuiltVariant]):
         summary: How many steps were built, reused and failed.
     """
 
-    __slots__ = ("_record", "_request", "_variants", "summary")
+    __slots__ = ("_folder", "_record", "_request", "_variants", "summary")
 
     def __init__(self, record: ResultRecord, summary: str, request: Request) -> None:
         self._record, self._request = record, held(request, Path(record["store"]))
+        self._folder = Path.cwd()  # typed paths mean this one's, wherever the process goes
         self.summary = summary
         names = [each["variant"] for each in record["variants"]]
         self._variants = {
@@ -99,7 +100,9 @@ class Build(Mapping[str, BuiltVariant]):
         found = [each for each in self._variants.values() if each.name == typed.local]
         recipes = typed.recipes_of(dict.fromkeys((each.recipe for each in found), ""))
         if found and not recipes:  # a file, or the name of one
-            recipes = typed.recipes_of(load(self._request).files)
+            files = load(self._request).files
+            there = TypedName(str(self._folder / typed.recipe), typed.local)
+            recipes = there.recipes_of(files) or typed.recipes_of(files)
         return [each for each in found if each.recipe in recipes]
 
     def __iter__(self) -> Iterator[str]:

@@ -35,7 +35,7 @@ def over_time(project: Path, store: DiskStore, recipe: str, bundles: Collection[
         bundles: Show these; empty for all.
     """
     blocks = [
-        *_lines("builds", "build", _only(_builds(store, recipe), bundles)),
+        *_lines("builds", "build", _only(_builds(project, store, recipe), bundles)),
         *_lines("releases", "release", _only(_releases(project, recipe), bundles)),
     ]
     return Part("history", tuple(blocks))
@@ -73,10 +73,10 @@ def _value(figures: Sequence[Figure], name: str, bundle: str) -> float | None:
     return next(found, None)
 
 
-def _builds(store: DiskStore, recipe: str) -> list[Moment]:
+def _builds(project: Path, store: DiskStore, recipe: str) -> list[Moment]:
     """The runs that built something of it, and whose reports are still there; the same in a row once."""
     found: list[Moment] = []
-    for run, rows in noted_reports(store.root, recipe):
+    for run, rows in noted_reports(store.root, project, recipe):
         sources = []
         for row in rows:
             files = {name: store.blob(Digest(sha256, 0)) for name, sha256 in row["files"].items()}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-from onnxbuild.adapters.store.housekeeping import read_run
+from onnxbuild.adapters.store.housekeeping import GONE, OTHER, OWN, home_of, read_run, whose_run
 from onnxbuild.core.address import StepAddress
 from onnxbuild.engine.plan import Planned
 from onnxbuild.onnxkit.report_page.blocks import (
@@ -63,10 +63,16 @@ class LastRun:
         return "shared" if planned.result.key in self.keys else "untouched"
 
 
-def how_built(built: Built, recipe: str) -> Part:
-    """Return the graph of a recipe's steps, each with its time and its state in the last run."""
+def how_built(project: Path, built: Built, recipe: str) -> Part:
+    """Return the graph of a recipe's steps, each with its time and its state in the last run.
+
+    Args:
+        project: The project's root.
+        built: What the store holds.
+        recipe: The recipe's name.
+    """
     places = steps_of(built.graph, recipe)
-    run = last_run(built.store.root, set(places))
+    run = last_run(built.store.root, project, set(places))
     nodes = tuple(_node(built, name, places, run) for name in places)
     rows = tuple(_row(built, places, node) for node in nodes)
     results = [each.result for name in places if (each := built.planned[name]).result is not None]
@@ -89,24 +95,31 @@ def _counted_states(nodes: Sequence[StepNode]) -> str:
     return f"{' and '.join(done)}{rest}"
 
 
-def last_run(root: Path, names: set[str]) -> LastRun:
+def last_run(root: Path, project: Path, names: set[str]) -> LastRun:
     """Return the newest run that says something of these steps.
 
     Args:
         root: The store's folder.
+        project: The project whose runs count; others may share the store.
         names: The steps.
     """
+    home = home_of(root, project)
+    of_gone: LastRun | None = None
     folder = root / "runs"
     runs = (
         sorted((each.name for each in folder.iterdir()), reverse=True) if folder.is_dir() else []
     )
     for run in runs:
         found = {step: state for step, state in _events(folder / run / _EVENTS) if step in names}
-        if found:
+        whose = whose_run(root, run, home) if found else OTHER
+        if whose == OWN or (whose == GONE and of_gone is None):
             note = read_run(folder / run)
             keys = frozenset[str]() if note is None else frozenset(note.keys)
-            return LastRun(shown_run(run), found, keys)
-    return LastRun()
+            last = LastRun(shown_run(run), found, keys)
+            if whose == OWN:
+                return last
+            of_gone = last
+    return of_gone or LastRun()
 
 
 def shown_run(run: str) -> str:

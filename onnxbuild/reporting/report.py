@@ -88,7 +88,7 @@ def report(
             for each in loaded.recipes
             if each.name in asked
         ]
-    _refuse_nothing(reports)
+    _refuse_nothing(reports, request, loaded.files)
     title = "" if len(reports) == 1 else counted(len(reports), "recipe")
     return ReportPage(
         report_page(reports, title=title),
@@ -102,11 +102,17 @@ def report(
 def _asked(request: Request, loaded: Loaded, graph: Graph) -> set[str]:
     """The recipes of which something was asked for: a graph may hold another's, which is equal to theirs."""
     asked = parts_of(request.only, loaded.files)
-    steps = targets_of(graph, loaded.recipes, asked) if request.only else graph.addresses
+    steps = (
+        targets_of(graph, loaded.recipes, asked, files=loaded.files)
+        if request.only
+        else graph.addresses
+    )
     return {graph.addresses[step].recipe for step in steps}
 
 
-def _refuse_nothing(reports: Sequence[RecipeReport]) -> None:
+def _refuse_nothing(
+    reports: Sequence[RecipeReport], request: Request, files: Mapping[str, str]
+) -> None:
     """Refuse a page on which nothing is built.
 
     Raises:
@@ -114,11 +120,12 @@ def _refuse_nothing(reports: Sequence[RecipeReport]) -> None:
     """
     if any(not each.command for each in reports):
         return
+    commands = [run_again(files[each.name], request.settings, request.store) for each in reports]
     names = ", ".join(f"'{each.name}'" for each in reports)
     verb = "is" if len(reports) == 1 else "are"
     raise UsageError(
         f"{names} {verb} not built as {'it is' if verb == 'is' else 'they are'} now: there is nothing to report",
-        fix=" && ".join(each.command for each in reports),
+        fix=" && ".join(dict.fromkeys(commands)),
     )
 
 
@@ -143,7 +150,7 @@ def _of_recipe(
         more=(
             over_time(request.project, built.store, recipe.name, bundles),
             made_of(built, recipe.name, commit=commit, changed=changed, explained=explained),
-            how_built(built, recipe.name),
+            how_built(request.project, built, recipe.name),
         ),
     )
 

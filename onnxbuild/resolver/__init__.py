@@ -66,7 +66,8 @@ def resolve(
                 where=str(recipe.location),
                 fix="write another `name:` in one of them",
             )
-    wanted = parts_of(only, files or {each.name: each.location.path for each in recipes})
+    files = files or {each.name: each.location.path for each in recipes}
+    wanted = parts_of(only, files)
     builder = GraphBuilder()
     for recipe in recipes:
         scope = scope_of(recipe, builder, host, choices, comparison)
@@ -74,4 +75,4 @@ def resolve(
     graph = with_plugins(builder.graph())
     if comparison is not None:
         return graph.pruned([name for name, step in graph.steps.items() if step.occasion])
-    return graph.pruned(targets_of(graph, recipes, wanted)) if only else graph
+    return graph.pruned(targets_of(graph, recipes, wanted, files=files)) if only else graph

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -88,7 +89,12 @@ def _owners(recipe: Recipe) -> dict[str, str]:
 
 
 def targets_of(
-    graph: Graph, recipes: Sequence[Recipe], only: Sequence[AskedPart], *, option: str = "--only"
+    graph: Graph,
+    recipes: Sequence[Recipe],
+    only: Sequence[AskedPart],
+    *,
+    files: Mapping[str, str],
+    option: str = "--only",
 ) -> list[str]:
     """The steps that `only` asks for.
 
@@ -96,6 +102,7 @@ def targets_of(
         graph: Of the recipes.
         recipes: What is built.
         only: Variants and steps.
+        files: Name of each recipe -> its file, as it may be typed.
         option: The option that they were given with, for messages.
 
     Raises:
@@ -113,7 +120,7 @@ def targets_of(
             and _is_meant(part.typed.local, recipe, address, measures.get(graph.resolve(step), ()))
         ]
         if not found:
-            raise _unknown(part, recipes, graph.addresses, option)
+            raise _unknown(part, recipes, graph.addresses, files, option)
         targets += found
     return targets
 
@@ -150,7 +157,11 @@ def _is_meant(
 
 
 def _unknown(
-    part: AskedPart, recipes: Sequence[Recipe], addresses: Mapping[str, StepAddress], option: str
+    part: AskedPart,
+    recipes: Sequence[Recipe],
+    addresses: Mapping[str, StepAddress],
+    files: Mapping[str, str],
+    option: str,
 ) -> UsageError:
     if not part.recipes:
         names = [recipe.name for recipe in recipes]
@@ -171,7 +182,7 @@ def _unknown(
     return UsageError(
         f"{option} {part.typed} is no variant or step of these recipes; the nearest of {len(known)} are "
         f"{listed(nearest(part.typed.local, known), 'and')}",
-        fix=f"write one of them; to see all: onnxbuild graph {meant[0].location.path}",
+        fix=f"write one of them; to see all: onnxbuild graph {shlex.quote(files[meant[0].name])}",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,8 +48,8 @@ class TypedName:
         of_matrix = [name for name in files if RecipeName.parse(name).base == self.recipe]
         if of_matrix:
             return of_matrix
-        path = Path(self.recipe).absolute()
-        of_file = [name for name, file in files.items() if Path(file).absolute() == path]
+        path = os.path.abspath(self.recipe)  # noqa: PTH100 - resolves `..`, keeps links
+        of_file = [name for name, file in files.items() if os.path.abspath(file) == path]  # noqa: PTH100
         if of_file or RecipeName.parse(self.recipe).combination:
             return of_file
         return [name for name, file in files.items() if Path(file).stem == self.recipe]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.output.store import CleanedFolder, CleanRecord, GarbageRecord, StatsRecord
@@ -10,6 +10,7 @@ from onnxbuild.output.store import CleanedFolder, CleanRecord, GarbageRecord, St
 if TYPE_CHECKING:
     from onnxbuild.adapters.store.garbage import Collected
     from onnxbuild.adapters.store.usage import HitRates, Stats
+    from onnxbuild.adapters.toolchain.environment_gc import CollectedEnvironment
     from onnxbuild.adapters.toolchain.virtual_environments import MadeEnvironment
     from onnxbuild.building.out_folders.clean import CleanReport
 
@@ -52,18 +53,17 @@ def stats_document(
 
 
 def garbage_document(
-    removed: Collected, gone: Iterable[MadeEnvironment], *, dry_run: bool
+    removed: Collected, environments: Sequence[CollectedEnvironment], *, dry_run: bool
 ) -> GarbageRecord:
     """Return what `cache gc` removed.
 
     Args:
         removed: Of the store.
-        gone: Environments.
+        environments: Those of all projects.
         dry_run: Whether all that is still there.
     """
-    environments: list[Any] = [
-        {"requirements": each.requirements, "runtime": each.runtime, "bytes": each.size_bytes}
-        for each in gone
+    kept: list[Any] = [
+        {**_environment(each.made), "why": each.kept} for each in environments if each.kept
     ]
     return {
         "type": "cache gc",
@@ -74,7 +74,17 @@ def garbage_document(
         "bytes": removed.bytes,
         "left_bytes": removed.left_bytes,
         "held_bytes": removed.held_bytes,
-        "environments": environments,
+        "environments": [_environment(each.made) for each in environments if not each.kept],
+        "kept_environments": kept,
+    }
+
+
+def _environment(made: MadeEnvironment) -> Any:
+    return {
+        "requirements": made.requirements,
+        "runtime": made.runtime,
+        "bytes": made.size_bytes,
+        "idle_s": made.idle_s,
     }
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from onnxbuild.core.sizes import size_text
+from onnxbuild.core.errors import listed
+from onnxbuild.core.sizes import counted, size_text
+from onnxbuild.terminal.say import say
 
 if TYPE_CHECKING:
+    from onnxbuild.adapters.store.garbage import Collected
     from onnxbuild.adapters.store.usage import HitRates, Stats
+    from onnxbuild.adapters.toolchain.environment_gc import CollectedEnvironment
     from onnxbuild.adapters.toolchain.virtual_environments import MadeEnvironment
+
+_DAY_S = 24 * 3600.0
 
 
 def _list(heading: str, sizes: Mapping[str, int]) -> None:
@@ -57,3 +64,64 @@ def show_stats(
             f"{rates.reused} reused, {rates.built} built, {rates.failed} failed "
             "(runs with nothing to look at are not counted)"
         )
+
+
+def show_collected(
+    removed: Collected,
+    environments: Sequence[CollectedEnvironment],
+    kept_days: float,
+    *,
+    dry_run: bool,
+) -> None:
+    """Print what garbage collection removed, and which environments it left.
+
+    Args:
+        removed: Of the store.
+        environments: Those of all projects.
+        kept_days: How long environments are kept after their last use.
+        dry_run: Whether all that is still there.
+    """
+    from onnxbuild.adapters.toolchain.environment_gc import BUSY, RECENT, REFUSED
+
+    verb = "would remove" if dry_run else "removed"
+    gone = [each.made for each in environments if not each.kept]
+    kept = [each for each in environments if each.kept]
+    sentence = _removed(verb, removed)
+    if sentence or not gone:
+        say(sentence or "nothing to remove")
+    for made in gone:
+        say(
+            f"{verb} the environment of {made.requirements} ({made.runtime or 'no ONNX Runtime'}): "
+            f"{size_text(made.size_bytes)}, last used {counted(round(made.idle_s / _DAY_S), 'day')} ago"
+        )
+    if kept:
+        counts = Counter(each.kept for each in kept)
+        reasons = {
+            RECENT: f"used in the last {kept_days:g} days (--environment-days)",
+            BUSY: "a build is using it",
+            REFUSED: "not yours to remove",
+        }
+        size = sum(each.made.size_bytes for each in kept)
+        whys = [
+            why if len(counts) == 1 else f"{counts[name]}: {why}"
+            for name, why in reasons.items()
+            if name in counts
+        ]
+        say(
+            f"kept {counted(len(kept), 'environment')}, which all projects share ({size_text(size)}): "
+            f"{'; '.join(whys)}"
+        )
+
+
+def _removed(verb: str, removed: Collected) -> str:
+    """Say in a sentence what a collection removes; empty if that is nothing."""
+    counts = (
+        (removed.records, "result"),
+        (removed.blobs, "blob"),
+        (removed.runs, "run"),
+    )
+    parts = [counted(count, noun) for count, noun in counts if count]
+    if not parts and not removed.bytes:
+        return ""
+    what = listed(parts, "and") if parts else "old logs and copies of replaced folders"
+    return f"{verb} {what}: {size_text(removed.bytes)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Collection, Sequence
@@ -81,7 +82,7 @@ def recipes_meant(given: Sequence[str], *, can_choose: bool = False) -> list[str
         found += (
             recipes_in(each) if Path(each).is_dir() else [recipe_file(each, can_choose=can_choose)]
         )
-    each_once = {Path(path).absolute(): path for path in reversed(found)}
+    each_once = {os.path.abspath(path): path for path in reversed(found)}  # noqa: PTH100 - resolves `..`
     return list(each_once.values())[::-1]
 
 

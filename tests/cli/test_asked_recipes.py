@@ -55,6 +55,8 @@ def test_recipes_at_the_root_are_meant_where_there_is_no_folder_recipes(cheap):
 def test_a_folder_below_the_root_of_a_project_means_all_of_the_project(many, monkeypatch):
     monkeypatch.chdir(many.folder / "models")
     assert recipes_meant([]) == ["../recipes/one.yaml", "../recipes/two.yaml"]
+    twice = ["../recipes/one.yaml", "../models/../recipes/one.yaml"]
+    assert recipes_meant(twice) == twice[:1]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -15,7 +16,8 @@ DAY_S = 86400.0
 
 
 @pytest.fixture
-def project(cheap):
+def project(cheap, tmp_path, monkeypatch):
+    monkeypatch.setenv("ONNXBUILD_CACHE", str(tmp_path / "cache"))
     return cheap
 
 
@@ -102,6 +104,18 @@ def test_logs_of_long_ago_go_when_a_run_has_work_and_not_when_it_has_none(projec
     assert project("log", "tiny:export").code == 0
 
 
+def test_the_last_run_is_the_last_though_the_clock_was_set_back(project):
+    runs = project.folder / "artifacts" / "runs"
+    assert project.run("--only", "export").code == 0
+    (first,) = runs.iterdir()
+    ahead = first.rename(runs / "29990101T000000.000Z-7-beef")
+    project.edit("models/tiny.py", "width=8", "width=9")
+    assert project.run("--only", "export").code == 0
+    (second,) = set(runs.iterdir()) - {ahead}
+    log = json.loads(project("log", "tiny:export", "--json").out)["path"]
+    assert log == str(second / "logs" / "tiny+export.log")
+
+
 @pytest.mark.parametrize("option", ["--keep-days", "--grace-hours"])
 def test_gc_refuses_what_is_no_number(project, option):
     # nothing is younger than NaN: with it, the grace period was none
@@ -111,6 +125,35 @@ def test_gc_refuses_what_is_no_number(project, option):
     assert refused.code == 2
     assert f"Invalid value for '{option}': 'nan' is not a number" in refused.err
     assert sorted((project.folder / "artifacts").rglob("ac/*/*.json")) == kept
+
+
+def test_limits_of_a_store_leave_the_environments_that_other_projects_share(project, tmp_path):
+    assert project.run("--only", "export").code == 0
+    folder = tmp_path / "cache" / "environments" / "shared"
+    folder.mkdir(parents=True)
+    about = {"requirements": "/other/list.txt", "text": "jax==0.10\n"}
+    (folder / "onnxbuild.json").write_text(json.dumps(about))
+    folder.with_name("shared.lock").touch()
+    age(folder.parent, 3)
+    limits = ("--keep-days", "0", "--grace-hours", "0", "--max-size", "1")
+    tried = project("cache", "gc", *limits, "--dry-run")
+    assert tried.out.startswith("would remove 1 result")
+    kept = "kept 1 environment, which all projects share (58 B): used in the last {} days (--environment-days)\n"
+    assert tried.out.endswith(kept.format(30))
+    document = json.loads(project("cache", "gc", *limits, "--json").out)
+    assert (document["results"], document["environments"]) == (1, [])
+    (left,) = document["kept_environments"]
+    assert (left["requirements"], left["why"]) == ("/other/list.txt", "recent")
+    assert folder.is_dir()
+
+    longer = project("cache", "gc", "--environment-days", "4")
+    assert longer.out == f"nothing to remove\n{kept.format(4)}"
+    age(folder.parent, 40)
+    assert "used in the last 60 days" in project("cache", "gc", "--keep-days", "60").out
+    sentence = "remove the environment of /other/list.txt (no ONNX Runtime): 58 B, last used 40 days ago\n"
+    assert project("cache", "gc", "--dry-run").out == f"would {sentence}"
+    assert project("cache", "gc").out == sentence.replace("remove", "removed", 1)
+    assert not folder.exists()
 
 
 def test_folders_that_are_no_stores_stay_as_they_are(project):

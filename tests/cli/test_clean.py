@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from onnxbuild.reporting.how_built import last_run
 from tests.cli.conftest import QUICK, RECIPE, CheapProject, Project
 
 TWO = RECIPE.replace("{fp32: none}", "{fp32: none, half: fp16}") + QUICK
@@ -136,6 +137,33 @@ def test_another_checkout_that_lays_its_files_over_those_of_the_first_says_so(bu
     built.edit("moved.yaml", "name: tiny", "name: moved")
     built.write("tiny.yaml", TWO)
     assert len(notes(built)) == 1
+
+
+def test_what_checkouts_that_share_a_store_say_of_their_last_runs_is_their_own(cheap, tmp_path):
+    other = CheapProject(tmp_path / "checkout")
+    shutil.copytree(cheap.folder, other.folder)
+    other.edit("models/tiny.py", "width=8", "width=9")
+    store = ("--store", str(tmp_path / "store"))
+
+    def said(project):
+        why = project("why", "tiny:export", *store).out
+        log = json.loads(project("log", "tiny:export", *store, "--json").out)["path"]
+        run = last_run(tmp_path / "store", project.folder, {"tiny:export"})
+        return why, log, run.states
+
+    assert cheap("run", "tiny.yaml", *store).code == 0
+    own = said(cheap)
+    assert own[0].endswith("it last ran because of:\n  never built here\n")
+    assert other("run", "tiny.yaml", *store).code == 0
+    assert "source models/tiny.py: " in said(other)[0]
+    assert said(other)[1] != own[1]
+    assert said(cheap) == own
+    other.edit("models/tiny.py", "width=9", "width=8")
+    assert other("run", "tiny.yaml", *store).code == 0
+    assert said(other)[2] == {"tiny:export": "cached"}
+    assert said(cheap) == own
+    shutil.rmtree(other.folder)
+    assert said(cheap) == own
 
 
 def test_recipes_whose_names_differ_only_in_case_clash_even_when_they_run_apart(built):

@@ -57,6 +57,16 @@ def test_bytes_that_differ_are_a_finding_and_replace_the_old(cheap):
     assert model.read_bytes() == after
 
 
+def test_bytes_are_compared_with_those_from_the_same_inputs(built):
+    built.edit("models/tiny.py", "4x{width}", "5x{width}")
+    edited = built.run("--force", "export")
+    assert (edited.code, notes(edited.out)) == (0, []), "other inputs"
+    built.edit("models/tiny.py", "5x{width}", "4x{width}")
+    assert built.run().ran == []
+    back = built.run("--force", "export")
+    assert notes(back.out) == ["tiny:export gave the same bytes again"]
+
+
 def test_a_measurement_is_made_anew_and_is_no_finding(built):
     seen = built.run("--force", "benchmark")
     assert (seen.code, seen.ran, notes(seen.out)) == (0, ["benchmark"], [])

@@ -56,6 +56,15 @@ def test_a_lock_says_all_and_names_no_machine_path(locked):
     assert keys == sorted(keys)
 
 
+def test_a_lock_that_is_made_in_a_folder_below_is_the_same(locked):
+    before = (locked.folder / "tiny.lock").read_bytes()
+    below = CheapProject(locked.folder / "models")
+    (locked.folder / "tiny.lock").unlink()
+    assert below("lock", "../tiny.yaml").code == 0
+    assert (locked.folder / "tiny.lock").read_bytes() == before
+    assert below("run", "../tiny.yaml", "--locked").code == 0
+
+
 def test_a_locked_run_passes_and_is_up_to_date_at_a_glance(locked):
     first, second = locked.run("--locked"), locked.run("--locked")
     assert (first.code, first.ran) == (0, [])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import HELPER, MODEL, RECIPE, Project
+from tests.cli.conftest import HELPER, MODEL, QUICK, RECIPE, Project
 
 REFERENCE = ("run", "tiny.yaml", "--only", "reference")
 
@@ -39,6 +39,34 @@ def test_a_path_with_blanks_and_letters_behind_a_link_is_one_project(tmp_path):
     real.edit("models/helper.py", "ReLU", "GELU")
     assert Project(link)(*REFERENCE).ran == ["reference"]
     assert real(*REFERENCE).ran == []
+
+
+@pytest.mark.slow
+def test_what_an_error_says_to_write_is_right_from_a_folder_below(tmp_path):
+    project = made_in(tmp_path / "project")
+    below = Project(project.folder / "models")
+    reference = ("run", "../tiny.yaml", "--only", "reference")
+    project.write("data.txt", "1")
+    read = "    open(__file__.replace('models/tiny.py', 'data.txt')).read()\n"
+    project.edit("models/tiny.py", "    torch.manual_seed", f"{read}    torch.manual_seed")
+    undeclared = below(*reference)
+    assert undeclared.code == 5
+    assert "at tiny.yaml (" in undeclared.out
+    assert "`files: [data.txt]`" in undeclared.out
+    typo = below("run", "../tiny.yaml", "--only", "nothing").err
+    assert "to see all: onnxbuild graph ../tiny.yaml\n" in typo
+    assert below("report", "../tiny.yaml").err.endswith("fix: onnxbuild run ../tiny.yaml\n")
+
+    project.write("models/tiny.py", "import os\n\n\ndef load():\n    os.abort()\n")
+    again = "fix: to try it again: onnxbuild run {} --only {}\n"
+    assert again.format("../tiny.yaml", "reference") in below(*reference).out
+    base = RECIPE.replace("models/", "../models/").replace("name: tiny\n", "")
+    project.write(
+        "bases/base.yaml", base + QUICK
+    )  # its section `export` is the place of that step
+    project.write("kid.yaml", "version: 1\nextends: bases/base.yaml\nname: kid\n")
+    kid = project("run", "kid.yaml", "--only", "export")
+    assert again.format("kid", "export") in kid.out
 
 
 def test_the_first_run_says_where_the_store_is_and_git_does_not_see_it(cheap):

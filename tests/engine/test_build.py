@@ -121,6 +121,20 @@ def test_going_back_to_an_earlier_source_is_a_hit():
     assert world.executor.started == []
 
 
+def test_an_edit_that_was_taken_back_is_no_reason():
+    world = World()
+    world.files.files = {"m": "import helper", "helper": "x = 1"}
+    chain = graph(step("a", sources=("m",)))
+    for name, text in (("m", "import helper"), ("helper", "x = 2"), ("helper", "x = 1")):
+        world.files.files[name] = text
+        world.build(chain)
+    assert world.executor.started == []
+    world.files.files["m"] = "import helper; y = 1"
+    world.build(chain)
+    (started,) = world.sink.of(StepStarted)
+    assert [each.partition(":")[0] for each in started.reasons] == ["source m"]
+
+
 def test_an_upgraded_package_reruns_and_is_named():
     world = World()
     chain = graph(step("a"))

@@ -138,6 +138,14 @@ class Index:
         rows = self._query("SELECT key FROM step WHERE name=?", (name,))
         return rows[0][0] if rows else None
 
+    def newest_step(self, name: str) -> str | None:
+        """Return the name of the row that was written last for a step's name, whichever project's; see DiskHistory."""
+        rows = self._query(
+            "SELECT name FROM step WHERE name=? OR (name>? AND name<?) ORDER BY rowid DESC LIMIT 1",
+            (name, f"{name}\n", f"{name}\v"),
+        )
+        return rows[0][0] if rows else None
+
     def save_steps(self, steps: Mapping[str, tuple[Action, list[str], str, int]]) -> None:
         """Record (action, reasons, log, peak bytes) by step name."""
         rows = [

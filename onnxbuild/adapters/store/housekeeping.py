@@ -32,6 +32,7 @@ def write_run(
     exit_code: int,
     *,
     recipes: Mapping[str, str] = _NONE,
+    project: str = "",
 ) -> None:
     """Note which records a run used, so that they are kept as long as the run matters.
 
@@ -42,24 +43,56 @@ def write_run(
         keys: Of the records.
         exit_code: The run's.
         recipes: Name of a recipe -> its file, relative to the project's root.
+        project: From `home_of`.
     """
     note = {
         "request": request,
         "exit_code": exit_code,
         "keys": sorted(set(keys)),
         "recipes": dict(recipes),
+        "project": project,
     }
     write_atomically(root / "runs" / run / RUN_FILE, json.dumps(note).encode(), root / "tmp")
 
 
 @dataclass(frozen=True, slots=True)
 class RunNote:
-    """Note of a run; see `write_run`."""
+    """Note of a run; see `write_run`. An earlier version of onnxbuild wrote no project."""
 
     request: str
     exit_code: int
     keys: tuple[str, ...]
     recipes: Mapping[str, str]
+    project: str
+
+
+def home_of(root: Path, project: Path) -> str:
+    """Return where a project is, relative to a store: several projects may share one.
+
+    Args:
+        root: The store's folder.
+        project: The project's root.
+    """
+    return os.path.relpath(os.path.realpath(project), os.path.realpath(root))
+
+
+OWN, GONE, OTHER = "own", "gone", "other"
+
+
+def whose_run(root: Path, run: str, home: str) -> str:
+    """Return whether a run was one of a project: OWN; of another project: OTHER; of one that was removed or moved: GONE.
+
+    A run that left no note counts as OWN.
+
+    Args:
+        root: The store's folder.
+        run: The run's id.
+        home: From `home_of`.
+    """
+    note = read_run(root / "runs" / run)
+    if note is None or note.project in ("", home):
+        return OWN
+    return OTHER if (root / note.project).is_dir() else GONE
 
 
 def read_run(folder: Path) -> RunNote | None:
@@ -75,10 +108,11 @@ def read_run(folder: Path) -> RunNote | None:
             recorded["exit_code"],
             tuple(recorded["keys"]),
             dict(recorded.get("recipes", {})),
+            recorded.get("project", ""),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    texts = [note.request, *note.keys, *note.recipes, *note.recipes.values()]
+    texts = [note.request, *note.keys, *note.recipes, *note.recipes.values(), note.project]
     is_sound = isinstance(note.exit_code, int) and all(isinstance(each, str) for each in texts)
     return note if is_sound and not any("\0" in each for each in texts) else None
 

@@ -27,6 +27,16 @@ _MOST_NOTES = 1000
 SLACK = 20  # runs: so few more than that are not worth looking for
 
 
+def last_run(root: Path) -> str:
+    """Return the id of the last run; empty if there was none.
+
+    Args:
+        root: The store's folder.
+    """
+    names = [folder.name for folder in _folders(root)]
+    return names[-1] if names else ""
+
+
 def files_built(root: Path, name: str) -> list[str]:
     """Recipe files that held a recipe of this name when they were built, the newest first.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from onnxbuild.adapters.disk.atomic_files import write_atomically
 from onnxbuild.adapters.disk.plain_files import parse_json
+from onnxbuild.adapters.store.housekeeping import OTHER, home_of, whose_run
 from onnxbuild.core.digest import Digest
 from onnxbuild.regular_files import read_regular
 
@@ -32,13 +33,17 @@ def write_reports(root: Path, run: str, reports: Reports) -> None:
     write_atomically(root / "runs" / run / REPORTS_FILE, content, root / "tmp")
 
 
-def noted_reports(root: Path, recipe: str) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
+def noted_reports(
+    root: Path, project: Path, recipe: str
+) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
     """Yield (run, its reports on a recipe), the oldest run first; what is damaged is left out.
 
     Args:
         root: The store's folder.
+        project: The project whose runs count; others may share the store.
         recipe: A recipe's name.
     """
+    home = home_of(root, project)
     try:
         runs = sorted(os.listdir(root / "runs"))  # names begin with the time
     except OSError:
@@ -49,7 +54,8 @@ def noted_reports(root: Path, recipe: str) -> Iterator[tuple[str, Sequence[Mappi
             rows = [_sound(each) for each in found]
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
-        yield run, rows
+        if whose_run(root, run, home) != OTHER:
+            yield run, rows
 
 
 def _sound(row: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote
 
+from onnxbuild.adapters.store.housekeeping import GONE, OWN, home_of, whose_run
+
 _NAME_MAX = 150  # with a digest and `.log` below the 255 bytes that filesystems allow
 
 
@@ -29,16 +31,24 @@ def log_name(recipe: str, step: str) -> str:
     return f"{plain}.log"
 
 
-def last_log(root: Path, steps: Iterable[tuple[str, str]]) -> Path | None:
+def last_log(root: Path, project: Path, steps: Iterable[tuple[str, str]]) -> Path | None:
     """Return the log of a step's last run, failed or not; None if it never ran here.
 
     Args:
         root: The store's folder.
+        project: The project whose runs count; others may share the store.
         steps: (recipe, name in it) of the step, and of equal steps, which it may have been built as.
     """
     names = [log_name(recipe, step) for recipe, step in steps]
+    home = home_of(root, project)
+    of_gone: Path | None = None
     for folder in sorted((root / "runs").glob("*/logs"), reverse=True):
-        for name in names:
-            if (folder / name).is_file():
-                return folder / name
-    return None
+        found = next((folder / name for name in names if (folder / name).is_file()), None)
+        if found is None:
+            continue
+        whose = whose_run(root, folder.parent.name, home)
+        if whose == OWN:
+            return found
+        if whose == GONE:
+            of_gone = of_gone or found
+    return of_gone

@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.adapters.disk.atomic_files import temp_name
@@ -43,39 +44,60 @@ def note_use(folders: Iterable[str]) -> None:
             os.utime(lock_path(folder))
 
 
-def collect_environments(
-    *, keep_s: float, grace_s: float, dry_run: bool = False
-) -> list[MadeEnvironment]:
+RECENT = "recent"
+BUSY = "busy"
+REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedEnvironment:
+    """An environment, and what becomes of it.
+
+    Attributes:
+        made: The environment.
+        kept: Why it stays: RECENT, it was used not long ago; BUSY, a build is using it; REFUSED, the
+            system does not let this user remove it. Empty if it is removed.
+    """
+
+    made: MadeEnvironment
+    kept: str
+
+
+def collect_environments(*, keep_s: float, dry_run: bool = False) -> list[CollectedEnvironment]:
     """Remove the environments that no run of any project has used for long.
 
     Args:
         keep_s: How long one is kept after its last use.
-        grace_s: Nothing younger is removed.
-        dry_run: Remove none, and return those that would be.
+        dry_run: Remove none, and say what would become of them.
 
-    Returns: Those that were removed; one that a build is using stays.
+    Returns: All of them, in the order of their folders.
     """
-    old_s = time.time() - max(keep_s, grace_s)
-    if dry_run:
-        return [each for each in made_environments() if used_s(each.folder) < old_s]
-    return [each for each in made_environments() if _remove(each.folder, old_s)]
+    old_s = time.time() - keep_s
+    return [
+        CollectedEnvironment(made, _collect(made.folder, old_s, dry_run=dry_run))
+        for made in made_environments()
+    ]
 
 
-def _remove(folder: str, old_s: float) -> bool:
-    if used_s(folder) >= old_s:
-        return False
-    with contextlib.suppress(StoreError, OSError):  # another user's
+def _collect(folder: str, old_s: float, *, dry_run: bool) -> str:
+    """Remove an environment that was last used before a moment; return why it stays, if it does."""
+    if used_s(folder) > old_s:
+        return RECENT
+    try:
         lock = try_lock(Path(lock_path(folder)))
         if lock is None:
-            return False
+            return BUSY
         try:
-            if used_s(folder) >= old_s:  # a build has come and gone
-                return False
+            if used_s(folder) > old_s:  # a build has come and gone
+                return RECENT
+            if dry_run:
+                return "" if os.access(os.path.dirname(folder), os.W_OK) else REFUSED
             gone = f"{folder}.{temp_name()}.tmp"
             os.rename(folder, gone)  # so that one that is there is whole
             shutil.rmtree(gone, ignore_errors=True)
             os.unlink(lock_path(folder))
         finally:
             lock.release()
-        return True
-    return False
+    except (StoreError, OSError):  # another user's
+        return REFUSED
+    return ""

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from onnxbuild.adapters.clock import run_id
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.disk.statcache import StatCache
@@ -199,3 +200,12 @@ def test_gc_gives_the_index_its_space_back(runs):
     before = runs.index.path.stat().st_size
     collect_garbage(runs.store, runs.index, keep_days=30)
     assert runs.index.path.stat().st_size < before / 2
+
+
+def test_a_run_sorts_after_the_last_one_though_the_clock_was_set_back():
+    ahead = "29991231T235959.999Z-7-beef"
+    assert run_id(ahead) > ahead
+    assert run_id(ahead).startswith("30000101T000000.000Z-")
+    behind = "19700101T000000.000Z-7-beef"
+    for other in ("", behind, "notes", "20269999T999999.999Z-7-beef"):
+        assert behind < run_id(other) < ahead

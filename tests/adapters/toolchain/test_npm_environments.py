@@ -80,9 +80,7 @@ def test_it_is_made_once_without_scripts_or_what_is_for_other_platforms_and_list
     past_s = time.time() - 40 * 86400
     for path in (made.folder, f"{made.folder}.lock"):
         os.utime(path, (past_s, past_s))
-    assert [each.folder for each in collect_environments(keep_s=30 * 86400, grace_s=0)] == [
-        made.folder
-    ]
+    assert [each.made.folder for each in collect_environments(keep_s=30 * 86400)] == [made.folder]
     assert left(tmp_path) == []
 
 

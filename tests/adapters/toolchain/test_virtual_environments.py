@@ -65,23 +65,27 @@ def test_one_that_nothing_used_for_long_goes_and_one_in_use_stays(tmp_path, list
     folder = tmp_path / "cache" / "environments" / "any"
 
     def collect(keep_days=30):
-        return collect_environments(keep_s=keep_days * DAY_S, grace_s=DAY_S)
+        found = [
+            collect_environments(keep_s=keep_days * DAY_S, dry_run=dry) for dry in (True, False)
+        ]
+        assert [each.kept for each in found[0]] == [each.kept for each in found[1]]
+        return [each.kept or each.made for each in found[1]]
 
     def age(days):
         then_s = time.time() - days * DAY_S
         for path in (folder, f"{folder}.lock"):
             os.utime(path, (then_s, then_s))
 
-    assert collect(keep_days=0) == []
+    assert collect(keep_days=1) == ["recent"]
     age(31)
     lock = hold(str(folder))
     age(31)
-    assert collect() == []
+    assert collect() == ["busy"]
     lock.release()
     note_use([str(folder)])
-    assert collect() == []
+    assert collect() == ["recent"]
     age(29)
-    assert collect() == []
+    assert collect() == ["recent"]
     age(31)
     (gone,) = collect()
     assert (gone.folder, gone.requirements) == (str(folder), str(listed))
