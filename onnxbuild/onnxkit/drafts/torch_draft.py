@@ -63,7 +63,8 @@ def draft_of_module(model: object) -> Draft | None:
         model = module_of_program(model, "")
     if not isinstance(model, torch.nn.Module):
         return None
-    module = model.eval()
+    module = model
+    module.eval()  # its result is None where a `train` of the user's own returns nothing
     names = _taken(module)
     candidates = [_candidates(module, name) for name in names]
     for guesses in itertools.islice(_combined(candidates), _TRIALS_MAX):

@@ -57,12 +57,7 @@ def refuse_random(
         one = run()
     _set_random_state(state)
     if _first_that_differs(one, run()):
-        raise StepError(
-            f"{what}: forward keeps something from call to call (a counter, a buffer, a cache)",
-            where=where,
-            fix="take what it keeps as an input and return it as an output, or reset it at the "
-            "start of forward",
-        )
+        raise _keeps(what, where)
     operator, line, is_dropout = next(iter(drawn), ("", "", False))
     if not operator:
         operator = "Python's or numpy's generator"
@@ -72,6 +67,37 @@ def refuse_random(
         fix="write `training=self.training` in that dropout, and call no `.train()` in forward"
         if is_dropout
         else "take the random tensor as an input of forward, or draw it once in `__init__`",
+    )
+
+
+def refuse_kept(
+    module: torch.nn.Module,
+    feeds: Feeds,
+    outputs: Mapping[str, np.ndarray],
+    where: str,
+    *,
+    inputs: Sequence[DummyInput] = (),
+) -> None:
+    """Run forward on its first feeds once more, after it ran on others; arguments as for `refuse_random`.
+
+    Raises:
+        StepError: An output differs, although two runs in a row did not: forward keeps something of its calls.
+    """
+    found = run_module(module, feeds, where, tuple(outputs), inputs=inputs).outputs
+    name = _first_that_differs(outputs, found)
+    if name:
+        raise _keeps(
+            f"PyTorch's own two runs on the same inputs, with others between them, differ in output '{name}'",
+            where,
+        )
+
+
+def _keeps(what: str, where: str) -> StepError:
+    return StepError(
+        f"{what}: forward keeps something from call to call (a counter, a buffer, a cache)",
+        where=where,
+        fix="take what it keeps as an input and return it as an output, or reset it at the "
+        "start of forward",
     )
 
 

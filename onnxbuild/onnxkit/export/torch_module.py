@@ -68,8 +68,33 @@ def load_module_noted(
             raise no_module(made, shown, context.where)
         module = found
     notes = training_notes(module, shown)
+    set_for_inference(module, shown, context.where)
+    return module, notes
+
+
+def set_for_inference(module: torch.nn.Module, shown: str, where: str) -> None:
+    """Put a module in eval mode, without gradients, in place.
+
+    Args:
+        module: The user's.
+        shown: What gave it.
+        where: `recipe:step`, for messages.
+
+    Raises:
+        StepError: A lazy layer has no weights yet.
+    """
+    import torch
+
+    for name, each in (*module.named_parameters(), *module.named_buffers()):
+        if torch.nn.parameter.is_lazy(each):
+            raise StepError(
+                f"{shown} returned a module whose '{name}' has no shape yet: a lazy layer makes its weights in "
+                "its first call",
+                where=where,
+                fix="call the module once on an example before its weights are loaded and it is returned",
+            )
     module.requires_grad_(requires_grad=False)
-    return module.eval(), notes
+    module.eval()  # its result is None where a `train` of the user's own returns nothing
 
 
 def call_callable(context: StepContext, entrypoint: Entrypoint) -> object:
@@ -121,11 +146,12 @@ def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where
     for name in names:
         if name not in by_name and not takes_any:
             near = did_you_mean(name, by_name)
+            others = "" if by_name else ", ".join(map(str, parameters.values()))
             raise StepError(
                 f"dummy input '{name}' is not a parameter of {shown}, which takes "
-                f"{', '.join(by_name) or 'none'}",
+                + (f"`{others}` by position alone" if others else ", ".join(by_name) or "none"),
                 where=where,
-                fix=near or _unknown_fix(name),
+                fix=near or _unknown_fix(name, by_position=bool(others)),
             )
     for name, parameter in by_name.items():
         if parameter.default is kinds.empty and name not in names:
@@ -138,7 +164,9 @@ def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where
             )
 
 
-def _unknown_fix(name: str) -> str:
+def _unknown_fix(name: str, *, by_position: bool) -> str:
+    if by_position and name.isidentifier():
+        return f"write a small wrapper module with `def forward(self, {name})` that passes it on"
     if name.isidentifier():
         return f"rename or remove `dummy_inputs.{name}`"
     return (

@@ -38,6 +38,19 @@ def test_probes_are_run_at_several_sizes_with_values_of_their_own():
     assert not np.array_equal(probes.runs[0].feeds["x"][:1], probes.runs[2].feeds["x"])
 
 
+def test_what_forward_keeps_of_other_calls_is_named_although_two_in_a_row_agree():
+    class KeepsTheGreatest(Linear):
+        greatest = 0
+
+        def forward(self, x):
+            self.greatest = max(self.greatest, len(x))
+            return super().forward(x) / self.greatest
+
+    with pytest.raises(StepError, match="keeps something from call to call") as caught:
+        run_probes(KeepsTheGreatest(), X, AXES, ("y",), "m:export")
+    assert "with others between them, differ in output 'y'" in caught.value.what
+
+
 @pytest.mark.parametrize("factor", [1.0, 1.0 + 1e-6])
 def test_another_order_of_sums_is_no_difference(tmp_path, factor):
     check(tmp_path, Linear(factor))
