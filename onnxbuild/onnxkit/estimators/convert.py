@@ -27,6 +27,11 @@ _ML_OPSET = 3
 _WORD = r"[\p{L}\p{N}_]{2,}"
 r"""RE2's pattern for words that `(?u)\b\w\w+\b` finds in Python."""
 
+_UNSUPPORTED = re.compile(
+    r"not supported|can ?not convert|Unexpected objective|objective should", re.IGNORECASE
+)
+"""Words of converters on what an estimator does, not on what it is given."""
+
 _C, _C_UNICODE = "C", "C.UTF-8"
 """Locales that every machine has, and that Linux has."""
 
@@ -134,6 +139,17 @@ def _parts(estimator: Any) -> Iterator[Any]:
     pairs += getattr(estimator, "transformers_", ())
     for pair in pairs:
         yield from _parts(pair[1])
+    for each in _held(estimator):
+        yield from _parts(each)
+
+
+def _held(estimator: Any) -> list[Any]:
+    """What a search, a vote, a stack, a calibration or an ensemble holds, as it was fitted."""
+    held = [each.estimator for each in getattr(estimator, "calibrated_classifiers_", ())]
+    names = ("best_estimator_", "final_estimator_")
+    held += [getattr(estimator, name) for name in names if hasattr(estimator, name)]
+    several = getattr(estimator, "estimators_", ())
+    return [*held, *(several.ravel() if hasattr(several, "ravel") else several)]
 
 
 def _type(each: DummyInput, where: str) -> Any:
@@ -169,7 +185,7 @@ def _refusal(estimator: Any, error: BaseException, where: str) -> StepError:
             fix="replace it by an estimator on https://onnx.ai/sklearn-onnx/supported.html, or leave that "
             "step to the code before the model",
         )
-    if isinstance(error, NotImplementedError):
+    if isinstance(error, NotImplementedError) or _UNSUPPORTED.search(" ".join(lines)):
         fix = "take options of the estimator that its converter supports"
     else:
         fix = "see that `dummy_inputs` has the inputs that it was fitted on: types, columns and their order"
