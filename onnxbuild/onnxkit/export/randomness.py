@@ -58,10 +58,14 @@ def refuse_random(
     _set_random_state(state)
     if _first_that_differs(one, run()):
         raise _keeps(what, where)
+    raise _draws(what, drawn, where)
+
+
+def _draws(what: str, drawn: Sequence[tuple[str, str, bool]], where: str) -> StepError:
     operator, line, is_dropout = next(iter(drawn), ("", "", False))
     if not operator:
         operator = "Python's or numpy's generator"
-    raise StepError(
+    return StepError(
         f"{what}: forward draws random numbers ({operator}{f' at {line}' if line else ''})",
         where=line or where,
         fix="write `training=self.training` in that dropout, and call no `.train()` in forward"
@@ -81,15 +85,20 @@ def refuse_kept(
     """Run forward on its first feeds once more, after it ran on others; arguments as for `refuse_random`.
 
     Raises:
-        StepError: An output differs, although two runs in a row did not: forward keeps something of its calls.
+        StepError: An output differs, although two runs in a row did not: forward keeps something of its calls,
+            or a draw was the same by chance.
     """
-    found = run_module(module, feeds, where, tuple(outputs), inputs=inputs).outputs
-    name = _first_that_differs(outputs, found)
-    if name:
-        raise _keeps(
-            f"PyTorch's own two runs on the same inputs, with others between them, differ in output '{name}'",
-            where,
-        )
+
+    def run() -> dict[str, np.ndarray]:
+        return run_module(module, feeds, where, tuple(outputs), inputs=inputs).outputs
+
+    name = _first_that_differs(outputs, run())
+    if not name:
+        return
+    what = f"PyTorch's own two runs on the same inputs, with others between them, differ in output '{name}'"
+    with _random_operators() as drawn:
+        run()
+    raise _draws(what, drawn, where) if drawn else _keeps(what, where)
 
 
 def _keeps(what: str, where: str) -> StepError:

@@ -51,6 +51,19 @@ def test_what_forward_keeps_of_other_calls_is_named_although_two_in_a_row_agree(
     assert "with others between them, differ in output 'y'" in caught.value.what
 
 
+def test_a_draw_that_was_the_same_by_chance_is_still_a_draw():
+    class Draws(Linear):
+        drawn = 0
+
+        def forward(self, x):
+            self.drawn += 1
+            noise = torch.rand(()) * 0 if self.drawn < 3 else torch.rand(())
+            return super().forward(x) + noise
+
+    with pytest.raises(StepError, match=r"draws random numbers \(aten\.rand at "):
+        run_probes(Draws(), X, AXES, ("y",), "m:export")
+
+
 @pytest.mark.parametrize("factor", [1.0, 1.0 + 1e-6])
 def test_another_order_of_sums_is_no_difference(tmp_path, factor):
     check(tmp_path, Linear(factor))
