@@ -275,7 +275,7 @@ def _entrypoints(params: ExportParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="export",
-    version=5,
+    version=6,
     params=ExportParams,
     inputs=("operators?", "operators/nodes?"),
     outputs={"model": "onnx-model", "config": "report"},

@@ -16,6 +16,7 @@ from onnxbuild.onnxkit.export.module_outputs import has_keys, named_outputs
 from onnxbuild.onnxkit.huggingface.load import load_folder
 from onnxbuild.onnxkit.keras_models.load import KERAS, load_keras, module_of_keras
 from onnxbuild.onnxkit.model.tensor_types import STRING, tensor_of
+from onnxbuild.onnxkit.modules.eager_module import eager, is_compiled
 from onnxbuild.onnxkit.modules.no_module import no_module
 from onnxbuild.onnxkit.modules.program_modules import FORM, load_program, module_of_program
 from onnxbuild.onnxkit.modules.training_mode import training_notes
@@ -51,7 +52,8 @@ def load_module(context: StepContext, entrypoint: Entrypoint) -> torch.nn.Module
 def load_module_noted(
     context: StepContext, entrypoint: Entrypoint
 ) -> tuple[torch.nn.Module, tuple[str, ...]]:
-    """Load as `load_module` does; return the module, and a line for the user if it was in training mode."""
+    """Load as `load_module` does; return the module, and lines for the user if it was compiled or in training mode."""
+    compiled: tuple[str, ...] = ()
     if entrypoint.target == FILE_DATA:
         shown, path = context.files(entrypoint)[0]
         if entrypoint.args.get(FORM) == KERAS:
@@ -63,13 +65,22 @@ def load_module_noted(
     else:
         shown = entrypoint.target
         made = call_callable(context, entrypoint)
+        compiled = _compiled_note(made, shown)
         found = as_module(made, context.where)
         if found is None:
             raise no_module(made, shown, context.where)
         module = found
-    notes = training_notes(module, shown)
+    notes = (*compiled, *training_notes(module, shown))
     set_for_inference(module, shown, context.where)
     return module, notes
+
+
+def _compiled_note(made: object, shown: str) -> tuple[str, ...]:
+    import torch
+
+    if not isinstance(made, torch.nn.Module) or not is_compiled(made):
+        return ()
+    return (f"{shown} returned a module of torch.compile; taken as it was before that",)
 
 
 def set_for_inference(module: torch.nn.Module, shown: str, where: str) -> None:
@@ -111,7 +122,7 @@ def call_callable(context: StepContext, entrypoint: Entrypoint) -> object:
 
 
 def as_module(made: object, where: str) -> torch.nn.Module | None:
-    """Return a callable's result as a module that takes its inputs by name; None if it is no module.
+    """Return a callable's result as an eager module that takes its inputs by name; None if it is no module.
 
     Raises:
         StepError: It is a program that takes something else than tensors.
@@ -119,7 +130,7 @@ def as_module(made: object, where: str) -> torch.nn.Module | None:
     import torch
 
     program = module_of_program(made, where) or module_of_keras(made, where)
-    return program or (made if isinstance(made, torch.nn.Module) else None)
+    return program or (eager(made) if isinstance(made, torch.nn.Module) else None)
 
 
 def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where: str) -> None:

@@ -35,6 +35,9 @@ def load(factor=2.0):
 def with_a_train_of_its_own():
     return Frozen()
 
+def compiled():
+    return torch.compile(Double())
+
 def lazy():
     return torch.nn.Sequential(torch.nn.LazyLinear(3))
 
@@ -72,6 +75,13 @@ def test_a_train_that_returns_nothing_is_as_good_as_another(tmp_path):
     module = load(tmp_path, "with_a_train_of_its_own")
     assert not module.training
     assert not module.drop.training
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what torch.compile loads
+def test_a_compiled_module_is_taken_as_it_was_before(tmp_path):
+    module = load(tmp_path, "compiled")
+    assert type(module).__name__ == "Double"
+    assert not module.training
 
 
 def test_a_lazy_layer_without_weights_is_refused(tmp_path):
