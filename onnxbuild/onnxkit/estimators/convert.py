@@ -144,7 +144,7 @@ def _parts(estimator: Any) -> Iterator[Any]:
 
 
 def _held(estimator: Any) -> list[Any]:
-    """What a search, a vote, a stack, a calibration or an ensemble holds, as it was fitted."""
+    """Return the fitted estimators in a search, a vote, a stack, a calibration or an ensemble."""
     held = [each.estimator for each in getattr(estimator, "calibrated_classifiers_", ())]
     names = ("best_estimator_", "final_estimator_")
     held += [getattr(estimator, name) for name in names if hasattr(estimator, name)]

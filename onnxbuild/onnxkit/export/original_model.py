@@ -17,8 +17,8 @@ from onnxbuild.onnxkit.export.torch_module import (
     check_signature,
     load_module,
     run_module,
-    set_for_inference,
 )
+from onnxbuild.onnxkit.modules.inference import set_for_inference
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,7 +16,8 @@ from onnxbuild.onnxkit.export.module_outputs import has_keys, named_outputs
 from onnxbuild.onnxkit.huggingface.load import load_folder
 from onnxbuild.onnxkit.keras_models.load import KERAS, load_keras, module_of_keras
 from onnxbuild.onnxkit.model.tensor_types import STRING, tensor_of
-from onnxbuild.onnxkit.modules.eager_module import eager, is_compiled
+from onnxbuild.onnxkit.modules.eager_module import compiled_note, eager
+from onnxbuild.onnxkit.modules.inference import set_for_inference
 from onnxbuild.onnxkit.modules.no_module import no_module
 from onnxbuild.onnxkit.modules.program_modules import FORM, load_program, module_of_program
 from onnxbuild.onnxkit.modules.training_mode import training_notes
@@ -65,7 +66,7 @@ def load_module_noted(
     else:
         shown = entrypoint.target
         made = call_callable(context, entrypoint)
-        compiled = _compiled_note(made, shown)
+        compiled = compiled_note(made, shown)
         found = as_module(made, context.where)
         if found is None:
             raise no_module(made, shown, context.where)
@@ -73,39 +74,6 @@ def load_module_noted(
     notes = (*compiled, *training_notes(module, shown))
     set_for_inference(module, shown, context.where)
     return module, notes
-
-
-def _compiled_note(made: object, shown: str) -> tuple[str, ...]:
-    import torch
-
-    if not isinstance(made, torch.nn.Module) or not is_compiled(made):
-        return ()
-    return (f"{shown} returned a module of torch.compile; taken as it was before that",)
-
-
-def set_for_inference(module: torch.nn.Module, shown: str, where: str) -> None:
-    """Put a module in eval mode, without gradients, in place.
-
-    Args:
-        module: The user's.
-        shown: What gave it.
-        where: `recipe:step`, for messages.
-
-    Raises:
-        StepError: A lazy layer has no weights yet.
-    """
-    import torch
-
-    for name, each in (*module.named_parameters(), *module.named_buffers()):
-        if torch.nn.parameter.is_lazy(each):
-            raise StepError(
-                f"{shown} returned a module whose '{name}' has no shape yet: a lazy layer makes its weights in "
-                "its first call",
-                where=where,
-                fix="call the module once on an example before its weights are loaded and it is returned",
-            )
-    module.requires_grad_(requires_grad=False)
-    module.eval()  # its result is None where a `train` of the user's own returns nothing
 
 
 def call_callable(context: StepContext, entrypoint: Entrypoint) -> object:

@@ -16,6 +16,20 @@ def is_compiled(module: torch.nn.Module) -> bool:
     return any(_is_wrapper(each) or getattr(each, _CALL, None) for each in module.modules())
 
 
+def compiled_note(made: object, shown: str) -> tuple[str, ...]:
+    """Return a line for the user on a module that is compiled; none of anything else.
+
+    Args:
+        made: As it was returned.
+        shown: What returned it.
+    """
+    import torch
+
+    if not isinstance(made, torch.nn.Module) or not is_compiled(made):
+        return ()
+    return (f"{shown} returned a module of torch.compile; taken as it was before that",)
+
+
 def eager(module: torch.nn.Module) -> torch.nn.Module:
     """Return the module that `torch.compile` was given; those in it are put back in place.
 
