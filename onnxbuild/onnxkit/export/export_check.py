@@ -135,6 +135,12 @@ def check_parity(folder: Path, probes: Probes, where: str, *, frozen: bool = Fal
             )
             baked = f"{_name_axes(guilty, probes.axes)} baked into the graph: " if guilty else ""
             fix = "forward must not choose by sizes or values in Python (`if`, int(), .item())"
+            masks = [each.name for each in probes.inputs if each.dtype == "bool"]
+            if (
+                masks and " NaN, " in reason
+            ):  # PyTorch gives zeros for a row of which nothing is left
+                fix = f"bound what '{masks[0]}' masks by `fill` or `mask` in `dummy_inputs`: softmax over a row "
+                fix += "that is masked as a whole gives NaN in ONNX"
             axis = only_axis(probes.axes, guilty)
             if axis is not None:
                 first = probes.runs[0].point

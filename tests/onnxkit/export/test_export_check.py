@@ -1,4 +1,5 @@
 import numpy as np
+import onnx
 import pytest
 import torch
 
@@ -74,6 +75,32 @@ def test_a_difference_names_output_sizes_and_both_values(tmp_path):
         check(tmp_path, Linear(1.01))
     assert caught.value.what.startswith("at batch=3 output 'y' differs from PyTorch in ")
     assert ", PyTorch " in caught.value.what
+
+
+def test_nan_where_a_mask_leaves_nothing_is_blamed_on_the_mask(tmp_path):
+    class Attends(torch.nn.Module):
+        def forward(self, x, mask):
+            return torch.nn.functional.scaled_dot_product_attention(x, x, x, mask)
+
+    keep = (*X, DummyInput("mask", "bool", ("batch", "batch"), fill=False))
+    nodes = [
+        onnx.helper.make_node("Where", ["mask", "zero", "low"], ["bias"]),
+        onnx.helper.make_node("Softmax", ["bias"], ["weights"]),
+        onnx.helper.make_node("MatMul", ["weights", "x"], ["y"]),
+    ]
+    kinds = (("x", 1, ["batch", 4]), ("mask", 9, ["batch", "batch"]), ("y", 1, ["batch", 4]))
+    x, mask, y = (onnx.helper.make_tensor_value_info(*each) for each in kinds)
+    constants = [
+        onnx.numpy_helper.from_array(np.float32(value), name)
+        for name, value in (("zero", 0), ("low", -np.inf))
+    ]
+    graph = onnx.helper.make_graph(nodes, "attends", [x, mask], [y], constants)
+    imports = [onnx.helper.make_opsetid("", 18)]
+    save_model(onnx.helper.make_model(graph, opset_imports=imports, ir_version=10), tmp_path)
+    probes = run_probes(Attends(), keep, AXES, ("y",), "m:export")
+    with pytest.raises(StepError, match=r"output 'y' has \d+ NaN, the first at") as caught:
+        check_parity(tmp_path, probes, "m:export")
+    assert "bound what 'mask' masks by `fill` or `mask`" in caught.value.fix
 
 
 def test_a_difference_at_another_size_names_the_axis(tmp_path):
