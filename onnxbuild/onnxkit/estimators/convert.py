@@ -13,6 +13,7 @@ from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.estimators.booster_converters import register_boosters, settle_boosters
+from onnxbuild.onnxkit.estimators.columns import join_columns, matrix_of
 from onnxbuild.onnxkit.estimators.graph_outputs import fit_outputs
 from onnxbuild.onnxkit.estimators.outputs import EstimatorOutput
 
@@ -72,7 +73,8 @@ def convert(
     register_boosters(where)
     settle_boosters(_parts(estimator), where)
     _allow_no_zipmap()
-    types = [(each.name, _type(each, where)) for each in inputs]
+    matrix = matrix_of(_parts(estimator), inputs)
+    types = [(each.name, _type(each, where)) for each in (inputs if matrix is None else [matrix])]
     texts = _text_options(estimator)
 
     def converted(options: Mapping[Any, Mapping[str, object]]) -> onnx.ModelProto:
@@ -90,6 +92,8 @@ def convert(
             model = converted({id(estimator): {"zipmap": False}})
         except NameError:  # what gives no probabilities has no such option
             model = converted({})
+    if matrix is not None:
+        join_columns(model, inputs, matrix)
     _one_import_a_domain(model, opset)
     _settle_locales(model)
     return model, fit_outputs(model, outputs, probe, where)
