@@ -125,7 +125,7 @@ def _entrypoints(params: ReferenceParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="reference",
-    version=3,
+    version=4,
     params=ReferenceParams,
     inputs=(),
     outputs={"reference": "reference"},

@@ -14,6 +14,7 @@ from onnxbuild.core.errors import BuildError, StepError
 from onnxbuild.core.external_code import message_of
 
 _LOG = 2  # the descriptor of standard error, whatever `sys.stderr` was replaced with
+_IN_NO_PACKAGE = "with no known parent package"
 _ARGPARSE = f"{os.sep}argparse.py"
 
 
@@ -66,6 +67,10 @@ def sentence_of(
     fix = ""
     if isinstance(error, ModuleNotFoundError):
         fix = f"install it next to onnxbuild, in {sys.prefix}, or put its file next to the model"
+    elif isinstance(error, ImportError) and _IN_NO_PACKAGE in str(error):
+        file = where.rpartition(":")[0]
+        module = file.removesuffix(".py").replace("/", ".") if file.endswith(".py") else "MODULE"
+        fix = f"write `{module}:CALLABLE` (a file by itself is in no package), or import without leading dots"
     elif isinstance(error, PermissionError):
         fix = "a step writes to its own folders alone, such as one of `tempfile.mkdtemp()`"
     elif isinstance(error, MemoryError):

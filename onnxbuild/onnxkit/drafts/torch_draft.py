@@ -18,6 +18,7 @@ from onnxbuild.onnxkit.drafts.torch_guesses import (
     given_guesses,
     layer_guesses,
 )
+from onnxbuild.onnxkit.modules.eager_module import eager
 from onnxbuild.onnxkit.modules.program_modules import module_of_program
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def draft_of_module(model: object) -> Draft | None:
         model = module_of_program(model, "")
     if not isinstance(model, torch.nn.Module):
         return None
-    module = model.eval()
+    module = eager(model)
+    module.eval()  # its result is None where a `train` of the user's own returns nothing
     names = _taken(module)
     candidates = [_candidates(module, name) for name in names]
     for guesses in itertools.islice(_combined(candidates), _TRIALS_MAX):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -12,19 +13,46 @@ from onnxbuild.onnxkit.estimators.boosters import booster_types
 
 _TREES = "gbtree"
 
+_DECISIONS, _ZERO = re.compile(r"^decision_type=(.*)$", re.MULTILINE), 1
+"""Decisions of a tree in LightGBM's text, one number for each node; bits 2 and 3 say what is missing there."""
+
 
 def settle_boosters(parts: Iterable[Any], where: str) -> None:
-    """Prepare XGBoost's models for conversion, in place: onnxmltools reads trees over unnamed columns alone.
+    """Prepare boosters for conversion, in place: onnxmltools reads XGBoost's trees over unnamed columns alone.
 
     Args:
         parts: Estimators inside one estimator.
         where: `recipe:step`.
 
     Raises:
-        StepError: One is no ensemble of plain trees.
+        StepError: One is no ensemble of plain trees, or takes zeros for missing values.
     """
-    if "xgboost" not in sys.modules:
-        return
+    found = list(parts)
+    if "xgboost" in sys.modules:
+        _settle_xgboost(found, where)
+    if "lightgbm" in sys.modules:
+        _refuse_zeros_as_missing(found, where)
+
+
+def _refuse_zeros_as_missing(parts: Iterable[Any], where: str) -> None:
+    """Check that trees of LightGBM take zeros for numbers: ONNX has no missing value but NaN."""
+    import lightgbm
+
+    kinds: Any = (lightgbm.LGBMModel, *booster_types())
+    for each in parts:
+        if not isinstance(each, kinds):
+            continue
+        for line in _DECISIONS.findall(each.booster_.model_to_string()):
+            if any(int(kind) >> 2 & 3 == _ZERO for kind in line.split()):
+                raise StepError(
+                    f"{type(each).__name__} was trained with `zero_as_missing`, which the converted graph would "
+                    "not know: it has no missing value but NaN",
+                    where=where,
+                    fix="train it without `zero_as_missing`, with NaN in place of the zeros that are missing",
+                )
+
+
+def _settle_xgboost(parts: Iterable[Any], where: str) -> None:
     import xgboost
 
     for each in parts:

@@ -13,6 +13,7 @@ from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.estimators.booster_converters import register_boosters, settle_boosters
+from onnxbuild.onnxkit.estimators.columns import join_columns, matrix_of
 from onnxbuild.onnxkit.estimators.graph_outputs import fit_outputs
 from onnxbuild.onnxkit.estimators.outputs import EstimatorOutput
 
@@ -26,6 +27,11 @@ _ML_OPSET = 3
 
 _WORD = r"[\p{L}\p{N}_]{2,}"
 r"""RE2's pattern for words that `(?u)\b\w\w+\b` finds in Python."""
+
+_UNSUPPORTED = re.compile(
+    r"not supported|can ?not convert|Unexpected objective|objective should", re.IGNORECASE
+)
+"""Words of converters on what an estimator does, not on what it is given."""
 
 _C, _C_UNICODE = "C", "C.UTF-8"
 """Locales that every machine has, and that Linux has."""
@@ -67,7 +73,8 @@ def convert(
     register_boosters(where)
     settle_boosters(_parts(estimator), where)
     _allow_no_zipmap()
-    types = [(each.name, _type(each, where)) for each in inputs]
+    matrix = matrix_of(_parts(estimator), inputs)
+    types = [(each.name, _type(each, where)) for each in (inputs if matrix is None else [matrix])]
     texts = _text_options(estimator)
 
     def converted(options: Mapping[Any, Mapping[str, object]]) -> onnx.ModelProto:
@@ -85,6 +92,8 @@ def convert(
             model = converted({id(estimator): {"zipmap": False}})
         except NameError:  # what gives no probabilities has no such option
             model = converted({})
+    if matrix is not None:
+        join_columns(model, inputs, matrix)
     _one_import_a_domain(model, opset)
     _settle_locales(model)
     return model, fit_outputs(model, outputs, probe, where)
@@ -134,6 +143,17 @@ def _parts(estimator: Any) -> Iterator[Any]:
     pairs += getattr(estimator, "transformers_", ())
     for pair in pairs:
         yield from _parts(pair[1])
+    for each in _held(estimator):
+        yield from _parts(each)
+
+
+def _held(estimator: Any) -> list[Any]:
+    """Return the fitted estimators in a search, a vote, a stack, a calibration or an ensemble."""
+    held = [each.estimator for each in getattr(estimator, "calibrated_classifiers_", ())]
+    names = ("best_estimator_", "final_estimator_")
+    held += [getattr(estimator, name) for name in names if hasattr(estimator, name)]
+    several = getattr(estimator, "estimators_", ())
+    return [*held, *(several.ravel() if hasattr(several, "ravel") else several)]
 
 
 def _type(each: DummyInput, where: str) -> Any:
@@ -169,7 +189,7 @@ def _refusal(estimator: Any, error: BaseException, where: str) -> StepError:
             fix="replace it by an estimator on https://onnx.ai/sklearn-onnx/supported.html, or leave that "
             "step to the code before the model",
         )
-    if isinstance(error, NotImplementedError):
+    if isinstance(error, NotImplementedError) or _UNSUPPORTED.search(" ".join(lines)):
         fix = "take options of the estimator that its converter supports"
     else:
         fix = "see that `dummy_inputs` has the inputs that it was fitted on: types, columns and their order"

@@ -175,18 +175,25 @@ def _as_array(
     estimator: Any, output: EstimatorOutput, made: Any, *, wide: bool, where: str
 ) -> np.ndarray:
     import numpy as np
-    from sklearn.base import is_regressor
+    from sklearn.base import is_classifier, is_regressor
 
     if hasattr(made, "toarray"):
         made = made.toarray()
+    several = "several targets can't be converted: make one estimator of each"
     if isinstance(made, (list, tuple)):
         raise StepError(
             f"{type(estimator).__name__}.{output.method} gives a list of {len(made)} arrays",
             where=where,
-            fix="several targets can't be converted: make one estimator of each",
+            fix=several,
         )
     array: np.ndarray = np.asarray(made)
     kind = array.dtype.kind
+    if kind == "f" and output.method == "predict" and array.ndim > 1 and is_classifier(estimator):
+        raise StepError(
+            f"{type(estimator).__name__}.predict gives {array.shape[1]} labels a row",
+            where=where,
+            fix=several,
+        )
     if kind == "f" and output.method == "predict" and not is_regressor(estimator):
         raise StepError(
             f"the labels of {type(estimator).__name__} are {array.dtype}",

@@ -18,7 +18,7 @@ from onnxbuild.onnxkit.export.agreeing_sizes import only_axis, try_sizes
 from onnxbuild.onnxkit.export.agreement import graph_breach
 from onnxbuild.onnxkit.export.axis_search import find_rule
 from onnxbuild.onnxkit.export.forward_faults import explain_failure
-from onnxbuild.onnxkit.export.randomness import refuse_random
+from onnxbuild.onnxkit.export.randomness import refuse_kept, refuse_random
 from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, probe_points
 from onnxbuild.onnxkit.export.torch_module import run_module
 from onnxbuild.onnxkit.host.progress import phase
@@ -99,6 +99,9 @@ def run_probes(
         if not runs:
             refuse_random(module, feeds, found.outputs, where, inputs=inputs)
         runs.append(ExportProbe(point, feeds, tuple(found.outputs.values())))
+    if len(runs) > 1:
+        first = dict(zip(names, runs[0].outputs, strict=True))
+        refuse_kept(module, runs[0].feeds, first, where, inputs=inputs)
     return Probes(module, inputs, axes, names, tuple(runs))
 
 
@@ -132,6 +135,12 @@ def check_parity(folder: Path, probes: Probes, where: str, *, frozen: bool = Fal
             )
             baked = f"{_name_axes(guilty, probes.axes)} baked into the graph: " if guilty else ""
             fix = "forward must not choose by sizes or values in Python (`if`, int(), .item())"
+            masks = [each.name for each in probes.inputs if each.dtype == "bool"]
+            if (
+                masks and " NaN, " in reason
+            ):  # PyTorch gives zeros for a row of which nothing is left
+                fix = f"bound what '{masks[0]}' masks by `fill` or `mask` in `dummy_inputs`: softmax over a row "
+                fix += "that is masked as a whole gives NaN in ONNX"
             axis = only_axis(probes.axes, guilty)
             if axis is not None:
                 first = probes.runs[0].point

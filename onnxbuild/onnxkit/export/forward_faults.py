@@ -14,6 +14,7 @@ from onnxbuild.onnxkit.export.torch_module import call_forward
 if TYPE_CHECKING:
     import torch
 
+_NO_PADDING = "no padding token is defined"  # transformers, of decoders that classify rows
 _DTYPES = ("int64", "float32", "bool", "int32")
 """Types to try in place of the declared one, the likeliest first."""
 
@@ -38,6 +39,9 @@ def explain_failure(
         inputs: Their dtypes, where numpy lacks one.
         otherwise: The fix where none is found by trying; empty: the inputs as they were given.
     """
+    if _NO_PADDING in error.what:
+        fix = "set `pad_token_id` in the model's config (config.json) to the id that the tokenizer pads with"
+        return StepError(error.what, where=error.where, fix=f"{fix}, or fix the batch at 1")
     tried = _Tried(module, inputs)
     if tried.runs(feeds):
         return error  # it is about what forward returns

@@ -18,6 +18,7 @@ from onnxbuild.onnxkit.export.torch_module import (
     load_module,
     run_module,
 )
+from onnxbuild.onnxkit.modules.inference import set_for_inference
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,8 +48,7 @@ def load_original(
     made = load_module(context, entrypoint) if is_file else call_callable(context, entrypoint)
     module = as_module(made, context.where)
     if module is not None:
-        module.requires_grad_(requires_grad=False)
-        module.eval()
+        set_for_inference(module, entrypoint.target, context.where)
         check_signature(module, inputs, context.where)
         return lambda feeds: (
             run_module(module, feeds, context.where, outputs, inputs=inputs).outputs

@@ -57,21 +57,56 @@ def refuse_random(
         one = run()
     _set_random_state(state)
     if _first_that_differs(one, run()):
-        raise StepError(
-            f"{what}: forward keeps something from call to call (a counter, a buffer, a cache)",
-            where=where,
-            fix="take what it keeps as an input and return it as an output, or reset it at the "
-            "start of forward",
-        )
+        raise _keeps(what, where)
+    raise _draws(what, drawn, where)
+
+
+def _draws(what: str, drawn: Sequence[tuple[str, str, bool]], where: str) -> StepError:
     operator, line, is_dropout = next(iter(drawn), ("", "", False))
     if not operator:
         operator = "Python's or numpy's generator"
-    raise StepError(
+    return StepError(
         f"{what}: forward draws random numbers ({operator}{f' at {line}' if line else ''})",
         where=line or where,
         fix="write `training=self.training` in that dropout, and call no `.train()` in forward"
         if is_dropout
         else "take the random tensor as an input of forward, or draw it once in `__init__`",
+    )
+
+
+def refuse_kept(
+    module: torch.nn.Module,
+    feeds: Feeds,
+    outputs: Mapping[str, np.ndarray],
+    where: str,
+    *,
+    inputs: Sequence[DummyInput] = (),
+) -> None:
+    """Run forward on its first feeds once more, after it ran on others; arguments as for `refuse_random`.
+
+    Raises:
+        StepError: An output differs, although two runs in a row did not: forward keeps something of its calls,
+            or a draw was the same by chance.
+    """
+
+    def run() -> dict[str, np.ndarray]:
+        return run_module(module, feeds, where, tuple(outputs), inputs=inputs).outputs
+
+    name = _first_that_differs(outputs, run())
+    if not name:
+        return
+    what = f"PyTorch's own two runs on the same inputs, with others between them, differ in output '{name}'"
+    with _random_operators() as drawn:
+        run()
+    raise _draws(what, drawn, where) if drawn else _keeps(what, where)
+
+
+def _keeps(what: str, where: str) -> StepError:
+    return StepError(
+        f"{what}: forward keeps something from call to call (a counter, a buffer, a cache)",
+        where=where,
+        fix="take what it keeps as an input and return it as an output, or reset it at the "
+        "start of forward",
     )
 
 

@@ -16,6 +16,8 @@ from onnxbuild.onnxkit.export.module_outputs import has_keys, named_outputs
 from onnxbuild.onnxkit.huggingface.load import load_folder
 from onnxbuild.onnxkit.keras_models.load import KERAS, load_keras, module_of_keras
 from onnxbuild.onnxkit.model.tensor_types import STRING, tensor_of
+from onnxbuild.onnxkit.modules.eager_module import compiled_note, eager
+from onnxbuild.onnxkit.modules.inference import set_for_inference
 from onnxbuild.onnxkit.modules.no_module import no_module
 from onnxbuild.onnxkit.modules.program_modules import FORM, load_program, module_of_program
 from onnxbuild.onnxkit.modules.training_mode import training_notes
@@ -51,7 +53,8 @@ def load_module(context: StepContext, entrypoint: Entrypoint) -> torch.nn.Module
 def load_module_noted(
     context: StepContext, entrypoint: Entrypoint
 ) -> tuple[torch.nn.Module, tuple[str, ...]]:
-    """Load as `load_module` does; return the module, and a line for the user if it was in training mode."""
+    """Load as `load_module` does; return the module, and lines for the user if it was compiled or in training mode."""
+    compiled: tuple[str, ...] = ()
     if entrypoint.target == FILE_DATA:
         shown, path = context.files(entrypoint)[0]
         if entrypoint.args.get(FORM) == KERAS:
@@ -63,13 +66,14 @@ def load_module_noted(
     else:
         shown = entrypoint.target
         made = call_callable(context, entrypoint)
+        compiled = compiled_note(made, shown)
         found = as_module(made, context.where)
         if found is None:
             raise no_module(made, shown, context.where)
         module = found
-    notes = training_notes(module, shown)
-    module.requires_grad_(requires_grad=False)
-    return module.eval(), notes
+    notes = (*compiled, *training_notes(module, shown))
+    set_for_inference(module, shown, context.where)
+    return module, notes
 
 
 def call_callable(context: StepContext, entrypoint: Entrypoint) -> object:
@@ -86,7 +90,7 @@ def call_callable(context: StepContext, entrypoint: Entrypoint) -> object:
 
 
 def as_module(made: object, where: str) -> torch.nn.Module | None:
-    """Return a callable's result as a module that takes its inputs by name; None if it is no module.
+    """Return a callable's result as an eager module that takes its inputs by name; None if it is no module.
 
     Raises:
         StepError: It is a program that takes something else than tensors.
@@ -94,7 +98,7 @@ def as_module(made: object, where: str) -> torch.nn.Module | None:
     import torch
 
     program = module_of_program(made, where) or module_of_keras(made, where)
-    return program or (made if isinstance(made, torch.nn.Module) else None)
+    return program or (eager(made) if isinstance(made, torch.nn.Module) else None)
 
 
 def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where: str) -> None:
@@ -121,11 +125,12 @@ def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where
     for name in names:
         if name not in by_name and not takes_any:
             near = did_you_mean(name, by_name)
+            others = "" if by_name else ", ".join(map(str, parameters.values()))
             raise StepError(
                 f"dummy input '{name}' is not a parameter of {shown}, which takes "
-                f"{', '.join(by_name) or 'none'}",
+                + (f"`{others}` by position alone" if others else ", ".join(by_name) or "none"),
                 where=where,
-                fix=near or _unknown_fix(name),
+                fix=near or _unknown_fix(name, by_position=bool(others)),
             )
     for name, parameter in by_name.items():
         if parameter.default is kinds.empty and name not in names:
@@ -138,7 +143,9 @@ def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where
             )
 
 
-def _unknown_fix(name: str) -> str:
+def _unknown_fix(name: str, *, by_position: bool) -> str:
+    if by_position and name.isidentifier():
+        return f"write a small wrapper module with `def forward(self, {name})` that passes it on"
     if name.isidentifier():
         return f"rename or remove `dummy_inputs.{name}`"
     return (

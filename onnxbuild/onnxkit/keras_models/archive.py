@@ -212,12 +212,12 @@ def _functional(
     own: Mapping[str, Any], layers: list[Any]
 ) -> tuple[tuple[KerasInput, ...], list[str]]:
     by_name = {each["config"]["name"]: each["config"] for each in layers}
-    rows = {
-        source: _rows(each)
-        for each in layers
-        for node in each.get("inbound_nodes", ())
-        for source in _sources(node)
-    }
+    rows: dict[str, int] = {}
+    for each in layers:
+        count = _rows(each)
+        for source in [one for node in each.get("inbound_nodes", ()) for one in _sources(node)]:
+            if count:  # other layers may take the same ids, and another table be smaller
+                rows[source] = min(count, rows.get(source, count))
     inputs = tuple(
         _input(by_name[layer], shown, rows.get(layer, 0))
         for shown, layer in _leaves(own["input_layers"])

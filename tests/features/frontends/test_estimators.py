@@ -34,12 +34,16 @@ load_breast_cancer, load_diabetes, load_iris = late(
 HistGradientBoostingClassifier, RandomForestClassifier = late(
     "sklearn.ensemble", "HistGradientBoostingClassifier", "RandomForestClassifier"
 )
+GridSearchCV = Late("sklearn.model_selection", "GridSearchCV")
 TfidfVectorizer = Late("sklearn.feature_extraction.text", "TfidfVectorizer")
 LinearRegression, LogisticRegression = late(
     "sklearn.linear_model", "LinearRegression", "LogisticRegression"
 )
 make_pipeline = Late("sklearn.pipeline", "make_pipeline")
-OneHotEncoder, StandardScaler = late("sklearn.preprocessing", "OneHotEncoder", "StandardScaler")
+ClassifierChain = Late("sklearn.multioutput", "ClassifierChain")
+FunctionTransformer, OneHotEncoder, StandardScaler = late(
+    "sklearn.preprocessing", "FunctionTransformer", "OneHotEncoder", "StandardScaler"
+)
 SVC, LinearSVC = late("sklearn.svm", "SVC", "LinearSVC")
 
 AXES = (Axis("batch", 1, 64, 4),)
@@ -171,6 +175,15 @@ def test_words_are_split_as_scikit_learn_does(tmp_path):
     outcome, report, _, _ = built(estimator, tmp_path, rows, inputs=TEXT)
     assert not outcome.findings, report
     assert report["shares"]["label"]["equal"] == 1.0
+
+
+def test_so_they_are_in_a_search(tmp_path):
+    texts = ["le café noir", "École à Paris", "a dog, 2 cats", "ÉCOLE a b school"] * 3
+    words = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    search = GridSearchCV(words, {"logisticregression__C": [0.1, 1.0]}, cv=2)
+    search.fit(texts, ["cat", "school", "dog", "school"] * 3)
+    outcome, report, _, _ = built(search, tmp_path, np.array(texts), inputs=TEXT)
+    assert not outcome.findings, report
 
 
 def test_a_conversion_that_is_wrong_is_found(tmp_path):
@@ -506,6 +519,59 @@ def test_missing_values_go_through_the_conversion_and_the_gate(tmp_path, fronten
     bad = planted(made, tmp_path / "bad", other_side)
     found, _ = judged(bad, reference, tmp_path / "again")
     assert found.findings
+
+
+def test_zeros_that_stand_for_missing_values_are_refused(tmp_path):
+    rows, labels = cancer()
+    rows = rows[:, :4].astype(np.float32)
+    rows[np.random.default_rng(0).random(rows.shape) < 0.05] = 0
+    (tmp_path / "made.py").write_text(
+        f"import joblib\ndef load(): return joblib.load({str(tmp_path / 'estimator.joblib')!r})\n"
+    )
+    for zeros in (True, False):
+        made = lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1, zero_as_missing=zeros)
+        saved(made.fit(rows, labels), tmp_path)
+        model = Entrypoint(f"{tmp_path / 'made.py'}:load")
+        if not zeros:
+            assert converted(model, tmp_path / "plain", frontend="lightgbm")
+            continue
+        with pytest.raises(StepError, match="trained with `zero_as_missing`") as caught:
+            converted(model, tmp_path / "zeros", frontend="lightgbm")
+        assert "NaN in place of the zeros" in caught.value.fix
+
+
+def test_columns_with_names_in_a_search_are_converted_too(tmp_path):
+    rows, labels = cancer()
+    search = GridSearchCV(
+        xgboost.XGBClassifier(n_estimators=3, n_jobs=1), {"max_depth": [2, 3]}, cv=2
+    ).fit(rows[:, :4], (labels == "benign").astype(int))
+    search.best_estimator_.get_booster().feature_names = ["radius", "texture", "perimeter", "area"]
+    outcome, report, _, _ = built(search, tmp_path, rows[::9, :4].astype(np.float32))
+    assert not outcome.findings, report
+
+
+@pytest.mark.parametrize(
+    ("make", "what", "fix"),
+    [
+        (lambda: xgboost.XGBClassifier(n_estimators=2, n_jobs=1, missing=0), "not nan but 0", "take options"),
+        (lambda: make_pipeline(FunctionTransformer(np.log1p), LogisticRegression()), "FunctionTransformer is not", "take options"),
+        (lambda: ClassifierChain(LogisticRegression()), "predict gives 2 labels a row", "several targets"),
+    ],
+    ids=["missing", "function", "chain"],
+)  # fmt: skip
+def test_what_a_converter_lacks_is_not_blamed_on_the_inputs(tmp_path, make, what, fix):
+    rows, labels = iris()
+    estimator = make()
+    is_chain = type(estimator).__name__ == "ClassifierChain"
+    estimator.fit(rows[:100], np.c_[labels, 1 - labels][:100] if is_chain else labels[:100])
+    (tmp_path / "made.py").write_text(
+        f"import joblib\ndef load(): return joblib.load({str(tmp_path / 'estimator.joblib')!r})\n"
+    )
+    saved(estimator, tmp_path)
+    kind = "xgboost" if type(estimator).__module__.startswith("xgboost") else "sklearn"
+    with pytest.raises(StepError, match=what) as caught:
+        converted(Entrypoint(f"{tmp_path / 'made.py'}:load"), tmp_path, frontend=kind)
+    assert fix in caught.value.fix
 
 
 def other_side(nodes, _):

@@ -78,6 +78,18 @@ def only(load, text=HEAD):
     return recipe
 
 
+@pytest.mark.parametrize("others", [[], [layer("NotEqual", "mask", ["words"])]])
+def test_ids_are_in_range_of_the_smallest_table_whatever_else_takes_them(load, tmp_path, others):
+    tables = [
+        layer("Embedding", name, ["words"], input_dim=rows)
+        for name, rows in (("a", 50), ("b", 9), ("c", 20))
+    ]
+    layers = [source("words", 5, dtype="int32"), *tables, *others]
+    archive(tmp_path / "model.keras", functional(layers, ["words", 0, 0], ["a", 0, 0]))
+    (words,) = only(load).inputs
+    assert (words.low, words.high) == (0, 9)
+
+
 def test_three_lines_are_a_recipe(load, tmp_path):
     shutil.copy(DIGITS, tmp_path / "model.keras")
     recipe = only(load)

@@ -35,6 +35,14 @@ def test_a_first_layer_says_what_the_module_takes(layer, expected):
     assert found == expected
 
 
+def test_a_train_that_returns_nothing_is_as_good_as_another():
+    class Frozen(nn.Linear):
+        def train(self, mode=True):
+            super().train(mode)
+
+    assert inputs_of(Frozen(5, 2))["input"]["shape"] == ["batch", 5]
+
+
 def test_an_encoder_of_sequences_is_not_taken_for_one_of_rows():
     class Encoder(nn.Module):
         def __init__(self):

@@ -1,4 +1,5 @@
 import numpy as np
+import onnx
 import pytest
 import torch
 
@@ -38,6 +39,32 @@ def test_probes_are_run_at_several_sizes_with_values_of_their_own():
     assert not np.array_equal(probes.runs[0].feeds["x"][:1], probes.runs[2].feeds["x"])
 
 
+def test_what_forward_keeps_of_other_calls_is_named_although_two_in_a_row_agree():
+    class KeepsTheGreatest(Linear):
+        greatest = 0
+
+        def forward(self, x):
+            self.greatest = max(self.greatest, len(x))
+            return super().forward(x) / self.greatest
+
+    with pytest.raises(StepError, match="keeps something from call to call") as caught:
+        run_probes(KeepsTheGreatest(), X, AXES, ("y",), "m:export")
+    assert "with others between them, differ in output 'y'" in caught.value.what
+
+
+def test_a_draw_that_was_the_same_by_chance_is_still_a_draw():
+    class Draws(Linear):
+        drawn = 0
+
+        def forward(self, x):
+            self.drawn += 1
+            noise = torch.rand(()) * 0 if self.drawn < 3 else torch.rand(())
+            return super().forward(x) + noise
+
+    with pytest.raises(StepError, match=r"draws random numbers \(aten\.rand at "):
+        run_probes(Draws(), X, AXES, ("y",), "m:export")
+
+
 @pytest.mark.parametrize("factor", [1.0, 1.0 + 1e-6])
 def test_another_order_of_sums_is_no_difference(tmp_path, factor):
     check(tmp_path, Linear(factor))
@@ -48,6 +75,32 @@ def test_a_difference_names_output_sizes_and_both_values(tmp_path):
         check(tmp_path, Linear(1.01))
     assert caught.value.what.startswith("at batch=3 output 'y' differs from PyTorch in ")
     assert ", PyTorch " in caught.value.what
+
+
+def test_nan_where_a_mask_leaves_nothing_is_blamed_on_the_mask(tmp_path):
+    class Attends(torch.nn.Module):
+        def forward(self, x, mask):
+            return torch.nn.functional.scaled_dot_product_attention(x, x, x, mask)
+
+    keep = (*X, DummyInput("mask", "bool", ("batch", "batch"), fill=False))
+    nodes = [
+        onnx.helper.make_node("Where", ["mask", "zero", "low"], ["bias"]),
+        onnx.helper.make_node("Softmax", ["bias"], ["weights"]),
+        onnx.helper.make_node("MatMul", ["weights", "x"], ["y"]),
+    ]
+    kinds = (("x", 1, ["batch", 4]), ("mask", 9, ["batch", "batch"]), ("y", 1, ["batch", 4]))
+    x, mask, y = (onnx.helper.make_tensor_value_info(*each) for each in kinds)
+    constants = [
+        onnx.numpy_helper.from_array(np.float32(value), name)
+        for name, value in (("zero", 0), ("low", -np.inf))
+    ]
+    graph = onnx.helper.make_graph(nodes, "attends", [x, mask], [y], constants)
+    imports = [onnx.helper.make_opsetid("", 18)]
+    save_model(onnx.helper.make_model(graph, opset_imports=imports, ir_version=10), tmp_path)
+    probes = run_probes(Attends(), keep, AXES, ("y",), "m:export")
+    with pytest.raises(StepError, match=r"output 'y' has \d+ NaN, the first at") as caught:
+        check_parity(tmp_path, probes, "m:export")
+    assert "bound what 'mask' masks by `fill` or `mask`" in caught.value.fix
 
 
 def test_a_difference_at_another_size_names_the_axis(tmp_path):

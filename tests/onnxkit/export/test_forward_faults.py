@@ -125,3 +125,25 @@ def test_a_number_baked_in_for_the_batch_is_no_multiple_and_has_its_line():
     lines = Path(__file__).read_text(encoding="utf-8").splitlines()
     number = next(n for n, each in enumerate(lines, 1) if "x.view(2, 5" in each)
     assert error.where.endswith(f"test_forward_faults.py:{number}")
+
+
+@pytest.mark.parametrize("padding", [None, 3])
+def test_a_decoder_that_can_not_pad_needs_the_id_of_its_padding(padding):
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GPT2Config(
+        vocab_size=20,
+        n_embd=8,
+        n_layer=1,
+        n_head=2,
+        n_positions=40,
+        pad_token_id=padding,
+        use_cache=False,
+    )
+    module = transformers.GPT2ForSequenceClassification(config)
+    ids = DummyInput("input_ids", "int64", ROWS, low=0, high=20)
+    if padding is not None:
+        assert probed(module, ids).names == ("logits",)
+        return
+    with pytest.raises(StepError, match="no padding token is defined") as caught:
+        probed(module, ids)
+    assert caught.value.fix.startswith("set `pad_token_id` in the model's config")

@@ -24,8 +24,22 @@ class Double(torch.nn.Module):
     def forward(self, x):
         return self.drop(x * self.factor)
 
+class Frozen(Double):
+    def train(self, mode=True):
+        super().train(mode)
+        self.drop.eval()
+
 def load(factor=2.0):
     return Double(factor)
+
+def with_a_train_of_its_own():
+    return Frozen()
+
+def compiled():
+    return torch.compile(Double())
+
+def lazy():
+    return torch.nn.Sequential(torch.nn.LazyLinear(3))
 
 def a_class():
     return Double
@@ -57,6 +71,27 @@ def test_a_module_is_loaded_with_its_arguments_in_eval_mode(tmp_path):
     assert found.by_position
 
 
+def test_a_train_that_returns_nothing_is_as_good_as_another(tmp_path):
+    module = load(tmp_path, "with_a_train_of_its_own")
+    assert not module.training
+    assert not module.drop.training
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what torch.compile loads
+def test_a_compiled_module_is_taken_as_it_was_before(tmp_path):
+    module = load(tmp_path, "compiled")
+    assert type(module).__name__ == "Double"
+    assert not module.training
+
+
+def test_a_lazy_layer_without_weights_is_refused(tmp_path):
+    with pytest.raises(
+        StepError, match=r"lazy returned a module whose '0\.weight' has no shape"
+    ) as caught:
+        load(tmp_path, "lazy")
+    assert "call the module once" in caught.value.fix
+
+
 def test_what_is_no_module_is_refused(tmp_path):
     with pytest.raises(StepError, match=r"a_number returned an int; expected a torch\.nn\.Module"):
         load(tmp_path, "a_number")
@@ -85,6 +120,11 @@ class Picky(torch.nn.Module):
         return input_ids
 
 
+class ByPosition(torch.nn.Module):
+    def forward(self, *tensors):
+        return tensors[0]
+
+
 class Any(torch.nn.Module):
     def forward(self, **inputs):
         return inputs["x"]
@@ -100,6 +140,12 @@ def test_inputs_that_forward_does_not_take_and_missing_ones_are_refused():
     with pytest.raises(StepError, match=r"Picky.forward requires 'input_ids'.*gives mask"):
         check_signature(Picky(), [DummyInput("mask", "int64", (1,))], "m:export")
     check_signature(Any(), [x()], "m:export")
+
+
+def test_a_forward_that_takes_its_inputs_by_position_alone_needs_a_wrapper():
+    with pytest.raises(StepError, match=r"which takes `\*tensors` by position alone") as caught:
+        check_signature(ByPosition(), [x()], "m:export")
+    assert "`def forward(self, x)`" in caught.value.fix
 
 
 def test_a_dtype_that_numpy_lacks_is_refused():
