@@ -115,6 +115,10 @@ REFUSED = {
         "  fix: did you mean 'int8'?"
     ),
     "diagnose bert": "'bert' is not RECIPE:VARIANT\n  fix: write it like bert:int8",
+    "why bert:int8": (
+        "'int8' is no step; its steps are int8/quantize, int8/check, int8/validate, int8/package\n"
+        "  fix: write bert:int8/package"
+    ),
     "why bert": "'bert' is not RECIPE:STEP\n  fix: write it like bert:export or bert:int8/quantize",
     "run brt": (
         "there is no recipe 'brt'; recipes/ has llama, sweep\n"
