@@ -125,7 +125,9 @@ def show_diagnosis() -> None:
 
 
 def _error(ratio: float) -> StageError:
-    noise = Noise(signal=1e4, noise=1e4 * ratio, energy=1e4, product=1e4, max_abs=ratio * 10)
+    noise = Noise(
+        signal=1e4, noise=1e4 * ratio, energy=1e4, product=1e4, max_abs=ratio * 10, elements=9
+    )
     return StageError({"logits": noise}, {"batch=1": ratio}, 1.0 - ratio)
 
 
