@@ -3,9 +3,11 @@
 import json
 
 import numpy as np
+import pytest
 from onnx import helper
 
 from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.onnxkit.saturation.saturation import GIVEN_IN_8_BITS
 from onnxbuild.steps.saturation import KIND, SaturationParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import model, value, weight
@@ -21,8 +23,11 @@ def feeds(row):
 """
 
 
-def replayed(folder, weights, row=(255, 255), samples=3):
-    """A multiplication of dynamically quantized activations; (outcome, report)."""
+def replayed(folder, weights, row=(255, 255), samples=3, given=False):
+    """A multiplication of dynamically quantized activations; (outcome, report).
+
+    `given`: the quantizer was given the model as it is.
+    """
     (folder / "data.py").write_text(DATA)
     nodes = [
         helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"], name="quantize"),
@@ -40,7 +45,15 @@ def replayed(folder, weights, row=(255, 255), samples=3):
         seed=0,
         variant="int8",
     )
-    outcome, context = run_step(KIND, params, folder / "step", {"model": save(made, folder / "m")})
+    before = (
+        made
+        if given
+        else model(
+            [helper.make_node("Abs", ["x"], ["y"])], [value("x", ["n", 2])], [value("y", None)]
+        )
+    )
+    inputs = {"model": save(made, folder / "m"), "source": save(before, folder / "before")}
+    outcome, context = run_step(KIND, params, folder / "step", inputs)
     return outcome, json.loads((context.output("report") / "report.json").read_text())
 
 
@@ -53,15 +66,21 @@ def test_the_share_of_each_node_is_reported_and_the_fix_is_reported(tmp_path):
     (note,) = outcome.notes
     assert note.startswith("WARNING: variant 'int8': 16-bit sums saturate")
     assert "product 16.7% (SQNR " in note
-    assert note.endswith("write `reduce_range: true`")
+    assert " in 1 node over 3 samples: " in note
+    assert note.endswith("write `reduce_range: pairs`")
 
 
 def test_sums_that_could_and_do_not_are_reported_as_such(tmp_path):
     outcome, report = replayed(tmp_path, [[100], [100]], row=(1, 0))
     assert [each["saturated"] for each in report["nodes"]] == [0]
-    assert (
-        "no 16-bit sum saturates in 3 samples, though those of 1 nodes could" in outcome.notes[0]
-    )
+    assert "no 16-bit sum saturates in 3 samples, though those of 1 node could" in outcome.notes[0]
+
+
+@pytest.mark.parametrize("row", [(255, 255), (1, 0)])
+def test_weights_that_were_in_8_bits_before_have_no_option_as_the_fix(tmp_path, row):
+    outcome, _ = replayed(tmp_path, [[127], [127]], row=row, given=True)
+    assert outcome.notes[0].endswith(f"product: {GIVEN_IN_8_BITS}")
+    assert "reduce_range" not in outcome.notes[0]
 
 
 def test_weights_of_seven_bits_need_no_replay(tmp_path):

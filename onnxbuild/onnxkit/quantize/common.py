@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,13 +38,17 @@ def quant_type(name: str) -> Any:
     }[name]
 
 
-def quantized_nodes(model: onnx.ModelProto, *, qdq: bool) -> dict[str, int]:
+def quantized_nodes(
+    model: onnx.ModelProto, *, qdq: bool, takes: Callable[[str, str], bool] | None = None
+) -> dict[str, int]:
     """Operator type -> how many nodes are quantized, sorted by name.
 
     Args:
         model: What a quantizer made.
         qdq: Count the nodes that read a DequantizeLinear (as their second input, where that is
             multiplied with the first); else those that read 8-bit weights.
+        takes: (name, operator type) -> whether the quantizer takes a node; others may read a
+            DequantizeLinear, too, and stay in fp32. None for all.
     """
     import onnx
 
@@ -57,7 +61,9 @@ def quantized_nodes(model: onnx.ModelProto, *, qdq: bool) -> dict[str, int]:
     counts = Counter(
         node.op_type
         for node in model.graph.node
-        if node.op_type not in _CONVERSIONS and low & set(_deciding(node, qdq=qdq))
+        if node.op_type not in _CONVERSIONS
+        and low & set(_deciding(node, qdq=qdq))
+        and (takes is None or takes(node.name, node.op_type))
     )
     return dict(sorted(counts.items()))
 
