@@ -83,7 +83,7 @@ def _result(name: str) -> dict[str, Any]:
 
 def _model(name: str) -> dict[str, Any]:
     return {
-        "size_bytes": None if name == "pytorch" else 438 << 20,
+        "size_bytes": {"pytorch": None, "int8": 33_418}.get(name, 438 << 20),
         "load_s": 0.731,
         "first_inference_ms": 52.75,
         "peak_rss_growth_bytes": 911 << 20,
