@@ -48,12 +48,3 @@ def test_every_table_shows_it_so(ratio, run, bench):
     assert _ratio(value, low, high) == bench
     latency = Latency("cpu", "batch=1", 1.0, 0.9, 1.1, ratio=1 / value, speedup=ratio)
     assert _speedup(latency) == run.removesuffix(" ?")
-
-
-@pytest.mark.parametrize(
-    ("p50_ms", "shown"),
-    [(12.3456, "12.35 ms"), (0.031, "0.03 ms"), (0.0042, "0.0042 ms"), (0.00998, "0.01 ms")],
-)
-def test_a_median_of_few_microseconds_is_no_zero(p50_ms, shown):
-    (column,) = (each for each in FEATURE.columns if each.title == "p50")
-    assert column.cell({"variants": {"int8": {"p50_ms": p50_ms}}}, "int8") == shown
