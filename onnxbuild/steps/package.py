@@ -192,7 +192,7 @@ def _sessions(context: StepContext) -> dict[str, SessionSettings]:
 
 KIND = StepKind(
     name="package",
-    version=12,
+    version=13,
     params=PackageParams,
     inputs=(
         "model",
