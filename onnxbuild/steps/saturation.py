@@ -111,12 +111,7 @@ def _notes(
             f"{counted(len(found), 'node')} could on the target's CPU"
         )
         return ["; ".join([note, *fixes, *left])]
-    worst = _some(
-        [
-            f"{each.node} {100 * each.share:.3g}% (SQNR {each.sqnr_db:.0f} dB)"
-            for each in saturating
-        ]
-    )
+    worst = _some([f"{each.node} {100 * each.share:.3g}%" + _loss(each) for each in saturating])
     fixes = ["write `reduce_range: pairs`"] if own else []
     note = (
         f"WARNING: variant '{variant}': 16-bit sums saturate on the target, whose CPU has no "
@@ -124,6 +119,13 @@ def _notes(
         "values there than here: "
     )
     return [note + "; ".join([*fixes, *left])]
+
+
+def _loss(each: Saturation) -> str:
+    """Return the loss in words; empty where it is too small to be one."""
+    if each.sqnr_db is None:
+        return ""
+    return f" (SQNR {each.sqnr_db:.0f} dB)" if each.signal else " (exact would be all zeros)"
 
 
 def _some(texts: Sequence[str]) -> str:

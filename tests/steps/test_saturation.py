@@ -17,16 +17,17 @@ DATA = """
 import numpy as np
 
 
-def feeds(row):
+def feeds(row, other):
     for _ in range(5):
-        yield {"x": np.array([row, [0, 1]], np.float32)}
+        yield {"x": np.array([row, other], np.float32)}
 """
 
 
-def replayed(folder, weights, row=(255, 255), samples=3, given=False):
+def replayed(folder, weights, row=(255, 255), samples=3, *, given=False, zero=None):
     """A multiplication of dynamically quantized activations; (outcome, report).
 
-    `given`: the quantizer was given the model as it is.
+    `given`: the quantizer was given the model as it is. `zero`: the fixed zero point of activations
+    that have a step of 1.
     """
     (folder / "data.py").write_text(DATA)
     nodes = [
@@ -34,11 +35,15 @@ def replayed(folder, weights, row=(255, 255), samples=3, given=False):
         helper.make_node("MatMulInteger", ["q", "w", "z"], ["i"], name="product"),
         helper.make_node("Cast", ["i"], ["y"], name="cast", to=1),
     ]
-    made = model(
-        nodes, [value("x", ["n", 2])], [value("y", None)], [weight("w", np.int8(weights))]
-    )
+    constants = [weight("w", np.int8(weights))]
+    if zero is not None:
+        nodes[0] = helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], name="quantize")
+        constants += [weight("s", np.float32(1)), weight("z", np.uint8(zero))]
+    made = model(nodes, [value("x", ["n", 2])], [value("y", None)], constants)
     params = SaturationParams(
-        data=Entrypoint(f"{folder}/data.py:feeds", {"row": list(row)}),
+        data=Entrypoint(
+            f"{folder}/data.py:feeds", {"row": list(row), "other": [0, int(zero is None)]}
+        ),
         inputs=(DummyInput("x", "float32", ("n", 2)),),
         axes=(),
         samples=samples,
@@ -81,6 +86,14 @@ def test_weights_that_were_in_8_bits_before_have_no_option_as_the_fix(tmp_path, 
     outcome, _ = replayed(tmp_path, [[127], [127]], row=row, given=True)
     assert outcome.notes[0].endswith(f"product: {GIVEN_IN_8_BITS}")
     assert "reduce_range" not in outcome.notes[0]
+
+
+def test_a_node_whose_exact_outputs_are_all_zeros_has_a_report(tmp_path):
+    """Its input is at the end of its range, where the zero point is 255."""
+    outcome, report = replayed(tmp_path, [[127], [127]], row=(0, 0), zero=255)
+    (node,) = report["nodes"]
+    assert (node["saturated"] > 0, node["sqnr_db"]) == (True, -999.0)
+    assert "product 100% (exact would be all zeros)" in outcome.notes[0]
 
 
 def test_weights_of_seven_bits_need_no_replay(tmp_path):
