@@ -53,8 +53,7 @@ def number(key: str, digits: int) -> Callable[[Mapping[str, Any], str], str]:
         value = metrics.get(key)
         if not isinstance(value, int | float):
             return NONE
-        is_small = 0 < abs(value) < 10 ** (1 - digits)
-        return f"{value:.3g}" if is_small else f"{value:.{digits}f}"
+        return f"{value:.3g}" if 0 < abs(value) < 10 ** (1 - digits) else f"{value:.{digits}f}"
 
     return cell
 

@@ -271,13 +271,8 @@ def find_step(graph: Graph, name: FoundName) -> str:
             f"'{name.local}' is a step of several recipes: {', '.join(found)}",
             fix=f"write {found[0]}",
         )
-    inside = [at.local for at in own.values() if at.local.startswith(f"{name.local}/")]
-    if inside:
-        raise UsageError(
-            f"'{name.local}' is no step; its steps are {', '.join(dict.fromkeys(inside))}",
-            fix=f"write {name.typed.recipe}:{inside[-1]}",
-        )
     known = sorted({at.local for at in own.values()})
+    known = [each for each in known if each.startswith(f"{name.local}/")] or known
     raise UsageError(
         f"there is no step '{name.local}'; there are {', '.join(known)}",
         fix=did_you_mean(name.local, known) or f"write {name.typed.recipe}:{known[0]}",

@@ -116,8 +116,8 @@ REFUSED = {
     ),
     "diagnose bert": "'bert' is not RECIPE:VARIANT\n  fix: write it like bert:int8",
     "why bert:int8": (
-        "'int8' is no step; its steps are int8/quantize, int8/check, int8/validate, int8/package\n"
-        "  fix: write bert:int8/package"
+        "there is no step 'int8'; there are int8/check, int8/package, int8/quantize, int8/validate\n"
+        "  fix: write bert:int8/check"
     ),
     "why bert": "'bert' is not RECIPE:STEP\n  fix: write it like bert:export or bert:int8/quantize",
     "run brt": (

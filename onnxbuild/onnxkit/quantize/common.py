@@ -21,8 +21,6 @@ REDUCE_RANGE_HELP = (
 """Help text of an option that both quantizers have."""
 
 _CONVERSIONS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
-
-
 _MULTIPLYING = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 
 
@@ -47,17 +45,14 @@ def quantized_nodes(
         model: What a quantizer made.
         qdq: Count the nodes that read a DequantizeLinear (as their second input, where that is
             multiplied with the first); else those that read 8-bit weights.
-        takes: (name, operator type) -> whether the quantizer takes a node; others may read a
-            DequantizeLinear, too, and stay in fp32. None for all.
+        takes: (name, operator type) -> whether a node counts; others stay in fp32. None for all.
     """
     import onnx
 
     eight_bits = {onnx.TensorProto.INT8, onnx.TensorProto.UINT8}
-    low = (
-        {node.output[0] for node in model.graph.node if node.op_type == "DequantizeLinear"}
-        if qdq
-        else {each.name for each in model.graph.initializer if each.data_type in eight_bits}
-    )
+    low = {each.name for each in model.graph.initializer if each.data_type in eight_bits}
+    if qdq:
+        low = {each.output[0] for each in model.graph.node if each.op_type == "DequantizeLinear"}
     counts = Counter(
         node.op_type
         for node in model.graph.node
