@@ -83,7 +83,7 @@ def _result(name: str) -> dict[str, Any]:
 
 def _model(name: str) -> dict[str, Any]:
     return {
-        "size_bytes": None if name == "pytorch" else 438 << 20,
+        "size_bytes": {"pytorch": None, "int8": 33_418}.get(name, 438 << 20),
         "load_s": 0.731,
         "first_inference_ms": 52.75,
         "peak_rss_growth_bytes": 911 << 20,
@@ -125,7 +125,9 @@ def show_diagnosis() -> None:
 
 
 def _error(ratio: float) -> StageError:
-    noise = Noise(signal=1e4, noise=1e4 * ratio, energy=1e4, product=1e4, max_abs=ratio * 10)
+    noise = Noise(
+        signal=1e4, noise=1e4 * ratio, energy=1e4, product=1e4, max_abs=ratio * 10, elements=9
+    )
     return StageError({"logits": noise}, {"batch=1": ratio}, 1.0 - ratio)
 
 

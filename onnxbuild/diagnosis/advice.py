@@ -29,7 +29,7 @@ def trial_line(trial: RemedyTrial) -> str:
 
 
 def advice(found: Diagnosis) -> list[str]:
-    """Lines that end in YAML to paste, where something is known to help; empty without an error."""
+    """Lines that end in YAML to paste, where something is known to help; without an error, the gates' own fixes."""
     from onnxbuild.catalog import all_features
     from onnxbuild.diagnosis.remedies import (
         do_less,
@@ -40,7 +40,7 @@ def advice(found: Diagnosis) -> list[str]:
     )
 
     if found.looked is None:
-        return []
+        return [f"fix of the gate that fails: {fix}" for fix in found.fixes]
     step = found.chain.models[found.looked]
     if found.misses_goal and found.trials:
         return _for_goal(found)
@@ -52,8 +52,10 @@ def advice(found: Diagnosis) -> list[str]:
         ]
     if found.trials:
         last = found.trials[-1].remedy.what
+        count = len(found.trials)
+        none = "the one build fails," if count == 1 else f"none of {count} builds passes, the last"
         return [
-            f"none of {len(found.trials)} builds passes, the last with {last}:",
+            f"{none} with {last}:",
             "another mode or tolerance suits this model better",
         ]
     if found.is_of_the_runtime:

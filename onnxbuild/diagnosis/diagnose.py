@@ -48,6 +48,7 @@ class Diagnosis:
         trial: Which; empty where nothing was searched.
         chain: The variant's way.
         breaches: (gate, what it found) of each gate that fails.
+        fixes: Fixes that those gates suggest, each once.
         stages: Each step's part in the error; the last is the whole way.
         fault: Number of the first step that brings a real part of it in; None without error.
         runtime: On which target and with which ONNX Runtime it was looked at; empty where the recipe
@@ -74,6 +75,7 @@ class Diagnosis:
     breaches: tuple[tuple[str, str], ...]
     stages: tuple[Stage, ...]
     fault: int | None
+    fixes: tuple[str, ...] = ()
     runtime: str = ""
     goal: SearchGoal | None = None
     standing: Standing | None = None
@@ -152,6 +154,7 @@ def diagnose(
             breaches,
             stages,
             fault,
+            _fixes(result),
             shown_runtime(recipe, chain.target),
             goal,
             standing,
@@ -213,6 +216,12 @@ def _breaches(result: BuildResult, needed: Sequence[str]) -> tuple[tuple[str, st
     if broken and not (found and all(each in result.report.results for each in needed)):
         raise broken[0]
     return found
+
+
+def _fixes(result: BuildResult) -> tuple[str, ...]:
+    """Return what the gates that fail suggest, each once."""
+    failing = (each.error for each in result.report.failures if each.exit_code == EXIT_GATE)
+    return tuple(dict.fromkeys(error.fix for error in failing if error.fix))
 
 
 def _where_it_ran(chain: Chain, request: Request, result: BuildResult) -> Chain:

@@ -47,11 +47,13 @@ class Column:
 
 
 def number(key: str, digits: int) -> Callable[[Mapping[str, Any], str], str]:
-    """Return a column's cell: a figure with that many digits behind the point."""
+    """Return a column's cell: a figure with that many digits behind the point; a small one with three that count."""
 
     def cell(metrics: Mapping[str, Any], _variant: str) -> str:
         value = metrics.get(key)
-        return f"{value:.{digits}f}" if isinstance(value, int | float) else NONE
+        if not isinstance(value, int | float):
+            return NONE
+        return f"{value:.3g}" if 0 < abs(value) < 10 ** (1 - digits) else f"{value:.{digits}f}"
 
     return cell
 

@@ -16,7 +16,11 @@ _MOST_SAMPLES = 16
 
 
 def add_saturation(
-    scope: Scope, variant: Variant, options: DynamicOptions | StaticOptions, model: OutputRef
+    scope: Scope,
+    variant: Variant,
+    options: DynamicOptions | StaticOptions,
+    model: OutputRef,
+    source: OutputRef,
 ) -> None:
     """Add `saturation` to a dynamic or static variant whose sums can exceed 16 bits on its target.
 
@@ -27,6 +31,7 @@ def add_saturation(
         variant: One with 8-bit weights.
         options: Its options, `auto` decided.
         model: What its quantizer makes.
+        source: What its quantizer is given.
     """
     activations = getattr(options, "activation_type", "uint8")
     if (
@@ -49,6 +54,6 @@ def add_saturation(
             seed=calibration.seed,
             variant=variant.name,
         ),
-        {"model": model},
+        {"model": model, "source": source},
         at=variant.location,
     )

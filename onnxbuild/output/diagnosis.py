@@ -23,10 +23,10 @@ class StageRecord(TypedDict):
     Attributes:
         step: Its name.
         against: What its model is compared with.
-        max_abs: Largest absolute difference.
-        cosine_min: Least cosine similarity of an output.
+        max_abs: Largest absolute difference; null where no float was compared.
+        cosine_min: Least cosine similarity of an output; null where no float was compared.
         equal_min: Least share of equal elements; null for floats.
-        sqnr: Signal-to-noise ratio in dB, as text; `exact` where nothing differs.
+        sqnr: Signal-to-noise ratio in dB, as text; `exact` where nothing differs, `-` where nothing was compared.
         share: Its share of the whole error.
         lost: What has become NaN or infinite; empty where nothing has.
     """

@@ -52,7 +52,7 @@ class InspectRecord(TypedDict):
         nodes: How many nodes it has.
         operators: Operator -> how many nodes.
         initializers: How many weights it has.
-        parameters: How many elements they have.
+        parameters: How many elements all weights store, sparse ones and those of Constant nodes, too.
         weights_bytes: Their size.
         weights_bytes_by_dtype: Element type -> size of the weights of it.
         functions: How many functions it defines.

@@ -90,7 +90,7 @@ class BenchmarkParams:
 def run(context: StepContext) -> Outcome:
     """Write report.json: latency in ms, throughput in items/s, memory and size in bytes.
 
-    An item is a sample: a row of the first input whose first axis is a dynamic one (`rows_of`).
+    An item is a sample: a row of the batch (`rows_of`).
 
     Raises:
         StepError: A point names an axis that is not there, a model does not load or run, or memory
@@ -166,7 +166,7 @@ def run(context: StepContext) -> Outcome:
         "points": [
             show_point(
                 point,
-                rows_of(feeds[point.name], params.inputs),
+                rows_of(feeds[point.name], params.inputs, line_up.rows_made(point)),
                 measured[point.name],
                 params.comparison_models,
             )
@@ -286,7 +286,7 @@ def _extras(
 
 KIND = StepKind(
     name="benchmark",
-    version=12,
+    version=13,
     params=BenchmarkParams,
     inputs=("model/*", "session/*", "program/*", "target?", "baseline?"),
     outputs={"report": "report"},

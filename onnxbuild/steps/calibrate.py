@@ -141,7 +141,7 @@ def _short(value: float, digits: int = 9) -> float:
 
 KIND = StepKind(
     name="calibrate",
-    version=4,
+    version=5,
     params=CalibrateParams,
     inputs=("model",),
     outputs={"calibration": "calibration"},

@@ -56,7 +56,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="check",
-    version=1,
+    version=2,
     params=CheckParams,
     inputs=("model",),
     outputs={"report": "report"},

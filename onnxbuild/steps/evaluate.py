@@ -177,7 +177,7 @@ def _doubts(
 ) -> tuple[str, ...]:
     """Verdicts that other data of the same kind could turn round."""
     who = f"variant '{params.variant}'" if params.variant else "the reference"
-    percent = f"{params.options.confidence:.0%}"
+    percent = f"{100 * params.options.confidence:.6g} %"
     found = []
     for name, bound, value, bounds in (
         ("score", params.options.min, score, spread.score),

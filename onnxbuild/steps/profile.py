@@ -82,7 +82,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="profile",
-    version=1,
+    version=2,
     params=ProfileParams,
     inputs=("model", "session?", "target?"),
     outputs={"report": "report"},

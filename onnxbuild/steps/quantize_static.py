@@ -36,7 +36,7 @@ from onnxbuild.onnxkit.quantize.static_overrides import static_overrides
 from onnxbuild.onnxkit.quantize.static_quantizer import quantize_with_ranges
 from onnxbuild.onnxkit.quantize.tied_embeddings import part_readers
 from onnxbuild.onnxkit.saturation.ort_overrides import pair_overrides
-from onnxbuild.onnxkit.saturation.saturation import saturating_nodes, saturation_note
+from onnxbuild.onnxkit.saturation.saturation import saturating_nodes, saturation_notes
 from onnxbuild.onnxkit.sensitivity.report import most_sensitive
 from onnxbuild.onnxkit.sensitivity.static_rounding import StaticScheme
 from onnxbuild.onnxkit.sessions.element_types import load_typed
@@ -185,6 +185,8 @@ def run(context: StepContext) -> Outcome:
     asked = NodeFilter(types, included, [*left_out, *masked, *misread, *kept, *branches])
     misfits = [each for each in misfits if asked.takes(each.name, each.op_type)]
     excluded = sorted({*asked.excluded, *(each.name for each in misfits)})
+    asked = NodeFilter(types, included, excluded)
+    given = saturating_nodes(model)
     part_readers(model, per_channel=options.per_channel, kept=excluded)
     notes = [*misfit_notes(misfits)]
     try:
@@ -207,11 +209,11 @@ def run(context: StepContext) -> Outcome:
             where=where,
             fix="leave the node it names in fp32 with `nodes_to_exclude`",
         ) from error
-    counts = quantized_nodes(model, qdq=True)
+    counts = quantized_nodes(model, qdq=True, takes=asked.takes)
     wanted = "Conv, Gemm, MatMul or another operator with calibrated inputs"
     refuse_nothing(counts, wanted, where, left=notes)
     sums_saturate = context.params.sums_saturate and _bits(options) == _KERNEL_BITS
-    saturating = saturating_nodes(model) if sums_saturate else ()
+    doubts = saturation_notes(saturating_nodes(model), given) if sums_saturate else []
     canonicalize(model)
     save_model(model, target, external=placement(source))
     check_loads(target, where)
@@ -219,10 +221,8 @@ def run(context: StepContext) -> Outcome:
         notes.append(
             f"{len(masked)} nodes stay in fp32, their values are masks without a usable range"
         )
-    if saturating:
-        notes.append(saturation_note(saturating))
     metrics = {**quantized_metrics(counts, source, target), "kept_in_fp32": kept}
-    return Outcome(metrics, notes=tuple(notes))
+    return Outcome(metrics, notes=(*notes, *doubts))
 
 
 def _means(context: StepContext) -> dict[str, np.ndarray]:

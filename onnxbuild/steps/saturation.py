@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.core.sizes import counted
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.saturation.saturation import GIVEN_IN_8_BITS
 
 if TYPE_CHECKING:
     from onnxbuild.onnxkit.saturation.replay import Saturation
@@ -40,9 +42,12 @@ class SaturationParams:
 def run(context: StepContext) -> Outcome:
     """Write report.json: of each node whose sums can saturate, the share that does on the data.
 
+    `source` is what the quantizer was given: nodes that had 8-bit weights there keep them.
+
     Raises:
         StepError: The data yields nothing, or not what the recipe declares.
     """
+    from onnxbuild.onnxkit.saturation.products import products
     from onnxbuild.onnxkit.saturation.replay import replay
 
     params: SaturationParams = context.params
@@ -70,7 +75,10 @@ def run(context: StepContext) -> Outcome:
         "saturate": len(saturating),
         "greatest_share": saturating[0].share if saturating else 0.0,
     }
-    return Outcome(metrics, notes=tuple(_notes(params, source, samples, found, saturating)))
+    given = {each.node for each in products(load_model(context.input("source"), weights="mapped"))}
+    shown = counted(samples, "random input" if source.is_random else "sample")
+    notes = _notes(params.variant, shown, found, saturating, given)
+    return Outcome(metrics, notes=tuple(notes))
 
 
 def _row(each: Saturation) -> dict[str, object]:
@@ -84,39 +92,51 @@ def _row(each: Saturation) -> dict[str, object]:
 
 
 def _notes(
-    params: SaturationParams,
-    source: FeedSource,
-    samples: int,
+    variant: str,
+    shown: str,
     found: Sequence[Saturation],
     saturating: Sequence[Saturation],
+    given: Collection[str],
 ) -> list[str]:
     if not found:
         return []
-    shown = f"{samples} {'random inputs' if source.is_random else 'samples'}"
+    concerned = saturating or found
+    kept = [each.node for each in concerned if each.node in given]
+    own = len(kept) < len(concerned)
+    left = [f"{_some(kept)}: {GIVEN_IN_8_BITS}"] if kept else []
     if not saturating:
+        fixes = ["`reduce_range: pairs` rules it out"] if own else []
         note = (
-            f"variant '{params.variant}': no 16-bit sum saturates in {shown}, though those of "
-            f"{len(found)} nodes could on the target's CPU; `reduce_range: true` rules it out"
+            f"variant '{variant}': no 16-bit sum saturates in {shown}, though those of "
+            f"{counted(len(found), 'node')} could on the target's CPU"
         )
-        return [note]
-    worst = ", ".join(
-        f"{each.node} {100 * each.share:.3g}% (SQNR {each.sqnr_db:.0f} dB)"
-        for each in saturating[:_SHOWN]
-    )
-    more = ", ..." if len(saturating) > _SHOWN else ""
+        return ["; ".join([note, *fixes, *left])]
+    worst = _some([f"{each.node} {100 * each.share:.3g}%" + _loss(each) for each in saturating])
+    fixes = ["write `reduce_range: pairs`"] if own else []
     note = (
-        f"WARNING: variant '{params.variant}': 16-bit sums saturate on the target, whose CPU has no "
-        f"VNNI or AMX, in {len(saturating)} nodes over {shown}: {worst}{more}; it computes other "
-        "values there than here: write `reduce_range: true`"
+        f"WARNING: variant '{variant}': 16-bit sums saturate on the target, whose CPU has no "
+        f"VNNI or AMX, in {counted(len(saturating), 'node')} over {shown}: {worst}; it computes other "
+        "values there than here: "
     )
-    return [note]
+    return [note + "; ".join([*fixes, *left])]
+
+
+def _loss(each: Saturation) -> str:
+    """Return the loss in words; empty where it is too small to be one."""
+    if each.sqnr_db is None:
+        return ""
+    return f" (SQNR {each.sqnr_db:.0f} dB)" if each.signal else " (exact would be all zeros)"
+
+
+def _some(texts: Sequence[str]) -> str:
+    return ", ".join(texts[:_SHOWN]) + (", ..." if len(texts) > _SHOWN else "")
 
 
 KIND = StepKind(
     name="saturation",
-    version=2,
+    version=3,
     params=SaturationParams,
-    inputs=("model",),
+    inputs=("model", "source"),
     outputs={"report": "report"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from onnxbuild.core.sizes import figure
+from onnxbuild.core.sizes import figure, size_text
 from onnxbuild.terminal.say import print_table, say
 
 
@@ -66,7 +66,7 @@ def _cost(name: str, each: Mapping[str, Any]) -> dict[str, str]:
     size = each.get("size_bytes")
     row = {
         "model": name,
-        "size": "-" if size is None else f"{size / 2**20:.1f} MiB",
+        "size": "-" if size is None else size_text(size),
         "load": f"{each['load_s'] * 1e3:.0f} ms",
         "first": f"{figure(each['first_inference_ms'], 3)} ms",
         "peak": f"{each['peak_rss_growth_bytes'] / 2**20:.0f} MiB",

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from onnxbuild.diagnosis.advice import advice
-from onnxbuild.terminal.diagnosis_tables import decibels, first_below
+from onnxbuild.terminal.diagnosis_tables import decibels, first_below, stage_decibels
 
 if TYPE_CHECKING:
     from onnxbuild.diagnosis.diagnose import Diagnosis
@@ -32,10 +32,10 @@ def diagnosis_document(found: Diagnosis, below: float) -> dict[str, object]:
             {
                 "step": stage.step,
                 "against": stage.against,
-                "max_abs": stage.error.max_abs,
-                "cosine_min": stage.error.cosine_min,
+                "max_abs": stage.error.max_abs if stage.error.has_floats else None,
+                "cosine_min": stage.error.cosine_min if stage.error.has_floats else None,
                 "equal_min": stage.error.equal_min,
-                "sqnr": decibels(stage.error.ratio),
+                "sqnr": stage_decibels(stage.error),
                 "share": stage.share,
                 "lost": stage.error.lost,
             }

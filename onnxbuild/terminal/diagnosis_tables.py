@@ -11,6 +11,7 @@ from onnxbuild.terminal.say import print_table, say
 if TYPE_CHECKING:
     from onnxbuild.diagnosis.diagnose import Diagnosis
     from onnxbuild.onnxkit.accuracy.node_trace import NodeError
+    from onnxbuild.onnxkit.accuracy.step_error import StageError
 
 _PERCENT = 100
 
@@ -40,10 +41,10 @@ def show_stages(found: Diagnosis) -> None:
         {
             "step": stage.step if stage.kind else "whole variant",
             "against": stage.against,
-            "max abs": f"{stage.error.max_abs:.2e}",
-            "cosine": f"{stage.error.cosine_min:.6f}",
+            "max abs": f"{stage.error.max_abs:.2e}" if stage.error.has_floats else "-",
+            "cosine": f"{stage.error.cosine_min:.6f}" if stage.error.has_floats else "-",
             "equal": "-" if stage.error.equal_min is None else f"{stage.error.equal_min:.4f}",
-            "SQNR dB": decibels(stage.error.ratio),
+            "SQNR dB": stage_decibels(stage.error),
             "share": f"{stage.share:.0%}" if stage.share <= 1 else ">100%",
         }
         for stage in found.stages
@@ -57,7 +58,10 @@ def show_stages(found: Diagnosis) -> None:
         if stage.error.lost:
             say(f"{stage.step}: {stage.error.lost}")
     say("")
-    if found.fault is None:
+    total = found.stages[-1].error
+    if found.fault is None and not total.has_elements and not total.lost:
+        say("the outputs have no element at any point: there is no error to look for")
+    elif found.fault is None:
         say("the outputs have no error to look for")
     else:
         stage = found.stages[found.fault]
@@ -89,7 +93,7 @@ def show_nodes(found: Diagnosis, shown: int, below: float) -> None:
             "operator": each.op_type,
             "in dB": decibels(each.before),
             "out dB": each.lost or decibels(each.after),
-            "cosine": f"{each.cosine:.6f}",
+            "cosine": "-" if each.lost else f"{each.cosine:.6f}",
             "added": _percent(each.added),
             "alone": _percent(found.effects.get(each.name, 0.0)),
         }
@@ -136,6 +140,11 @@ def first_below(found: Diagnosis, below: float) -> NodeError | None:
     """Lost values come first: what is after them says nothing."""
     lost = next((each for each in found.nodes if each.lost), None)
     return lost or next((each for each in found.nodes if each.after_db < below), None)
+
+
+def stage_decibels(error: StageError) -> str:
+    """`decibels` of a step's error; `-` where no element was compared."""
+    return decibels(error.ratio) if error.has_elements or error.lost else "-"
 
 
 def decibels(ratio: float) -> str:

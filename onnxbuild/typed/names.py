@@ -276,6 +276,7 @@ def find_step(graph: Graph, name: FoundName) -> str:
             fix=f"write {found[0]}",
         )
     known = sorted({at.local for at in own.values()})
+    known = [each for each in known if each.startswith(f"{name.local}/")] or known
     raise UsageError(
         f"there is no step '{name.local}'; there are {', '.join(known)}",
         fix=did_you_mean(name.local, known) or f"write {name.typed.recipe}:{known[0]}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 
 from onnxbuild.onnxkit.model.model_files import save_model
 from tests.cli.conftest import CheapProject, Project, heed_signals, make_project
-from tests.onnxkit.pictures.models import transformer
+from tests.onnxkit.pictures.models import branching, transformer
 
 
 @pytest.fixture
@@ -35,6 +36,13 @@ def test_a_file_is_drawn_as_a_page_named_after_it(project):
     before = page.read_bytes()
     assert project("view", "model.onnx").code == 0
     assert page.read_bytes() == before
+
+
+def test_nodes_in_bodies_are_counted_as_inspect_counts_them(project):
+    onnx.save(branching(), project.folder / "branching.onnx")
+    counted = json.loads(project("inspect", "branching.onnx", "--json").out)["nodes"]
+    assert counted > len(branching().graph.node)
+    assert f": {counted} nodes of branching.onnx, " in project("view", "branching.onnx").out
 
 
 def test_an_svg_is_the_picture_alone(project):

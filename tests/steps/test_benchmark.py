@@ -37,7 +37,7 @@ def in_this_process(folder, models, options, programs):
     params = BenchmarkParams(
         model=Entrypoint(f"{DIGITS}:load"),
         inputs=options.pop("inputs", (IMAGE,)),
-        axes=(Axis("batch", 1, 64, 2),),
+        axes=options.pop("axes", (Axis("batch", 1, 64, 2),)),
         target=CPU_TARGET,
         options=BenchmarkOptions(**{**QUICK, **options}),
         ranking=False,
@@ -376,8 +376,13 @@ def test_a_model_is_measured_against_itself_if_that_is_asked_for(tmp_path, bench
     assert read_groups(folder, point, "own") != read_groups(folder, point, "elsewhere")
 
 
-def test_items_are_rows_of_the_batch_behind_inputs_without_one(tmp_path, benchmarked):
-    shapes = {"scale": [], "table": [8, 8], "image": ["batch", 1, 8, 8]}
+@pytest.mark.parametrize(
+    ("table", "batch", "items"), [(8, "batch", 16), (8, 4, 4), ("rows", "batch", 16)]
+)
+def test_items_are_rows_of_the_batch_behind_inputs_without_one(
+    tmp_path, benchmarked, table, batch, items
+):
+    shapes = {"scale": [], "table": [table, 8], "image": [batch, 1, 8, 8]}
     graph = helper.make_graph(
         [
             helper.make_node("Mul", ["image", "scale"], ["scaled"]),
@@ -394,7 +399,8 @@ def test_items_are_rows_of_the_batch_behind_inputs_without_one(tmp_path, benchma
         tmp_path,
         {"fp32": tmp_path / "model"},
         inputs=inputs,
+        axes=(Axis("batch", 1, 64, 2), Axis("rows", 1, 8, 8)),
         baseline=False,
         points=({"batch": 16},),
     )
-    assert report["points"][0]["items"] == 16
+    assert report["points"][0]["items"] == items

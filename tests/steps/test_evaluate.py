@@ -211,6 +211,9 @@ def test_a_verdict_within_chance_of_its_bound_is_reported(tmp_path):
     near, _ = evaluated(tmp_path / "a", data="many", metric="share", min=0.79)
     assert near.findings == ()
     assert "the score 0.8 is within chance of its bound 0.79" in near.notes[0]
+    assert "(95 % interval " in near.notes[0]
+    wide, _ = evaluated(tmp_path / "w", data="many", metric="share", min=0.79, confidence=0.999)
+    assert "(99.9 % interval " in wide.notes[0]
     far, _ = evaluated(tmp_path / "b", data="many", metric="share", min=0.5)
     assert far.notes == ()
 

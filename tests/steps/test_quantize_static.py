@@ -135,6 +135,26 @@ def test_nodes_are_left_out_or_chosen_by_pattern(calibrated_once, tmp_path):
     assert "Conv" not in kinds["alone"]
 
 
+def test_nodes_that_stay_in_fp32_behind_a_quantized_value_are_not_counted(tmp_path):
+    made = model(
+        [
+            onnx.helper.make_node("MatMul", ["x", "w"], ["product"], name="multiply"),
+            onnx.helper.make_node("Relu", ["product"], ["kept"], name="kept"),
+            onnx.helper.make_node("Erf", ["product"], ["wide"], name="erf"),
+            onnx.helper.make_node("Add", ["kept", "wide"], ["y"], name="add"),
+        ],
+        [value("x", ["batch", 4])],
+        [value("y", ["batch", 3])],
+        [weight("w", np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32))],
+    )
+    _, source = prepared(save(made, tmp_path / "source"), tmp_path)
+    calibration = ranges(tmp_path / "ranges", {"x": [-1, 1], "product": [-2, 2]})
+    outcome, _ = quantized(
+        source, calibration, tmp_path / "step", nodes_to_exclude=("kept", "add")
+    )
+    assert outcome.metrics["quantized"] == {"MatMul": 1}
+
+
 def test_values_that_are_masks_keep_their_nodes_in_fp32(tmp_path):
     nodes = [
         onnx.helper.make_node("MatMul", ["x", "w"], ["scores"], name="multiply"),

@@ -3,9 +3,11 @@
 import json
 
 import numpy as np
+import pytest
 from onnx import helper
 
 from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.onnxkit.saturation.saturation import GIVEN_IN_8_BITS
 from onnxbuild.steps.saturation import KIND, SaturationParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import model, value, weight
@@ -15,32 +17,48 @@ DATA = """
 import numpy as np
 
 
-def feeds(row):
+def feeds(row, other):
     for _ in range(5):
-        yield {"x": np.array([row, [0, 1]], np.float32)}
+        yield {"x": np.array([row, other], np.float32)}
 """
 
 
-def replayed(folder, weights, row=(255, 255), samples=3):
-    """A multiplication of dynamically quantized activations; (outcome, report)."""
+def replayed(folder, weights, row=(255, 255), samples=3, *, given=False, zero=None):
+    """A multiplication of dynamically quantized activations; (outcome, report).
+
+    `given`: the quantizer was given the model as it is. `zero`: the fixed zero point of activations
+    that have a step of 1.
+    """
     (folder / "data.py").write_text(DATA)
     nodes = [
         helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"], name="quantize"),
         helper.make_node("MatMulInteger", ["q", "w", "z"], ["i"], name="product"),
         helper.make_node("Cast", ["i"], ["y"], name="cast", to=1),
     ]
-    made = model(
-        nodes, [value("x", ["n", 2])], [value("y", None)], [weight("w", np.int8(weights))]
-    )
+    constants = [weight("w", np.int8(weights))]
+    if zero is not None:
+        nodes[0] = helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], name="quantize")
+        constants += [weight("s", np.float32(1)), weight("z", np.uint8(zero))]
+    made = model(nodes, [value("x", ["n", 2])], [value("y", None)], constants)
     params = SaturationParams(
-        data=Entrypoint(f"{folder}/data.py:feeds", {"row": list(row)}),
+        data=Entrypoint(
+            f"{folder}/data.py:feeds", {"row": list(row), "other": [0, int(zero is None)]}
+        ),
         inputs=(DummyInput("x", "float32", ("n", 2)),),
         axes=(),
         samples=samples,
         seed=0,
         variant="int8",
     )
-    outcome, context = run_step(KIND, params, folder / "step", {"model": save(made, folder / "m")})
+    before = (
+        made
+        if given
+        else model(
+            [helper.make_node("Abs", ["x"], ["y"])], [value("x", ["n", 2])], [value("y", None)]
+        )
+    )
+    inputs = {"model": save(made, folder / "m"), "source": save(before, folder / "before")}
+    outcome, context = run_step(KIND, params, folder / "step", inputs)
     return outcome, json.loads((context.output("report") / "report.json").read_text())
 
 
@@ -53,15 +71,29 @@ def test_the_share_of_each_node_is_reported_and_the_fix_is_reported(tmp_path):
     (note,) = outcome.notes
     assert note.startswith("WARNING: variant 'int8': 16-bit sums saturate")
     assert "product 16.7% (SQNR " in note
-    assert note.endswith("write `reduce_range: true`")
+    assert " in 1 node over 3 samples: " in note
+    assert note.endswith("write `reduce_range: pairs`")
 
 
 def test_sums_that_could_and_do_not_are_reported_as_such(tmp_path):
     outcome, report = replayed(tmp_path, [[100], [100]], row=(1, 0))
     assert [each["saturated"] for each in report["nodes"]] == [0]
-    assert (
-        "no 16-bit sum saturates in 3 samples, though those of 1 nodes could" in outcome.notes[0]
-    )
+    assert "no 16-bit sum saturates in 3 samples, though those of 1 node could" in outcome.notes[0]
+
+
+@pytest.mark.parametrize("row", [(255, 255), (1, 0)])
+def test_weights_that_were_in_8_bits_before_have_no_option_as_the_fix(tmp_path, row):
+    outcome, _ = replayed(tmp_path, [[127], [127]], row=row, given=True)
+    assert outcome.notes[0].endswith(f"product: {GIVEN_IN_8_BITS}")
+    assert "reduce_range" not in outcome.notes[0]
+
+
+def test_a_node_whose_exact_outputs_are_all_zeros_has_a_report(tmp_path):
+    """Its input is at the end of its range, where the zero point is 255."""
+    outcome, report = replayed(tmp_path, [[127], [127]], row=(0, 0), zero=255)
+    (node,) = report["nodes"]
+    assert (node["saturated"] > 0, node["sqnr_db"]) == (True, -999.0)
+    assert "product 100% (exact would be all zeros)" in outcome.notes[0]
 
 
 def test_weights_of_seven_bits_need_no_replay(tmp_path):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.sizes import figure
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion import cells
@@ -22,6 +23,8 @@ from onnxbuild.steps import benchmark, import_model, import_program
 
 _NOISY = " ?"
 """After what was measured while others used the machine."""
+
+_HUNDREDTH = 0.01
 
 
 def _laid(
@@ -52,7 +55,10 @@ def _laid(
 
 def _latency(metrics: Mapping[str, Any], variant: str) -> str:
     found = metrics.get("variants", {}).get(variant, {}).get("p50_ms")
-    return f"{found:.2f} ms{_doubt(metrics)}" if isinstance(found, int | float) else cells.NONE
+    if not isinstance(found, int | float):
+        return cells.NONE
+    shown = f"{found:.2f}" if found >= _HUNDREDTH else figure(found, 2)
+    return f"{shown} ms{_doubt(metrics)}"
 
 
 def _speedup(metrics: Mapping[str, Any], variant: str) -> str:

@@ -42,7 +42,7 @@ def _model(scope: Scope, variant: Variant) -> OutputRef:
         inputs,
         at=variant.location,
     )
-    add_saturation(scope, variant, options, OutputRef(step, "model"))
+    add_saturation(scope, variant, options, OutputRef(step, "model"), inputs["model"])
     return OutputRef(step, "model")
 
 

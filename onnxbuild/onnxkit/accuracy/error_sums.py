@@ -33,6 +33,7 @@ class Noise:
         exact: The values are integers, bools or strings (see `is_exact`): each counts as 1 expected,
             and as 1 or 0 found, so that noise to signal is the share of those that differ.
         dtype: Type of the values found.
+        elements: Number of elements compared: those that are finite on both sides.
     """
 
     signal: float = 0.0
@@ -46,6 +47,7 @@ class Noise:
     mismatch: str = ""
     dtype: str = ""
     exact: bool = False
+    elements: int = 0
 
     def add(self, expected: np.ndarray, actual: np.ndarray) -> None:
         """Take one pair in; elements that are not finite are counted and left out of the sums."""
@@ -67,7 +69,9 @@ class Noise:
         self.largest = max(self.largest, float(values.max()) if values.size else 0.0)
         self.nans += int((np.isnan(a) & sound).sum())
         self.infinities += int((np.isinf(a) & sound).sum())
-        sound &= np.isfinite(a) & ~masks
+        sound &= np.isfinite(a)
+        self.elements += int(sound.sum())
+        sound &= ~masks
         if not sound.all():
             a, b = a[sound], b[sound]
         if not b.size:

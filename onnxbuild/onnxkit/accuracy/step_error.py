@@ -38,6 +38,16 @@ class StageError:
     failure: str = ""
 
     @property
+    def has_elements(self) -> bool:
+        """Whether any element of an output was compared."""
+        return any(each.elements for each in self.outputs.values())
+
+    @property
+    def has_floats(self) -> bool:
+        """Whether any element of a float output was compared: `max_abs` and `cosine_min` are of those."""
+        return any(each.elements and not each.exact for each in self.outputs.values())
+
+    @property
     def max_abs(self) -> float:
         """Largest absolute difference over all float outputs."""
         floats = (each for each in self.outputs.values() if not each.exact)
@@ -100,7 +110,7 @@ def _add(found: StageError, name: str, expected: np.ndarray, actual: np.ndarray)
     if alone.exact:
         share = 0.0 if alone.mismatch else 1.0 - alone.ratio
         found.equal_min = min(share, 1.0 if found.equal_min is None else found.equal_min)
-    else:
+    elif alone.elements:
         found.cosine_min = min(found.cosine_min, alone.cosine)
     return alone.ratio
 

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.points import Point
-from onnxbuild.core.step import StepContext
+from onnxbuild.core.step import MODEL_FILE, StepContext
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.benchmark.baseline import BaselineRunner, Original
 from onnxbuild.onnxkit.benchmark.candidate import Bind, Contender
 from onnxbuild.onnxkit.benchmark.points import takes
 from onnxbuild.onnxkit.benchmark.runners import onnx_runtime, program, pytorch
 from onnxbuild.onnxkit.model.duplicates import first_equals
-from onnxbuild.onnxkit.model.model_files import file_bytes
+from onnxbuild.onnxkit.model.inspect import dimensions
+from onnxbuild.onnxkit.model.model_files import file_bytes, load_model
 from onnxbuild.onnxkit.programs.artifact_file import program_bytes
 from onnxbuild.onnxkit.providers.open_on_target import library_of, usable
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
@@ -153,6 +154,24 @@ class LineUp:
             for name, folder in self.variants.items()
             if takes(self.settings(name).free_dimensions, point)
         }
+
+    def rows_made(self, point: Point) -> list[int]:
+        """Sizes along the first axis of the outputs at a point, as the first ONNX model declares them.
+
+        Args:
+            point: Sizes of the axes.
+
+        Returns: Empty where an output's first size is not declared, or there is no such model.
+        """
+        own = (path for path in self.variants.values() if (path / MODEL_FILE).is_file())
+        folder = next(own, None)
+        if folder is None:
+            return []
+        graph = load_model(folder, weights="left").graph
+        shapes = [dimensions(value) for value in graph.output]
+        firsts = [each[0] for each in shapes if each]
+        rows = [point.sizes.get(each, 0) if isinstance(each, str) else each for each in firsts]
+        return rows if None not in shapes and all(rows) else []
 
 
 def inputs_named(context: StepContext, prefix: str) -> dict[str, Path]:

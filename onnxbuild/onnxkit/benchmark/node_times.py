@@ -17,16 +17,20 @@ def node_times(events: Sequence[Mapping[str, Any]], runs: int) -> dict[str, Any]
         events: Events of the profile's file, in Chrome's trace format; times in microseconds.
         runs: Number of its last runs that count; earlier ones also paid for memory and caches.
 
+    Nodes inside an If, a Loop or a Scan are counted by themselves, and their time not again in what runs them.
+
     Returns: `run_ms` (the whole run), `operators` (by operator and provider: nodes, ms, and the share of
         all nodes' time) and `nodes` (the slowest 20), each in falling order of time.
     """
     whole = [each for each in events if each.get("name") == "model_run"][-runs:]
     start = min(each["ts"] for each in whole)
-    kernels = [
-        each
-        for each in events
-        if each.get("cat") == "Node" and each["name"].endswith(_KERNEL) and each["ts"] >= start
-    ]
+    kernels = _own_times(
+        [
+            each
+            for each in events
+            if each.get("cat") == "Node" and each["name"].endswith(_KERNEL) and each["ts"] >= start
+        ]
+    )
     total_us = sum(each["dur"] for each in kernels) or 1
     return {
         "runs": len(whole),
@@ -40,6 +44,33 @@ def node_times(events: Sequence[Mapping[str, Any]], runs: int) -> dict[str, Any]
             for (node, operator), row in _summed(kernels, _node, len(whole), total_us)
         ][:_SHOWN_NODES],
     }
+
+
+def _own_times(kernels: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the events without the time of those that ran within them, on the same thread.
+
+    An event is written when it ends, so of two with equal times the later one holds the other.
+    """
+    own = [dict(each) for each in kernels]
+
+    def by_start(number: int) -> tuple[Any, ...]:
+        each = kernels[number]
+        return each.get("tid", 0), each["ts"], -each["dur"], -number
+
+    around: list[int] = []
+    for number in sorted(range(len(own)), key=by_start):
+        each = kernels[number]
+        while around and not _holds(kernels[around[-1]], each):
+            around.pop()
+        if around:
+            own[around[-1]]["dur"] -= each["dur"]
+        around.append(number)
+    return own
+
+
+def _holds(outer: Mapping[str, Any], inner: Mapping[str, Any]) -> bool:
+    is_within = bool(inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"])
+    return is_within and outer.get("tid", 0) == inner.get("tid", 0)
 
 
 def _operator(event: Mapping[str, Any]) -> tuple[str, str]:

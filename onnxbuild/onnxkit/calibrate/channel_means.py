@@ -74,7 +74,7 @@ def measure_channel_means(
 ) -> dict[str, np.ndarray]:
     """Run a model on each feed; memory holds one sample's values at a time.
 
-    Each sample counts the same, whatever its size.
+    Each sample counts the same, whatever its size; one for which a value is empty does not count for it.
 
     Args:
         model: Weights loaded or mapped; gets outputs added and is used up.
@@ -99,16 +99,17 @@ def measure_channel_means(
         for number, ((value, is_convolution), size) in enumerate(wanted.items())
     }
     sums: dict[str, np.ndarray] = {value: np.zeros(size) for (value, _), size in wanted.items()}
-    samples = 0
+    samples = dict.fromkeys(sums, 0)
     for found in probed(model, probes, feeds, scratch=scratch / "probed", where=where):
-        for value, (mean,) in found.items():
-            sums[value] += mean.reshape(-1)
-        samples += 1
-    return {value: total / max(samples, 1) for value, total in sums.items()}
+        for value, (mean, elements) in found.items():
+            if elements.reshape(-1)[0]:
+                sums[value] += mean.reshape(-1)
+                samples[value] += 1
+    return {value: total / max(samples[value], 1) for value, total in sums.items()}
 
 
 def _mean(value: str, size: int, prefix: str, opset: int, *, pooled: bool) -> ValueProbe:
-    """The mean of each channel.
+    """The mean of each channel, and the number of elements.
 
     Args:
         value: Name of the value.
@@ -118,14 +119,21 @@ def _mean(value: str, size: int, prefix: str, opset: int, *, pooled: bool) -> Va
         pooled: Whether it is averaged over its positions first.
     """
     import numpy as np
-    from onnx import helper, numpy_helper
+    from onnx import TensorProto, helper, numpy_helper
 
     read = f"{prefix}/pooled" if pooled else value
     pool = [helper.make_node("GlobalAveragePool", [value], [read])] if pooled else []
     made, rows = as_rows(read, size, prefix)
     mean, axes = f"{prefix}/mean", numpy_helper.from_array(np.array([0]), f"{prefix}/axes")
+    sizes, floats, elements = f"{prefix}/sizes", f"{prefix}/floats", f"{prefix}/elements"
+    count = [
+        helper.make_node("Shape", [value], [sizes]),
+        helper.make_node("Cast", [sizes], [floats], to=TensorProto.FLOAT),
+        helper.make_node("ReduceProd", [floats], [elements]),
+    ]
+    nodes = (*count, *pool, *made.nodes)
     if opset >= _AXES_ARE_AN_INPUT_FROM:
         node = helper.make_node("ReduceMean", [rows, axes.name], [mean])
-        return ValueProbe((*pool, *made.nodes, node), (*made.constants, axes), (mean,))
+        return ValueProbe((*nodes, node), (*made.constants, axes), (mean, elements))
     node = helper.make_node("ReduceMean", [rows], [mean], axes=[0])
-    return ValueProbe((*pool, *made.nodes, node), made.constants, (mean,))
+    return ValueProbe((*nodes, node), made.constants, (mean, elements))

@@ -120,10 +120,15 @@ def _largest_gap(left: np.ndarray, right: np.ndarray) -> float:
     """The largest absolute difference; infinite where a NaN or an infinity stands on one side."""
     import numpy as np
 
+    if left.dtype.kind in "iu":  # float64 has too few digits for 64 bits
+        gaps = np.maximum(left, right).astype(np.uint64) - np.minimum(left, right).astype(
+            np.uint64
+        )
+        return float(gaps.max())
     wide = np.complex128 if left.dtype.kind == "c" else np.float64
     with np.errstate(invalid="ignore", over="ignore"):
-        gaps = np.abs(left.astype(wide) - right.astype(wide))
-    return float(np.nan_to_num(gaps, nan=np.inf).max())
+        distances = np.abs(left.astype(wide) - right.astype(wide))
+    return float(np.where(np.isnan(distances), np.inf, distances).max())
 
 
 def _largest_magnitude(values: np.ndarray) -> float:
@@ -145,7 +150,7 @@ def _elements(left: Any, right: Any) -> tuple[str, str]:
     if all(isinstance(item, str) for item in items):
         return shown_apart(*items)
     one, other = (f"{item:.9g}" if isinstance(item, float) else shown(item) for item in items)
-    return one, other
+    return (one, other) if one != other else (shown(items[0]), shown(items[1]))
 
 
 def shown_apart(old: str, new: str) -> tuple[str, str]:

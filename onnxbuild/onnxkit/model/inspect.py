@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.onnxkit.model.graphs import all_nodes, element_count, initializers, tensor_bytes
+from onnxbuild.onnxkit.model.graphs import (
+    all_graphs,
+    all_nodes,
+    element_count,
+    initializers,
+    tensor_bytes,
+)
 
 if TYPE_CHECKING:
     import onnx
@@ -19,11 +26,13 @@ def summarize(model: onnx.ModelProto) -> dict[str, Any]:
 
     Returns: `ir_version`, `opsets` (domain -> version, the default domain as `ai.onnx`),
         `inputs` and `outputs` (name, dtype, shape with symbols), `nodes` (total), `operators`
-        (type -> count, most frequent first), `initializers`, `parameters` (elements of all
-        initializers), `weights_bytes`, `weights_bytes_by_dtype`, `functions`.
+        (type -> count, most frequent first), `initializers`, `parameters` (stored elements of all
+        weights: initializers, sparse ones, tensors of Constant nodes), `weights_bytes`,
+        `weights_bytes_by_dtype`, `functions`.
     """
     operators = Counter(_operator(node) for node in all_nodes(model))
-    weights = list(initializers(model))
+    held = list(initializers(model))
+    weights = [*held, *_other_weights(model)]
     by_dtype: Counter[str] = Counter()
     for tensor in weights:
         by_dtype[dtype_name(tensor.data_type)] += tensor_bytes(tensor)
@@ -34,12 +43,25 @@ def summarize(model: onnx.ModelProto) -> dict[str, Any]:
         "outputs": [describe_value(value) for value in model.graph.output],
         "nodes": sum(operators.values()),
         "operators": dict(sorted(operators.items(), key=lambda item: (-item[1], item[0]))),
-        "initializers": len(weights),
+        "initializers": len(held),
         "parameters": sum(map(element_count, weights)),
         "weights_bytes": sum(by_dtype.values()),
         "weights_bytes_by_dtype": dict(sorted(by_dtype.items())),
         "functions": len(model.functions),
     }
+
+
+def _other_weights(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    """Yield the values of sparse initializers, and the tensors of Constant nodes."""
+    for graph in all_graphs(model):
+        yield from (each.values for each in graph.sparse_initializer)
+    for node in all_nodes(model):
+        if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+            for attribute in node.attribute:
+                if attribute.name == "value":
+                    yield attribute.t
+                elif attribute.name == "sparse_value":
+                    yield attribute.sparse_tensor.values
 
 
 def inputs_of(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from onnxbuild.core.sizes import counted
+from onnxbuild.onnxkit.model.graphs import all_nodes
 from onnxbuild.onnxkit.model.model_files import disk_bytes, load_graph
 from onnxbuild.onnxkit.pictures.heat import NO_HEAT, SENSITIVITY_FILE, read_heat
 from onnxbuild.onnxkit.pictures.page import lone_svg, model_page
@@ -26,7 +28,7 @@ def write_view(path: Path, target: Path, *, title: str) -> str:
     size = disk_bytes(model, path)
     report = path.with_name(SENSITIVITY_FILE)
     heat = read_heat(report) if report.is_file() else NO_HEAT
-    nodes = len(model.graph.node)
+    nodes = sum(1 for _ in all_nodes(model))
     if target.suffix == ".svg":
         text = lone_svg(model, heat=heat, label=f"Graph of {title}")
     else:
@@ -34,4 +36,6 @@ def write_view(path: Path, target: Path, *, title: str) -> str:
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
     with_heat = ", with sensitivity" if heat else ""
-    return f"{nodes} nodes of {path.name}, {len(text.encode()) / 1000:.0f} KB{with_heat}"
+    return (
+        f"{counted(nodes, 'node')} of {path.name}, {len(text.encode()) / 1000:.0f} KB{with_heat}"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,6 @@ REDUCE_RANGE_HELP = (
 """Help text of an option that both quantizers have."""
 
 _CONVERSIONS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
-
-
 _MULTIPLYING = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 
 
@@ -38,26 +36,29 @@ def quant_type(name: str) -> Any:
     }[name]
 
 
-def quantized_nodes(model: onnx.ModelProto, *, qdq: bool) -> dict[str, int]:
+def quantized_nodes(
+    model: onnx.ModelProto, *, qdq: bool, takes: Callable[[str, str], bool] | None = None
+) -> dict[str, int]:
     """Operator type -> how many nodes are quantized, sorted by name.
 
     Args:
         model: What a quantizer made.
         qdq: Count the nodes that read a DequantizeLinear (as their second input, where that is
             multiplied with the first); else those that read 8-bit weights.
+        takes: (name, operator type) -> whether a node counts; others stay in fp32. None for all.
     """
     import onnx
 
     eight_bits = {onnx.TensorProto.INT8, onnx.TensorProto.UINT8}
-    low = (
-        {node.output[0] for node in model.graph.node if node.op_type == "DequantizeLinear"}
-        if qdq
-        else {each.name for each in model.graph.initializer if each.data_type in eight_bits}
-    )
+    low = {each.name for each in model.graph.initializer if each.data_type in eight_bits}
+    if qdq:
+        low = {each.output[0] for each in model.graph.node if each.op_type == "DequantizeLinear"}
     counts = Counter(
         node.op_type
         for node in model.graph.node
-        if node.op_type not in _CONVERSIONS and low & set(_deciding(node, qdq=qdq))
+        if node.op_type not in _CONVERSIONS
+        and low & set(_deciding(node, qdq=qdq))
+        and (takes is None or takes(node.name, node.op_type))
     )
     return dict(sorted(counts.items()))
 

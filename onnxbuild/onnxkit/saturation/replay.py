@@ -59,10 +59,10 @@ class Saturation:
 
     @property
     def sqnr_db(self) -> float | None:
-        """Signal to the noise of saturation at the node's own output; None without noise."""
+        """Signal to the noise of saturation at the node's own output; None without noise, -999 without signal."""
         if not self.noise:
             return None
-        return 10 * math.log10(self.signal / self.noise) if self.signal else -math.inf
+        return 10 * math.log10(self.signal / self.noise) if self.signal else -999.0
 
 
 def replay(

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
+
+from onnxbuild.core.sizes import counted
 
 if TYPE_CHECKING:
     import numpy as np
     import onnx
+
+GIVEN_IN_8_BITS = (
+    "the model came with these weights in 8 bits, so the variant's options do not change them"
+)
 
 _GREATEST_ACTIVATION = 255
 _LEAST_SUM, _GREATEST_SUM = -32768, 32767
@@ -101,10 +107,23 @@ def may_saturate_at(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return found
 
 
-def saturation_note(names: Sequence[str]) -> str:
-    """Return what a user should know of them."""
-    return (
-        f"the sums of {len(names)} nodes can exceed 16 bits on the target, whose CPU has no VNNI "
-        f"or AMX ({names[0]}{', ...' if names[1:] else ''}): write `reduce_range: auto` or "
-        "`weight_type: uint8`, or run it with the session option `session.x64quantprecision` 1"
-    )
+def saturation_notes(names: Sequence[str], given: Collection[str]) -> list[str]:
+    """Return what a user should know of them.
+
+    Args:
+        names: Nodes whose sums can saturate.
+        given: Nodes that had such weights before they came to the quantizer, which leaves them as they are.
+    """
+    own = [name for name in names if name not in given]
+    found = []
+    for some, fix in (
+        (own, "write `reduce_range: auto` or `weight_type: uint8`, or"),
+        ([name for name in names if name in given], f"{GIVEN_IN_8_BITS};"),
+    ):
+        if some:
+            found.append(
+                f"the sums of {counted(len(some), 'node')} can exceed 16 bits on the target, whose CPU has no "
+                f"VNNI or AMX ({some[0]}{', ...' if some[1:] else ''}): {fix} run it with the session option "
+                "`session.x64quantprecision` 1"
+            )
+    return found

@@ -1,8 +1,11 @@
 import json
 
+import numpy as np
+import onnx
+
 from onnxbuild.onnxkit.model.inspect import summarize
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
-from tests.onnxkit.models import branching, contrib, linear, value
+from tests.onnxkit.models import branching, contrib, linear, model, value
 
 
 def test_a_summary_says_inputs_operators_and_weights():
@@ -35,6 +38,24 @@ def test_a_summary_needs_no_weights(tmp_path):
 
 def test_weights_that_are_inputs_too_are_none_that_a_caller_has_to_give():
     """As in models of IR version 3."""
-    model = linear()
-    model.graph.input.extend(value(each.name, each.dims) for each in model.graph.initializer)
-    assert [each["name"] for each in summarize(model)["inputs"]] == ["x"]
+    made = linear()
+    made.graph.input.extend(value(each.name, each.dims) for each in made.graph.initializer)
+    assert [each["name"] for each in summarize(made)["inputs"]] == ["x"]
+
+
+def test_weights_that_are_sparse_or_in_constant_nodes_count():
+    dense = onnx.numpy_helper.from_array(np.ones((4, 3), np.float32))
+    values = onnx.numpy_helper.from_array(np.float32([1, 2]), "sparse")
+    places = onnx.numpy_helper.from_array(np.int64([0, 7]), "places")
+    made = model(
+        [
+            onnx.helper.make_node("Constant", [], ["w"], value=dense),
+            onnx.helper.make_node("MatMul", ["x", "w"], ["a"]),
+            onnx.helper.make_node("MatMul", ["a", "sparse"], ["y"]),
+        ],
+        [value("x", ["batch", 4])],
+        [value("y", ["batch", 3])],
+    )
+    made.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(values, places, [3, 3]))
+    found = summarize(made)
+    assert (found["initializers"], found["parameters"], found["weights_bytes"]) == (0, 14, 56)

@@ -2,7 +2,7 @@ import numpy as np
 import onnx
 import pytest
 
-from onnxbuild.onnxkit.saturation.saturation import saturating_nodes
+from onnxbuild.onnxkit.saturation.saturation import saturating_nodes, saturation_notes
 from tests.onnxkit.models import model, value, weight
 
 
@@ -70,3 +70,12 @@ def test_a_stack_of_matrices_is_looked_at_one_by_one():
 
 def test_unsigned_weights_never_overflow():
     assert saturating_nodes(quantized("MatMul", np.full((4, 1), 255, np.uint8))) == ()
+
+
+def test_a_note_has_a_fix_that_helps_each_of_its_nodes():
+    own, given = saturation_notes(["a", "b", "c"], {"b"})
+    assert own.startswith("the sums of 2 nodes ")
+    assert "(a, ...): write `reduce_range: auto`" in own
+    assert given.startswith("the sums of 1 node ")
+    assert "reduce_range" not in given
+    assert saturation_notes([], {"b"}) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from onnxbuild.onnxkit.report_page.blocks import Strip, Strips
@@ -57,7 +58,7 @@ def _strip(source: ReportSource, report: Mapping[str, Any]) -> Strip:
         titled(source),
         source.bundle,
         tuple(losses[:: max(1, len(losses) // _DOTS)]),
-        losses[len(losses) // 2] if losses else loss,
+        median(losses) if losses else loss,
         None,
         None,
         (

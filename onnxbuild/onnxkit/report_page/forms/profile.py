@@ -25,7 +25,7 @@ def _blocks(title: str, source: ReportSource, found: Mapping[str, Any]) -> Itera
         f"Time by operator: {title}",
         ("operator", "ms per run"),
         tuple(
-            Bar(f"{each['operator']} ({each['nodes']} nodes)", each["ms"], source.bundle)
+            Bar(f"{each['operator']} ({_nodes(each['nodes'])})", each["ms"], source.bundle)
             for each in found["operators"][:_SHOWN]
         ),
     )
@@ -34,3 +34,8 @@ def _blocks(title: str, source: ReportSource, found: Mapping[str, Any]) -> Itera
         for each in found["nodes"]
     )
     yield Table(f"Slowest nodes: {title}", ("node", "operator", ">per run"), rows, folded=True)
+
+
+def _nodes(count: float) -> str:
+    """`1 node`, `10 nodes`; `2.5 nodes` of a branch that not every run takes."""
+    return f"{count:g} node{'' if count == 1 else 's'}"

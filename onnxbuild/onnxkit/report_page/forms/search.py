@@ -8,7 +8,7 @@ from typing import Any
 from onnxbuild.onnxkit.report_page.blocks import Cell, Cells, Dot, Scatter, Table
 from onnxbuild.onnxkit.report_page.forms.reading import report_of
 from onnxbuild.onnxkit.report_page.model import Part, ReportSource
-from onnxbuild.onnxkit.report_page.words import milliseconds, number, size
+from onnxbuild.onnxkit.report_page.words import counted, milliseconds, number, size
 
 _NONE = "-"
 _LEAST = 1e-9
@@ -26,6 +26,7 @@ def search(sources: Sequence[ReportSource]) -> Iterator[Part]:
         dots = tuple(
             _dot(source, report, each, by_loss=by_loss) for each in trials if each.get("latency")
         )
+        chosen = f"'{report['chosen']}'" if report["chosen"] else "none"
         if dots:
             y_axis = (
                 "loss: 1 - mean cosine (lower is better)"
@@ -34,7 +35,7 @@ def search(sources: Sequence[ReportSource]) -> Iterator[Part]:
             )
             blocks.append(
                 Scatter(
-                    f"{source.bundle}: {len(trials)} trials, '{report['chosen']}' chosen",
+                    f"{source.bundle}: {counted(len(trials), 'trial')}, {chosen} chosen",
                     "median latency, ms (left is faster)",
                     y_axis,
                     dots,
@@ -81,9 +82,13 @@ def _dot(
 def _row(report: Mapping[str, Any], each: Mapping[str, Any]) -> Cells:
     found = each["choosing"]
     chosen = each["name"] == report["chosen"]
-    state = (
-        Cell("chosen", "good") if chosen else Cell("missed", "warn") if each["missed"] else "met"
-    )
+    state: Cell | str = "met"
+    if chosen:
+        state = Cell("chosen", "good")
+    elif each["missed"]:
+        state = Cell("missed", "warn")
+    elif each.get("missed_judging"):
+        state = Cell("missed where it is judged", "warn")
     return (
         each["name"],
         *(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from onnxbuild.onnxkit.report_page.blocks import (
@@ -132,7 +133,7 @@ def _strips(reports: Reports) -> Iterator[Strip]:
                     f"{titled(source)} · {name}",
                     source.bundle,
                     tuple(errors),
-                    errors[len(errors) // 2],
+                    median(errors),
                     None,
                     None,
                     (number(errors[0]), number(errors[-1]), str(len(errors))),

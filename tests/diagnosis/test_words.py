@@ -1,0 +1,67 @@
+"""Words of a diagnosis where nothing could be compared, or hardly anything was tried."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from onnxbuild.core.target import CPU_TARGET
+from onnxbuild.diagnosis.advice import advice
+from onnxbuild.diagnosis.chain import Chain
+from onnxbuild.diagnosis.diagnose import Diagnosis
+from onnxbuild.diagnosis.stages import Stage
+from onnxbuild.diagnosis.trials import RemedyTrial
+from onnxbuild.onnxkit.accuracy.step_error import stage_error
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.model.model_files import save_model
+from onnxbuild.terminal.diagnosis_document import diagnosis_document
+from onnxbuild.terminal.diagnosis_tables import show_stages
+from tests.onnxkit import models
+
+
+def diagnosed(folder, x, expected, **about):
+    """The diagnosis of a model y = log(x) whose reference gave `expected`."""
+    made = models.model(
+        [helper.make_node("Log", ["x"], ["y"])],
+        [models.value("x", ["n"])],
+        [models.value("y", ["n"])],
+    )
+    save_model(made, folder / "model")
+    (folder / "reference").mkdir()
+    writer = ReferenceWriter(folder / "reference")
+    writer.add(ReferencePoint("example", {}, {"x": np.float32(x)}, {"y": np.float32(expected)}))
+    writer.finish()
+    error = stage_error(None, folder / "model", folder / "reference")
+    stages = (
+        Stage("r:import", "import", "reference", error, 1.0),
+        Stage("r:v", "", "", error, 1.0),
+    )
+    chain = Chain("r", "v", (SimpleNamespace(kind="import"),), (), "", "", CPU_TARGET)
+    return Diagnosis(None, None, "", chain, (("r:v/validate", "bad"),), stages, **about)
+
+
+@pytest.mark.parametrize(("x", "expected", "shown"), [([-1, -2], [0, 1], "lost"), ([], [], "-")])
+def test_what_was_not_compared_has_no_figures(tmp_path, capsys, x, expected, shown):
+    found = diagnosed(tmp_path, x, expected, fault=None)
+    stage = diagnosis_document(found, 20.0)["stages"][-1]
+    assert (stage["max_abs"], stage["cosine_min"], stage["sqnr"]) == (None, None, shown)
+    show_stages(found)
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("whole")]
+    assert row.split()[-4:] == ["-", "-", shown, "100%"]
+
+
+def test_a_gate_that_compared_nothing_has_its_own_fix_shown(tmp_path, capsys):
+    found = diagnosed(tmp_path, [], [], fault=None, fixes=("feed something",))
+    show_stages(found)
+    assert "no element at any point" in capsys.readouterr().out
+    assert advice(found) == ["fix of the gate that fails: feed something"]
+
+
+def test_one_build_that_fails_is_one(tmp_path):
+    remedy = SimpleNamespace(what="1 node in fp32")
+    trials = (RemedyTrial(remedy, False, "still bad", None),) * 2
+    found = diagnosed(tmp_path, [1], [1], fault=0, looked=0, trials=trials[:1])
+    assert advice(found)[0] == "the one build fails, with 1 node in fp32:"
