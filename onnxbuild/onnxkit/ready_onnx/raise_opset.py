@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.external_code import external_code, message_of
-from onnxbuild.onnxkit.model.graphs import element_count, keep, opset_of
+from onnxbuild.onnxkit.model.graphs import all_nodes, element_count, keep, opset_of
 
 if TYPE_CHECKING:
     import onnx
@@ -20,7 +20,7 @@ def raise_opset(model: onnx.ModelProto, opset: int, where: str) -> onnx.ModelPro
     """Return the model in a later opset.
 
     The converter copies a model three times through serialization and fails above 2 GB: large weights
-    take no part in it.
+    take no part in it. It loses functions, so their nodes are put in place of the calls before.
 
     Args:
         model: Loses its large weights, which the result has.
@@ -31,6 +31,7 @@ def raise_opset(model: onnx.ModelProto, opset: int, where: str) -> onnx.ModelPro
         StepError: The opset is below the model's, or the converter fails.
     """
     import onnx
+    import onnx.inliner
 
     found = opset_of(model)
     if opset == found:
@@ -61,6 +62,9 @@ def raise_opset(model: onnx.ModelProto, opset: int, where: str) -> onnx.ModelPro
         )
 
     with external_code(blamed):
+        if model.functions:
+            _write_defaults(model)
+            model = onnx.inliner.inline_local_functions(model, convert_version=True)
         raised = onnx.version_converter.convert_version(model, opset)
     keep(raised.graph.input, lambda each: each.name not in names)
     if len(raised.graph.input) != inputs:
@@ -71,3 +75,15 @@ def raise_opset(model: onnx.ModelProto, opset: int, where: str) -> onnx.ModelPro
         )
     raised.graph.initializer.extend(set_aside)
     return raised
+
+
+def _write_defaults(model: onnx.ModelProto) -> None:
+    """Write the attributes that calls of functions leave at their defaults, in place: ONNX's inliner drops these."""
+    defaults = {
+        (each.domain, each.name, each.overload): each.attribute_proto for each in model.functions
+    }
+    for node in all_nodes(model):
+        given = {each.name for each in node.attribute}
+        for each in defaults.get((node.domain, node.op_type, node.overload), ()):
+            if each.name not in given:
+                node.attribute.append(each)

@@ -127,6 +127,35 @@ def test_an_opset_is_raised_and_the_model_computes_the_same():
     np.testing.assert_array_equal(run(raised, x=feeds), before)
 
 
+def test_functions_come_along_to_a_later_opset_with_their_default_attributes():
+    domain, imports = "mine", [helper.make_opsetid("", 16), helper.make_opsetid("mine", 1)]
+    leaky = helper.make_node("LeakyRelu", ["X"], ["Y"])
+    leaky.attribute.append(
+        onnx.AttributeProto(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
+    )
+    slope = helper.make_attribute("slope", 0.5)
+    inner = helper.make_function(
+        domain, "Inner", ["X"], ["Y"], [leaky], imports[:1], attribute_protos=[slope]
+    )
+    nodes = [
+        helper.make_node("Inner", ["X"], ["a"], domain=domain),
+        helper.make_node("Inner", ["a"], ["Y"], domain=domain, slope=0.25),
+    ]
+    outer = helper.make_function(domain, "Outer", ["X"], ["Y"], nodes, imports)
+    made = model(
+        [helper.make_node("Outer", ["x"], ["y"], domain=domain)],
+        [value("x", ["batch", 4])],
+        [value("y", ["batch", 4])],
+        imports=imports,
+    )
+    made.functions.extend([inner, outer])
+    feeds = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    before = run(made, x=feeds)
+    raised = raise_opset(made, 20, "r:opset")
+    assert opset_of(raised) == 20
+    np.testing.assert_array_equal(run(raised, x=feeds), before)
+
+
 def test_an_opset_is_not_lowered():
     with pytest.raises(StepError, match="opset is 11, and the model has opset 18") as caught:
         raise_opset(linear(), 11, "r:opset")
