@@ -7,6 +7,7 @@ not parsed. The numbers of fields are those of onnx.proto (ONNX IR specification
 from __future__ import annotations
 
 import mmap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +88,7 @@ def outline_of(path: Path) -> Outline:
 
 def _model(message: Message) -> Outline:
     graph: Message | None = None
+    functions: list[Message] = []
     opset = 0
     for number, value in fields(message):
         if number == 7:  # noqa: PLR2004 - graph
@@ -95,15 +97,17 @@ def _model(message: Message) -> Outline:
             imported = dict(fields(message_in(value)))
             if text_in(imported.get(1, memoryview(b""))) in ("", "ai.onnx"):
                 opset = number_in(imported.get(2, 0))
+        elif number == 25:  # noqa: PLR2004 - functions
+            functions.append(message_in(value))
     if graph is None:
         raise OutlineError("it holds no graph: it is no ONNX model, or it was cut short")
-    return _Graph(graph).outline(opset)
+    return _Graph(graph, functions).outline(opset)
 
 
 class _Graph:
-    """The main graph, as its fields come."""
+    """The main graph, as its fields come, and the files that functions name."""
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: Message, functions: Sequence[Message] = ()) -> None:
         self._weights: dict[str, tuple[int, ...]] = {}
         self._files: set[str] = set()
         self._gathered: dict[str, tuple[str, int]] = {}
@@ -122,6 +126,8 @@ class _Graph:
                 outputs.append(message_in(value))
         for node in nodes:
             self._node(node, 0)
+        for function in functions:
+            self._function(function)
         self._inputs, self._outputs = map(_value, inputs), map(_value, outputs)
 
     def outline(self, opset: int) -> Outline:
@@ -183,6 +189,15 @@ class _Graph:
             self._gathered[f"{inputs[0]}\0{len(self._gathered)}"] = (inputs[1], axis)
         elif operator == "Cast" and inputs:
             self._casts[output] = inputs[0]
+
+    def _function(self, function: Message) -> None:
+        """Look for files in a function's nodes; its names are its own."""
+        for number, value in fields(function):
+            if number != 7:  # noqa: PLR2004 - node
+                continue
+            for part, attribute in fields(message_in(value)):
+                if part == 5:  # noqa: PLR2004 - attribute
+                    self._attribute(message_in(attribute), 0, 0)
 
     def _attribute(self, attribute: Message, depth: int, axis: int) -> int:
         """Look for files in the tensors and graphs of an attribute; returns what `axis` is by now."""
