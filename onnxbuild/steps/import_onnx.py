@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     import onnx
 
 
+_LATER_OPSET = (
+    "convert the model again with opset {opset} or later; if an optimizer of ONNX Runtime wrote it, name the "
+    "file that was optimized"
+)
+"""Fix for a model that needs a later opset than it declares: the recipe's `opset` can't raise it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ImportOnnxParams:
     """Parameters of an import.
@@ -61,6 +68,7 @@ def run(context: StepContext) -> Outcome:
         outputs=params.outputs,
         axes=params.axes,
         rename=params.rename,
+        later_opset=_LATER_OPSET,
     )
     config = canonical_json({"outputs": outputs})
     (context.output("config") / REPORT_FILE).write_bytes(config)

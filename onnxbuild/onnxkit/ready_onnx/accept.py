@@ -34,6 +34,7 @@ def accept(
     outputs: Sequence[str],
     axes: Sequence[Axis],
     rename: Mapping[str, str],
+    later_opset: str = "write `opset: {opset}`",
 ) -> Outcome:
     """Write a model into the outputs `model` and `config`, as the recipe declares it.
 
@@ -45,6 +46,7 @@ def accept(
         outputs: Names in order; empty takes the model's.
         axes: The recipe's.
         rename: The model's names of inputs and outputs -> the recipe's.
+        later_opset: As `checker_faults` takes it.
 
     Raises:
         StepError: It is not as declared, or not valid, or it fails at a size that the recipe allows.
@@ -59,7 +61,7 @@ def accept(
     opset = opset_of(model)
     draft = context.scratch / "draft"
     save_model(model, draft)
-    faults += [] if faults else checker_faults(draft, context.scratch)
+    faults += [] if faults else checker_faults(draft, context.scratch, later_opset=later_opset)
     if faults:
         first = faults[0]
         where = f"{context.where}, {first.where}"
