@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onnxbuild.core.errors import did_you_mean
@@ -189,7 +189,7 @@ def declared_inputs(outline: Outline, rename: Mapping[str, str]) -> dict[str, di
     Raises:
         SourceError: An input is no tensor, or of a type or rank that no recipe can declare.
     """
-    axes = _Axes()
+    axes = _Axes(outline.inputs)
     found = {}
     for value in outline.inputs:
         name = rename.get(value.name, value.name)
@@ -217,10 +217,22 @@ def _check(value: OutlinedValue) -> None:
 
 
 class _Axes:
-    """Names of axes, each for one meaning."""
+    """Names of axes, each for one meaning.
 
-    def __init__(self) -> None:
+    Args:
+        inputs: All of the model's.
+    """
+
+    def __init__(self, inputs: Sequence[OutlinedValue]) -> None:
         self._named: dict[str, str] = {}
+        written = [
+            (n, size)
+            for value in inputs
+            for n, size in enumerate(value.shape or ())
+            if isinstance(size, str) and _is_own(size)
+        ]
+        self._own = {size for _, size in written}
+        self._batch_is_first = all(n == 0 for n, size in written if size == BATCH)
 
     def shape(self, value: OutlinedValue, name: str) -> list[int | str]:
         return [
@@ -230,14 +242,19 @@ class _Axes:
 
     def _axis(self, written: str, name: str, n: int) -> str:
         stem = re.sub(r"[^A-Za-z0-9_]", "_", name)
-        given = BATCH if n == 0 else f"{stem}_{n}"
+        given = BATCH if n == 0 and self._batch_is_first else f"{stem}_{n}"
         if not written:
             return given
         if written not in self._named:
-            own = _SYMBOL.match(written) and not _GENERATED.fullmatch(written)
-            self._named[written] = written if own else self._free(given, stem, n)
+            self._named[written] = written if _is_own(written) else self._free(given, stem, n)
         return self._named[written]
 
     def _free(self, given: str, stem: str, n: int) -> str:
         """A name for an axis that has a generated one: another axis may be `batch` already."""
-        return given if given not in self._named.values() else f"{stem}_{n}"
+        is_free = given not in self._own and given not in self._named.values()
+        return given if is_free else f"{stem}_{n}"
+
+
+def _is_own(written: str) -> bool:
+    """Return whether an axis's name is one of the user's."""
+    return bool(_SYMBOL.match(written)) and _GENERATED.fullmatch(written) is None

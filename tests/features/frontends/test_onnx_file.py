@@ -80,6 +80,27 @@ def test_names_that_converters_make_up_are_replaced(tmp_path):
     assert only(load, HEAD).inputs[0].shape == ("batch", 3, "x_2", "seq")
 
 
+@pytest.mark.parametrize(
+    ("shapes", "found"),
+    [
+        ([[None, "batch"]], [("x0_0", "batch")]),
+        ([["N", 4], ["batch", 4]], [("x0_0", 4), ("batch", 4)]),
+        ([[None, 4], ["batch", 4]], [("batch", 4), ("batch", 4)]),
+        ([["N", 4], ["None", 4]], [("batch", 4), ("x1_0", 4)]),
+    ],
+)
+def test_an_axis_is_not_called_as_another_one_of_the_file(tmp_path, shapes, found):
+    load = loader(tmp_path)
+    names = [f"x{n}" for n in range(len(shapes))]
+    made = model(
+        [helper.make_node("Relu", [name], [f"{name}_out"]) for name in names],
+        [value(name, shape) for name, shape in zip(names, shapes, strict=True)],
+        [value(f"{name}_out", shape) for name, shape in zip(names, shapes, strict=True)],
+    )
+    onnx.save(made, tmp_path / "m.onnx")
+    assert [each.shape for each in only(load, HEAD).inputs] == found
+
+
 def test_indices_are_drawn_from_their_table(tmp_path):
     load = loader(tmp_path)
     made = model(

@@ -103,6 +103,54 @@ def test_a_shape_that_is_not_there_is_written():
     assert shapes(made)["x"] == ["batch", 4]
 
 
+def rows_that_differ():
+    """The rows of x, and as many as x has elements above 0, which the model calls `batch`."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["clipped"]),
+        helper.make_node("Abs", ["clipped"], ["whole"]),
+        helper.make_node("NonZero", ["whole"], ["places"]),
+        helper.make_node("Transpose", ["places"], ["found"]),
+        helper.make_node("Cast", ["found"], ["real"], to=1),
+        helper.make_node("Sin", ["real"], ["waves"]),
+        helper.make_node("ReduceSum", ["waves"], ["y"], keepdims=0),
+    ]
+    inside = [value(name, ["batch", 2]) for name in ("real", "waves")]
+    inside.append(value("found", ["batch", 2], onnx.TensorProto.INT64))
+    return model(nodes, [value("x", ["rows", 2])], [value("y", [])], value_info=inside)
+
+
+def test_a_name_of_the_recipe_that_the_model_has_for_another_size_gives_way():
+    made, feeds = rows_that_differ(), np.ones((3, 2), np.float32)
+    (before,) = run(made, x=feeds)
+    adapt(made, (DummyInput("x", "float32", ("batch", 2)),), (), {}, "")
+    assert shapes(made)["x"] == ["batch", 2]
+    assert {each.type.tensor_type.shape.dim[0].dim_param for each in made.graph.value_info} == {
+        "batch_0"
+    }
+    (after,) = run(made, x=feeds)
+    assert after == before
+
+
+def test_names_of_the_recipe_can_be_those_that_the_model_has_elsewhere():
+    nodes = [helper.make_node("MatMul", ["a", "b"], ["y"])]
+    inputs = [value("a", [None, 8]), value("b", [8, "batch"])]
+    made = model(nodes, inputs, [value("y", [None, "batch"])])
+    wanted = (DummyInput("a", "float32", ("batch", 8)), DummyInput("b", "float32", (8, "columns")))
+    adapt(made, wanted, (), {}, "")
+    assert shapes(made) == {"a": ["batch", 8], "b": [8, "columns"], "y": [0, "columns"]}
+
+
+def test_two_names_for_what_the_model_has_one_for_are_refused():
+    nodes = [helper.make_node("Add", ["a", "b"], ["y"])]
+    made = model(nodes, [value(name, ["n", 8]) for name in "ab"], [value("y", ["n", 8])])
+    wanted = (DummyInput("a", "float32", (2, 8)), DummyInput("b", "float32", ("batch", 8)))
+    with pytest.raises(
+        StepError, match="dimension 0 of 'a' and dimension 0 of 'b' both 'n'"
+    ) as caught:
+        adapt(made, wanted, (), {}, "demo:import")
+    assert caught.value.fix == "write 2 or batch in both shapes in `dummy_inputs`"
+
+
 def test_an_opset_is_raised_and_the_model_computes_the_same():
     random = np.random.default_rng(0)
     large = random.standard_normal((4, 512)).astype(np.float32)
