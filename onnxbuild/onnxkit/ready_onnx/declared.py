@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from onnxbuild.core.axis import is_sum, symbols_of
 from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.recipe import DTYPES, INPUT_NAME, OPSET_MAX, OPSET_MIN
 from onnxbuild.core.source_error import SourceError
@@ -39,6 +40,7 @@ def recipe_of(
     _check_outputs(outline, outputs, written)
     inputs = declared_inputs(outline, rename)
     own = mapping_in(written, "dummy_inputs")
+    _leave_out_lost_sums(inputs, own)
     shapes = []
     for name, each in inputs.items():
         shape = mapping_in(own, name).get("shape", each.get("shape"))
@@ -180,7 +182,7 @@ def declared_inputs(outline: Outline, rename: Mapping[str, str]) -> dict[str, di
     """A recipe's `dummy_inputs`: name -> dtype, shape, and for indices of a table its rows as `high`.
 
     An axis keeps its name where that is one of the user's; the first axis of each input is `batch`
-    where it has none.
+    where it has none. A sum of axes that inputs have by themselves stays that sum.
 
     Args:
         outline: The model's.
@@ -190,6 +192,8 @@ def declared_inputs(outline: Outline, rename: Mapping[str, str]) -> dict[str, di
         SourceError: An input is no tensor, or of a type or rank that no recipe can declare.
     """
     axes = _Axes(outline.inputs)
+    for value in outline.inputs:
+        axes.learn(value, rename.get(value.name, value.name))
     found = {}
     for value in outline.inputs:
         name = rename.get(value.name, value.name)
@@ -201,6 +205,22 @@ def declared_inputs(outline: Outline, rename: Mapping[str, str]) -> dict[str, di
             **({"low": 0, "high": value.table} if value.table else {}),
         }
     return found
+
+
+def _leave_out_lost_sums(inputs: dict[str, dict[str, Any]], own: Mapping[str, Any]) -> None:
+    """Give a sum a name of its own if the recipe's own shapes leave no input with one of its axes alone, in place."""
+    left = {
+        name: each["shape"]
+        for name, each in inputs.items()
+        if "shape" in each and "shape" not in mapping_in(own, name)
+    }
+    shapes = [*left.values(), *(sizes_in(mapping_in(own, name).get("shape")) for name in inputs)]
+    alone = {size for shape in shapes for size in shape if not is_sum(size)}
+    for name, shape in left.items():
+        stem = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        for n, size in enumerate(shape):
+            if is_sum(size) and not alone.issuperset(symbols_of(size)):
+                shape[n] = f"{stem}_{n}"
 
 
 def _check(value: OutlinedValue) -> None:
@@ -234,6 +254,12 @@ class _Axes:
         self._own = {size for _, size in written}
         self._batch_is_first = all(n == 0 for n, size in written if size == BATCH)
 
+    def learn(self, value: OutlinedValue, name: str) -> None:
+        """Name the axes of an input that have a name and are no sums."""
+        for n, size in enumerate(value.shape or ()):
+            if isinstance(size, str) and size and not is_sum(size):
+                self._axis(size, name, n)
+
     def shape(self, value: OutlinedValue, name: str) -> list[int | str]:
         return [
             size if isinstance(size, int) else self._axis(size, name, n)
@@ -245,9 +271,22 @@ class _Axes:
         given = BATCH if n == 0 and self._batch_is_first else f"{stem}_{n}"
         if not written:
             return given
+        if is_sum(written) and (known := self._sum(written)):
+            return known
         if written not in self._named:
             self._named[written] = written if _is_own(written) else self._free(given, stem, n)
         return self._named[written]
+
+    def _sum(self, written: str) -> str:
+        """A sum of axes that have names, and numbers; empty for any other."""
+        parts = [part.strip() for part in written.split("+")]
+        is_known = all(part.isdecimal() or part in self._named for part in parts)
+        is_fixed = all(part.isdecimal() for part in parts)
+        return (
+            " + ".join(self._named.get(part, part) for part in parts)
+            if is_known and not is_fixed
+            else ""
+        )
 
     def _free(self, given: str, stem: str, n: int) -> str:
         """A name for an axis that has a generated one: another axis may be `batch` already."""

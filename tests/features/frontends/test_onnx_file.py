@@ -87,6 +87,12 @@ def test_names_that_converters_make_up_are_replaced(tmp_path):
         ([["N", 4], ["batch", 4]], [("x0_0", 4), ("batch", 4)]),
         ([[None, 4], ["batch", 4]], [("batch", 4), ("batch", 4)]),
         ([["N", 4], ["None", 4]], [("batch", 4), ("x1_0", 4)]),
+        (
+            [["b", "past+ seq"], ["b", "past"], ["b", "seq"]],
+            [("b", "past + seq"), ("b", "past"), ("b", "seq")],
+        ),
+        ([["s0", "s1"], ["s0", "s1 + 1"]], [("batch", "x0_1"), ("batch", "x0_1 + 1")]),
+        ([["b", "s"], ["b", "s + t"], ["b", "2*s"]], [("b", "s"), ("b", "x1_1"), ("b", "x2_1")]),
     ],
 )
 def test_an_axis_is_not_called_as_another_one_of_the_file(tmp_path, shapes, found):
@@ -99,6 +105,15 @@ def test_an_axis_is_not_called_as_another_one_of_the_file(tmp_path, shapes, foun
     )
     onnx.save(made, tmp_path / "m.onnx")
     assert [each.shape for each in only(load, HEAD).inputs] == found
+
+
+def test_a_sum_whose_axes_the_recipe_renames_is_an_axis(tmp_path):
+    load = loader(tmp_path)
+    nodes = [helper.make_node("Relu", [name], [f"{name}_out"]) for name in "ab"]
+    inputs = [value("a", ["b", "s"]), value("b", ["b", "s + 1"])]
+    onnx.save(model(nodes, inputs, [value("a_out", None)]), tmp_path / "m.onnx")
+    recipe = only(load, HEAD + "dummy_inputs: {a: {shape: [b, length]}}\n")
+    assert [each.shape for each in recipe.inputs] == [("b", "length"), ("b", "b_1")]
 
 
 def test_indices_are_drawn_from_their_table(tmp_path):
