@@ -13,11 +13,8 @@ from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.recipe import DTYPES, INPUT_NAME, OPSET_MAX, OPSET_MIN
 from onnxbuild.core.source_error import SourceError
 from onnxbuild.onnxkit.data.completed_axes import BATCH, completed_axes, mapping_in, sizes_in
+from onnxbuild.onnxkit.ready_onnx.axis_names import AxisNames
 from onnxbuild.onnxkit.ready_onnx.outline import Outline, OutlinedValue
-
-_SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_GENERATED = re.compile(r"unk__\d+|dim_\d+|d\d+|s\d+|N|None")
-"""Names that converters give to axes without one: tf2onnx, torch, Keras."""
 
 _NO_TENSORS = ("sequence", "map", "optional", "sparse tensor")
 
@@ -101,16 +98,18 @@ def _check_names(
                 _nearest(name, theirs),
                 "model", "rename", name,
             )  # fmt: skip
+    _check_apart(outline.inputs, rename)
+    _check_apart(outline.outputs, rename)
     inputs = [rename.get(value.name, value.name) for value in outline.inputs]
     if not inputs:
         raise SourceError("the model takes no inputs", "name a model that does")
-    for name in inputs:
+    for value, name in zip(outline.inputs, inputs, strict=True):
         if not re.search(INPUT_NAME, name):
             better = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "x"
             raise SourceError(
                 f"the model's input is called '{name}', which can be no name in a recipe",
-                f'write `rename: {{"{name}": {better}}}` in `model`',
-                mend={"model": {"rename": {name: better}}},
+                f'write `rename: {{"{value.name}": {better}}}` in `model`',
+                mend={"model": {"rename": {value.name: better}}},
             )
     for name in mapping_in(written, "dummy_inputs"):
         if name not in inputs:
@@ -124,6 +123,25 @@ def _check_names(
             raise SourceError(
                 f"the model has no output '{name}'", _nearest(str(name), outputs), "outputs"
             )
+
+
+def _check_apart(values: Sequence[OutlinedValue], rename: Mapping[str, str]) -> None:
+    """Check that the recipe's names of inputs, or of outputs, differ.
+
+    Raises:
+        SourceError: `rename` gives two of them one name.
+    """
+    first: dict[str, str] = {}
+    for name in dict.fromkeys(value.name for value in values):
+        new = rename.get(name, name)
+        other = first.setdefault(new, name)
+        if other != name:
+            renamed = name if name in rename else other
+            raise SourceError(
+                f"with `rename`, '{other}' and '{name}' of the model are both called '{new}'",
+                "give each a name of its own",
+                "model", "rename", renamed,
+            )  # fmt: skip
 
 
 def _check_output_names(chosen: object, outline: Outline, rename: Mapping[str, str]) -> None:
@@ -191,7 +209,7 @@ def declared_inputs(outline: Outline, rename: Mapping[str, str]) -> dict[str, di
     Raises:
         SourceError: An input is no tensor, or of a type or rank that no recipe can declare.
     """
-    axes = _Axes(outline.inputs)
+    axes = AxisNames(outline.inputs)
     for value in outline.inputs:
         axes.learn(value, rename.get(value.name, value.name))
     found = {}
@@ -234,66 +252,3 @@ def _check(value: OutlinedValue) -> None:
             f"input '{value.name}' has the type {value.dtype}; expected one of {', '.join(DTYPES)}",
             "convert the model again with another type of input",
         )
-
-
-class _Axes:
-    """Names of axes, each for one meaning.
-
-    Args:
-        inputs: All of the model's.
-    """
-
-    def __init__(self, inputs: Sequence[OutlinedValue]) -> None:
-        self._named: dict[str, str] = {}
-        written = [
-            (n, size)
-            for value in inputs
-            for n, size in enumerate(value.shape or ())
-            if isinstance(size, str) and _is_own(size)
-        ]
-        self._own = {size for _, size in written}
-        self._batch_is_first = all(n == 0 for n, size in written if size == BATCH)
-
-    def learn(self, value: OutlinedValue, name: str) -> None:
-        """Name the axes of an input that have a name and are no sums."""
-        for n, size in enumerate(value.shape or ()):
-            if isinstance(size, str) and size and not is_sum(size):
-                self._axis(size, name, n)
-
-    def shape(self, value: OutlinedValue, name: str) -> list[int | str]:
-        return [
-            size if isinstance(size, int) else self._axis(size, name, n)
-            for n, size in enumerate(value.shape or ())
-        ]
-
-    def _axis(self, written: str, name: str, n: int) -> str:
-        stem = re.sub(r"[^A-Za-z0-9_]", "_", name)
-        given = BATCH if n == 0 and self._batch_is_first else f"{stem}_{n}"
-        if not written:
-            return given
-        if is_sum(written) and (known := self._sum(written)):
-            return known
-        if written not in self._named:
-            self._named[written] = written if _is_own(written) else self._free(given, stem, n)
-        return self._named[written]
-
-    def _sum(self, written: str) -> str:
-        """A sum of axes that have names, and numbers; empty for any other."""
-        parts = [part.strip() for part in written.split("+")]
-        is_known = all(part.isdecimal() or part in self._named for part in parts)
-        is_fixed = all(part.isdecimal() for part in parts)
-        return (
-            " + ".join(self._named.get(part, part) for part in parts)
-            if is_known and not is_fixed
-            else ""
-        )
-
-    def _free(self, given: str, stem: str, n: int) -> str:
-        """A name for an axis that has a generated one: another axis may be `batch` already."""
-        is_free = given not in self._own and given not in self._named.values()
-        return given if is_free else f"{stem}_{n}"
-
-
-def _is_own(written: str) -> bool:
-    """Return whether an axis's name is one of the user's."""
-    return bool(_SYMBOL.match(written)) and _GENERATED.fullmatch(written) is None

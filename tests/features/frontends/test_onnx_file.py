@@ -159,6 +159,7 @@ def test_files_of_weights_are_declared_by_the_same_line(tmp_path):
         ("model: {onnx: 3}", "model.onnx is 3; expected a string", "quote it"),
         ("model: {onnx: m.onnx, rename: {z: a}}", "`rename` names 'z', which is neither", "it has x, y"),
         ("model: {onnx: m.onnx}\ndummy_inputs: {X: {low: 0}}", "the model has no input 'X'", "it has x"),
+        ("model: {onnx: m.onnx, rename: {x: 'a b'}}", "input is called 'a b'", 'write `rename: {"x": a_b}`'),
         ("model: {onnx: m.onnx}\noutputs: [z]", "the model has no output 'z'", "it has y"),
         ("model: {onnx: m.onnx}\nfrontend: pytorch", "frontend is 'pytorch', and the model is named by `onnx`", "remove"),
         ("model: {onnx: m.onnx}\nopset: 17", "opset is 17, and the model has opset 18", "write `opset: 18`"),
@@ -227,6 +228,32 @@ def test_a_model_that_no_recipe_can_declare_is_refused(tmp_path, made, what, fix
     assert what in found
     assert where == "demo.yaml:3:15"
     assert fix in mend
+
+
+@pytest.mark.parametrize(
+    ("rename", "what", "where"),
+    [
+        ("{a: q, b: q}", "'a' and 'b' of the model are both called 'q'", "demo.yaml:3:38"),
+        ("{a: b}", "'a' and 'b' of the model are both called 'b'", "demo.yaml:3:32"),
+        ("{b: a}", "'a' and 'b' of the model are both called 'a'", "demo.yaml:3:32"),
+        ("{y: z}", "'y' and 'z' of the model are both called 'z'", "demo.yaml:3:32"),
+    ],
+)
+def test_names_that_rename_makes_one_are_refused(tmp_path, rename, what, where):
+    nodes = [helper.make_node(kind, ["a", "b"], [to]) for kind, to in (("Add", "y"), ("Sub", "z"))]
+    values = {name: value(name, ["n", 4]) for name in "abyz"}
+    made = model(nodes, [values["a"], values["b"]], [values["y"], values["z"]])
+    onnx.save(made, tmp_path / "m.onnx")
+    text = HEAD.replace("m.onnx", f"m.onnx, rename: {rename}")
+    ((found, place, fix),) = faults(loader(tmp_path), text + "outputs: [z]\n")
+    assert what in found
+    assert (place, fix) == (where, "give each a name of its own")
+
+
+def test_names_that_rename_swaps_are_apart(tmp_path):
+    onnx.save(linear(), tmp_path / "m.onnx")
+    recipe = only(loader(tmp_path), HEAD.replace("m.onnx", "m.onnx, rename: {x: y, y: x}"))
+    assert (recipe.inputs[0].name, recipe.outputs) == ("y", ("x",))
 
 
 def build(folder, text, **settings):
