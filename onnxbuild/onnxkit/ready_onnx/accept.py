@@ -19,6 +19,7 @@ from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.ready_onnx.adapt import adapt, fixed_sizes
 from onnxbuild.onnxkit.ready_onnx.probes import run_at_sizes
+from onnxbuild.onnxkit.ready_onnx.random_nodes import random_notes
 from onnxbuild.onnxkit.sessions.open import REFUSED, check_loads
 
 if TYPE_CHECKING:
@@ -75,10 +76,11 @@ def accept(
         name_output_axes(model, observed, symbols)
         save_model(model, folder)
         check_loads(folder, context.where)
+        notes = [*unread, *random_notes(model, folder, inputs, axes, context.where)]
     except StepError as error:
         raise _with_fixed_sizes(error, fixed) from error
     (context.output("config") / REPORT_FILE).write_bytes(canonical_json({}))
-    return Outcome({"opset": opset, "size_bytes": file_bytes(folder)}, notes=tuple(unread))
+    return Outcome({"opset": opset, "size_bytes": file_bytes(folder)}, notes=tuple(notes))
 
 
 def _with_fixed_sizes(error: StepError, fixed: Mapping[str, int]) -> StepError:
