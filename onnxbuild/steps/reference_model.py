@@ -10,10 +10,10 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
-from onnxbuild.onnxkit.export.original_model import in_types_of, load_original, outputs_of_file
 from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic
 from onnxbuild.onnxkit.model.inspect import dtype_name
 from onnxbuild.onnxkit.model.model_files import load_model
+from onnxbuild.onnxkit.ready_onnx.original_model import in_types_of, load_original, outputs_of_file
 
 
 @dataclass(frozen=True, slots=True)
