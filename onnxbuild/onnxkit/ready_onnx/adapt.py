@@ -11,6 +11,7 @@ from onnxbuild.onnxkit.export.names import settle_names
 from onnxbuild.onnxkit.model.graphs import all_graphs, keep, names_read
 from onnxbuild.onnxkit.model.inspect import dimensions
 from onnxbuild.onnxkit.model.scopes import name_maker
+from onnxbuild.onnxkit.ready_onnx.outline import UNKNOWN
 
 if TYPE_CHECKING:
     import onnx
@@ -74,9 +75,9 @@ def fixed_sizes(
 
 
 def _clear_unknown_sizes(model: onnx.ModelProto) -> None:
-    """Leave out the -1, `?` and empty names that converters write for a size that is not known."""
+    """Leave out the -1, `?`, `None` and empty names that converters write for a size that is not known."""
     for dim in _dimensions(model):
-        if dim.dim_value < 0 or (dim.HasField("dim_param") and dim.dim_param in ("", "?")):
+        if dim.dim_value < 0 or (dim.HasField("dim_param") and dim.dim_param in UNKNOWN):
             dim.Clear()
 
 

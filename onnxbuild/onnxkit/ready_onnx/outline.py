@@ -27,6 +27,9 @@ _DTYPES = {
     9: "bool", 10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 14: "complex64",
     15: "complex128", 16: "bfloat16",
 }  # fmt: skip
+UNKNOWN = ("", "?", "None")
+"""Names that converters write for an axis without one, several times in one shape."""
+
 _EXTERNAL = 1
 _DEEPEST = 32
 
@@ -250,10 +253,10 @@ def _tensor_type(message: Message) -> tuple[str, tuple[int | str, ...] | None]:
 
 
 def _dimension(message: Message) -> int | str:
-    """A size, or an axis' name; both negative sizes and `?` are written where there is none."""
+    """A size, or an axis' name; negative sizes, `?` and `None` are written where there is none."""
     for number, value in fields(message):
         if number == 1 and (size := signed(number_in(value))) >= 0:
             return size
-        if number == 2 and (name := text_in(value)) != "?":  # noqa: PLR2004 - dim_param
+        if number == 2 and (name := text_in(value)) not in UNKNOWN:  # noqa: PLR2004 - dim_param
             return name
     return ""

@@ -86,7 +86,8 @@ def test_names_that_converters_make_up_are_replaced(tmp_path):
         ([[None, "batch"]], [("x0_0", "batch")]),
         ([["N", 4], ["batch", 4]], [("x0_0", 4), ("batch", 4)]),
         ([[None, 4], ["batch", 4]], [("batch", 4), ("batch", 4)]),
-        ([["N", 4], ["None", 4]], [("batch", 4), ("x1_0", 4)]),
+        ([["N", 4], ["s0", 4]], [("batch", 4), ("x1_0", 4)]),
+        ([["None", "None", "None", 3]], [("batch", "x0_1", "x0_2", 3)]),
         (
             [["b", "past+ seq"], ["b", "past"], ["b", "seq"]],
             [("b", "past + seq"), ("b", "past"), ("b", "seq")],

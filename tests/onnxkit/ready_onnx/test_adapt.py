@@ -88,7 +88,7 @@ def test_a_size_that_the_recipe_fixes_is_fixed_wherever_it_is_named():
     assert shapes(made) == {"x": [3, 4], "y": [3, 3]}
 
 
-@pytest.mark.parametrize("unknown", ["?", None, -1])
+@pytest.mark.parametrize("unknown", ["?", None, -1, "None"])
 def test_an_axis_without_a_name_gets_the_recipes(unknown):
     made = linear()
     made.graph.input[0].CopyFrom(value("x", [unknown, 4]))
