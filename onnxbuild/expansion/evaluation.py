@@ -94,6 +94,7 @@ def baseline_score(
     session: SessionSettings | None = None,
     *,
     original: Entrypoint | None = None,
+    config: OutputRef | None = None,
 ) -> OutputRef | None:
     """The score that variants are compared with; None if the recipe evaluates nothing.
 
@@ -102,13 +103,14 @@ def baseline_score(
         model: What is scored, on the CPU; None for a callable of the user's.
         session: How it is run; None for the defaults.
         original: Gives what is scored in place of the recipe's `torch.nn.Module`.
+        config: What names all outputs of the file that was made of it.
     """
     if not _is_of(scope, "model"):
         return None
     return _added(
         scope,
         shared(scope.recipe, SECTION),
-        {} if model is None else {"model": model},
+        {name: each for name, each in (("model", model), ("config", config)) if each is not None},
         name="" if model is None else scope.recipe.frontend,
         target=None if model is None else CPU_TARGET,
         session=session or SessionSettings(),
@@ -180,7 +182,7 @@ def _added(
         evaluate.EvaluateParams(
             data=recipe.entrypoints["evaluation"],
             metric=recipe.entrypoints["metric"],
-            model=None if inputs else original or recipe.model,
+            model=original or (None if inputs else recipe.model),
             inputs=raw or recipe.inputs,
             outputs=() if raw else recipe.outputs,
             variant=name,

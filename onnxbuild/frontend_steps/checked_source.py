@@ -10,10 +10,11 @@ from onnxbuild.steps import check, raise_opset
 
 def raised(scope: Scope, model: OutputRef) -> OutputRef:
     """Add the step that raises a model to the recipe's opset."""
+    recipe = scope.recipe
     step = scope.step(
-        shared(scope.recipe, "opset"),
+        shared(recipe, "opset"),
         raise_opset.KIND,
-        raise_opset.RaiseOpsetParams(scope.recipe.opset),
+        raise_opset.RaiseOpsetParams(recipe.opset, recipe.inputs, recipe.axes),
         {"model": model},
         section="opset",
     )

@@ -15,9 +15,9 @@ from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.accuracy.user_metric import labelled_batches, score_batches
 from onnxbuild.onnxkit.data.batch_rows import rows_of
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.export.original_model import load_original
 from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, open_on, skipped
+from onnxbuild.onnxkit.ready_onnx.original_model import load_original, outputs_of_file
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
@@ -200,7 +200,9 @@ def _torch_predictor(context: StepContext) -> Callable[[Feeds], dict[str, np.nda
     params: EvaluateParams = context.params
     assert params.model is not None
     make_torch_deterministic()
-    return load_original(context, params.model, params.inputs, params.outputs)
+    return load_original(
+        context, params.model, params.inputs, params.outputs, outputs_of_file(context)
+    )
 
 
 def _runtime_predictor(context: StepContext) -> Callable[[Feeds], dict[str, np.ndarray]]:
@@ -265,7 +267,7 @@ KIND = StepKind(
     name="evaluate",
     version=7,
     params=EvaluateParams,
-    inputs=("model?", "baseline?", "target?"),
+    inputs=("model?", "baseline?", "target?", "config?"),
     outputs={"report": "report"},
     toolchain=("torch", "onnxruntime", "numpy"),
     run=run,

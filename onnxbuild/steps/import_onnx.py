@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.returned import frontend_fix
 from onnxbuild.onnxkit.data.user_code import an, call_entrypoint
 from onnxbuild.onnxkit.host.progress import phase
@@ -20,6 +21,13 @@ from onnxbuild.onnxkit.ready_onnx.accept import accept
 
 if TYPE_CHECKING:
     import onnx
+
+
+_LATER_OPSET = (
+    "convert the model again with opset {opset} or later; if an optimizer of ONNX Runtime wrote it, name the "
+    "file that was optimized"
+)
+"""Fix for a model that needs a later opset than it declares: the recipe's `opset` can't raise it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +50,7 @@ class ImportOnnxParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write the model in canonical form, as the recipe declares it.
+    """Write the model in canonical form, as the recipe declares it; `config` names all outputs that it had.
 
     Raises:
         StepError: The callable gives no ONNX model, or it is not as declared, or not valid, or it fails at
@@ -51,7 +59,8 @@ def run(context: StepContext) -> Outcome:
     params: ImportOnnxParams = context.params
     phase("loading the model")
     model, shown = _load(context, params.model)
-    return accept(
+    outputs = [params.rename.get(each.name, each.name) for each in model.graph.output]
+    outcome = accept(
         context,
         model,
         shown,
@@ -59,7 +68,11 @@ def run(context: StepContext) -> Outcome:
         outputs=params.outputs,
         axes=params.axes,
         rename=params.rename,
+        later_opset=_LATER_OPSET,
     )
+    config = canonical_json({"outputs": outputs})
+    (context.output("config") / REPORT_FILE).write_bytes(config)
+    return outcome
 
 
 def _load(context: StepContext, entrypoint: Entrypoint) -> tuple[onnx.ModelProto, str]:
@@ -97,7 +110,7 @@ def _called(context: StepContext, entrypoint: Entrypoint) -> onnx.ModelProto:
 
 KIND = StepKind(
     name="import-onnx",
-    version=3,
+    version=4,
     params=ImportOnnxParams,
     inputs=(),
     outputs={"model": "onnx-model", "config": "report"},

@@ -10,10 +10,10 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
-from onnxbuild.onnxkit.export.original_model import in_types_of, load_original
 from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic
 from onnxbuild.onnxkit.model.inspect import dtype_name
 from onnxbuild.onnxkit.model.model_files import load_model
+from onnxbuild.onnxkit.ready_onnx.original_model import in_types_of, load_original, outputs_of_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,9 @@ def run(context: StepContext) -> Outcome:
     params: ReferenceModelParams = context.params
     make_torch_deterministic()
     dtypes = _outputs(context)
-    predict = load_original(context, params.original, params.inputs, tuple(dtypes))
+    predict = load_original(
+        context, params.original, params.inputs, tuple(dtypes), outputs_of_file(context)
+    )
     writer = ReferenceWriter(context.output("reference"))
     samples, narrowed = 0, set[str]()
     for name, sizes, feeds in reference_feeds(
@@ -80,9 +82,9 @@ def _outputs(context: StepContext) -> dict[str, str]:
 
 KIND = StepKind(
     name="reference-model",
-    version=2,
+    version=3,
     params=ReferenceModelParams,
-    inputs=("model",),
+    inputs=("model", "config?"),
     outputs={"reference": "reference"},
     toolchain=("torch", "onnx", "numpy"),
     run=run,

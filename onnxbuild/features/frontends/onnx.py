@@ -87,15 +87,19 @@ def _reference(scope: Scope, variant: Variant | None, fixed: Mapping[str, int]) 
         )
     )
     kind = onnx_reference.KIND if original is None else reference_model.KIND
-    model = {"model": OutputRef(_imported(scope), "model")}
-    return OutputRef(scope.step(plan.address, kind, params, model, section=REFERENCE), "reference")
+    imported = _imported(scope)
+    given = {"model": OutputRef(imported, "model")}
+    if original is not None:
+        given["config"] = OutputRef(imported, "config")
+    return OutputRef(scope.step(plan.address, kind, params, given, section=REFERENCE), "reference")
 
 
 def _score(scope: Scope) -> OutputRef | None:
     """The score of what the model was made of where that is given; else its own, without optimizations."""
     original = scope.recipe.entrypoints.get(_ORIGINAL)
     if original is not None:
-        return baseline_score(scope, original=original)
+        config = OutputRef(_imported(scope), "config")
+        return baseline_score(scope, original=original, config=config)
     return baseline_score(scope, OutputRef(_imported(scope), "model"), AS_WRITTEN)
 
 

@@ -74,6 +74,27 @@ def disagreement(expected: Sequence[PointRun], model: Path, where: str) -> str:
     return ""
 
 
+def unsteadiness(
+    model: Path, inputs: Sequence[DummyInput], axes: Sequence[Axis], where: str
+) -> str:
+    """Return how a model's outputs differ between two runs on equal inputs; empty where they agree.
+
+    Both runs are of one session: ONNX Runtime starts the draws of each session of a process alike.
+
+    Raises:
+        StepError: ONNX Runtime refuses the model, or fails.
+    """
+    session = open_session(model, optimize=False, lean=True, where=where)
+    point = probe_points(axes)[0]
+    feeds = make_feeds(inputs, point.sizes, f"probe:{point.name}")
+    expected, found = (run_session(session, feeds, where) for _ in range(2))
+    for name, array in expected.items():
+        reason = _difference(array, found[name])
+        if reason:
+            return f"output '{name}' {reason} at {_show(point)}"
+    return ""
+
+
 def graph_breach(expected: np.ndarray, actual: np.ndarray) -> Breach | None:
     """Return what shows that a graph computes something else than the one it was made of, or None.
 

@@ -49,6 +49,7 @@ def named_outputs(
     *,
     inputs: Collection[str] = (),
     returned: Returned | None = None,
+    places: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Output name -> tensor, in the order declared.
 
@@ -64,6 +65,8 @@ def named_outputs(
         where: `recipe:step`, for messages.
         inputs: Names of the inputs.
         returned: Source of the value, and its kind of tensors; None for a module's forward.
+        places: Names of more outputs, in order, which `declared` chooses from: they count where as many
+            are returned without a key.
 
     Raises:
         OutputError: A name declared is not among the keys, or names are not as many as positions;
@@ -75,7 +78,9 @@ def named_outputs(
         wanted = _by_key(_named(found, inputs, where, by), declared, where, by)
     else:
         wanted = {}
-        for name, (path, each) in _in_order(found, declared, where, by).items():
+        in_order = _in_order(found, _names_by_place(found, declared, places), where, by)
+        for name in declared or in_order:
+            path, each = in_order[name]
             if not isinstance(each, by.types):
                 shown = f"output{''.join(f'[{step}]' for step in path)}"
                 raise _no_tensor(shown, each, where, by)
@@ -87,6 +92,14 @@ def named_outputs(
             fix=f"return at least one {by.fix}",
         )
     return wanted
+
+
+def _names_by_place(
+    found: Sequence[tuple[_Path, Any]], declared: Sequence[str], places: Sequence[str]
+) -> Sequence[str]:
+    """Return the names that go by position: those of `places` if as many are returned."""
+    count = sum(each is not None for _, each in found)
+    return places if len(places) == count and set(declared) <= set(places) else declared
 
 
 def has_keys(value: object) -> bool:

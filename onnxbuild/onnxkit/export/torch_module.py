@@ -174,6 +174,7 @@ def run_module(
     outputs: Sequence[str] = (),
     *,
     inputs: Sequence[DummyInput] = (),
+    places: Sequence[str] = (),
 ) -> ModuleRun:
     """Call forward by keyword.
 
@@ -183,12 +184,13 @@ def run_module(
         where: `recipe:step`, for messages.
         outputs: Names for what it returns, as `named_outputs` takes them.
         inputs: Their dtypes, where numpy lacks one.
+        places: As `named_outputs` takes them.
 
     Raises:
         StepError: forward raises, or does not give the outputs.
     """
     value = call_forward(module, feeds, inputs, where)
-    found = named_outputs(value, outputs, where, inputs=feeds)
+    found = named_outputs(value, outputs, where, inputs=feeds, places=places)
     return ModuleRun(
         {name: _as_array(tensor, where) for name, tensor in found.items()}, not has_keys(value)
     )

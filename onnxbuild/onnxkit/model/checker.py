@@ -15,10 +15,13 @@ from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, load_model, model_path
 from onnxbuild.onnxkit.model.opsets import needed_opset
 
+_WRITE_OPSET = "write `opset: {opset}`"
 _UNREGISTERED = re.compile(r"No Op registered for (?P<name>\S+) with domain_version")
 
 
-def checker_faults(folder_or_file: Path, scratch: Path) -> list[Finding]:
+def checker_faults(
+    folder_or_file: Path, scratch: Path, *, later_opset: str = _WRITE_OPSET
+) -> list[Finding]:
     """Check a model with onnx's checker and strict shape inference; return their faults.
 
     Operators of unknown domains (com.microsoft) are left unchecked, as onnx does.
@@ -26,6 +29,7 @@ def checker_faults(folder_or_file: Path, scratch: Path) -> list[Finding]:
     Args:
         folder_or_file: The model.
         scratch: Where the inferred model may be written.
+        later_opset: Fix for an operator that needs a later opset, with a place for `{opset}`.
 
     Raises:
         StepError: The model can't be read, or its weights are not where it says.
@@ -38,7 +42,7 @@ def checker_faults(folder_or_file: Path, scratch: Path) -> list[Finding]:
         onnx.checker.check_model(path)
     except onnx.checker.ValidationError as error:
         return [
-            _later_opset(path, "checker")
+            _later_opset(path, "checker", later_opset)
             or _unknown_operator(str(error))
             or Finding(
                 f"the ONNX checker refuses the model: {_essence(error)}",
@@ -53,7 +57,7 @@ def checker_faults(folder_or_file: Path, scratch: Path) -> list[Finding]:
         )
     except (onnx.shape_inference.InferenceError, RuntimeError) as error:
         return [
-            _later_opset(path, "shape inference")
+            _later_opset(path, "shape inference", later_opset)
             or Finding(
                 f"shape inference fails: {_essence(error)}",
                 where="shape inference",
@@ -63,10 +67,10 @@ def checker_faults(folder_or_file: Path, scratch: Path) -> list[Finding]:
     return []
 
 
-def _later_opset(path: str, where: str) -> Finding | None:
+def _later_opset(path: str, where: str, fix: str) -> Finding | None:
     """The finding that names what needs a later opset; None where that is not the cause."""
     needed = needed_opset(load_model(Path(path), weights="left"))
-    return needed and Finding(needed[0], where=where, fix=f"write `opset: {needed[1]}`")
+    return needed and Finding(needed[0], where=where, fix=fix.format(opset=needed[1]))
 
 
 def _unknown_operator(said: str) -> Finding | None:

@@ -54,7 +54,9 @@ def outside_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
 
 
 def map_weights(model: onnx.ModelProto, folder: Path) -> None:
-    """Make each external tensor name its file absolutely, links resolved; no data is read.
+    """Make each external tensor name its file absolutely, links resolved.
+
+    Only the data of tensors in attributes is read, into the model: a model that is saved has no other place for it.
 
     Args:
         model: As read from `folder`; changed in place, and to be saved by `save_model` alone.
@@ -66,6 +68,9 @@ def map_weights(model: onnx.ModelProto, folder: Path) -> None:
     for tensor in outside_tensors(model):
         extent = _extent(tensor, folder)
         refer(tensor, str(extent.path), extent.offset, extent.length)
+    for tensor in _in_attributes(model):
+        if is_outside(tensor):
+            take_in(tensor)
 
 
 def read_weights(model: onnx.ModelProto, folder: Path) -> None:
@@ -214,6 +219,10 @@ def is_name_below(name: Path | str) -> bool:
 
 def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     yield from initializers(model)
+    yield from _in_attributes(model)
+
+
+def _in_attributes(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     for node in all_nodes(model):
         for attribute in node.attribute:
             if attribute.HasField("t"):

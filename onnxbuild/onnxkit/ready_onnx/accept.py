@@ -19,6 +19,7 @@ from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.ready_onnx.adapt import adapt, fixed_sizes
 from onnxbuild.onnxkit.ready_onnx.probes import run_at_sizes
+from onnxbuild.onnxkit.ready_onnx.random_nodes import random_notes
 from onnxbuild.onnxkit.sessions.open import REFUSED, check_loads
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def accept(
     outputs: Sequence[str],
     axes: Sequence[Axis],
     rename: Mapping[str, str],
+    later_opset: str = "write `opset: {opset}`",
 ) -> Outcome:
     """Write a model into the outputs `model` and `config`, as the recipe declares it.
 
@@ -45,6 +47,7 @@ def accept(
         outputs: Names in order; empty takes the model's.
         axes: The recipe's.
         rename: The model's names of inputs and outputs -> the recipe's.
+        later_opset: As `checker_faults` takes it.
 
     Raises:
         StepError: It is not as declared, or not valid, or it fails at a size that the recipe allows.
@@ -59,7 +62,7 @@ def accept(
     opset = opset_of(model)
     draft = context.scratch / "draft"
     save_model(model, draft)
-    faults += [] if faults else checker_faults(draft, context.scratch)
+    faults += [] if faults else checker_faults(draft, context.scratch, later_opset=later_opset)
     if faults:
         first = faults[0]
         where = f"{context.where}, {first.where}"
@@ -73,10 +76,11 @@ def accept(
         name_output_axes(model, observed, symbols)
         save_model(model, folder)
         check_loads(folder, context.where)
+        notes = [*unread, *random_notes(model, folder, inputs, axes, context.where)]
     except StepError as error:
         raise _with_fixed_sizes(error, fixed) from error
     (context.output("config") / REPORT_FILE).write_bytes(canonical_json({}))
-    return Outcome({"opset": opset, "size_bytes": file_bytes(folder)}, notes=tuple(unread))
+    return Outcome({"opset": opset, "size_bytes": file_bytes(folder)}, notes=tuple(notes))
 
 
 def _with_fixed_sizes(error: StepError, fixed: Mapping[str, int]) -> StepError:

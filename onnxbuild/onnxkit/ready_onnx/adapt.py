@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError, did_you_mean
@@ -10,6 +10,8 @@ from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.export.names import settle_names
 from onnxbuild.onnxkit.model.graphs import all_graphs, keep, names_read
 from onnxbuild.onnxkit.model.inspect import dimensions
+from onnxbuild.onnxkit.model.scopes import name_maker
+from onnxbuild.onnxkit.ready_onnx.outline import UNKNOWN
 
 if TYPE_CHECKING:
     import onnx
@@ -40,13 +42,14 @@ def adapt(
         where: `recipe:step`.
 
     Raises:
-        StepError: The model has no such output.
+        StepError: The model has no such output, or one name for what the recipe has two for.
     """
     model.ir_version = min(max(model.ir_version, _FIRST_IR), _LAST_IR)
     _clear_unknown_sizes(model)
     if rename:
         settle_names(model, rename, _NO_WRAPPER)
     _choose_outputs(model, outputs, where)
+    _check_shared(model, inputs, where)
     name_axes(model, inputs)
 
 
@@ -72,12 +75,10 @@ def fixed_sizes(
 
 
 def _clear_unknown_sizes(model: onnx.ModelProto) -> None:
-    """Leave out the -1, `?` and empty names that converters write for a size that is not known."""
-    for graph in all_graphs(model):
-        for value in (*graph.input, *graph.output, *graph.value_info):
-            for dim in value.type.tensor_type.shape.dim:
-                if dim.dim_value < 0 or (dim.HasField("dim_param") and dim.dim_param in ("", "?")):
-                    dim.Clear()
+    """Leave out the -1, `?`, `None` and empty names that converters write for a size that is not known."""
+    for dim in _dimensions(model):
+        if dim.dim_value < 0 or (dim.HasField("dim_param") and dim.dim_param in UNKNOWN):
+            dim.Clear()
 
 
 def _choose_outputs(model: onnx.ModelProto, outputs: Sequence[str], where: str) -> None:
@@ -114,43 +115,78 @@ def _drop_unneeded(graph: onnx.GraphProto) -> None:
 def name_axes(model: onnx.ModelProto, inputs: Sequence[DummyInput]) -> None:
     """Give the dynamic dimensions of a model the recipe's names or sizes, wherever they are, in place.
 
-    A dimension without a name gets the recipe's. A name that stands for two of the recipe's axes stays,
-    and the interface does not match then.
+    A dimension without a name gets the recipe's. A name of the recipe that the model has for something else
+    gives way there (`NAME_1`).
 
     Args:
         model: Its weights need not be loaded.
         inputs: As the recipe declares them.
     """
-    declared = {each.name: each.shape for each in inputs}
     names: dict[str, int | str] = {}
+    for _, _, found, want in _dynamic(model, inputs):
+        if found != "?":
+            names.setdefault(found, want)
+    named = [dim for dim in _dimensions(model) if dim.dim_param]
+    taken = {dim.dim_param for dim in named}
+    make = name_maker(taken | {size for each in inputs for size in map(str, each.shape)})
+    wanted = {want for each in inputs for want in each.shape if isinstance(want, str)}
+    names.update({name: make(name) for name in sorted((taken & wanted) - names.keys())})
+    nameless = [
+        (value, n, want) for value, n, found, want in _dynamic(model, inputs) if found == "?"
+    ]
+    for dim in named:
+        if dim.dim_param in names:
+            _set(dim, names[dim.dim_param])
+    for value, n, want in nameless:
+        _set(value.type.tensor_type.shape.dim[n], want)
+    _give_ranks(model, inputs)
+
+
+def _check_shared(model: onnx.ModelProto, inputs: Sequence[DummyInput], where: str) -> None:
+    """Check that the recipe writes one size or axis wherever the model has one name.
+
+    Raises:
+        StepError: It writes two.
+    """
+    first: dict[str, tuple[str, int, int | str]] = {}
+    for value, n, found, want in _dynamic(model, inputs):
+        name, place, other = first.setdefault(found, (value.name, n, want))
+        if found != "?" and other != want:
+            raise StepError(
+                f"the model calls dimension {place} of '{name}' and dimension {n} of '{value.name}' both "
+                f"'{found}', so that they have one size; the recipe writes {other} and {want}",
+                where=where,
+                fix=f"write {other} or {want} in both shapes in `dummy_inputs`",
+            )
+
+
+def _dynamic(
+    model: onnx.ModelProto, inputs: Sequence[DummyInput]
+) -> Iterator[tuple[onnx.ValueInfoProto, int, str, int | str]]:
+    """Yield (input, dimension, the model's name for it, what the recipe writes) where the model fixes no size."""
+    declared = {each.name: each.shape for each in inputs}
     for value in model.graph.input:
-        shape = dimensions(value)
-        wanted = declared.get(value.name, ())
-        if shape is None:
-            _give_rank(value, wanted)
-            shape = dimensions(value)
+        shape, wanted = dimensions(value), declared.get(value.name, ())
         if shape is None or len(shape) != len(wanted):
             continue
         for n, (found, want) in enumerate(zip(shape, wanted, strict=True)):
-            if isinstance(found, int):
-                continue
-            if found == "?":
-                _set(value.type.tensor_type.shape.dim[n], want)
-            else:
-                names.setdefault(found, want)
+            if isinstance(found, str):
+                yield value, n, found, want
+
+
+def _dimensions(model: onnx.ModelProto) -> Iterator[onnx.TensorShapeProto.Dimension]:
     for graph in all_graphs(model):
-        for field in (graph.input, graph.output, graph.value_info):
-            for value in field:
-                for dim in value.type.tensor_type.shape.dim:
-                    if dim.dim_param in names:
-                        _set(dim, names[dim.dim_param])
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            yield from value.type.tensor_type.shape.dim
 
 
-def _give_rank(value: onnx.ValueInfoProto, wanted: Sequence[int | str]) -> None:
+def _give_ranks(model: onnx.ModelProto, inputs: Sequence[DummyInput]) -> None:
     """Write the recipe's shape where the model has none, not even a rank."""
-    if value.type.HasField("tensor_type"):
-        for size in wanted:
-            _set(value.type.tensor_type.shape.dim.add(), size)
+    declared = {each.name: each.shape for each in inputs}
+    for value in model.graph.input:
+        if dimensions(value) is None and value.type.HasField("tensor_type"):
+            for size in declared.get(value.name, ()):
+                _set(value.type.tensor_type.shape.dim.add(), size)
 
 
 def _set(dim: onnx.TensorShapeProto.Dimension, size: int | str) -> None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from onnxbuild.core.axis import is_sum, symbols_of
 from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.recipe import DTYPES, INPUT_NAME, OPSET_MAX, OPSET_MIN
 from onnxbuild.core.source_error import SourceError
 from onnxbuild.onnxkit.data.completed_axes import BATCH, completed_axes, mapping_in, sizes_in
+from onnxbuild.onnxkit.ready_onnx.axis_names import AxisNames
 from onnxbuild.onnxkit.ready_onnx.outline import Outline, OutlinedValue
-
-_SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_GENERATED = re.compile(r"unk__\d+|dim_\d+|d\d+|s\d+|N|None")
-"""Names that converters give to axes without one: tf2onnx, torch, Keras."""
 
 _NO_TENSORS = ("sequence", "map", "optional", "sparse tensor")
 
@@ -39,6 +37,7 @@ def recipe_of(
     _check_outputs(outline, outputs, written)
     inputs = declared_inputs(outline, rename)
     own = mapping_in(written, "dummy_inputs")
+    _leave_out_lost_sums(inputs, own)
     shapes = []
     for name, each in inputs.items():
         shape = mapping_in(own, name).get("shape", each.get("shape"))
@@ -99,16 +98,18 @@ def _check_names(
                 _nearest(name, theirs),
                 "model", "rename", name,
             )  # fmt: skip
+    _check_apart(outline.inputs, rename)
+    _check_apart(outline.outputs, rename)
     inputs = [rename.get(value.name, value.name) for value in outline.inputs]
     if not inputs:
         raise SourceError("the model takes no inputs", "name a model that does")
-    for name in inputs:
+    for value, name in zip(outline.inputs, inputs, strict=True):
         if not re.search(INPUT_NAME, name):
             better = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "x"
             raise SourceError(
                 f"the model's input is called '{name}', which can be no name in a recipe",
-                f'write `rename: {{"{name}": {better}}}` in `model`',
-                mend={"model": {"rename": {name: better}}},
+                f'write `rename: {{"{value.name}": {better}}}` in `model`',
+                mend={"model": {"rename": {value.name: better}}},
             )
     for name in mapping_in(written, "dummy_inputs"):
         if name not in inputs:
@@ -122,6 +123,25 @@ def _check_names(
             raise SourceError(
                 f"the model has no output '{name}'", _nearest(str(name), outputs), "outputs"
             )
+
+
+def _check_apart(values: Sequence[OutlinedValue], rename: Mapping[str, str]) -> None:
+    """Check that the recipe's names of inputs, or of outputs, differ.
+
+    Raises:
+        SourceError: `rename` gives two of them one name.
+    """
+    first: dict[str, str] = {}
+    for name in dict.fromkeys(value.name for value in values):
+        new = rename.get(name, name)
+        other = first.setdefault(new, name)
+        if other != name:
+            renamed = name if name in rename else other
+            raise SourceError(
+                f"with `rename`, '{other}' and '{name}' of the model are both called '{new}'",
+                "give each a name of its own",
+                "model", "rename", renamed,
+            )  # fmt: skip
 
 
 def _check_output_names(chosen: object, outline: Outline, rename: Mapping[str, str]) -> None:
@@ -180,7 +200,7 @@ def declared_inputs(outline: Outline, rename: Mapping[str, str]) -> dict[str, di
     """A recipe's `dummy_inputs`: name -> dtype, shape, and for indices of a table its rows as `high`.
 
     An axis keeps its name where that is one of the user's; the first axis of each input is `batch`
-    where it has none.
+    where it has none. A sum of axes that inputs have by themselves stays that sum.
 
     Args:
         outline: The model's.
@@ -189,7 +209,9 @@ def declared_inputs(outline: Outline, rename: Mapping[str, str]) -> dict[str, di
     Raises:
         SourceError: An input is no tensor, or of a type or rank that no recipe can declare.
     """
-    axes = _Axes()
+    axes = AxisNames(outline.inputs)
+    for value in outline.inputs:
+        axes.learn(value, rename.get(value.name, value.name))
     found = {}
     for value in outline.inputs:
         name = rename.get(value.name, value.name)
@@ -203,6 +225,22 @@ def declared_inputs(outline: Outline, rename: Mapping[str, str]) -> dict[str, di
     return found
 
 
+def _leave_out_lost_sums(inputs: dict[str, dict[str, Any]], own: Mapping[str, Any]) -> None:
+    """Give a sum a name of its own if the recipe's own shapes leave no input with one of its axes alone, in place."""
+    left = {
+        name: each["shape"]
+        for name, each in inputs.items()
+        if "shape" in each and "shape" not in mapping_in(own, name)
+    }
+    shapes = [*left.values(), *(sizes_in(mapping_in(own, name).get("shape")) for name in inputs)]
+    alone = {size for shape in shapes for size in shape if not is_sum(size)}
+    for name, shape in left.items():
+        stem = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        for n, size in enumerate(shape):
+            if is_sum(size) and not alone.issuperset(symbols_of(size)):
+                shape[n] = f"{stem}_{n}"
+
+
 def _check(value: OutlinedValue) -> None:
     if value.dtype in _NO_TENSORS:
         raise SourceError(
@@ -214,30 +252,3 @@ def _check(value: OutlinedValue) -> None:
             f"input '{value.name}' has the type {value.dtype}; expected one of {', '.join(DTYPES)}",
             "convert the model again with another type of input",
         )
-
-
-class _Axes:
-    """Names of axes, each for one meaning."""
-
-    def __init__(self) -> None:
-        self._named: dict[str, str] = {}
-
-    def shape(self, value: OutlinedValue, name: str) -> list[int | str]:
-        return [
-            size if isinstance(size, int) else self._axis(size, name, n)
-            for n, size in enumerate(value.shape or ())
-        ]
-
-    def _axis(self, written: str, name: str, n: int) -> str:
-        stem = re.sub(r"[^A-Za-z0-9_]", "_", name)
-        given = BATCH if n == 0 else f"{stem}_{n}"
-        if not written:
-            return given
-        if written not in self._named:
-            own = _SYMBOL.match(written) and not _GENERATED.fullmatch(written)
-            self._named[written] = written if own else self._free(given, stem, n)
-        return self._named[written]
-
-    def _free(self, given: str, stem: str, n: int) -> str:
-        """A name for an axis that has a generated one: another axis may be `batch` already."""
-        return given if given not in self._named.values() else f"{stem}_{n}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.axis import Dimension, one_spelling, symbols_of, terms
 from onnxbuild.core.draft import Draft
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
@@ -61,10 +62,17 @@ def draft_of_sizes(
         for axis in fault.rule.fixed:
             del axes[axis.name]
             for name, shape in shapes.items():
-                if axis.name in shape:
+                if any(axis.name in symbols_of(each) for each in shape):
                     comments[f"{_INPUTS}.{name}"] = f"tried: {fault.rule.what}"
-                shapes[name] = [axis.example if each == axis.name else each for each in shape]
+                shapes[name] = [_at_example(each, axis) for each in shape]
     return Draft(_changed(axes, shapes, said), comments) if comments else None
+
+
+def _at_example(dimension: Dimension, axis: Axis) -> Dimension:
+    """Return a dimension with an axis replaced by its example, in sums, too."""
+    parts = [axis.example if part == axis.name else part for part in terms(dimension)]
+    numbers = [part for part in parts if isinstance(part, int)]
+    return sum(numbers) if len(numbers) == len(parts) else one_spelling("+".join(map(str, parts)))
 
 
 def _changed(

@@ -7,6 +7,7 @@ not parsed. The numbers of fields are those of onnx.proto (ONNX IR specification
 from __future__ import annotations
 
 import mmap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,9 @@ _DTYPES = {
     9: "bool", 10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 14: "complex64",
     15: "complex128", 16: "bfloat16",
 }  # fmt: skip
+UNKNOWN = ("", "?", "None")
+"""Names that converters write for an axis without one, several times in one shape."""
+
 _EXTERNAL = 1
 _DEEPEST = 32
 
@@ -87,6 +91,7 @@ def outline_of(path: Path) -> Outline:
 
 def _model(message: Message) -> Outline:
     graph: Message | None = None
+    functions: list[Message] = []
     opset = 0
     for number, value in fields(message):
         if number == 7:  # noqa: PLR2004 - graph
@@ -95,15 +100,17 @@ def _model(message: Message) -> Outline:
             imported = dict(fields(message_in(value)))
             if text_in(imported.get(1, memoryview(b""))) in ("", "ai.onnx"):
                 opset = number_in(imported.get(2, 0))
+        elif number == 25:  # noqa: PLR2004 - functions
+            functions.append(message_in(value))
     if graph is None:
         raise OutlineError("it holds no graph: it is no ONNX model, or it was cut short")
-    return _Graph(graph).outline(opset)
+    return _Graph(graph, functions).outline(opset)
 
 
 class _Graph:
-    """The main graph, as its fields come."""
+    """The main graph, as its fields come, and the files that functions name."""
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: Message, functions: Sequence[Message] = ()) -> None:
         self._weights: dict[str, tuple[int, ...]] = {}
         self._files: set[str] = set()
         self._gathered: dict[str, tuple[str, int]] = {}
@@ -122,6 +129,8 @@ class _Graph:
                 outputs.append(message_in(value))
         for node in nodes:
             self._node(node, 0)
+        for function in functions:
+            self._function(function)
         self._inputs, self._outputs = map(_value, inputs), map(_value, outputs)
 
     def outline(self, opset: int) -> Outline:
@@ -184,6 +193,15 @@ class _Graph:
         elif operator == "Cast" and inputs:
             self._casts[output] = inputs[0]
 
+    def _function(self, function: Message) -> None:
+        """Look for files in a function's nodes; its names are its own."""
+        for number, value in fields(function):
+            if number != 7:  # noqa: PLR2004 - node
+                continue
+            for part, attribute in fields(message_in(value)):
+                if part == 5:  # noqa: PLR2004 - attribute
+                    self._attribute(message_in(attribute), 0, 0)
+
     def _attribute(self, attribute: Message, depth: int, axis: int) -> int:
         """Look for files in the tensors and graphs of an attribute; returns what `axis` is by now."""
         name, value_of = "", 0
@@ -235,10 +253,10 @@ def _tensor_type(message: Message) -> tuple[str, tuple[int | str, ...] | None]:
 
 
 def _dimension(message: Message) -> int | str:
-    """A size, or an axis' name; both negative sizes and `?` are written where there is none."""
+    """A size, or an axis' name; negative sizes, `?` and `None` are written where there is none."""
     for number, value in fields(message):
         if number == 1 and (size := signed(number_in(value))) >= 0:
             return size
-        if number == 2 and (name := text_in(value)) != "?":  # noqa: PLR2004 - dim_param
+        if number == 2 and (name := text_in(value)) not in UNKNOWN:  # noqa: PLR2004 - dim_param
             return name
     return ""

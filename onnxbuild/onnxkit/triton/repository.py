@@ -73,8 +73,7 @@ def batch_of(signature: ModelSignature, options: TritonOptions) -> tuple[Axis | 
     asked = asked or ("max_batch_size" if options.max_batch_size else "")
     if asked and axis is None:
         what = f"{asked} is asked for, and Triton can't batch the model: {why_not(shapes, axes)}"
-        fix = "give all inputs and outputs one first axis with `min: 1`"
-        raise NoFormError(what, f"remove `{asked}`, or {fix}")
+        raise NoFormError(what, f"remove `{asked}`, or {_to_batch(signature)}")
     if axis is not None and (options.max_batch_size or 0) > axis.max:
         what = (
             f"max_batch_size is {options.max_batch_size}, and axis '{axis.name}' takes {axis.rule}"
@@ -87,6 +86,17 @@ def batch_of(signature: ModelSignature, options: TritonOptions) -> tuple[Axis | 
         what = f"preferred_batch_sizes has {above[0]}, and max_batch_size is {size}"
         raise NoFormError(what, f"write sizes up to {size}")
     return axis, size
+
+
+def _to_batch(signature: ModelSignature) -> str:
+    """Return what makes a model one that Triton batches."""
+    fixed = [each.name for each in signature.axes if each.min == each.max > 1]
+    if any(port.shape and port.shape[0] in fixed for port in signature.inputs):
+        return (
+            "`free_dimensions` of the variant's session, which fix the axis, or take the variant out of "
+            "`packages: {variants: [...]}`"
+        )
+    return "give all inputs and outputs one first axis with `min: 1`"
 
 
 def write_model(

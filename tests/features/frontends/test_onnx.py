@@ -184,6 +184,21 @@ def test_a_graph_that_onnx_refuses_is_refused(tmp_path):
         imported(tmp_path, broken)
 
 
+def test_a_model_that_declares_too_early_an_opset_is_to_be_converted_again(tmp_path):
+    early = model(
+        [
+            helper.make_node("LayerNormalization", ["x", "w"], ["y"])
+        ],  # ONNX Runtime takes it in any opset
+        [value("x", ["batch", 4])],
+        [value("y", ["batch", 4])],
+        [onnx.numpy_helper.from_array(np.ones(4, np.float32), "w")],
+        opset=13,
+    )
+    with pytest.raises(StepError, match="'LayerNormalization' needs opset 17") as caught:
+        imported(tmp_path, early, inputs=(DummyInput("x", "float32", ("batch", 4)),))
+    assert caught.value.fix.startswith("convert the model again with opset 17 or later")
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [

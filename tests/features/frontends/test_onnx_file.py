@@ -80,6 +80,43 @@ def test_names_that_converters_make_up_are_replaced(tmp_path):
     assert only(load, HEAD).inputs[0].shape == ("batch", 3, "x_2", "seq")
 
 
+@pytest.mark.parametrize(
+    ("shapes", "found"),
+    [
+        ([[None, "batch"]], [("x0_0", "batch")]),
+        ([["N", 4], ["batch", 4]], [("x0_0", 4), ("batch", 4)]),
+        ([[None, 4], ["batch", 4]], [("batch", 4), ("batch", 4)]),
+        ([["N", 4], ["s0", 4]], [("batch", 4), ("x1_0", 4)]),
+        ([["None", "None", "None", 3]], [("batch", "x0_1", "x0_2", 3)]),
+        (
+            [["b", "past+ seq"], ["b", "past"], ["b", "seq"]],
+            [("b", "past + seq"), ("b", "past"), ("b", "seq")],
+        ),
+        ([["s0", "s1"], ["s0", "s1 + 1"]], [("batch", "x0_1"), ("batch", "x0_1 + 1")]),
+        ([["b", "s"], ["b", "s + t"], ["b", "2*s"]], [("b", "s"), ("b", "x1_1"), ("b", "x2_1")]),
+    ],
+)
+def test_an_axis_is_not_called_as_another_one_of_the_file(tmp_path, shapes, found):
+    load = loader(tmp_path)
+    names = [f"x{n}" for n in range(len(shapes))]
+    made = model(
+        [helper.make_node("Relu", [name], [f"{name}_out"]) for name in names],
+        [value(name, shape) for name, shape in zip(names, shapes, strict=True)],
+        [value(f"{name}_out", shape) for name, shape in zip(names, shapes, strict=True)],
+    )
+    onnx.save(made, tmp_path / "m.onnx")
+    assert [each.shape for each in only(load, HEAD).inputs] == found
+
+
+def test_a_sum_whose_axes_the_recipe_renames_is_an_axis(tmp_path):
+    load = loader(tmp_path)
+    nodes = [helper.make_node("Relu", [name], [f"{name}_out"]) for name in "ab"]
+    inputs = [value("a", ["b", "s"]), value("b", ["b", "s + 1"])]
+    onnx.save(model(nodes, inputs, [value("a_out", None)]), tmp_path / "m.onnx")
+    recipe = only(load, HEAD + "dummy_inputs: {a: {shape: [b, length]}}\n")
+    assert [each.shape for each in recipe.inputs] == [("b", "length"), ("b", "b_1")]
+
+
 def test_indices_are_drawn_from_their_table(tmp_path):
     load = loader(tmp_path)
     made = model(
@@ -123,6 +160,7 @@ def test_files_of_weights_are_declared_by_the_same_line(tmp_path):
         ("model: {onnx: 3}", "model.onnx is 3; expected a string", "quote it"),
         ("model: {onnx: m.onnx, rename: {z: a}}", "`rename` names 'z', which is neither", "it has x, y"),
         ("model: {onnx: m.onnx}\ndummy_inputs: {X: {low: 0}}", "the model has no input 'X'", "it has x"),
+        ("model: {onnx: m.onnx, rename: {x: 'a b'}}", "input is called 'a b'", 'write `rename: {"x": a_b}`'),
         ("model: {onnx: m.onnx}\noutputs: [z]", "the model has no output 'z'", "it has y"),
         ("model: {onnx: m.onnx}\nfrontend: pytorch", "frontend is 'pytorch', and the model is named by `onnx`", "remove"),
         ("model: {onnx: m.onnx}\nopset: 17", "opset is 17, and the model has opset 18", "write `opset: 18`"),
@@ -191,6 +229,32 @@ def test_a_model_that_no_recipe_can_declare_is_refused(tmp_path, made, what, fix
     assert what in found
     assert where == "demo.yaml:3:15"
     assert fix in mend
+
+
+@pytest.mark.parametrize(
+    ("rename", "what", "where"),
+    [
+        ("{a: q, b: q}", "'a' and 'b' of the model are both called 'q'", "demo.yaml:3:38"),
+        ("{a: b}", "'a' and 'b' of the model are both called 'b'", "demo.yaml:3:32"),
+        ("{b: a}", "'a' and 'b' of the model are both called 'a'", "demo.yaml:3:32"),
+        ("{y: z}", "'y' and 'z' of the model are both called 'z'", "demo.yaml:3:32"),
+    ],
+)
+def test_names_that_rename_makes_one_are_refused(tmp_path, rename, what, where):
+    nodes = [helper.make_node(kind, ["a", "b"], [to]) for kind, to in (("Add", "y"), ("Sub", "z"))]
+    values = {name: value(name, ["n", 4]) for name in "abyz"}
+    made = model(nodes, [values["a"], values["b"]], [values["y"], values["z"]])
+    onnx.save(made, tmp_path / "m.onnx")
+    text = HEAD.replace("m.onnx", f"m.onnx, rename: {rename}")
+    ((found, place, fix),) = faults(loader(tmp_path), text + "outputs: [z]\n")
+    assert what in found
+    assert (place, fix) == (where, "give each a name of its own")
+
+
+def test_names_that_rename_swaps_are_apart(tmp_path):
+    onnx.save(linear(), tmp_path / "m.onnx")
+    recipe = only(loader(tmp_path), HEAD.replace("m.onnx", "m.onnx, rename: {x: y, y: x}"))
+    assert (recipe.inputs[0].name, recipe.outputs) == ("y", ("x",))
 
 
 def build(folder, text, **settings):

@@ -15,6 +15,7 @@ from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.steps.reference_model import KIND, ReferenceModelParams
 from tests.fakes.step_context import run_step
 from tests.features.frontends.test_onnx import mlp
+from tests.onnxkit.models import model, value
 from tests.written_recipes import faults, loader
 
 CODE = '''\
@@ -205,6 +206,59 @@ def test_the_score_is_that_of_the_original_and_an_edit_of_it_counts(tmp_path):
     file.write_text(CODE.replace("/ 4 for", "/ 5 for"))
     built = build(tmp_path, text).report.built
     assert {"mlp:reference", "mlp:evaluate"} <= {str(each) for each in built}
+
+
+PAIRED = """\
+import numpy as np
+
+
+def pair():
+    return lambda x: (x * 2, -x)
+
+
+def one():
+    return lambda x: -x
+
+
+def data():
+    for seed in range(4):
+        x = np.random.default_rng(seed).standard_normal((4, 3)).astype(np.float32)
+        yield {"x": x}, x[:, 0] > 0
+
+
+def accuracy(outputs, labels):
+    found = np.concatenate([each["b"][:, 0] < 0 for each in outputs])
+    return float((found == np.concatenate(labels)).mean())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("warm_steps")
+@pytest.mark.parametrize(
+    ("name", "outputs"), [("pair", "[b, a]"), ("pair", "[b]"), ("one", "[b]")]
+)
+def test_places_in_a_tuple_are_those_of_the_file_whatever_the_recipe_chooses(
+    tmp_path, name, outputs
+):
+    nodes = [
+        onnx.helper.make_node("Add", ["x", "x"], ["a"]),
+        onnx.helper.make_node("Neg", ["x"], ["b"]),
+    ]
+    shape = ["batch", 3]
+    onnx.save(
+        model(nodes, [value("x", shape)], [value("a", shape), value("b", shape)]),
+        tmp_path / "mlp.onnx",
+    )
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "pair.py").write_text(PAIRED)
+    text = (
+        f"outputs: {outputs}\nreference: {{model: pair.py:{name}}}\n"
+        "evaluate: {data: pair.py:data, metric: pair.py:accuracy, max_drop: 0}\n"
+    )
+    result = build(tmp_path, text)
+    assert result.exit_code == 0, result.report.failures
+    report = json.loads((tmp_path / "artifacts/out/mlp/fp32/manifest.json").read_text())
+    assert report["evaluation"]["cpu"]["baseline_score"] == 1.0
 
 
 def test_it_is_for_a_model_that_is_onnx_already(tmp_path):

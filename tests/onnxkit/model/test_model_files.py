@@ -133,6 +133,31 @@ def test_mapped_weights_are_read_when_asked_for_and_copied_when_saved(tmp_path):
     assert load_model(tmp_path / "b") == load_model(tmp_path / "a")
 
 
+def test_an_attribute_in_a_file_comes_into_the_model(tmp_path):
+    array = np.arange(600, dtype=np.float32)
+    constant = onnx.helper.make_node("Constant", [], ["c"], value=weight("c", array))
+    made = model(
+        [constant, onnx.helper.make_node("Add", ["x", "c"], ["y"])],
+        [value("x", [600])],
+        [value("y", [600])],
+    )
+    (tmp_path / "a").mkdir()
+    onnx.save(
+        made,
+        tmp_path / "a/model.onnx",
+        save_as_external_data=True,
+        location="w.bin",
+        size_threshold=0,
+        convert_attribute=True,
+    )
+    assert (tmp_path / "a/w.bin").stat().st_size == array.nbytes
+    save_model(load_model(tmp_path / "a", weights="mapped"), tmp_path / "b")
+    assert [path.name for path in (tmp_path / "b").iterdir()] == ["model.onnx"]
+    onnx.checker.check_model(str(tmp_path / "b/model.onnx"), full_check=True)
+    (found,) = open_session(tmp_path / "b").run(None, {"x": np.zeros(600, np.float32)})
+    assert np.array_equal(found, array)
+
+
 def test_a_model_that_was_left_without_its_weights_is_not_saved(tmp_path):
     save_model(linear(rows=600), tmp_path / "a", external="always")
     with pytest.raises(ValueError, match="was loaded without its weights"):

@@ -88,7 +88,7 @@ def test_a_size_that_the_recipe_fixes_is_fixed_wherever_it_is_named():
     assert shapes(made) == {"x": [3, 4], "y": [3, 3]}
 
 
-@pytest.mark.parametrize("unknown", ["?", None, -1])
+@pytest.mark.parametrize("unknown", ["?", None, -1, "None"])
 def test_an_axis_without_a_name_gets_the_recipes(unknown):
     made = linear()
     made.graph.input[0].CopyFrom(value("x", [unknown, 4]))
@@ -101,6 +101,54 @@ def test_a_shape_that_is_not_there_is_written():
     made.graph.input[0].type.tensor_type.ClearField("shape")
     adapt(made, X, (), {}, "")
     assert shapes(made)["x"] == ["batch", 4]
+
+
+def rows_that_differ():
+    """The rows of x, and as many as x has elements above 0, which the model calls `batch`."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["clipped"]),
+        helper.make_node("Abs", ["clipped"], ["whole"]),
+        helper.make_node("NonZero", ["whole"], ["places"]),
+        helper.make_node("Transpose", ["places"], ["found"]),
+        helper.make_node("Cast", ["found"], ["real"], to=1),
+        helper.make_node("Sin", ["real"], ["waves"]),
+        helper.make_node("ReduceSum", ["waves"], ["y"], keepdims=0),
+    ]
+    inside = [value(name, ["batch", 2]) for name in ("real", "waves")]
+    inside.append(value("found", ["batch", 2], onnx.TensorProto.INT64))
+    return model(nodes, [value("x", ["rows", 2])], [value("y", [])], value_info=inside)
+
+
+def test_a_name_of_the_recipe_that_the_model_has_for_another_size_gives_way():
+    made, feeds = rows_that_differ(), np.ones((3, 2), np.float32)
+    (before,) = run(made, x=feeds)
+    adapt(made, (DummyInput("x", "float32", ("batch", 2)),), (), {}, "")
+    assert shapes(made)["x"] == ["batch", 2]
+    assert {each.type.tensor_type.shape.dim[0].dim_param for each in made.graph.value_info} == {
+        "batch_0"
+    }
+    (after,) = run(made, x=feeds)
+    assert after == before
+
+
+def test_names_of_the_recipe_can_be_those_that_the_model_has_elsewhere():
+    nodes = [helper.make_node("MatMul", ["a", "b"], ["y"])]
+    inputs = [value("a", [None, 8]), value("b", [8, "batch"])]
+    made = model(nodes, inputs, [value("y", [None, "batch"])])
+    wanted = (DummyInput("a", "float32", ("batch", 8)), DummyInput("b", "float32", (8, "columns")))
+    adapt(made, wanted, (), {}, "")
+    assert shapes(made) == {"a": ["batch", 8], "b": [8, "columns"], "y": [0, "columns"]}
+
+
+def test_two_names_for_what_the_model_has_one_for_are_refused():
+    nodes = [helper.make_node("Add", ["a", "b"], ["y"])]
+    made = model(nodes, [value(name, ["n", 8]) for name in "ab"], [value("y", ["n", 8])])
+    wanted = (DummyInput("a", "float32", (2, 8)), DummyInput("b", "float32", ("batch", 8)))
+    with pytest.raises(
+        StepError, match="dimension 0 of 'a' and dimension 0 of 'b' both 'n'"
+    ) as caught:
+        adapt(made, wanted, (), {}, "demo:import")
+    assert caught.value.fix == "write 2 or batch in both shapes in `dummy_inputs`"
 
 
 def test_an_opset_is_raised_and_the_model_computes_the_same():
@@ -124,6 +172,35 @@ def test_an_opset_is_raised_and_the_model_computes_the_same():
     assert opset_of(raised) == 18
     assert [each.name for each in raised.graph.input] == ["x"]
     onnx.checker.check_model(raised, full_check=True)
+    np.testing.assert_array_equal(run(raised, x=feeds), before)
+
+
+def test_functions_come_along_to_a_later_opset_with_their_default_attributes():
+    domain, imports = "mine", [helper.make_opsetid("", 16), helper.make_opsetid("mine", 1)]
+    leaky = helper.make_node("LeakyRelu", ["X"], ["Y"])
+    leaky.attribute.append(
+        onnx.AttributeProto(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
+    )
+    slope = helper.make_attribute("slope", 0.5)
+    inner = helper.make_function(
+        domain, "Inner", ["X"], ["Y"], [leaky], imports[:1], attribute_protos=[slope]
+    )
+    nodes = [
+        helper.make_node("Inner", ["X"], ["a"], domain=domain),
+        helper.make_node("Inner", ["a"], ["Y"], domain=domain, slope=0.25),
+    ]
+    outer = helper.make_function(domain, "Outer", ["X"], ["Y"], nodes, imports)
+    made = model(
+        [helper.make_node("Outer", ["x"], ["y"], domain=domain)],
+        [value("x", ["batch", 4])],
+        [value("y", ["batch", 4])],
+        imports=imports,
+    )
+    made.functions.extend([inner, outer])
+    feeds = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    before = run(made, x=feeds)
+    raised = raise_opset(made, 20, "r:opset")
+    assert opset_of(raised) == 20
     np.testing.assert_array_equal(run(raised, x=feeds), before)
 
 

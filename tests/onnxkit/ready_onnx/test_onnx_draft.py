@@ -68,6 +68,24 @@ def test_a_batch_that_is_baked_in_is_a_number(tmp_path):
     assert draft.comments == {"dummy_inputs.x": "tried: axis 'batch' takes its example alone"}
 
 
+def test_a_sum_with_an_axis_that_is_baked_in_has_its_size(tmp_path):
+    made = models.model(
+        [helper.make_node("MatMul", ["x", "w"], ["y"]), helper.make_node("Relu", ["m"], ["z"])],
+        [models.value("x", ["batch", "width"]), models.value("m", ["batch", "width + 1"])],
+        [models.value("y", ["batch", 2]), models.value("z", ["batch", "width + 1"])],
+        [models.weight("w", np.ones((16, 2), np.float32))],
+    )
+    onnx.save(made, tmp_path / "m.onnx")
+    recipe = said()
+    recipe["dummy_inputs"]["m"] = {"dtype": "float32", "shape": ["batch", "width + 1"]}
+    recipe["outputs"] = ["y", "z"]
+    draft = draft_of_sizes(tmp_path / "m.onnx", {}, recipe, tmp_path / "scratch")
+    assert draft.recipe == {
+        "dummy_inputs": {"x": {"shape": ["batch", 16]}, "m": {"shape": ["batch", 17]}}
+    }
+    assert set(draft.comments) == {"dummy_inputs.x", "dummy_inputs.m"}
+
+
 def test_sizes_that_no_rule_explains_are_a_hole(reshaped, tmp_path):
     draft = draft_of_sizes(*reshaped(-1, 1000), said(), tmp_path / "scratch")
     assert list(draft.holes) == ["dynamic_axes"]

@@ -98,6 +98,24 @@ def test_files_of_weights_are_found_in_branches_too(tmp_path):
     assert outline_of(tmp_path / "m.onnx").files == ("a.data", "b.data")
 
 
+def test_files_of_weights_are_found_in_functions(tmp_path):
+    tensor = weight("w", np.ones(4, np.float32))
+    onnx.external_data_helper.set_external_data(tensor, "w.bin")
+    tensor.data_location = TensorProto.EXTERNAL
+    nodes = [
+        helper.make_node("Constant", [], ["c"], value=tensor),
+        helper.make_node("Add", ["X", "c"], ["Y"]),
+    ]
+    function = helper.make_function(
+        "mine", "Shift", ["X"], ["Y"], nodes, [helper.make_opsetid("", 18)]
+    )
+    made = linear()
+    made.functions.append(function)
+    made.opset_import.append(helper.make_opsetid("mine", 1))
+    onnx.save(made, tmp_path / "m.onnx")
+    assert outline_of(tmp_path / "m.onnx").files == ("w.bin",)
+
+
 def test_a_file_that_is_cut_anywhere_is_refused_or_misses_its_end_alone(tmp_path):
     content = linear().SerializeToString()
     path = tmp_path / "m.onnx"

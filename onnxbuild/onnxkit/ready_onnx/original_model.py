@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, DummyInput, Entrypoint
-from onnxbuild.core.step import StepContext
+from onnxbuild.core.step import REPORT_FILE, StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import an, call_user
 from onnxbuild.onnxkit.export.module_outputs import Returned, named_outputs
@@ -31,6 +32,7 @@ def load_original(
     entrypoint: Entrypoint,
     inputs: Sequence[DummyInput],
     outputs: Sequence[str],
+    places: Sequence[str] = (),
 ) -> Predict:
     """Load the model that a user's callable returns or a file holds, as a function: named arrays -> named arrays.
 
@@ -40,6 +42,7 @@ def load_original(
             input, by name, and returns what a module's forward may, of arrays.
         inputs: Inputs that it is fed with.
         outputs: Names of the outputs; see `named_outputs`.
+        places: Names of all outputs of the file, in its order; see `named_outputs`.
 
     Raises:
         StepError: It returns neither, or takes other inputs.
@@ -51,7 +54,7 @@ def load_original(
         set_for_inference(module, entrypoint.target, context.where)
         check_signature(module, inputs, context.where)
         return lambda feeds: (
-            run_module(module, feeds, context.where, outputs, inputs=inputs).outputs
+            run_module(module, feeds, context.where, outputs, inputs=inputs, places=places).outputs
         )
     if not callable(made) or isinstance(made, type):
         raise StepError(
@@ -62,12 +65,31 @@ def load_original(
             + (", an instance and not its class" if isinstance(made, type) else ""),
         )
     return lambda feeds: _called(
-        made, feeds, f"what {entrypoint.target} returned", context.where, outputs
+        made,
+        feeds,
+        f"what {entrypoint.target} returned",
+        context.where,
+        outputs,
+        places=places,
     )
 
 
+def outputs_of_file(context: StepContext) -> tuple[str, ...]:
+    """Return the names of all outputs of the file that was imported, in its order; empty without an input `config`."""
+    if "config" not in context.input_names:
+        return ()
+    config = json.loads((context.input("config") / REPORT_FILE).read_text("utf-8"))
+    return tuple(config["outputs"])
+
+
 def _called(
-    function: Callable[..., object], feeds: Feeds, who: str, where: str, outputs: Sequence[str]
+    function: Callable[..., object],
+    feeds: Feeds,
+    who: str,
+    where: str,
+    outputs: Sequence[str],
+    *,
+    places: Sequence[str],
 ) -> dict[str, np.ndarray]:
     import numpy as np
 
@@ -77,7 +99,7 @@ def _called(
         who, where, owner="the reference's", takes=takes,
     )  # fmt: skip
     by = Returned("the function", (np.ndarray, np.generic), "array", "numpy.ndarray")
-    found = named_outputs(value, outputs, where, inputs=feeds, returned=by)
+    found = named_outputs(value, outputs, where, inputs=feeds, returned=by, places=places)
     return {name: np.array(array, order="C") for name, array in found.items()}
 
 
