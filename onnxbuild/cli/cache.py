@@ -264,7 +264,7 @@ def key(
     from onnxbuild.building.request import Request
     from onnxbuild.ci.cache_key import cache_key
     from onnxbuild.ci.outputs import CiOutputs, set_outputs
-    from onnxbuild.typed.names import recipes_meant
+    from onnxbuild.typed.recipe_files import recipes_meant
 
     ci = CiOutputs(recipes, lambda line: click.echo(line, err=True), github=github)
     with ci.refusals():

@@ -62,7 +62,7 @@ def _pages(keys: Sequence[str]) -> list[str]:
 
 def _recipes(asked: Sequence[str], unknown: UsageError | None) -> list[str]:
     """The recipes that are meant where no key is; `unknown` is what was wrong with the keys."""
-    from onnxbuild.typed.names import recipes_meant
+    from onnxbuild.typed.recipe_files import recipes_meant
 
     try:
         return recipes_meant(asked)

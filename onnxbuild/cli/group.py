@@ -91,7 +91,7 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb as click does; name the nearest verb in the error."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
-            from onnxbuild.cli.other_words import verb_hint
+            from onnxbuild.typed.other_words import verb_hint
 
             hint = verb_hint(args[0], args[1:], VERBS)
             hint = f" {hint}" if hint else ""

@@ -32,7 +32,7 @@ def command(
         remarks_of,
     )
     from onnxbuild.recipe.python_syntax import check_python
-    from onnxbuild.typed.names import recipes_meant
+    from onnxbuild.typed.recipe_files import recipes_meant
 
     ci = None
     if github:

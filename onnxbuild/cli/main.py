@@ -101,7 +101,7 @@ def _run_verb(arguments: Sequence[str], kinds: Kinds | None) -> int:
         code = cli([*arguments], standalone_mode=False, obj=kinds)
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption):
-            from onnxbuild.cli.other_words import with_hint
+            from onnxbuild.typed.other_words import with_hint
 
             error = with_hint(error)
         shown = io.StringIO()

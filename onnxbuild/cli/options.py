@@ -29,7 +29,7 @@ def recipes_argument(*, needed: bool = True, as_typed: bool = False) -> Decorato
 
 def _meant(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     del param
-    from onnxbuild.typed.names import recipes_meant
+    from onnxbuild.typed.recipe_files import recipes_meant
 
     can_choose = any(each.name == "only" for each in ctx.command.params)
     return values if ctx.resilient_parsing else tuple(recipes_meant(values, can_choose=can_choose))

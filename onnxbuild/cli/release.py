@@ -100,7 +100,7 @@ def command(
     from onnxbuild.release.release import ReleaseRequest, make_release
     from onnxbuild.terminal.display import make_display
     from onnxbuild.terminal.documents import release_document
-    from onnxbuild.typed.names import recipe_file
+    from onnxbuild.typed.recipe_files import recipe_file
 
     wanted = ReleaseRequest(
         recipe=Path(recipe_file(recipe)),

@@ -136,7 +136,7 @@ def command(
     from onnxbuild.ci.outputs import CiOutputs
     from onnxbuild.terminal.display import make_display
     from onnxbuild.terminal.json_output import print_line
-    from onnxbuild.typed.names import recipes_meant
+    from onnxbuild.typed.recipe_files import recipes_meant
 
     options = RunOptions(jobs, memory, timeout, keep_going, force=force)
     kinds = kinds_of(ctx)

@@ -8,6 +8,9 @@ from typing import Any
 
 NONE = "-"
 
+Cell = Callable[[Mapping[str, Any], str], str]
+"""(what the step measured, the variant's name) -> the text, `-` for none."""
+
 _MIB, _KIB = 1 << 20, 1 << 10
 
 
@@ -19,7 +22,7 @@ class Column:
         title: Its heading.
         step: The last part of the address of the step that measures it; empty for the one that makes
             the bundle.
-        cell: (what the step measured, the variant's name) -> the text, `-` for none.
+        cell: Gives its text.
         place: Columns stand in this order.
         of_all: One step measures all variants; else each has its own.
         more: More such steps, each of which measures other bundles.
@@ -29,7 +32,7 @@ class Column:
 
     title: str
     step: str
-    cell: Callable[[Mapping[str, Any], str], str]
+    cell: Cell
     place: int = 100
     of_all: bool = False
     more: tuple[str, ...] = ()
@@ -46,35 +49,30 @@ class Column:
         return self.title if self.heading is None or not found else self.heading(found)
 
 
-def number(key: str, digits: int) -> Callable[[Mapping[str, Any], str], str]:
+def number(key: str, digits: int) -> Cell:
     """Return a column's cell: a figure with that many digits behind the point; a small one with three that count."""
 
-    def cell(metrics: Mapping[str, Any], _variant: str) -> str:
-        value = metrics.get(key)
-        if not isinstance(value, int | float):
-            return NONE
+    def shown(value: float) -> str:
         return f"{value:.3g}" if 0 < abs(value) < 10 ** (1 - digits) else f"{value:.{digits}f}"
 
-    return cell
+    return _figure(key, shown)
 
 
-def error(key: str) -> Callable[[Mapping[str, Any], str], str]:
+def error(key: str) -> Cell:
     """Return a column's cell: a small figure, `1.2e-05`."""
-
-    def cell(metrics: Mapping[str, Any], _variant: str) -> str:
-        value = metrics.get(key)
-        return f"{value:.1e}" if isinstance(value, int | float) else NONE
-
-    return cell
+    return _figure(key, "{:.1e}".format)
 
 
-def size(key: str) -> Callable[[Mapping[str, Any], str], str]:
+def size(key: str) -> Cell:
     """Return a column's cell: bytes as MiB, or as KiB where that says more."""
+    return _figure(
+        key, lambda size: f"{size / _MIB:.1f} MiB" if size >= _MIB else f"{size / _KIB:.1f} KiB"
+    )
 
+
+def _figure(key: str, shown: Callable[[float], str]) -> Cell:
     def cell(metrics: Mapping[str, Any], _variant: str) -> str:
         value = metrics.get(key)
-        if not isinstance(value, int):
-            return NONE
-        return f"{value / _MIB:.1f} MiB" if value >= _MIB else f"{value / _KIB:.1f} KiB"
+        return shown(value) if isinstance(value, int | float) else NONE
 
     return cell

@@ -15,7 +15,7 @@ from onnxbuild.python.arguments import as_text, check_limits, listed, path_given
 from onnxbuild.python.build import Build
 from onnxbuild.python.failure import FailedBuildError, FailureNotes
 from onnxbuild.python.progress import shown_progress
-from onnxbuild.typed.names import recipes_meant
+from onnxbuild.typed.recipe_files import recipes_meant
 
 Recipe = str | os.PathLike[str]
 

@@ -118,7 +118,7 @@ def _parsed(
 def _meant(recipes: list[str]) -> list[str]:
     """The files of the folders, or of the project; empty where the command has to say what is wrong."""
     from onnxbuild.core.errors import BuildError
-    from onnxbuild.typed.names import recipes_meant
+    from onnxbuild.typed.recipe_files import recipes_meant
 
     try:
         return recipes_meant(recipes)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from onnxbuild.core.graph import Deliverable, Graph
     from onnxbuild.resolver.typed_name import TypedName
 
-_ENDINGS = (".yaml", ".yml")
+ENDINGS = (".yaml", ".yml")
 _FOLDERS = ("recipes", ".")
 
 
@@ -63,69 +62,6 @@ def find_name(text: str, store: str | None = None, part: str = "STEP") -> FoundN
     return FoundName(typed, find_recipe(typed.recipe, store, typed.local))
 
 
-def recipes_meant(given: Sequence[str], *, can_choose: bool = False) -> list[str]:
-    """Return the recipe files that a command line means, each once.
-
-    Args:
-        given: Files, folders and names of recipes; where it is empty, those that `default` of
-            `[tool.onnxbuild]` in pyproject.toml lists, else all of the project's recipes/, or of its root.
-        can_choose: The command has `--only`.
-
-    Raises:
-        UsageError: A folder holds no recipe, a file is a model or Python, there is no recipe of a
-            name or several, a name means a part of a file, a name is empty, or there is no recipe at all.
-    """
-    from onnxbuild.recipe.asked import given_or_default, recipes_in
-
-    found: list[str] = []
-    for each in given_or_default(given):
-        found += (
-            recipes_in(each) if Path(each).is_dir() else [recipe_file(each, can_choose=can_choose)]
-        )
-    each_once = {os.path.abspath(path): path for path in reversed(found)}  # noqa: PTH100 - resolves `..`
-    return list(each_once.values())[::-1]
-
-
-def recipe_file(text: str, *, can_choose: bool = False) -> str:
-    """Return the file that a recipe's file or name means.
-
-    Args:
-        text: As typed.
-        can_choose: The command has `--only`.
-
-    Raises:
-        UsageError: As `recipes_meant`.
-    """
-    from onnxbuild.recipe.asked import refuse_other_files
-
-    if Path(text).is_file():
-        refuse_other_files(text)
-        return text
-    if text.endswith(_ENDINGS) or not text:
-        return text  # whoever reads it says that it is not there
-    from onnxbuild.resolver.typed_name import TypedName  # the room loads all features
-
-    typed = TypedName.parse(text)
-    if typed.recipe.endswith(".py"):
-        fix = f"write a first recipe: onnxbuild init {shlex.quote(text)}"
-        raise UsageError(f"{text} is a callable, not a recipe", fix=fix)
-    if typed.recipe:
-        file = find_recipe(typed.recipe, part=typed.local)
-        raise UsageError(
-            f"'{text}' is a part of a recipe; a whole one is expected here",
-            fix=f"write {file} --only {text}" if can_choose else f"write {file}",
-        )
-    file = find_recipe(text)
-    name = RecipeName.parse(text)
-    if name.combination:
-        settings = " ".join(f"--set {pair}" for pair in name.combination.split(","))
-        raise UsageError(
-            f"'{text}' is one combination of the matrix of '{name.base}'; a whole file is expected here",
-            fix=f"write {file} {settings}",
-        )
-    return str(file)
-
-
 def find_recipe(text: str, store: str | None = None, part: str = "") -> Path:
     """The file of a recipe that is given by its path, its name (as `run` prints it) or its file's.
 
@@ -149,7 +85,7 @@ def find_recipe(text: str, store: str | None = None, part: str = "") -> Path:
     bring_plugins(find_project(Path("recipe.yaml")))
     base = RecipeName.parse(text).base
     in_folders = [path for folder in _FOLDERS for path in sorted(Path(folder).glob("*.y*ml"))]
-    places = [Path(folder, f"{base}{end}") for folder in _FOLDERS for end in _ENDINGS]
+    places = [Path(folder, f"{base}{end}") for folder in _FOLDERS for end in ENDINGS]
     alike = [path for path in places if path.is_file()]
     for path in alike:
         if base in names_in(path, environment()):

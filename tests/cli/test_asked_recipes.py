@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from onnxbuild.terminal.at_a_glance import answer
-from onnxbuild.typed.names import recipes_meant
+from onnxbuild.typed.recipe_files import recipes_meant
 from tests.cli.conftest import QUICK, RECIPE, CheapProject, Project
 
 NOTHING = """\

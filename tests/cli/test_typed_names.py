@@ -9,7 +9,8 @@ import pytest
 from onnxbuild.building.request import Request
 from onnxbuild.core.errors import UsageError
 from onnxbuild.resolver.typed_name import TypedName
-from onnxbuild.typed.names import find_name, recipe_file
+from onnxbuild.typed.names import find_name
+from onnxbuild.typed.recipe_files import recipe_file
 from tests.cli.conftest import QUICK, RECIPE, CheapProject, make_cheap_project
 
 BODY = (RECIPE + QUICK).replace("models/", "../models/")
