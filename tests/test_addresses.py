@@ -124,8 +124,9 @@ def test_only_means_a_variant_or_a_step_whatever_they_are_called(demo, names):
     for name, at in whole.addresses.items():
         if at.local not in taken:
             for text in (name, at.local):
-                asked = parts_of([text], {recipe.name: "recipe.yaml"})
-                assert targets_of(whole, [recipe], asked) == [name]
+                files = {recipe.name: "recipe.yaml"}
+                asked = parts_of([text], files)
+                assert targets_of(whole, [recipe], asked, files=files) == [name]
 
 
 @settings(max_examples=12)

@@ -127,7 +127,7 @@ def test_dynamic_with_weights_that_were_rounded_for_it(tmp_path, sources):
     assert_same_model(one("model"), two("model"))
     params = saturation.SaturationParams(**DUMMY, variant="int8")
     quantized = (one("model"), stored(two("model")))
-    one, two = both(saturation.KIND, params, quantized, tmp_path)
+    one, two = both(saturation.KIND, params, quantized, tmp_path, source=sources)
     assert report(one) == report(two)
 
 

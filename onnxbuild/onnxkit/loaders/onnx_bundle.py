@@ -81,7 +81,7 @@ def load(target: str = "", session: dict[str, Any] | None = None, *, options: An
     targets = manifest["targets"]
     if target and target not in targets:
         raise LoadError(f"there is no target '{target}'; there are {list(targets)}")
-    check_axes(manifest["dynamic_axes"], session or {})
+    check_axes(manifest.get("dynamic_axes", {}), session or {})
     bound = (
         "providers" not in manifest
     )  # made for one target: no provider may stand in for its own

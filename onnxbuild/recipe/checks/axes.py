@@ -94,14 +94,13 @@ def _unused_axes(parts: Parts) -> Iterator[Fault]:
     used = {symbol for _, _, dimension in _all(parts) for symbol in symbols_of(dimension)}
     for name in _declared(parts, "dynamic_axes"):
         path = ("dynamic_axes", name)
-        if name in used or not parts.sound(*path):
+        if name in used:
             continue
-        if is_input_for_axis(parts.root, path):
-            yield input_for_axis(parts.root, path)
-        else:
+        if not is_input_for_axis(parts.root, path):
             what = f"axis '{name}' is used by no shape of dummy_inputs"
-            at = locate_key(parts.root, path)
-            yield Fault(what, at, "remove it, or use it in a shape")
+            yield Fault(what, locate_key(parts.root, path), "remove it, or use it in a shape")
+        elif parts.sound(*path):
+            yield input_for_axis(parts.root, path)
 
 
 def _axes_in_sums_alone(parts: Parts) -> Iterator[Fault]:
