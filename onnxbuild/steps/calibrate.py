@@ -9,6 +9,7 @@ from pathlib import Path
 
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.core.sizes import counted
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.calibrate.calibration import Calibration, Method, Rule, calibrate
 from onnxbuild.onnxkit.calibrate.thresholds import IntegerGrid
@@ -124,9 +125,12 @@ def _notes(source: FeedSource, samples: int, wanted: int) -> list[str]:
             "`calibration.data`"
         )
     if samples < wanted:
-        notes.append(f"{source.label} yields {samples} samples, fewer than the {wanted} asked for")
+        shown = counted(samples, "sample")
+        notes.append(f"{source.label} yields {shown}, fewer than the {wanted} asked for")
     if samples < _FEW_SAMPLES:
-        notes.append(f"{samples} samples are few to calibrate with; {_FEW_SAMPLES} are usual")
+        verb = "is" if samples == 1 else "are"
+        shown = f"{counted(samples, 'sample')} {verb} few"
+        notes.append(f"{shown} to calibrate with; {_FEW_SAMPLES} are usual")
     return notes
 
 

@@ -18,6 +18,7 @@ from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.external_data import outside_tensors
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.ready_onnx.accept import accept
+from onnxbuild.onnxkit.ready_onnx.dense_weights import write_out_sparse_weights
 
 if TYPE_CHECKING:
     import onnx
@@ -59,6 +60,7 @@ def run(context: StepContext) -> Outcome:
     params: ImportOnnxParams = context.params
     phase("loading the model")
     model, shown = _load(context, params.model)
+    write_out_sparse_weights(model)
     outputs = [params.rename.get(each.name, each.name) for each in model.graph.output]
     outcome = accept(
         context,

@@ -26,7 +26,7 @@ _DROPS = (
     (_ALL_BUT.format("witness", "request", "request", "memo", "used_s"), 100),
     (_ALL_BUT.format("memo", "request", "request", "memo", "used_s"), 1000),
     (_ALL_BUT.format("recipe", "request", "request", "recipe", "used_s"), 100),
-    (_ALL_BUT.format("step", "rowid", "rowid", "step", "rowid"), 5000),
+    (_ALL_BUT.format("step", "rowid", "rowid", "step", "rowid"), 20_000),
 )
 """(statement, how many of the latest stay); a row that is written again has a new rowid."""
 
