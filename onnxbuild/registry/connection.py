@@ -16,6 +16,7 @@ from onnxbuild.core.errors import BuildError
 from onnxbuild.registry.access import RegistryAccess
 from onnxbuild.registry.challenges import Challenge, challenges_in, read_token
 from onnxbuild.registry.refusals import (
+    KEEPING_S,
     TIMEOUT_S,
     RegistryUnavailableError,
     lost,
@@ -233,6 +234,7 @@ class Connection:
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection = self._idle.pop(origin, None) or self._connection(origin)
         sent = {"User-Agent": f"onnxbuild/{__version__}", **headers}
+        waited_s = TIMEOUT_S
         try:
             content = body() if callable(body) else body
             try:
@@ -240,10 +242,15 @@ class Connection:
             except (BrokenPipeError, ConnectionResetError):
                 if content is None:
                     raise  # else it may have answered before it had all of the body
+            if content is not None and connection.sock is not None:
+                waited_s = KEEPING_S
+                connection.sock.settimeout(waited_s)
             response = connection.getresponse()
+            if connection.sock is not None:
+                connection.sock.settimeout(TIMEOUT_S)
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            raise lost(self._registry, error) from error
+            raise lost(self._registry, error, waited_s) from error
         except BaseException:
             connection.close()
             raise

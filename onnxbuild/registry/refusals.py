@@ -12,6 +12,8 @@ from onnxbuild.release_format.forms import printable, read_json
 
 TIMEOUT_S = 60.0
 """Seconds that a registry may keep silent."""
+KEEPING_S = 900.0
+"""Seconds that it may be silent after it was sent content: it may copy a large blob to where it keeps it first."""
 _TEXT_MAX = 200
 _UNAUTHORIZED, _FORBIDDEN, _NOT_ALLOWED, _TOO_LARGE = 401, 403, 405, 413
 _TLS_EXPECTED = "HTTP request to an HTTPS server"
@@ -93,12 +95,15 @@ def no_url(registry: str) -> BuildError:
     return BuildError("the registry names a place that is no URL", where=registry)
 
 
-def lost(registry: str, error: OSError | http.client.HTTPException) -> BuildError:
+def lost(
+    registry: str, error: OSError | http.client.HTTPException, waited_s: float = TIMEOUT_S
+) -> BuildError:
     """Return the error for a request without an answer; a RegistryUnavailableError where that may pass.
 
     Args:
         registry: HOST or HOST:PORT.
         error: What the connection met.
+        waited_s: How long an answer was waited for.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
         return BuildError(
@@ -117,7 +122,7 @@ def lost(registry: str, error: OSError | http.client.HTTPException) -> BuildErro
             f"there is no such host: {error.strerror}", where=registry, fix="check the name"
         )
     if isinstance(error, TimeoutError):
-        why = f"it did not answer for {TIMEOUT_S:.0f} s"
+        why = f"it did not answer for {waited_s:.0f} s"
     elif isinstance(error, ConnectionRefusedError):
         why = "it can't be reached: connection refused"
     elif isinstance(

@@ -8,6 +8,7 @@ import json
 import re
 import ssl
 import threading
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,6 +37,7 @@ class Behaviour:
         cut_answers: Part of a path -> how many of the answers to a GET there it breaks off in their middle.
         ranges: It knows Range.
         altered: sha256 of blobs and manifests -> what it hands out instead.
+        keeping_s: How long it is silent before it answers to a large blob.
         forgets: It says that it has taken blobs, and has not.
         blobs_at: Base URL of the server that blobs are at; empty for itself.
         uploads_to: Where it says that uploads go; empty for the right place.
@@ -53,6 +55,7 @@ class Behaviour:
     cut_answers: dict[str, int] = field(default_factory=dict)
     ranges: bool = True
     altered: dict[str, bytes] = field(default_factory=dict)
+    keeping_s: float = 0.0
     forgets: bool = False
     blobs_at: str = ""
     dies_after: int = 10**9
@@ -215,6 +218,8 @@ class _Handler(BaseHTTPRequestHandler):
         if f"sha256:{hashlib.sha256(content).hexdigest()}" != digest:
             self._error(400, "DIGEST_INVALID", "provided digest did not match uploaded content")
             return
+        if size > 1000:
+            time.sleep(behave.keeping_s)
         if not behave.forgets:
             self.registry.blobs[name, digest] = content
         self.registry.count["blobs"] += 1
