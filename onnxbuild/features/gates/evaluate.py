@@ -73,7 +73,7 @@ FEATURE = Feature(
     kinds=(evaluate.KIND,),
     faults=_faults,
     reports_on=_reports_on,
-    columns=(Column("score", SECTION, cells.number("score", 4), place=80),),
+    columns=(Column("score", SECTION, cells.number("score", 4), place=80, if_any=True),),
     shown={evaluate.KIND.name: "evaluation"},
     released_if_shared=(evaluate.KIND.name,),
     diagnosis=DiagnosisHints(judges=(evaluate.KIND.name,), answers={"max_drop": SECTION}),
