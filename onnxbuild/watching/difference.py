@@ -35,9 +35,9 @@ def _name(row: Row) -> str:
 
 def _moved(old: Row, new: Row) -> list[str]:
     return [
-        f"{title} {old.get(title, '-')} -> {cell}"
-        for title, cell in new.items()
-        if not _is_same(old.get(title, "-"), cell)
+        f"{title} {old.get(title, '-')} -> {new.get(title, '-')}"
+        for title in {**new, **old}  # a column without any figure is left out of a table
+        if not _is_same(old.get(title, "-"), new.get(title, "-"))
     ]
 
 

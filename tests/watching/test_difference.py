@@ -28,6 +28,7 @@ def row(variant="int8", **cells):
         ([row(p50="0.01 ms")], [row(p50="0.03 ms")], ["tiny:int8: p50 0.01 ms -> 0.03 ms"]),
         ([row(p50="1,000 ms")], [row(p50="-")], ["tiny:int8: p50 1,000 ms -> -"]),
         ([row()], [row(score="0.9")], ["tiny:int8: score - -> 0.9"]),
+        ([row(score="0.9")], [row()], ["tiny:int8: score 0.9 -> -"]),
         ([row()], [row(), row("fp16")], ["tiny:fp16: new"]),
         ([row(), row("fp16")], [row()], ["tiny:fp16: gone"]),
     ],
