@@ -230,9 +230,11 @@ def test_a_damaged_row_is_no_recipe(world):
     with sqlite3.connect(world.index.path) as connection:
         connection.execute("UPDATE recipe SET recipes = replace(recipes, '17', '16')")
         connection.execute("UPDATE recipe SET recipes = replace(recipes, '18', '17')")
+    connection.close()
     assert world.recall() is None
     with sqlite3.connect(world.index.path) as connection:
         connection.execute("UPDATE recipe SET recipes = NULL")
+    connection.close()
     assert world.recall() is None
 
 
