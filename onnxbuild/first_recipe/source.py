@@ -17,8 +17,10 @@ from onnxbuild.regular_files import read_user_file
 _RECIPES = (".yaml", ".yml")
 _SHOWN_MAX = 4
 
-_WEIGHTS = (".safetensors", ".ckpt", ".bin", ".npz", ".npy")
+_WEIGHTS = (".safetensors", ".ckpt", ".bin")
 _OTHER_FORMS = {
+    ".npz": "it holds arrays: name the callable that builds the model of them, FILE.py:CALLABLE",
+    ".npy": "it holds an array: name the callable that builds the model, FILE.py:CALLABLE",
     ".h5": "save it anew: `keras.models.load_model(FILE).save('model.keras')`",
     ".hdf5": "save it anew: `keras.models.load_model(FILE).save('model.keras')`",
     ".pb": "name the folder of the SavedModel that it is in",

@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
@@ -44,10 +45,7 @@ def refuse_random(
         StepError: An output differs; says whether forward draws random numbers, on which line, or
             keeps something from call to call.
     """
-
-    def run() -> dict[str, np.ndarray]:
-        return run_module(module, feeds, where, tuple(outputs), inputs=inputs).outputs
-
+    run = partial(_outputs_again, module, feeds, outputs, where, inputs)
     name = _first_that_differs(outputs, run())
     if not name:
         return
@@ -88,10 +86,7 @@ def refuse_kept(
         StepError: An output differs, although two runs in a row did not: forward keeps something of its calls,
             or a draw was the same by chance.
     """
-
-    def run() -> dict[str, np.ndarray]:
-        return run_module(module, feeds, where, tuple(outputs), inputs=inputs).outputs
-
+    run = partial(_outputs_again, module, feeds, outputs, where, inputs)
     name = _first_that_differs(outputs, run())
     if not name:
         return
@@ -99,6 +94,16 @@ def refuse_kept(
     with _random_operators() as drawn:
         run()
     raise _draws(what, drawn, where) if drawn else _keeps(what, where)
+
+
+def _outputs_again(
+    module: torch.nn.Module,
+    feeds: Feeds,
+    outputs: Mapping[str, np.ndarray],
+    where: str,
+    inputs: Sequence[DummyInput],
+) -> dict[str, np.ndarray]:
+    return run_module(module, feeds, where, tuple(outputs), inputs=inputs).outputs
 
 
 def _keeps(what: str, where: str) -> StepError:

@@ -74,12 +74,12 @@ def test_nodes_in_nodes_and_on_other_threads_keep_their_own_time():
         event("before", 0, 10),
         event("inmost", 12, 8),
         event("inner", 12, 8),
-        event("beside", 20, 5),
+        event("sibling", 20, 5),
         event("outer", 10, 40),
         event("elsewhere", 15, 20, thread=2),
     ]
     found = {each["node"]: each["ms"] for each in node_times(events, 1)["nodes"]}
     assert found == {
-        "before": 0.01, "inmost": 0.008, "inner": 0.0, "beside": 0.005, "outer": 0.027,
+        "before": 0.01, "inmost": 0.008, "inner": 0.0, "sibling": 0.005, "outer": 0.027,
         "elsewhere": 0.02,
     }  # fmt: skip
