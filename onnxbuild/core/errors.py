@@ -120,7 +120,9 @@ def did_you_mean(found: str, known: Iterable[str]) -> str:
     """`did you mean 'x'?` for the nearest of `known`, or an empty string."""
     import difflib  # only where something is wrong
 
-    near = difflib.get_close_matches(found, list(known), n=1, cutoff=0.6)
+    names = list(known)
+    same = [each for each in names if each.casefold() == found.casefold()]
+    near = same or difflib.get_close_matches(found, names, n=1, cutoff=0.6)
     return f"did you mean '{near[0]}'?" if near else ""
 
 

@@ -21,12 +21,14 @@ class Fault:
         at: Where it stands.
         fix: Something to type.
         path: Which part of the recipe can't be used because of it.
+        meant: The key that is meant by the one that ends `path`, which is not known; empty for other faults.
     """
 
     what: str
     at: Location
     fix: str = ""
     path: Path = ()
+    meant: str = ""
 
 
 class Faults:

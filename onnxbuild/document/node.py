@@ -129,12 +129,42 @@ def locate_key(node: Node, path: Path) -> Location:
     return member.at if member is not None else locate(above, path[-1:])
 
 
-def members_at(node: Node, path: Path) -> tuple[str, ...]:
-    """The keys of the mapping at `path`; none where there is no mapping."""
+def node_at(node: Node, path: Path) -> Node | None:
+    """The value at `path`; None where there is none."""
     below: Node | None = node
     for part in path:
         below = None if below is None else _step(below, part)
+    return below
+
+
+def members_at(node: Node, path: Path) -> tuple[str, ...]:
+    """The keys of the mapping at `path`; none where there is no mapping."""
+    below = node_at(node, path)
     return () if below is None else tuple(below.members)
+
+
+def renamed(node: Node, path: Path, name: str) -> Node:
+    """The tree with another name for the key that ends `path`; places stay those that were written.
+
+    Args:
+        node: The tree.
+        path: Of a key that is there.
+        name: One that is not there.
+    """
+    part, *rest = path
+    if isinstance(part, int):
+        items = list(node.items)
+        items[part] = renamed(items[part], tuple(rest), name)
+        return Node(node.at, tuple(items), node.templated)
+    members = {
+        (name if each == part and not rest else each): (
+            Member(member.at, renamed(member.node, tuple(rest), name))
+            if each == part and rest
+            else member
+        )
+        for each, member in node.members.items()
+    }
+    return Node(node.at, members, node.templated)
 
 
 def _step(node: Node, part: str | int) -> Node | None:

@@ -42,6 +42,10 @@ class Parts:
             node = None if node is None else node.child(key)
         return node
 
+    def lacks(self, *path: str) -> bool:
+        """Return whether nothing stands at `path`, and no fault in its section can be why."""
+        return self.node(*path) is None and self.sound(path[0])
+
     def declared(self, key: str) -> tuple[str, ...]:
         """The names below a key of the recipe."""
         node = self.node(key)

@@ -34,7 +34,7 @@ def without_scores(parts: Parts, what: str, at: Location, otherwise: str) -> Ite
         otherwise: Fix that needs no scores of models.
     """
     options = parts.sections.get(SECTION)
-    if parts.node(SECTION, "data") is None:
+    if parts.lacks(SECTION, "data"):
         yield Fault(
             f"{what}, and the recipe has no `evaluate`",
             at,

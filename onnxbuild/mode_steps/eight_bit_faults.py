@@ -39,6 +39,6 @@ def missing_calibration(name: str, written: str, parts: Parts) -> Iterator[Fault
         written: The option as a recipe has it: `balance: true`.
         parts: The recipe.
     """
-    if not parts.node("calibration", "data"):
+    if parts.lacks("calibration", "data"):
         what = f"variant '{name}' has `{written}`, and no calibration.data is named"
         yield Fault(what, parts.at("quantization", name, written.partition(":")[0]), ADD_DATA)

@@ -12,7 +12,17 @@ from onnxbuild.catalog import FRONTENDS
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.recipe import FRONTEND, Entrypoint, Location, Recipe
 from onnxbuild.document.faults import Fault, Faults
-from onnxbuild.document.node import UNKNOWN, Member, Node, Path, key_places, mapping, plain
+from onnxbuild.document.node import (
+    UNKNOWN,
+    Member,
+    Node,
+    Path,
+    key_places,
+    mapping,
+    node_at,
+    plain,
+    renamed,
+)
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.model_source import ENVIRONMENT
 from onnxbuild.recipe.checks.consistency import check_parts
@@ -28,6 +38,7 @@ from onnxbuild.recipe.templates.overrides import apply_overrides, unused_vars
 
 NAME_MAX = 200
 _UNRENDERED = ("vars", "matrix")
+_READ_BEFORE = (*_UNRENDERED, "extends")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +158,14 @@ class Loader:
     def _recipe(
         self, root: Node, chosen: Mapping[str, Any], shared: Mapping[str, Location]
     ) -> Recipe | None:
+        root, faults = self._as_meant(root)
         sound = not self._check("model", root) if "model" in root.members else False
         completed = self._models.complete(root, self._faults, sound=sound)
         root = _without_filled_in(root) if completed is None else completed.root
         known = self._validator.known
-        faults = [f for key in root.members if key in known for f in self._check(key, root)]
-        unsound = {fault.path for fault in faults} | {(k,) for k in root.members if k not in known}
-        self._faults.update(faults)
+        found = [f for key in root.members if key in known for f in self._check(key, root)]
+        unsound = {fault.path for fault in found} | {(k,) for k in root.members if k not in known}
+        self._faults.update([*faults, *found])
 
         def read(node: Node, path: Path, parts: Parts) -> Entrypoint | None:
             if path == ("model",) and source_of(root):
@@ -181,6 +193,28 @@ class Loader:
             folder_of = lambda at: self._sources.folder(at.path)  # noqa: E731
             self._understood.append(Understood(recipe, root, chosen, self._written, folder_of))
         return recipe
+
+    def _as_meant(self, root: Node) -> tuple[Node, list[Fault]]:
+        """The tree with keys that are known in place of those that surely mean them, and the faults of these.
+
+        What a misspelt key holds is checked, and is not missed elsewhere.
+        """
+        faults: list[Fault] = []
+        known = self._validator.known
+        while True:
+            found = self._validator.frame(root, ())
+            found += [f for key in root.members if key in known for f in self._check(key, root)]
+            mended = root
+            for fault in found:
+                above = node_at(mended, fault.path[:-1])
+                if not fault.meant or fault.meant in _READ_BEFORE or above is None:
+                    continue
+                if fault.meant not in above.members:
+                    mended = renamed(mended, fault.path, fault.meant)
+                    faults.append(fault)
+            if mended is root:
+                return root, faults
+            root = mended
 
     def _check(self, key: str, root: Node) -> list[Fault]:
         value = repr(plain(root.members[key].node))  # distinguishes 1, 1.0, true and '1'

@@ -11,7 +11,7 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion import cells
 from onnxbuild.expansion.addresses import further
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
-from onnxbuild.expansion.evaluation import OWN, PIPELINE, PROCESSING, SECTION, add_evaluation
+from onnxbuild.expansion.evaluation import PIPELINE, PROCESSING, SECTION, add_evaluation
 from onnxbuild.expansion.feature import Column, Feature, Section, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.steps import evaluate
@@ -40,7 +40,7 @@ def _faults(parts: Parts) -> Iterator[Fault]:
         return  # one of them may be what is meant
     yield from _of_pipelines(parts)
     missing = [key for key in _CALLABLES if key not in section.members]
-    if missing and section.members:
+    if missing:
         what = f"evaluate has no {' and no '.join(missing)}; both are needed for a score"
         fix = f"add `{missing[0]}: FILE.py:CALLABLE`"
         yield Fault(what, parts.key_at(SECTION), fix)
@@ -51,10 +51,10 @@ def _of_pipelines(parts: Parts) -> Iterator[Fault]:
     options = parts.sections.get(SECTION)
     if not isinstance(options, evaluate.EvaluateOptions) or options.of != PIPELINE:
         return
-    if parts.node(PROCESSING) is None:
+    if parts.lacks(PROCESSING):
         what = "evaluate is of the pipeline; the recipe has no `processing`"
         yield Fault(what, parts.at(SECTION, "of"), "write `of: model`, or add `processing`")
-    elif options.max_drop is not None and OWN not in parts.entrypoints:
+    elif options.max_drop is not None and parts.lacks(PROCESSING, "own"):
         what = "evaluate has max_drop; there is no score of your own pipeline to compare with"
         fix = "add `processing: {own: FILE.py:CALLABLE}`, or write `min` in place of `max_drop`"
         yield Fault(what, parts.at(SECTION, "max_drop"), fix)

@@ -55,7 +55,7 @@ def _faults(parts: Parts) -> Iterator[Fault]:
             parts, what, at, "write `rank_by: cosine`, which goes by `fidelity`"
         )
         return
-    if parts.node("fidelity", "data"):
+    if not parts.lacks("fidelity", "data"):
         return
     if said.get("table") is True:
         what = "sensitivity asks for a table, and no fidelity.data is named to measure on"

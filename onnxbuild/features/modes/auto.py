@@ -193,26 +193,23 @@ _FIDELITY = "fidelity: {data: FILE.py:CALLABLE}"
 def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
     """Options that a search needs, and data that its goal or its trials need."""
     name, at, node = variant.name, variant.at, variant.node
-    has_data = bool(parts.node("fidelity", "data"))
-    data = "" if has_data else f" and `{_FIDELITY}`"
+    lacks_data = parts.lacks("fidelity", "data")
+    data = f" and `{_FIDELITY}`" if lacks_data else ""
     if isinstance(node.value, str):
         what = f"variant '{name}' has mode 'auto', and no goal"
         own = f"{name}: {{mode: auto, goal: {{cosine_mean: 0.995}}}}"
         yield Fault(what, at, f"write `{own}`{data}")
         return
     goal, included = node.child("goal"), node.child("include")
-    calibration = parts.node("calibration")
-    said = not (calibration and not parts.sound("calibration"))
-    if "static" in [each.value for each in (included.items if included else ())] and (
-        said and not parts.node("calibration", "data")
-    ):
+    tried = [each.value for each in (included.items if included else ())]
+    if "static" in tried and parts.lacks("calibration", "data"):
         what = f"variant '{name}' tries 'static', and no calibration.data is named"
         yield Fault(what, at, ADD_DATA)
     asked = set() if goal is None else set(goal.members)
-    if not asked:
+    if not asked and parts.sound("quantization", name, "goal"):
         what = f"variant '{name}' has mode 'auto', and no goal"
         yield Fault(what, at, f"add `goal: {{cosine_mean: 0.995}}`{data}")
-    if asked - {"max_drop"} and not has_data:
+    if asked - {"max_drop"} and lacks_data:
         what = f"variant '{name}' has a goal on fidelity, and no fidelity.data is named"
         yield Fault(what, at, f"add `{_FIDELITY}`")
     if "max_drop" in asked:

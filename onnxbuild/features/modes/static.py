@@ -115,11 +115,9 @@ def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
     if variant.parsed is not None:
         options = variant.parsed.options_as(StaticOptions)
         yield from pairs_of_unsigned(variant.name, options, parts)
-    calibration = parts.node("calibration")
-    if parts.node("calibration", "data") or (calibration and not parts.sound("calibration")):
-        return
-    what = f"variant '{variant.name}' has mode 'static', and no calibration.data is named"
-    yield Fault(what, variant.at, ADD_DATA)
+    if parts.lacks("calibration", "data"):
+        what = f"variant '{variant.name}' has mode 'static', and no calibration.data is named"
+        yield Fault(what, variant.at, ADD_DATA)
 
 
 FEATURE = Mode(

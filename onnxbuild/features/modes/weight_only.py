@@ -66,7 +66,7 @@ def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
         )
         at = parts.at("quantization", name, "method")
         yield Fault(what, at, "write `method: rtn` or `method: gptq`, or `bits: 4`")
-    if options.method == "gptq" and not parts.node("calibration", "data"):
+    if options.method == "gptq" and parts.lacks("calibration", "data"):
         what = f"variant '{name}' has method 'gptq', and no calibration.data is named"
         at = parts.at("quantization", name, "method")
         yield Fault(what, at, "add `calibration: {data: FILE.py:CALLABLE}`")

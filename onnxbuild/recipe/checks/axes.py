@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from onnxbuild.catalog import SECTIONS
 from onnxbuild.core.axis import Axis, is_sum, symbols_of, terms
@@ -10,6 +10,7 @@ from onnxbuild.core.recipe import Location
 from onnxbuild.document.faults import Fault, hinted, nearest
 from onnxbuild.document.node import Node, Path, dotted, locate, locate_key
 from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.feature import Section
 from onnxbuild.recipe.parts.dimensions import (
     axis_for,
     input_for_axis,
@@ -22,13 +23,18 @@ def check_axes(parts: Parts) -> Iterator[Fault]:
     """Yield the faults in `dynamic_axes`, in shapes, and in points."""
     for axis in parts.axes.values():
         yield from _axis(axis, parts)
+    misspelt = _misspelt(parts)
+    for symbol, unused in misspelt.items():
+        what = f"axis '{unused}' is used by no shape of dummy_inputs"
+        at = locate_key(parts.root, ("dynamic_axes", unused))
+        yield Fault(hinted(what, symbol), at, f"write `{symbol}`")
     for name in _declared(parts, "dummy_inputs"):
-        yield from _symbols(name, parts)
-    yield from _unused_axes(parts)
+        yield from _symbols(name, parts, misspelt)
+    yield from _unused_axes(parts, misspelt)
     yield from _axes_in_sums_alone(parts)
     for section in SECTIONS.values():
         if section.has_points:
-            yield from _points(section.name, parts)
+            yield from _points(section.name, parts, misspelt)
 
 
 def _at(parts: Parts, *path: str | int) -> Location:
@@ -66,7 +72,30 @@ def _dimensions(name: str, parts: Parts) -> Iterator[tuple[int, object]]:
             yield n, item.value
 
 
-def _symbols(name: str, parts: Parts) -> Iterator[Fault]:
+def _misspelt(parts: Parts) -> dict[str, str]:
+    """Symbol that several shapes or points have -> the axis that no shape has and that is meant to be it."""
+    if not _shapes_are_sound(parts):
+        return {}
+    declared = _declared(parts, "dynamic_axes")
+    used = [symbol for _, _, dimension in _all(parts) for symbol in symbols_of(dimension)]
+    unused = [axis for axis in declared if axis not in used]
+    named = used + [axis for section in SECTIONS.values() for axis in _in_points(section, parts)]
+    found: dict[str, str] = {}
+    for symbol in dict.fromkeys(used):
+        near = nearest(symbol, unused)
+        if symbol not in declared and named.count(symbol) > 1 and near not in found.values():
+            found |= {symbol: near} if near else {}
+    return found
+
+
+def _in_points(section: Section, parts: Parts) -> Iterator[str]:
+    """Yield the axes that points of a section name."""
+    points = parts.node(section.name, "points") if section.has_points else None
+    for point in points.items if points else ():
+        yield from point.members
+
+
+def _symbols(name: str, parts: Parts, misspelt: Mapping[str, str]) -> Iterator[Fault]:
     axes = parts.node("dynamic_axes")
     if axes is not None and not isinstance(axes.value, dict):
         return
@@ -75,7 +104,7 @@ def _symbols(name: str, parts: Parts) -> Iterator[Fault]:
         if not isinstance(dimension, str):
             continue
         for symbol in symbols_of(dimension):
-            if symbol in declared:
+            if symbol in declared or symbol in misspelt:
                 continue
             path = ("dummy_inputs", name, "shape", n)
             near = nearest(symbol, declared)
@@ -88,19 +117,25 @@ def _symbols(name: str, parts: Parts) -> Iterator[Fault]:
             yield Fault(hinted(what, near), _at(parts, *path), fix)
 
 
-def _unused_axes(parts: Parts) -> Iterator[Fault]:
+def _unused_axes(parts: Parts, misspelt: Mapping[str, str]) -> Iterator[Fault]:
     if not _shapes_are_sound(parts):
         return
     used = {symbol for _, _, dimension in _all(parts) for symbol in symbols_of(dimension)}
     for name in _declared(parts, "dynamic_axes"):
         path = ("dynamic_axes", name)
-        if name in used:
+        if name in used or name in misspelt.values() or _is_no_axis(parts, name):
             continue
         if not is_input_for_axis(parts.root, path):
             what = f"axis '{name}' is used by no shape of dummy_inputs"
             yield Fault(what, locate_key(parts.root, path), "remove it, or use it in a shape")
         elif parts.sound(*path):
             yield input_for_axis(parts.root, path)
+
+
+def _is_no_axis(parts: Parts, name: str) -> bool:
+    """Whether its value is no mapping, which is a fault of its own."""
+    node = parts.node("dynamic_axes", name)
+    return node is not None and not isinstance(node.value, dict)
 
 
 def _axes_in_sums_alone(parts: Parts) -> Iterator[Fault]:
@@ -133,14 +168,19 @@ def _shapes_are_sound(parts: Parts) -> bool:
     return bool(names) and all(parts.sound("dummy_inputs", name, "shape") for name in names)
 
 
-def _points(section: str, parts: Parts) -> Iterator[Fault]:
+def _points(section: str, parts: Parts, misspelt: Mapping[str, str]) -> Iterator[Fault]:
     points = parts.node(section, "points")
+    axes = parts.node("dynamic_axes")
     if points is None or not parts.sound(section, "points"):
+        return
+    if axes is not None and not isinstance(axes.value, dict):
         return
     declared = _declared(parts, "dynamic_axes")
     for n, point in enumerate(points.items):
         for name, member in point.members.items():
             path = (section, "points", n, name)
+            if name in misspelt:
+                continue
             if name not in declared:
                 yield _undeclared(path, name, declared, member.at)
                 continue

@@ -80,7 +80,11 @@ def axis_meant(found: object, path: Path) -> str:
         path: Of the faulty value.
     """
     match path:
-        case ("dynamic_axes", str()):
+        case ("dynamic_axes",):
+            names = found if isinstance(found, (list, tuple)) else ["batch"]
+            axes = [f"{each}: {axis_for({})}" for each in names if isinstance(each, str)]
+            return f"write `{{{', '.join(axes)}}}`" if len(axes) == len(names) else ""
+        case ("dynamic_axes", str()) if not _has_mappings(found):
             pass
         case _:
             return ""
@@ -94,6 +98,10 @@ def axis_meant(found: object, path: Path) -> str:
             return f"write `{axis_for({'min': least, 'example': example, 'max': most})}`"
         case _:
             return f"write `{axis_for({})}`"
+
+
+def _has_mappings(found: object) -> bool:
+    return isinstance(found, (list, tuple)) and any(isinstance(each, dict) for each in found)
 
 
 def missing_size(key: str, root: Node, path: Path) -> str:

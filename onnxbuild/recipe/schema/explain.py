@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from difflib import get_close_matches
-from functools import lru_cache
 from typing import Any, cast
 
-from onnxbuild.catalog import Composition, composition
-from onnxbuild.document.faults import Fault, choices, hinted, nearest, show
-from onnxbuild.document.node import UNKNOWN, Node, Path, dotted, locate, locate_key, members_at
+from onnxbuild.document.faults import Fault, choices, hinted, show
+from onnxbuild.document.node import (
+    UNKNOWN,
+    Node,
+    Path,
+    dotted,
+    locate,
+    locate_key,
+    members_at,
+    node_at,
+    plain,
+)
 from onnxbuild.recipe.parts.dimensions import input_for_axis, is_input_for_axis
 from onnxbuild.recipe.parts.keys import PATTERN_WORDS
-from onnxbuild.recipe.schema.aliases import key_meant
 from onnxbuild.recipe.schema.json_schema import Schema
-from onnxbuild.recipe.schema.key_index import KnownKey, is_at, known_keys, places_of
+from onnxbuild.recipe.schema.key_index import is_at
 from onnxbuild.recipe.schema.lean_jsonschema import ValidationError
 from onnxbuild.recipe.schema.meant_values import example_meant, value_meant
 from onnxbuild.recipe.schema.phrases import Phrases, meant, mended
-from onnxbuild.recipe.schema.recipe_schema import rendered_schema
-
-_SURELY = 0.75
-"""Least similarity of two keys, 0 to 1, of which one is taken for a slip of the pen; `method` is not `mode`."""
+from onnxbuild.recipe.schema.places import (
+    key_near,
+    key_twice,
+    named_place,
+    place_below_name,
+    places,
+)
 
 _KIND_KEYWORDS = ("type", "enum", "const", "anyOf")
 
@@ -55,12 +64,11 @@ class Explainer:
         elif keyword == "additionalProperties":
             unknown = (key for key in found if key not in schema["properties"])
             for key in unknown:
-                yield unknown_key(key, schema, (*path, key), root)
+                yield self.unknown_key(key, schema, (*path, key), root)
         elif keyword == "required" and is_input_for_axis(root, path):
             yield input_for_axis(root, path)
         elif keyword == "required":
-            for key in missing_keys(wanted, found, schema):
-                yield missing_key(key, schema, root, path)
+            yield from self._missing(wanted, found, schema, root, path)
         elif "propertyNames" in error.absolute_schema_path:
             yield _bad_name(found, wanted, root, path)
         elif keyword == "uniqueItems":
@@ -84,6 +92,44 @@ class Explainer:
                 return
         yield self._mismatch(error.instance, cast("Schema", error.schema), root, path)
 
+    def unknown_key(self, key: str, schema: Schema, path: Path, root: Node) -> Fault:
+        """A key that `schema` does not know, and the one that is meant."""
+        title, known = str(schema["title"]), list(schema["properties"])
+        there = frozenset(members_at(root, path[:-1]))
+        what = f"key {show(key)} is not {_kind_of_key(title)} {title}"
+        at = locate_key(root, path)
+        if near := key_near(key, path[:-1], [each for each in known if each not in there]):
+            return Fault(hinted(what, near), at, f"write `{near}`", path, near)
+        value = plain(above) if (above := node_at(root, path)) else None
+        found = places(key, path[:-1], lambda form: self._phrases.takes(value, form))
+        if found and is_at(path, found[0].path):
+            titles = dict.fromkeys(str(each.mapping["title"]) for each in found)
+            what = f"{what}, but of {' and '.join(titles)}; expected {choices(known)}"
+            return Fault(what, at, "remove it", path)
+        if twice := key_twice(key, [each for each in known if each in there]):
+            fix = f"remove it: `{twice}` is there already"
+            return Fault(hinted(what, twice), at, fix, path)
+        place = named_place(key, path[:-1], root) or (dotted(found[0].path) if found else "")
+        if place:
+            return Fault(f"{what}; `{place}` is", at, f"move it to `{place}`", path)
+        return Fault(f"{what}; expected {choices(known)}", at, "remove it", path)
+
+    def _missing(
+        self,
+        wanted: Iterable[str],
+        found: Mapping[str, Any],
+        schema: Schema,
+        root: Node,
+        path: Path,
+    ) -> Iterator[Fault]:
+        """Keys that must be there; for those that another one means, where nothing else says so, that one."""
+        for key in missing_keys(wanted, found, schema, path):
+            yield missing_key(key, schema, root, path)
+        if "additionalProperties" not in schema:
+            meant_by = _meant_keys(found, schema, path)
+            for key in [each for each in wanted if each in meant_by]:
+                yield self.unknown_key(meant_by[key], schema, (*path, meant_by[key]), root)
+
     def _mismatch(self, found: object, schema: Schema, root: Node, path: Path) -> Fault:
         if is_input_for_axis(root, path):
             return input_for_axis(root, path)
@@ -92,7 +138,8 @@ class Explainer:
             what += " (a string)"
         what = f"{what}; expected {self._phrases.expected(schema)}"
         near = meant(found, list(self._phrases.enumerated(schema)))
-        other = value_meant(found, root, path) or self._phrases.fix(found, schema)
+        place = place_below_name(root, path, lambda option: self._phrases.takes(found, option))
+        other = value_meant(found, root, path, place) or self._phrases.fix(found, schema)
         fix = f"write `{near}`" if near else other
         return Fault(hinted(what, near), locate(root, path), fix, path)
 
@@ -101,63 +148,31 @@ def _one_of(
     found: Mapping[str, Any], wanted: list[str], schema: Schema, root: Node, path: Path
 ) -> Iterator[Fault]:
     """None of several keys is there; what is wrong with two of them is said where they are read."""
-    if len(missing_keys(wanted, found, schema)) == len(wanted):
+    if len(missing_keys(wanted, found, schema, path)) == len(wanted):
         yield missing_key(wanted[0], schema, root, path)
 
 
-def missing_keys(wanted: Iterable[str], found: Collection[str], schema: Schema) -> list[str]:
+def missing_keys(
+    wanted: Iterable[str], found: Collection[str], schema: Schema, path: Path
+) -> list[str]:
     """Return the keys that are neither there nor meant by a key that is: that has a fault of its own.
 
     Args:
         wanted: Keys that must be there.
         found: Those that are.
         schema: Of the mapping.
+        path: Of the mapping.
     """
+    meant_by = _meant_keys(found, schema, path)
+    return [key for key in wanted if key not in found and key not in meant_by]
+
+
+def _meant_keys(found: Collection[str], schema: Schema, path: Path) -> dict[str, str]:
+    """Key that is not there -> one that is, that `schema` does not know, and that means it."""
     known = schema["properties"]
     left = [each for each in known if each not in found]
-    there = {*found, *(_key_near(each, left) for each in found if each not in known)}
-    return [key for key in wanted if key not in there]
-
-
-def _key_near(found: str, known: list[str]) -> str:
-    """Return the key that is meant by an unknown one; empty if none is near."""
-    return key_meant(found, known) or nearest(found, known)
-
-
-def unknown_key(key: str, schema: Schema, path: Path, root: Node) -> Fault:
-    """A key that `schema` does not know, and the one that is meant."""
-    title, known = str(schema["title"]), list(schema["properties"])
-    there = frozenset(members_at(root, path[:-1]))
-    near = _key_near(key, [each for each in known if each not in there])
-    twice = (
-        ""
-        if near
-        else next(
-            iter(
-                get_close_matches(
-                    key, [each for each in known if each != key and each in there], 1, _SURELY
-                )
-            ),
-            "",
-        )
-    )
-    what = f"key {show(key)} is not {_kind_of_key(title)} {title}"
-    fix = f"remove it: `{twice}` is there already" if twice else "remove it"
-    places = [] if near or twice else places_of(key, path[:-1], _all_keys(composition()))
-    if places and is_at(path, places[0].path):
-        titles = dict.fromkeys(str(each.mapping["title"]) for each in places)
-        what = f"{what}, but of {' and '.join(titles)}; expected {choices(known)}"
-    elif places and (len(path) == 1 or len(places) == 1 or places[0].path[0] == path[0]):
-        place = dotted(places[0].path)
-        what, fix = f"{what}; `{place}` is", f"move it to `{place}`"
-    else:
-        what = hinted(what, near or twice, f"expected {choices(known)}")
-    return Fault(what, locate_key(root, path), f"write `{near}`" if near else fix, path)
-
-
-@lru_cache(maxsize=2)
-def _all_keys(_: Composition) -> tuple[KnownKey, ...]:
-    return known_keys(rendered_schema())
+    meant_by = {key_near(each, path, left): each for each in found if each not in known}
+    return {key: each for key, each in meant_by.items() if key}
 
 
 def missing_key(key: str, schema: Schema, root: Node, path: Path) -> Fault:

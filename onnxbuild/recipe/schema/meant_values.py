@@ -6,25 +6,34 @@ from onnxbuild.catalog import MODES
 from onnxbuild.document.node import Node, Path, members_at
 from onnxbuild.recipe.parts.dimensions import axis_meant, missing_size, symbol_for
 from onnxbuild.recipe.schema.aliases import meaning
+from onnxbuild.recipe.schema.places import is_list_of_options
 
 _USUAL_DTYPE, _USUAL_SHAPE = "float32", "[batch, 128]"
 
 
-def value_meant(found: object, root: Node, path: Path) -> str:
+def value_meant(found: object, root: Node, path: Path, place: str) -> str:
     """The fix for a value that is not of the form that is expected; empty for those not known here.
 
     Args:
         found: The value at `path`.
         root: The recipe.
         path: Of the faulty value.
+        place: Where it belongs if it is an option in place of a name; empty for others.
     """
     match path:
-        case ("dummy_inputs", str()):
-            return _input(found)
+        case ("dummy_inputs",):
+            names = found if isinstance(found, (list, tuple)) else ["INPUT"]
+            return _inputs(list(names))
+        case ("quantization",) if found == {}:
+            return "write `{fp32: none, int8: dynamic}`"
         case ("quantization",) if isinstance(found, (list, tuple)):
             return _variants(list(found))
         case ("quantization", str()) if "mode" in members_at(root, ("quantization",)):
             return "put the options under a variant's name: " + variant_below_name(root)
+        case _ if place:
+            return f"move it to `{place}`"
+        case ("dummy_inputs", str()) if not is_list_of_options(found, path):
+            return _input(found)
         case _:
             return symbol_for(found, root, path) or axis_meant(found, path)
 
@@ -68,6 +77,16 @@ def _input(found: object) -> str:
         dtype = meaning(found, known) or _USUAL_DTYPE
         return f"write `{{dtype: {dtype}, shape: {_USUAL_SHAPE}}}`"
     return ""
+
+
+def _inputs(names: list[object]) -> str:
+    """Names of inputs with a usual dtype and shape; empty if one is no name."""
+    written = [
+        f"{name}: {{dtype: {_USUAL_DTYPE}, shape: {_USUAL_SHAPE}}}"
+        for name in names
+        if isinstance(name, str)
+    ]
+    return f"write `{{{', '.join(written)}}}`" if len(written) == len(names) else ""
 
 
 def _variants(found: list[object]) -> str:

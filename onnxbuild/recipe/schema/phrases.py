@@ -18,6 +18,13 @@ _WORDS = {
     "true": "yes on y True TRUE Yes YES On ON",
     "false": "no off n False FALSE No NO Off OFF",
 }
+_OF_THE_USER = ("data", "metric")
+"""Keys of sections that do nothing without them."""
+
+_CLASSES: Mapping[str, type | tuple[type, ...]] = {
+    "string": str, "integer": int, "number": (int, float), "array": list, "boolean": bool,
+    "object": dict, "null": type(None),
+}  # fmt: skip
 _BOOLEAN_WORDS = {word: value for value, words in _WORDS.items() for word in words.split()}
 
 
@@ -32,6 +39,8 @@ class Phrases:
         types = set(self._types(schema))
         if found is None:
             return "write a value, or remove the key"
+        if isinstance(found, list) and len(found) == 1 and self.takes(found[0], schema):
+            return f"write `{inline(found[0])}`"
         if "boolean" in types and isinstance(found, str) and found in _BOOLEAN_WORDS:
             return f"write `{_BOOLEAN_WORDS[found]}`"
         if types & {"integer", "number"}:
@@ -43,37 +52,65 @@ class Phrases:
             return f"write `{mended(found)}`"
         if "const" in schema:
             return f"write `{schema['const']}`"
-        if "string" in types and isinstance(found, (bool, int, float)):
+        if isinstance(found, (bool, int, float)) and self._takes_as_text(found, schema):
             return f'quote it: `"{show(found)}"`'
-        is_item = schema.get("type") == "array" or isinstance(found, str)
-        if "array" in types and is_item and not isinstance(found, (dict, list)):
+        if "array" in types and not isinstance(found, (dict, list)) and self._items(found, schema):
             return f"write `[{found}]`"
         if "array" in types and isinstance(found, dict) and found:
             return self._list_fix(found, schema)
         return self._mapping_fix(found, schema) or f"write {self.expected(schema)}"
 
+    def _takes_as_text(self, found: object, schema: Schema) -> bool:
+        """Whether quotes are all that a value lacks: `true` is no callable."""
+        resolved = self._resolved(schema)
+        if "anyOf" in resolved:
+            return any(self._takes_as_text(found, each) for each in resolved["anyOf"])
+        is_form = "title" in resolved and "pattern" not in resolved
+        return not (is_form and found is True) and self.takes(show(found), resolved)
+
+    def _items(self, found: object, schema: Schema) -> bool:
+        """Whether a list takes a value, or each part of a text between commas, as an item."""
+        items = self._resolved(schema).get("items")
+        if items is None:
+            return "anyOf" in schema and any(self._items(found, each) for each in schema["anyOf"])
+        parts = [_read(each) for each in found.split(",")] if isinstance(found, str) else [found]
+        return all(self.takes(each, items) for each in parts)
+
     def _list_fix(self, found: Mapping[str, object], schema: Schema) -> str:
-        """A mapping in place of a list: one item of it, or its keys are the items."""
+        """A mapping in place of a list: its values by number, one item of it, or its keys are the items."""
         items = self._resolved(schema).get("items", {})
-        types = set(self._types(items))
-        if "string" in types:
+        values = list(found.values())
+        if all(key.isdigit() for key in found) and all(self.takes(v, items) for v in values):
+            return f"write `{inline(values)}`"
+        if all(self.takes(key, items) for key in found):
             return f"write `[{', '.join(found)}]`"
-        if "object" in types and all(isinstance(each, (int, str)) for each in found.values()):
-            inner = ", ".join(f"{key}: {value}" for key, value in found.items())
-            return f"write `[{{{inner}}}]`"
+        if self.takes(found, items) and all(isinstance(each, (int, str)) for each in values):
+            return f"write `[{inline(found)}]`"
         return f"write {self.expected(schema)}"
 
     def _mapping_fix(self, found: object, schema: Schema) -> str:
-        """The mapping that a switch, a list of keys or one value stands for; empty if none is expected."""
+        """The mapping that a switch, a list or one value stands for; empty if none is expected."""
         resolved = self._resolved(schema)
+        items = found if isinstance(found, list) else []
+        if "object" in self._types(resolved) and items and all(map(_is_mapping, items)):
+            merged = {key: value for each in items for key, value in each.items()}
+            if len(merged) == sum(map(len, items)) and self.takes(merged, schema):
+                return f"write `{inline(merged)}`"
         properties = resolved.get("properties", {})
         if not properties:
             return ""
         if found is True and not resolved.get("required"):
-            return "write `{}`: the defaults"
-        keys = [found] if isinstance(found, str) else found if isinstance(found, list) else []
+            asked = [f"{key}: FILE.py:CALLABLE" for key in _OF_THE_USER if key in properties]
+            return f"write `{{{', '.join(asked)}}}`" + ("" if asked else ": the defaults")
+        keys = [found] if isinstance(found, str) else items
         if keys and all(isinstance(each, str) and each in properties for each in keys):
-            return f"write `{{{', '.join(f'{each}: {{}}' for each in keys)}}}`"
+            values = ["{}" if self.takes({}, properties[each]) else "..." for each in keys]
+            pairs = ", ".join(f"{key}: {each}" for key, each in zip(keys, values, strict=True))
+            return (
+                f"write a mapping, such as `{{{pairs}}}`"
+                if "..." in values
+                else f"write `{{{pairs}}}`"
+            )
         first = next(iter(properties))
         wanted = set(self._types(properties[first]))
         is_first = (
@@ -83,6 +120,28 @@ class Phrases:
         if is_first and set(resolved.get("required", ())) <= {first}:
             return f"write `{{{first}: {found}}}`"
         return f"write a mapping, such as `{{{first}: ...}}`"
+
+    def takes(self, value: object, schema: Schema) -> bool:
+        """Return whether a value is of a form that `schema` takes: its type, its word, its keys."""
+        schema = self._resolved(schema)
+        if "anyOf" in schema:
+            return any(self.takes(value, each) for each in schema["anyOf"])
+        if "enum" in schema:
+            return value in schema["enum"]
+        if isinstance(value, str) and "pattern" in schema:
+            return re.search(schema["pattern"], value) is not None
+        types = schema.get("type", ())
+        names = [types] if isinstance(types, str) else types
+        if not any(isinstance(value, _CLASSES[each]) for each in names):
+            return False
+        if isinstance(value, bool):
+            return "boolean" in names
+        if not isinstance(value, dict):
+            return not isinstance(value, str) or bool(value) or "minLength" not in schema
+        properties = schema.get("properties")
+        required = schema.get("required", ())
+        fits = len(value) >= schema.get("minProperties", 0) and set(required) <= set(value)
+        return fits and (properties is None or set(value) <= set(properties))
 
     def expected(self, schema: Schema) -> str:
         """Return the values that `schema` accepts, in words."""
@@ -135,6 +194,19 @@ def meant(found: object, known: list[str]) -> str:
     return meaning(found, known) or nearest(found, known)
 
 
+def inline(value: object) -> str:
+    """A value as YAML has it within a line.
+
+    Args:
+        value: Of scalars, lists and mappings.
+    """
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {inline(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(inline, value)) + "]"
+    return str(value) if isinstance(value, str) else show(value)
+
+
 def mended(name: str) -> str:
     """A name with what no name may hold replaced."""
     return re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
@@ -145,12 +217,29 @@ def _number(found: object, schema: Schema) -> str | None:
     if isinstance(found, str) and re.fullmatch(r"[-+]?[0-9_]{1,18}", found, re.ASCII):
         digits = found.replace("_", "")
         found = int(digits) if digits.strip("+-") else None
+    if isinstance(found, str) and schema.get("type") == "number":
+        found = _read(found)
     if isinstance(found, bool) or not isinstance(found, (int, float)):
         return None
     number = int(found) if isinstance(found, int) or found.is_integer() else found
     number = max(number, schema.get("minimum", number))
     number = min(number, schema.get("maximum", number))
     return str(number) if isinstance(number, int) or schema.get("type") == "number" else None
+
+
+def _read(text: str) -> object:
+    """The number that a text is, finite; the text without blanks around it if it is none."""
+    plain = text.strip()
+    if re.fullmatch(r"[-+]?[0-9]{1,18}", plain, re.ASCII):
+        return int(plain)
+    is_float = re.fullmatch(
+        r"[-+]?[0-9]{0,18}\.?[0-9]{1,18}([eE][-+]?[0-9]{1,2})?", plain, re.ASCII
+    )
+    return float(plain) if is_float else plain
+
+
+def _is_mapping(value: object) -> bool:
+    return isinstance(value, dict)
 
 
 def _bounds(schema: Schema) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import UNKNOWN, Node, plain
-from onnxbuild.recipe.schema.explain import Explainer, missing_key, missing_keys, unknown_key
+from onnxbuild.recipe.schema.explain import Explainer, missing_key, missing_keys
 from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.lean_jsonschema import (
     Draft202012Validator,
@@ -63,11 +63,11 @@ class KeyValidator:
     def frame(self, root: Node, required: Collection[str]) -> list[Fault]:
         """Unknown top-level keys, and the missing ones of `required`."""
         faults = [
-            unknown_key(key, self._schema, (key,), root)
+            self._explainer.unknown_key(key, self._schema, (key,), root)
             for key in root.members
             if key not in self._schema["properties"]
         ]
-        missing = missing_keys(required, root.members, self._schema)
+        missing = missing_keys(required, root.members, self._schema, ())
         faults += [missing_key(key, self._schema, root, ()) for key in missing]
         return faults
 

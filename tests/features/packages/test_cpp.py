@@ -47,7 +47,10 @@ def test_each_variant_gets_a_project_that_is_compiled_run_and_judged(tmp_path):
 def test_headers_that_can_not_be_found_are_refused_when_the_recipe_is_read(
     tmp_path, options, what, fix
 ):
-    ((said, where, mend),) = faults(load_of(tmp_path), f"packages: {{cpp: {options}}}\n")
+    (said, where, mend), *more = faults(load_of(tmp_path), f"packages: {{cpp: {options}}}\n")
+    assert [each for each, _, _ in more] == (
+        ["'x' in packages.cpp.headers matches no file below '.'"] if "header:" in options else []
+    )
     assert what in said
     assert fix in mend
     assert where.startswith("demo.yaml:7:")

@@ -49,7 +49,7 @@ def test_each_variant_gets_a_wheel_that_is_run_and_judged(tmp_path):
         ("{name: NumPy}", "named 'NumPy' and replace numpy, which wheels require", "my-model-"),
         ("{name: onnxruntime_gpu}", "replace onnxruntime-gpu, which wheels require", "my-model-"),
         ("{name: json}", "replace Python's own module json", "name: my-model-{variant}"),
-        ("{nam: ours}", "did you mean 'name'?", "name"),
+        ("{nam: 'ours-{variant}'}", "did you mean 'name'?", "name"),
         ("{runtime: tensorrt}", "expected one of auto, onnxruntime, onnxruntime-gpu, none", ""),
     ],
 )

@@ -199,8 +199,11 @@ def test_a_text_that_names_no_callable_has_what_was_meant_as_its_fix(project, wr
 @pytest.mark.parametrize(
     ("written", "named"),
     [
-        ("{huggingface: folder}", ["write `transformers`"]),
-        ("{path: models/model.py, function: load}", ["write `entrypoint`"] * 2),
+        ("{huggingface: folder}", ["write `transformers`", "write a path relative to this recipe"]),
+        (
+            "{path: models/model.py, function: load}",
+            ["write `entrypoint`", "write `models/model.py:load`", "remove it"],
+        ),
         ("{args: {}}", ["add `entrypoint: FILE.py:CALLABLE`"]),
     ],
 )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.recipe import Axis
-from onnxbuild.document.faults import Fault
+from onnxbuild.document.faults import Fault, hinted, nearest
 from onnxbuild.document.node import dotted
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked_faults import asked_faults
@@ -59,7 +58,7 @@ def _not_one(parts: Parts, options: ProcessingOptions) -> Iterator[Fault]:
 
 def _misfits(parts: Parts, options: ProcessingOptions) -> Iterator[Fault]:
     """The first operation that does not fit, and those that need what the recipe has not."""
-    opset = parts.node("opset")
+    opset = parts.node("opset") if parts.sound("opset") else None
     for section, position, operation in operations(options):
         ((name, own),) = asked_of(operation).items()
         at = parts.at(SECTION, section, position)
@@ -145,6 +144,8 @@ def _odd_for_size(options: TokenizeOptions, size: int, name: str) -> tuple[str, 
 def _odd_points(
     parts: Parts, options: ProcessingOptions, chains: tuple[InputChain, ...]
 ) -> Iterator[Fault]:
+    if not parts.sound("dynamic_axes"):
+        return
     _, axes = raw_inputs(chains, list(parts.inputs.values()), list(parts.axes.values()))
     known = {axis.name: axis for axis in axes}
     for number, point in enumerate(options.points):
@@ -152,7 +153,9 @@ def _odd_points(
             at = parts.at(SECTION, "points", number, name)
             if name not in known:
                 what = f"{SECTION}.points names the axis '{name}'; the pipeline has {', '.join(known) or 'none'}"
-                yield Fault(what, at, did_you_mean(name, known) or "write one of these")
+                near = nearest(name, known)
+                fix = f"write `{near}`" if near else "write one of these"
+                yield Fault(hinted(what, near), at, fix)
                 continue
             for size in (sizes,) if isinstance(sizes, int) else sizes:
                 if not known[name].takes(size):
