@@ -19,9 +19,7 @@ from onnxbuild.document.node import (
     Path,
     key_places,
     mapping,
-    node_at,
     plain,
-    renamed,
 )
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.model_source import ENVIRONMENT
@@ -31,6 +29,7 @@ from onnxbuild.recipe.declared.environments import read_environment
 from onnxbuild.recipe.declared.globs import Glob
 from onnxbuild.recipe.declared.model_sources import FILLED_IN, ModelSources, source_of
 from onnxbuild.recipe.parts.parts import DEFAULT_OPSET, read_parts, variant_nodes
+from onnxbuild.recipe.schema.meant_keys import as_meant
 from onnxbuild.recipe.schema.validator import KeyValidator
 from onnxbuild.recipe.templates.expand import Renderer, combination_name, combinations
 from onnxbuild.recipe.templates.extend import Sources, read_with_bases
@@ -158,7 +157,7 @@ class Loader:
     def _recipe(
         self, root: Node, chosen: Mapping[str, Any], shared: Mapping[str, Location]
     ) -> Recipe | None:
-        root, faults = self._as_meant(root)
+        root, faults = as_meant(root, self._key_faults, _READ_BEFORE)
         sound = not self._check("model", root) if "model" in root.members else False
         completed = self._models.complete(root, self._faults, sound=sound)
         root = _without_filled_in(root) if completed is None else completed.root
@@ -194,27 +193,11 @@ class Loader:
             self._understood.append(Understood(recipe, root, chosen, self._written, folder_of))
         return recipe
 
-    def _as_meant(self, root: Node) -> tuple[Node, list[Fault]]:
-        """The tree with keys that are known in place of those that surely mean them, and the faults of these.
-
-        What a misspelt key holds is checked, and is not missed elsewhere.
-        """
-        faults: list[Fault] = []
-        known = self._validator.known
-        while True:
-            found = self._validator.frame(root, ())
-            found += [f for key in root.members if key in known for f in self._check(key, root)]
-            mended = root
-            for fault in found:
-                above = node_at(mended, fault.path[:-1])
-                if not fault.meant or fault.meant in _READ_BEFORE or above is None:
-                    continue
-                if fault.meant not in above.members:
-                    mended = renamed(mended, fault.path, fault.meant)
-                    faults.append(fault)
-            if mended is root:
-                return root, faults
-            root = mended
+    def _key_faults(self, root: Node) -> list[Fault]:
+        """The faults that the schema finds: of keys of the top, and below those that are known."""
+        known = [key for key in root.members if key in self._validator.known]
+        below = [fault for key in known for fault in self._check(key, root)]
+        return [*self._validator.frame(root, ()), *below]
 
     def _check(self, key: str, root: Node) -> list[Fault]:
         value = repr(plain(root.members[key].node))  # distinguishes 1, 1.0, true and '1'

@@ -365,7 +365,12 @@ def test_all_pipelines_are_measured_in_one_step_with_texts_of_the_corpus(load_te
     ("text", "what", "line", "fix"),
     [
         (TOKENIZE.replace(", max_length: 64", ""), "gives up to 512 ids", 15, "max_length: 64"),
-        (TOKENIZE + "  points: [{bach: 1}]\n", "bach'; the pipeline has batch; did you mean 'batch'?", 16, "`batch`"),
+        (
+            TOKENIZE + "  points: [{bach: 1}]\n",
+            "bach'; the pipeline has batch; did you mean 'batch'?",
+            16,
+            "`batch`",
+        ),
         (TOKENIZE + "  points: [{batch: 9}]\n", "has batch=9; expected 1 to 8", 16, "batch: 8"),
         (
             TOKENIZE.replace("tokenizer.json", "package:nothing_here/x.json"),

@@ -42,7 +42,7 @@ def _faults(parts: Parts) -> Iterator[Fault]:
     missing = [key for key in _CALLABLES if key not in section.members]
     if missing:
         what = f"evaluate has no {' and no '.join(missing)}; both are needed for a score"
-        fix = f"add `{missing[0]}: FILE.py:CALLABLE`"
+        fix = "add " + " and ".join(f"`{key}: FILE.py:CALLABLE`" for key in missing)
         yield Fault(what, parts.key_at(SECTION), fix)
 
 

@@ -12,6 +12,7 @@ from onnxbuild.document.node import Node, Path, dotted, locate, locate_key
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.feature import Section
 from onnxbuild.recipe.parts.dimensions import (
+    USUAL_NAMES,
     axis_for,
     input_for_axis,
     is_input_for_axis,
@@ -73,7 +74,7 @@ def _dimensions(name: str, parts: Parts) -> Iterator[tuple[int, object]]:
 
 
 def _misspelt(parts: Parts) -> dict[str, str]:
-    """Symbol that several shapes or points have -> the axis that no shape has and that is meant to be it."""
+    """Symbol that several shapes or points have, or with a usual name -> the unused axis that is meant to be it."""
     if not _shapes_are_sound(parts):
         return {}
     declared = _declared(parts, "dynamic_axes")
@@ -83,14 +84,15 @@ def _misspelt(parts: Parts) -> dict[str, str]:
     found: dict[str, str] = {}
     for symbol in dict.fromkeys(used):
         near = nearest(symbol, unused)
-        if symbol not in declared and named.count(symbol) > 1 and near not in found.values():
-            found |= {symbol: near} if near else {}
+        is_right = named.count(symbol) > 1 or symbol in USUAL_NAMES
+        if symbol not in declared and is_right and near and near not in found.values():
+            found[symbol] = near
     return found
 
 
 def _in_points(section: Section, parts: Parts) -> Iterator[str]:
     """Yield the axes that points of a section name."""
-    points = parts.node(section.name, "points") if section.has_points else None
+    points = parts.node(section.name, "points")
     for point in points.items if points else ():
         yield from point.members
 
@@ -121,13 +123,19 @@ def _unused_axes(parts: Parts, misspelt: Mapping[str, str]) -> Iterator[Fault]:
     if not _shapes_are_sound(parts):
         return
     used = {symbol for _, _, dimension in _all(parts) for symbol in symbols_of(dimension)}
-    for name in _declared(parts, "dynamic_axes"):
+    declared = _declared(parts, "dynamic_axes")
+    in_files = {parts.at("model", key) for key in parts.declared("model")}
+    by_file = [each for each in used if parts.at("dynamic_axes", each) in in_files]
+    asked_for = {*misspelt.values(), *(nearest(each, declared) for each in used - {*declared})}
+    for name in declared:
         path = ("dynamic_axes", name)
-        if name in used or name in misspelt.values() or _is_no_axis(parts, name):
+        if name in used or name in asked_for or _is_no_axis(parts, name):
             continue
         if not is_input_for_axis(parts.root, path):
             what = f"axis '{name}' is used by no shape of dummy_inputs"
-            yield Fault(what, locate_key(parts.root, path), "remove it, or use it in a shape")
+            near = nearest(name, by_file)
+            fix = f"write `{near}`" if near else "remove it, or use it in a shape"
+            yield Fault(hinted(what, near), locate_key(parts.root, path), fix)
         elif parts.sound(*path):
             yield input_for_axis(parts.root, path)
 

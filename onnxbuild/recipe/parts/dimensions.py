@@ -16,6 +16,9 @@ _NAMES = {
 }
 """Rank -> what its axes are most often."""
 
+USUAL_NAMES = frozenset(name for names in _NAMES.values() for name in names)
+"""Names of axes that are no slips of the pen."""
+
 
 def symbol_for(found: object, root: Node, path: Path) -> str:
     """The fix for a dimension that stands for any size; empty for all other faults.

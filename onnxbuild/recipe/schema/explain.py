@@ -20,6 +20,7 @@ from onnxbuild.document.node import (
 )
 from onnxbuild.recipe.parts.dimensions import input_for_axis, is_input_for_axis
 from onnxbuild.recipe.parts.keys import PATTERN_WORDS
+from onnxbuild.recipe.schema.forms import Forms
 from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.key_index import is_at
 from onnxbuild.recipe.schema.lean_jsonschema import ValidationError
@@ -40,7 +41,8 @@ class Explainer:
     """Turns jsonschema's errors into faults at the places of nodes."""
 
     def __init__(self, definitions: Mapping[str, Schema]) -> None:
-        self._phrases = Phrases(definitions)
+        self._forms = Forms(definitions)
+        self._phrases = Phrases(self._forms)
 
     def faults(self, error: ValidationError, root: Node, above: Path) -> Iterator[Fault]:
         """The faults behind one error.
@@ -101,7 +103,7 @@ class Explainer:
         if near := key_near(key, path[:-1], [each for each in known if each not in there]):
             return Fault(hinted(what, near), at, f"write `{near}`", path, near)
         value = plain(above) if (above := node_at(root, path)) else None
-        found = places(key, path[:-1], lambda form: self._phrases.takes(value, form))
+        found = places(key, path[:-1], lambda form: self._forms.takes(value, form))
         if found and is_at(path, found[0].path):
             titles = dict.fromkeys(str(each.mapping["title"]) for each in found)
             what = f"{what}, but of {' and '.join(titles)}; expected {choices(known)}"
@@ -138,7 +140,7 @@ class Explainer:
             what += " (a string)"
         what = f"{what}; expected {self._phrases.expected(schema)}"
         near = meant(found, list(self._phrases.enumerated(schema)))
-        place = place_below_name(root, path, lambda option: self._phrases.takes(found, option))
+        place = place_below_name(root, path, lambda option: self._forms.takes(found, option))
         other = value_meant(found, root, path, place) or self._phrases.fix(found, schema)
         fix = f"write `{near}`" if near else other
         return Fault(hinted(what, near), locate(root, path), fix, path)

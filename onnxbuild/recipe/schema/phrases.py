@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from onnxbuild.document.faults import choices, nearest, show
 from onnxbuild.recipe.parts.keys import PATTERN_WORDS
 from onnxbuild.recipe.schema.aliases import meaning
+from onnxbuild.recipe.schema.forms import Forms
 from onnxbuild.recipe.schema.json_schema import Schema
 
 _TYPES = {
@@ -21,25 +22,25 @@ _WORDS = {
 _OF_THE_USER = ("data", "metric")
 """Keys of sections that do nothing without them."""
 
-_CLASSES: Mapping[str, type | tuple[type, ...]] = {
-    "string": str, "integer": int, "number": (int, float), "array": list, "boolean": bool,
-    "object": dict, "null": type(None),
-}  # fmt: skip
 _BOOLEAN_WORDS = {word: value for value, words in _WORDS.items() for word in words.split()}
 
 
 class Phrases:
-    """Phrases on schemas that may refer to `definitions`."""
+    """Phrases on schemas.
 
-    def __init__(self, definitions: Mapping[str, Schema]) -> None:
-        self._definitions = definitions
+    Args:
+        forms: The forms of values that these take.
+    """
+
+    def __init__(self, forms: Forms) -> None:
+        self._forms = forms
 
     def fix(self, found: object, schema: Schema) -> str:
         """Return the fix to type instead of `found`."""
-        types = set(self._types(schema))
+        types = set(self._forms.types(schema))
         if found is None:
             return "write a value, or remove the key"
-        if isinstance(found, list) and len(found) == 1 and self.takes(found[0], schema):
+        if isinstance(found, list) and len(found) == 1 and self._forms.takes(found[0], schema):
             return f"write `{inline(found[0])}`"
         if "boolean" in types and isinstance(found, str) and found in _BOOLEAN_WORDS:
             return f"write `{_BOOLEAN_WORDS[found]}`"
@@ -52,7 +53,7 @@ class Phrases:
             return f"write `{mended(found)}`"
         if "const" in schema:
             return f"write `{schema['const']}`"
-        if isinstance(found, (bool, int, float)) and self._takes_as_text(found, schema):
+        if isinstance(found, (bool, int, float)) and self._forms.takes_as_text(found, schema):
             return f'quote it: `"{show(found)}"`'
         if "array" in types and not isinstance(found, (dict, list)) and self._items(found, schema):
             return f"write `[{found}]`"
@@ -60,41 +61,37 @@ class Phrases:
             return self._list_fix(found, schema)
         return self._mapping_fix(found, schema) or f"write {self.expected(schema)}"
 
-    def _takes_as_text(self, found: object, schema: Schema) -> bool:
-        """Whether quotes are all that a value lacks: `true` is no callable."""
-        resolved = self._resolved(schema)
-        if "anyOf" in resolved:
-            return any(self._takes_as_text(found, each) for each in resolved["anyOf"])
-        is_form = "title" in resolved and "pattern" not in resolved
-        return not (is_form and found is True) and self.takes(show(found), resolved)
-
     def _items(self, found: object, schema: Schema) -> bool:
         """Whether a list takes a value, or each part of a text between commas, as an item."""
-        items = self._resolved(schema).get("items")
-        if items is None:
-            return "anyOf" in schema and any(self._items(found, each) for each in schema["anyOf"])
-        parts = [_read(each) for each in found.split(",")] if isinstance(found, str) else [found]
-        return all(self.takes(each, items) for each in parts)
+        items = self._forms.items(schema)
+        parts = (
+            [read_number(each) for each in found.split(",")] if isinstance(found, str) else [found]
+        )
+        return all(self._forms.takes(each, items) for each in parts)
 
     def _list_fix(self, found: Mapping[str, object], schema: Schema) -> str:
         """A mapping in place of a list: its values by number, one item of it, or its keys are the items."""
-        items = self._resolved(schema).get("items", {})
+        items = self._forms.items(schema)
         values = list(found.values())
-        if all(key.isdigit() for key in found) and all(self.takes(v, items) for v in values):
+        if all(key.isdigit() for key in found) and all(
+            self._forms.takes(v, items) for v in values
+        ):
             return f"write `{inline(values)}`"
-        if all(self.takes(key, items) for key in found):
+        if all(self._forms.takes(key, items) for key in found):
             return f"write `[{', '.join(found)}]`"
-        if self.takes(found, items) and all(isinstance(each, (int, str)) for each in values):
+        if self._forms.takes(found, items) and all(
+            isinstance(each, (int, str)) for each in values
+        ):
             return f"write `[{inline(found)}]`"
         return f"write {self.expected(schema)}"
 
     def _mapping_fix(self, found: object, schema: Schema) -> str:
         """The mapping that a switch, a list or one value stands for; empty if none is expected."""
-        resolved = self._resolved(schema)
+        resolved = self._forms.resolved(schema)
         items = found if isinstance(found, list) else []
-        if "object" in self._types(resolved) and items and all(map(_is_mapping, items)):
+        if "object" in self._forms.types(resolved) and items and all(map(_is_mapping, items)):
             merged = {key: value for each in items for key, value in each.items()}
-            if len(merged) == sum(map(len, items)) and self.takes(merged, schema):
+            if len(merged) == sum(map(len, items)) and self._forms.knows(merged, resolved):
                 return f"write `{inline(merged)}`"
         properties = resolved.get("properties", {})
         if not properties:
@@ -104,7 +101,7 @@ class Phrases:
             return f"write `{{{', '.join(asked)}}}`" + ("" if asked else ": the defaults")
         keys = [found] if isinstance(found, str) else items
         if keys and all(isinstance(each, str) and each in properties for each in keys):
-            values = ["{}" if self.takes({}, properties[each]) else "..." for each in keys]
+            values = ["{}" if self._forms.takes({}, properties[each]) else "..." for each in keys]
             pairs = ", ".join(f"{key}: {each}" for key, each in zip(keys, values, strict=True))
             return (
                 f"write a mapping, such as `{{{pairs}}}`"
@@ -112,7 +109,7 @@ class Phrases:
                 else f"write `{{{pairs}}}`"
             )
         first = next(iter(properties))
-        wanted = set(self._types(properties[first]))
+        wanted = set(self._forms.types(properties[first]))
         is_first = (
             (wanted & {"number", "integer"} and type(found) in (int, float))
             or ("string" in wanted and isinstance(found, str))
@@ -121,31 +118,9 @@ class Phrases:
             return f"write `{{{first}: {found}}}`"
         return f"write a mapping, such as `{{{first}: ...}}`"
 
-    def takes(self, value: object, schema: Schema) -> bool:
-        """Return whether a value is of a form that `schema` takes: its type, its word, its keys."""
-        schema = self._resolved(schema)
-        if "anyOf" in schema:
-            return any(self.takes(value, each) for each in schema["anyOf"])
-        if "enum" in schema:
-            return value in schema["enum"]
-        if isinstance(value, str) and "pattern" in schema:
-            return re.search(schema["pattern"], value) is not None
-        types = schema.get("type", ())
-        names = [types] if isinstance(types, str) else types
-        if not any(isinstance(value, _CLASSES[each]) for each in names):
-            return False
-        if isinstance(value, bool):
-            return "boolean" in names
-        if not isinstance(value, dict):
-            return not isinstance(value, str) or bool(value) or "minLength" not in schema
-        properties = schema.get("properties")
-        required = schema.get("required", ())
-        fits = len(value) >= schema.get("minProperties", 0) and set(required) <= set(value)
-        return fits and (properties is None or set(value) <= set(properties))
-
     def expected(self, schema: Schema) -> str:
         """Return the values that `schema` accepts, in words."""
-        schema = self._resolved(schema)
+        schema = self._forms.resolved(schema)
         if "anyOf" in schema:
             return ", or ".join(dict.fromkeys(map(self.expected, schema["anyOf"])))
         if "enum" in schema:
@@ -160,29 +135,16 @@ class Phrases:
         names = [_TYPES[each] for each in ([types] if isinstance(types, str) else types)]
         return " or ".join(names) + _bounds(schema)
 
-    def _resolved(self, schema: Schema) -> Schema:
-        reference = schema.get("$ref")
-        if not reference:
-            return schema
-        return {**self._definitions[reference.rpartition("/")[2]], **schema}
-
-    def _types(self, schema: Schema) -> Iterator[str]:
-        schema = self._resolved(schema)
-        for branch in schema.get("anyOf", ()):
-            yield from self._types(branch)
-        types = schema.get("type", ())
-        yield from [types] if isinstance(types, str) else types
-
     def enumerated(self, schema: Schema) -> Iterator[str]:
         """The words that `schema` takes."""
-        schema = self._resolved(schema)
+        schema = self._forms.resolved(schema)
         for branch in schema.get("anyOf", ()):
             yield from self.enumerated(branch)
         yield from (value for value in schema.get("enum", ()) if isinstance(value, str))
 
     def wants_other_type(self, schema: Schema) -> bool:
         """Return whether a string's very type is what may be wrong with it."""
-        types = set(self._types(schema))
+        types = set(self._forms.types(schema))
         takes_strings = "string" in types or any(self.enumerated(schema))
         return "boolean" in types or not takes_strings
 
@@ -218,7 +180,7 @@ def _number(found: object, schema: Schema) -> str | None:
         digits = found.replace("_", "")
         found = int(digits) if digits.strip("+-") else None
     if isinstance(found, str) and schema.get("type") == "number":
-        found = _read(found)
+        found = read_number(found)
     if isinstance(found, bool) or not isinstance(found, (int, float)):
         return None
     number = int(found) if isinstance(found, int) or found.is_integer() else found
@@ -227,7 +189,7 @@ def _number(found: object, schema: Schema) -> str | None:
     return str(number) if isinstance(number, int) or schema.get("type") == "number" else None
 
 
-def _read(text: str) -> object:
+def read_number(text: str) -> object:
     """The number that a text is, finite; the text without blanks around it if it is none."""
     plain = text.strip()
     if re.fullmatch(r"[-+]?[0-9]{1,18}", plain, re.ASCII):

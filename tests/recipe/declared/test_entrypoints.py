@@ -199,7 +199,10 @@ def test_a_text_that_names_no_callable_has_what_was_meant_as_its_fix(project, wr
 @pytest.mark.parametrize(
     ("written", "named"),
     [
-        ("{huggingface: folder}", ["write `transformers`", "write a path relative to this recipe"]),
+        (
+            "{huggingface: folder}",
+            ["write `transformers`", "write a path relative to this recipe"],
+        ),
         (
             "{path: models/model.py, function: load}",
             ["write `entrypoint`", "write `models/model.py:load`", "remove it"],

@@ -148,14 +148,19 @@ def _odd_points(
         return
     _, axes = raw_inputs(chains, list(parts.inputs.values()), list(parts.axes.values()))
     known = {axis.name: axis for axis in axes}
+    shapes = [size for each in parts.inputs.values() for size in each.shape]
+    undeclared = {size for size in shapes if size not in parts.axes}  # a fault of its own
     for number, point in enumerate(options.points):
         for name, sizes in point.items():
             at = parts.at(SECTION, "points", number, name)
+            if name in undeclared:
+                continue
             if name not in known:
                 what = f"{SECTION}.points names the axis '{name}'; the pipeline has {', '.join(known) or 'none'}"
                 near = nearest(name, known)
                 fix = f"write `{near}`" if near else "write one of these"
-                yield Fault(hinted(what, near), at, fix)
+                key = parts.key_at(SECTION, "points", number, name)
+                yield Fault(hinted(what, near), key, fix)
                 continue
             for size in (sizes,) if isinstance(sizes, int) else sizes:
                 if not known[name].takes(size):

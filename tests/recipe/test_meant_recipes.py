@@ -1,0 +1,152 @@
+"""A slip in a recipe has one fault, and its fix gives the recipe that was meant."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from onnxbuild.core.errors import RecipeError, RecipeErrors
+from onnxbuild.recipe.load import load_recipes
+from tests.recipe.typed_fixes import typed
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+_MORE = ("minilm_search", "digits_pipeline", "bert", "t5_encoder")
+NAMED = [
+    "digits",
+    "digits_keras",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in _MORE),
+]
+_OWN_NAMES = ("dummy_inputs", "quantization", "outputs")
+"""Names below these are the user's own: another one is no fault."""
+
+
+def swapped(key: str) -> str:
+    return key[0] + key[2] + key[1] + key[3:] if len(key) > 2 and key[1] != key[2] else f"{key}_"
+
+
+def camel(key: str) -> str:
+    first, *rest = key.split("_")
+    return first + "".join(map(str.title, rest))
+
+
+SLIPS: dict[str, Callable[[str], str]] = {
+    "two letters swapped": swapped,
+    "a letter lost": lambda key: key[:-2] + key[-1],
+    "upper case": str.title,
+    "a hyphen": lambda key: key.replace("_", "-"),
+    "camel case": camel,
+    "one word": lambda key: key.replace("_", ""),
+    "a plural": lambda key: key.removesuffix("s") if key.endswith("s") else f"{key}s",
+}
+
+
+def members(tree: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """(path, value) of every key below."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield (*above, key), value
+            yield from members(value, (*above, key))
+    for number, item in enumerate(tree if isinstance(tree, list) else ()):
+        yield from members(item, (*above, number))
+
+
+def changed(tree: Any, path: tuple[Any, ...], key: str, value: Any) -> Any:
+    """A copy with another key and value for the key at `path`, at its place."""
+    new = copy.deepcopy(tree)
+    above = new
+    for part in path[:-1]:
+        above = above[part]
+    entries = [(key, value) if each == path[-1] else (each, old) for each, old in above.items()]
+    above.clear()
+    above.update(entries)
+    return new
+
+
+def slips_of_keys(tree: Any) -> Iterator[tuple[str, Any]]:
+    """(what was done to which key, the recipe after it)."""
+    for path, value in members(tree):
+        key = path[-1]
+        if len(path) > 1 and path[-2] in _OWN_NAMES:
+            continue
+        for name, slip in SLIPS.items():
+            if slip(key) != key:
+                yield f"{'.'.join(map(str, path))}: {name}", changed(tree, path, slip(key), value)
+
+
+def slips_of_values(tree: Any) -> Iterator[tuple[str, Any]]:
+    """(what was done to which value, the recipe after it)."""
+    for path, value in members(tree):
+        where = ".".join(map(str, path))
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield f"{where}: in quotes", changed(tree, path, path[-1], str(value))
+        if isinstance(value, (int, float)) or (isinstance(value, str) and " " not in value):
+            yield f"{where}: in brackets", changed(tree, path, path[-1], [value])
+        if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+            text = ", ".join(value)
+            yield f"{where}: without brackets", changed(tree, path, path[-1], text)
+        if isinstance(value, list) and value:
+            numbered = {str(number): each for number, each in enumerate(value)}
+            yield f"{where}: numbered", changed(tree, path, path[-1], numbered)
+        if isinstance(value, dict) and len(value) > 1:
+            items = [{key: each} for key, each in value.items()]
+            yield f"{where}: a list of keys", changed(tree, path, path[-1], items)
+
+
+def in_lines(tree: Any) -> str:
+    """A recipe with each key of the top on a line."""
+    lines = [
+        yaml.safe_dump({key: each}, default_flow_style=True, width=10**6).strip()[1:-1]
+        for key, each in tree.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def faults_of(recipe: Path, text: str) -> tuple[RecipeError, ...]:
+    recipe.write_text(text)
+    try:
+        load_recipes(recipe, project=recipe.parents[1])
+    except RecipeErrors as errors:
+        return errors.faults
+    return ()
+
+
+def takes_lists(done: str) -> bool:
+    """Sizes of points and values of inputs may be lists."""
+    return "points." in done or ".fill: " in done
+
+
+def assert_meant(recipe: Path, tree: Any, done: str, slipped: Any) -> None:
+    """The one fault of a slip has a fix that gives the recipe back."""
+    text = in_lines(slipped)
+    faults = faults_of(recipe, text)
+    if takes_lists(done) and done.endswith("in brackets"):
+        assert not faults
+        return
+    assert len(faults) == 1, f"{done}\n" + "\n".join(map(str, faults))
+    _, line, column = faults[0].where.rsplit(":", 2)
+    mended = typed(text, int(line), int(column), faults[0].fix)
+    assert mended is not None, f"{done}\n{faults[0]}"
+    assert yaml.safe_load(mended) == tree, f"{done}\n{faults[0]}\n{mended}"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("meant") / "project"
+    shutil.copytree(RECIPES, folder / "recipes")
+    return folder
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("slips", [slips_of_keys, slips_of_values])
+def test_the_fix_of_a_slip_gives_the_recipe_that_was_meant(project, name, slips):
+    tree = yaml.safe_load((RECIPES / f"{name}.yaml").read_text())
+    recipe = project / "recipes" / f"{name}_slipped.yaml"
+    assert not faults_of(recipe, in_lines(tree))
+    for done, slipped in slips(tree):
+        assert_meant(recipe, tree, done, slipped)
