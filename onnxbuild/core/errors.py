@@ -122,8 +122,26 @@ def did_you_mean(found: str, known: Iterable[str]) -> str:
 
     names = list(known)
     same = [each for each in names if each.casefold() == found.casefold()]
-    near = same or difflib.get_close_matches(found, names, n=1, cutoff=0.6)
-    return f"did you mean '{near[0]}'?" if near else ""
+    near = same or difflib.get_close_matches(found, names, n=3, cutoff=0.6)
+    best = min(near, key=lambda each: _slips(found, each), default="")
+    return f"did you mean '{best}'?" if best else ""
+
+
+def _slips(found: str, meant: str) -> int:
+    """Optimal string alignment distance: letters lost, added, replaced, or swapped with the next one.
+
+    Source: Damerau (1964), A technique for computer detection and correction of spelling errors.
+    """
+    rows = [list(range(len(meant) + 1))]
+    for i, one in enumerate(found, 1):
+        row = [i]
+        for j, other in enumerate(meant, 1):
+            same = one == other
+            least = min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (not same))
+            swapped = i > 1 and j > 1 and (one, found[i - 2]) == (meant[j - 2], other)
+            row.append(min(least, rows[-2][j - 2] + 1) if swapped else least)
+        rows.append(row)
+    return rows[-1][-1]
 
 
 def nearest(found: str, known: Iterable[str], most: int = 3) -> list[str]:

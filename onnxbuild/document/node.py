@@ -98,6 +98,18 @@ def has_template(text: str) -> bool:
     return "{{" in text or "{%" in text or "{#" in text
 
 
+def without_templates(node: Node) -> Node:
+    """Return the tree with UNKNOWN in the place of each template."""
+    if not node.templated:
+        return node
+    if isinstance(node.value, Mapping):
+        members = {k: Member(m.at, without_templates(m.node)) for k, m in node.members.items()}
+        return Node(node.at, members)
+    if isinstance(node.value, tuple):
+        return Node(node.at, tuple(map(without_templates, node.value)))
+    return Node(node.at, UNKNOWN)
+
+
 def plain(node: Node) -> Any:
     """The value without places: dicts, lists, scalars, UNKNOWN."""
     if isinstance(node.value, Mapping):

@@ -13,13 +13,12 @@ from onnxbuild.core.environment import Environment
 from onnxbuild.core.recipe import FRONTEND, Entrypoint, Location, Recipe
 from onnxbuild.document.faults import Fault, Faults
 from onnxbuild.document.node import (
-    UNKNOWN,
-    Member,
     Node,
     Path,
     key_places,
     mapping,
     plain,
+    without_templates,
 )
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.model_source import ENVIRONMENT
@@ -114,8 +113,7 @@ class Loader:
         if root is not None:
             written = root
             root = apply_overrides(root, overrides, self._validator.known, self._faults)
-            required = self._validator.required(by_file=bool(source_of(root)))
-            self._faults.update(self._validator.frame(root, required if self._complete else ()))
+            self._faults.update(self._frame(root))
             self._written = root
             recipes = self._expanded(root)
             if not self._faults and overrides:
@@ -124,6 +122,24 @@ class Loader:
             raise self._faults.error(list(self._sources.files))
         return tuple(recipes)
 
+    def _frame(self, root: Node) -> list[Fault]:
+        """Unknown keys of the top, and those that are missing."""
+        unknown = self._validator.frame(root, ())
+        if any(fault.meant == "extends" for fault in unknown):
+            self._complete = False
+        if not self._complete:
+            return unknown
+        required = self._validator.required(by_file=bool(source_of(root)))
+        faults = self._validator.frame(root, required)
+        if len(faults) == len(unknown):
+            return faults
+        mended, _ = as_meant(
+            root, self._key_faults, _READ_BEFORE
+        )  # the key that means the model's file
+        model = mended.child("model")
+        by_file = bool(source_of(mended)) or (model is not None and bool(model.items))
+        return self._validator.frame(root, self._validator.required(by_file=by_file))
+
     def _expanded(self, root: Node) -> list[Recipe]:
         renderer = Renderer(self._faults)
         preamble = [fault for key in _UNRENDERED for fault in self._validator.check(key, root)]
@@ -131,7 +147,7 @@ class Loader:
         self._faults.update(preamble)
         shared_places = dict(_places(root))
         if preamble:  # what templates see is not known; the rest can still be checked
-            blind = _without_templates(_rendered_part(root))
+            blind = without_templates(_rendered_part(root))
             self._recipe(blind, {}, shared_places)
             return []
         recipes = []
@@ -229,18 +245,6 @@ def _without_filled_in(root: Node) -> Node:
     """The recipe without the keys that a model's file completes: what is missing there is not known."""
     members = {key: m for key, m in root.members.items() if key not in FILLED_IN}
     return mapping(members, root.at)
-
-
-def _without_templates(node: Node) -> Node:
-    """The tree with UNKNOWN in the place of each template."""
-    if not node.templated:
-        return node
-    if isinstance(node.value, Mapping):
-        members = {k: Member(m.at, _without_templates(m.node)) for k, m in node.members.items()}
-        return Node(node.at, members)
-    if isinstance(node.value, tuple):
-        return Node(node.at, tuple(map(_without_templates, node.value)))
-    return Node(node.at, UNKNOWN)
 
 
 def _templated_matrix(root: Node) -> Iterable[Fault]:

@@ -74,14 +74,16 @@ def _dimensions(name: str, parts: Parts) -> Iterator[tuple[int, object]]:
 
 
 def _misspelt(parts: Parts) -> dict[str, str]:
-    """Symbol that several shapes or points have, or with a usual name -> the unused axis that is meant to be it."""
+    """Symbol that several shapes or points have, or the model's file, or with a usual name -> the unused axis that means it."""
     if not _shapes_are_sound(parts):
         return {}
     declared = _declared(parts, "dynamic_axes")
     used = [symbol for _, _, dimension in _all(parts) for symbol in symbols_of(dimension)]
     unused = [axis for axis in declared if axis not in used]
     named = used + [axis for section in SECTIONS.values() for axis in _in_points(section, parts)]
-    found: dict[str, str] = {}
+    in_files = {parts.at("model", key) for key in parts.declared("model")}
+    by_file = [each for each in used if parts.at("dynamic_axes", each) in in_files]
+    found = {near: axis for axis in unused if (near := nearest(axis, by_file))}
     for symbol in dict.fromkeys(used):
         near = nearest(symbol, unused)
         is_right = named.count(symbol) > 1 or symbol in USUAL_NAMES
@@ -124,8 +126,6 @@ def _unused_axes(parts: Parts, misspelt: Mapping[str, str]) -> Iterator[Fault]:
         return
     used = {symbol for _, _, dimension in _all(parts) for symbol in symbols_of(dimension)}
     declared = _declared(parts, "dynamic_axes")
-    in_files = {parts.at("model", key) for key in parts.declared("model")}
-    by_file = [each for each in used if parts.at("dynamic_axes", each) in in_files]
     asked_for = {*misspelt.values(), *(nearest(each, declared) for each in used - {*declared})}
     for name in declared:
         path = ("dynamic_axes", name)
@@ -133,9 +133,7 @@ def _unused_axes(parts: Parts, misspelt: Mapping[str, str]) -> Iterator[Fault]:
             continue
         if not is_input_for_axis(parts.root, path):
             what = f"axis '{name}' is used by no shape of dummy_inputs"
-            near = nearest(name, by_file)
-            fix = f"write `{near}`" if near else "remove it, or use it in a shape"
-            yield Fault(hinted(what, near), locate_key(parts.root, path), fix)
+            yield Fault(what, locate_key(parts.root, path), "remove it, or use it in a shape")
         elif parts.sound(*path):
             yield input_for_axis(parts.root, path)
 

@@ -100,7 +100,8 @@ class Explainer:
         there = frozenset(members_at(root, path[:-1]))
         what = f"key {show(key)} is not {_kind_of_key(title)} {title}"
         at = locate_key(root, path)
-        if near := key_near(key, path[:-1], [each for each in known if each not in there]):
+        near = key_near(key, path[:-1], _open_keys(schema, there), [*there & {*known}])
+        if near:
             return Fault(hinted(what, near), at, f"write `{near}`", path, near)
         value = plain(above) if (above := node_at(root, path)) else None
         found = places(key, path[:-1], lambda form: self._forms.takes(value, form))
@@ -109,7 +110,8 @@ class Explainer:
             what = f"{what}, but of {' and '.join(titles)}; expected {choices(known)}"
             return Fault(what, at, "remove it", path)
         if twice := key_twice(key, [each for each in known if each in there]):
-            fix = f"remove it: `{twice}` is there already"
+            is_here = locate_key(root, (*path[:-1], twice)).path == at.path
+            fix = f"remove it: `{twice}` is there already" if is_here else f"write `{twice}`"
             return Fault(hinted(what, twice), at, fix, path)
         place = named_place(key, path[:-1], root) or (dotted(found[0].path) if found else "")
         if place:
@@ -171,10 +173,17 @@ def missing_keys(
 
 def _meant_keys(found: Collection[str], schema: Schema, path: Path) -> dict[str, str]:
     """Key that is not there -> one that is, that `schema` does not know, and that means it."""
-    known = schema["properties"]
-    left = [each for each in known if each not in found]
-    meant_by = {key_near(each, path, left): each for each in found if each not in known}
+    known, left = schema["properties"], _open_keys(schema, found)
+    there = [each for each in known if each in found]
+    meant_by = {key_near(each, path, left, there): each for each in found if each not in known}
     return {key: each for key, each in meant_by.items() if key}
+
+
+def _open_keys(schema: Schema, there: Collection[str]) -> list[str]:
+    """Return the keys that may be added to a mapping: of keys that exclude each other none if one is there."""
+    others = [each["required"][0] for each in schema.get("oneOf", ())]
+    excluded = others if any(each in there for each in others) else []
+    return [each for each in schema["properties"] if each not in there and each not in excluded]
 
 
 def missing_key(key: str, schema: Schema, root: Node, path: Path) -> Fault:

@@ -48,6 +48,8 @@ class Phrases:
             number = _number(found, schema)
             if number is not None:
                 return f"write `{number}`"
+        if isinstance(found, str) and read_number(found) in schema.get("enum", ()):
+            return f"write `{read_number(found)}`"
         pattern = schema.get("pattern")
         if pattern and isinstance(found, str) and re.search(pattern, mended(found)):
             return f"write `{mended(found)}`"

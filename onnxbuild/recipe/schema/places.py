@@ -36,20 +36,21 @@ def is_list_of_options(found: object, path: Path) -> bool:
     return bool(items) and all(isinstance(each, str) and each in known for each in items)
 
 
-def key_near(key: str, path: Path, known: Collection[str]) -> str:
+def key_near(key: str, path: Path, known: Collection[str], there: Collection[str]) -> str:
     """Return the one of `known` that is meant by a key; empty if none is.
 
     Args:
         key: One that is not known at `path`.
         path: Of the mapping in which it stands.
         known: The keys that may stand there.
+        there: Known keys that do.
     """
     if word := key_meant(key, known):
         return word
     near = nearest(key, known)
-    if near and places(key, path) and _likeness(key, near) < _SLIP:
-        return ""
-    return near
+    likeness = _likeness(key, near)
+    is_other = any(_likeness(key, each) > likeness for each in there)
+    return "" if is_other or (likeness < _SLIP and places(key, path)) else near
 
 
 def key_twice(key: str, there: Collection[str]) -> str:

@@ -136,7 +136,9 @@ def _base_of(
         return None
     if not isinstance(node.value, str) or not node.value:
         what = f"extends is {show(node.value)}; expected the path of a recipe"
-        faults.add(Fault(what, node.at, "write `extends: base.yaml`"))
+        only = node.items[0].value if len(node.items) == 1 else None
+        path = only if isinstance(only, str) else "base.yaml"
+        faults.add(Fault(what, node.at, f"write `extends: {path}`"))
         return None
     if has_template(node.value):
         what = "extends can't be a template: it is read before vars are"
