@@ -20,6 +20,7 @@ from onnxbuild.document.node import (
 )
 from onnxbuild.recipe.parts.dimensions import input_for_axis, is_input_for_axis
 from onnxbuild.recipe.parts.keys import PATTERN_WORDS
+from onnxbuild.recipe.schema.aliases import key_meant
 from onnxbuild.recipe.schema.forms import Forms
 from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.key_index import is_at
@@ -109,7 +110,8 @@ class Explainer:
             titles = dict.fromkeys(str(each.mapping["title"]) for each in found)
             what = f"{what}, but of {' and '.join(titles)}; expected {choices(known)}"
             return Fault(what, at, "remove it", path)
-        if twice := key_twice(key, [each for each in known if each in there]):
+        next_to = [each for each in known if each in there]
+        if twice := key_meant(key, next_to) or key_twice(key, next_to):
             is_here = locate_key(root, (*path[:-1], twice)).path == at.path
             fix = f"remove it: `{twice}` is there already" if is_here else f"write `{twice}`"
             return Fault(hinted(what, twice), at, fix, path)

@@ -98,6 +98,8 @@ class Phrases:
         properties = resolved.get("properties", {})
         if not properties:
             return ""
+        if found is False:
+            return "remove it"
         if found is True and not resolved.get("required"):
             asked = [f"{key}: FILE.py:CALLABLE" for key in _OF_THE_USER if key in properties]
             return f"write `{{{', '.join(asked)}}}`" + ("" if asked else ": the defaults")

@@ -144,9 +144,12 @@ def _target(
     first = key.partition(".")[0]
     names_known = [name for home in ("vars", "matrix") for name in _names(root, home)]
     names_known += [name for name in known if name not in ("extends", "vars", "matrix")]
-    near = nearest(key, names_known) or nearest(first, names_known)
+    whole = nearest(key, [each for each in names_known if each.count(".") == key.count(".")])
+    near = whole or nearest(first, names_known)
     what = f"--set names '{key}', which is no var, no matrix name and no key of the recipe"
     fix = "name a var of the recipe, or a dotted key such as `quantization.int8.per_channel`"
+    if near:
+        fix = f"write `--set {near}{'' if whole else key[len(first) :]}=VALUE`"
     faults.add(Fault(hinted(what, near), at, fix))
     return None
 

@@ -205,7 +205,11 @@ def test_a_text_that_names_no_callable_has_what_was_meant_as_its_fix(project, wr
         ),
         (
             "{path: models/model.py, function: load}",
-            ["write `entrypoint`", "write `models/model.py:load`", "remove it"],
+            [
+                "write `entrypoint`",
+                "write `models/model.py:load`",
+                "remove it: `entrypoint` is there already",
+            ],
         ),
         ("{args: {}}", ["add `entrypoint: FILE.py:CALLABLE`"]),
     ],

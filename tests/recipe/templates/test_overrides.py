@@ -174,3 +174,23 @@ def test_a_var_whose_only_taker_is_set_as_well_is_no_fault(project, base):
     text = base + 'vars: {mode: dynamic}\nquantization: {q: {mode: "{{ mode }}"}}\n'
     settings = {"mode": "static", "quantization.q": "{mode: fp16}"}
     assert project.recipe(text, settings).variants[0].mode == "fp16"
+
+
+@pytest.mark.parametrize(
+    ("key", "fix"),
+    [
+        ("opste", "write `--set opset=VALUE`"),
+        ("benchmrk.threads", "write `--set benchmark.threads=VALUE`"),
+        ("nothing.alike", "name a var of the recipe, or a dotted key such as `quantization.int8.per_channel`"),
+    ],
+)  # fmt: skip
+def test_a_misspelt_key_has_the_setting_that_is_meant(project, base, key, fix):
+    with pytest.raises(RecipeErrors) as caught:
+        project.recipe(base, {key: "1"})
+    assert [each.fix for each in caught.value.faults] == [fix]
+
+
+def test_a_section_that_is_false_is_left_out(project, base):
+    with pytest.raises(RecipeErrors) as caught:
+        project.recipe(base + "benchmark: false\n")
+    assert [each.fix for each in caught.value.faults] == ["remove it"]
