@@ -13,6 +13,7 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.fidelity_data import data_of, projection_of
 from onnxbuild.onnxkit.accuracy.user_metric import labelled_batches, score_batches
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.own_copy import own_copy
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.plots.bar_chart import bars_svg
 from onnxbuild.onnxkit.quantize.fold_gemm_beta import fold_beta
@@ -205,7 +206,7 @@ def _losses(context: StepContext, count: int) -> GatedLosses:
 
     def score(outputs: Outputs) -> float:
         assert metric is not None
-        return score_batches(context, metric, outputs, labels)
+        return score_batches(context, metric, outputs, list(map(own_copy, labels)))
 
     return GatedLosses(
         open_session(context.scratch / "gated", lean=True, where=context.where),
@@ -266,7 +267,7 @@ def _entrypoints(params: SensitivityParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="sensitivity",
-    version=7,
+    version=8,
     params=SensitivityParams,
     inputs=("model", "calibration?"),
     outputs={"sensitivity": "sensitivity"},

@@ -106,7 +106,7 @@ def output_vectors(
     else:
         rows = _projected(project, outputs, item, target, where)
     for row in rows:
-        vector = np.asarray(row, np.float64).ravel()
+        vector = np.array(row, np.float64).ravel()  # a copy: a projection may fill its array again
         if not np.isfinite(vector).all():
             raise not_finite(outputs, item, number, where)
         yield vector
@@ -188,7 +188,8 @@ def cosine(one: np.ndarray, other: np.ndarray) -> float:
     lengths = [float(np.sqrt(np.einsum("i,i", each, each))) for each in (one, other)]
     if not all(lengths):
         return 1.0 if not any(lengths) else 0.0
-    return float(np.einsum("i,i", one, other)) / (lengths[0] * lengths[1])
+    found = float(np.einsum("i,i", one, other)) / (lengths[0] * lengths[1])
+    return max(-1.0, min(1.0, found))  # rounding may give a little more than 1
 
 
 def _paired(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -119,14 +119,19 @@ class GatedLosses:
             gated = dict(itertools.chain(item.items(), [(GATES, gates)]))
             outputs = run_session(self._session, gated, self._where)
             self.runs += 1
+            if self._score is not None:
+                kept.append(_copied(outputs))
             vectors += output_vectors(
                 outputs,
-                item,
+                _copied(item),
                 number,
                 project=self._project,
                 target=self._target,
                 where=self._where,
             )
-            if self._score is not None:
-                kept.append(outputs)
         return vectors, None if self._score is None else self._score(kept)
+
+
+def _copied(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return arrays that a projection may change: the feeds are run again, and the metric gets the outputs."""
+    return {name: each.copy() for name, each in arrays.items()}
