@@ -46,6 +46,9 @@ def raising(outputs, labels):
 def unlabelled():
     yield from [next(data())]
 
+def first(outputs, feeds):
+    return outputs["y"][:, :1]
+
 def unmasked(outputs, feeds):
     return np.where(feeds["x"] > 1, 0, outputs["y"])
 
@@ -345,6 +348,16 @@ def test_a_projection_and_a_metric_that_compute_in_place_change_nothing(tmp_path
 
     in_place = figures("a", "unmasked_in_place", "error_in_place")
     assert in_place == figures("b", "unmasked", "error")
+
+
+def test_nodes_are_ranked_by_their_noise_where_each_sample_is_one_number(tmp_path):
+    outcome, report, _ = measured(tmp_path, chain(tmp_path / "model"), project="first")
+    assert report["ranked_by"] == "sqnr_db"
+    ratios = [each["sqnr_db"] for each in report["nodes"]]
+    assert ratios == sorted(ratios)
+    assert report["nodes"][0]["name"] == "multiply_1"
+    noise = 10 ** (-ratios[0] / 10)
+    assert f"(noise to signal): multiply_1 {noise:.3g}, " in outcome.notes[-1]
 
 
 @pytest.mark.parametrize(

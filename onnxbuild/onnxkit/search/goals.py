@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 
 _ROUNDING = 1e-9
@@ -33,6 +34,22 @@ def asked(goal: Goal) -> dict[str, float]:
     """The bounds that are named."""
     values = {field.name: getattr(goal, field.name) for field in fields(goal)}
     return {name: value for name, value in values.items() if value is not None}
+
+
+def refuse_cosines(goal: Goal, where: str) -> None:
+    """Refuse a goal for the cosine of samples that are one number each: any trial would meet it.
+
+    Raises:
+        StepError: The goal names a cosine.
+    """
+    cosines = [name for name in asked(goal) if name.startswith("cosine")]
+    if cosines:
+        raise StepError(
+            f"the goal names {' and '.join(cosines)}, and the model gives one number a sample, whose cosine is 1 "
+            "or -1 however large the error is",
+            where=where,
+            fix="write `goal: {sqnr_db: 30}`, or `goal: {max_drop: ...}` with `evaluate`",
+        )
 
 
 def missed(goal: Goal, figures: Mapping[str, Any], margin: float = 0.0) -> dict[str, float]:
