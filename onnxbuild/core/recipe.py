@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Literal, TypeVar
 
 from onnxbuild.core.axis import Axis, Dimension
@@ -108,6 +108,16 @@ class Variant:
             TypeError: They are of another type.
         """
         return _typed(kind, self.options)
+
+    @property
+    def option_names(self) -> tuple[str, ...]:
+        """Names of the options that its mode has."""
+        options = self.options
+        return tuple(each.name for each in fields(options)) if is_dataclass(options) else ()
+
+    def owner_of(self, section: str) -> str:
+        """Its name, if it has options of its own of a section, which come before the recipe's; else empty."""
+        return "" if self.sections.get(section) is None else self.name
 
     def section(self, name: str, kind: type[T]) -> T:
         """Its own of a section.

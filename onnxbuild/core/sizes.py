@@ -22,6 +22,20 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def share_text(share: float, digits: int) -> str:
+    """Return a share in percent: `87%`. Only all is 100 %, and only nothing is 0 %: other shares get more digits.
+
+    Args:
+        share: 0 to 1.
+        digits: Digits after the point, at least.
+    """
+    text = f"{share:.{digits}%}"
+    while 0 < share < 1 and float(text[:-1]) in {0, 100}:
+        digits += 1
+        text = f"{share:.{digits}%}"
+    return text
+
+
 def figure(value: float, digits: int) -> str:
     """Return a number with so many digits that count; from 1,000 on a whole one: `0.123`, `12.3`, `12,345`.
 

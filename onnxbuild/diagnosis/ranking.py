@@ -14,6 +14,7 @@ from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.diagnosis.artifact_folders import artifacts_shown
+from onnxbuild.onnxkit.accuracy.sample_outputs import noise_of
 
 
 def measured_losses(
@@ -59,7 +60,8 @@ def measured_losses(
             return {}
         report = json.loads((folders[table] / REPORT_FILE).read_text("utf-8"))
     rows = [node for node in report["nodes"] if node["measured"]]
-    return {node["name"]: _loss(node) for node in rows}
+    by_noise = report["ranked_by"] == "sqnr_db"
+    return {node["name"]: _loss(node, by_noise=by_noise) for node in rows}
 
 
 def by_loss(
@@ -90,6 +92,8 @@ def by_loss(
     return tuple(sorted(groups, key=cost, reverse=True))
 
 
-def _loss(node: Mapping[str, float]) -> float:
+def _loss(node: Mapping[str, float], *, by_noise: bool) -> float:
+    if by_noise:
+        return noise_of(node["sqnr_db"])
     drop = node.get("drop")
     return float(drop) if drop is not None else 1.0 - float(node["cosine_mean"])

@@ -88,6 +88,8 @@ def artifact_bundle(scope: Scope, subject: Subject, artifact: AheadOfTimeModel) 
             target=artifact.target,
             gates=TargetGates(require="all"),
             session=artifact.session.judged(),
+            options=variant.option_names,
+            owner=variant.owner_of("validate"),
         ),
         {"model": artifact.made, "reference": scope.reference(variant, artifact.fixed)},
         at=variant.location,

@@ -42,8 +42,6 @@ def _merged(recipe: Recipe, precision: str, default: object, own: object) -> Var
 def described(tolerance: Tolerance) -> str:
     """Bounds in words: `atol 1e-5, equal_min 1.0`."""
     bounds = ((each.name, getattr(tolerance, each.name)) for each in dataclasses.fields(Tolerance))
-    return ", ".join(f"{name} {_number(value)}" for name, value in bounds if value is not None)
-
-
-def _number(value: float) -> str:
-    return f"{value:g}".replace("e-0", "e-")
+    return ", ".join(f"{name} {value:g}" for name, value in bounds if value is not None).replace(
+        "e-0", "e-"
+    )

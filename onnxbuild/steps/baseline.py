@@ -8,8 +8,13 @@ from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.fidelity_data import data_of, projection_of
 from onnxbuild.onnxkit.accuracy.sample_outputs import sample_vectors
-from onnxbuild.onnxkit.accuracy.vector_files import write_vectors
+from onnxbuild.onnxkit.accuracy.vector_files import read_vectors, write_vectors
 from onnxbuild.onnxkit.sessions.open import open_session
+
+_ONE_NUMBER = (
+    "`fidelity` compares one number a sample, whose cosine is 1 or -1 however large the error is: go by its "
+    "SQNR (`goal: {sqnr_db: ...}`), or by `evaluate`"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +51,13 @@ def run(context: StepContext) -> Outcome:
             where=context.where,
         ),
     )
-    return Outcome(metrics={"samples": count})
+    sizes = {each.size for each in read_vectors(context.output("vectors"))}
+    return Outcome(metrics={"samples": count}, notes=(_ONE_NUMBER,) if sizes == {1} else ())
 
 
 KIND = StepKind(
     name="baseline",
-    version=2,
+    version=3,
     params=BaselineParams,
     inputs=("model",),
     outputs={"vectors": "vectors"},

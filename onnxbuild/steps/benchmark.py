@@ -286,7 +286,7 @@ def _extras(
 
 KIND = StepKind(
     name="benchmark",
-    version=13,
+    version=14,
     params=BenchmarkParams,
     inputs=("model/*", "session/*", "program/*", "target?", "baseline?"),
     outputs={"report": "report"},

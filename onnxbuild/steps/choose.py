@@ -12,12 +12,13 @@ from typing import Any, Literal
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.accuracy.sample_outputs import noise_of
 from onnxbuild.onnxkit.accuracy.vector_files import read_errors
 from onnxbuild.onnxkit.model.duplicates import first_equals
 from onnxbuild.onnxkit.model.model_files import hand_on
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.search import messages
-from onnxbuild.onnxkit.search.goals import Goal, asked, missed
+from onnxbuild.onnxkit.search.goals import Goal, asked, missed, refuse_cosines
 from onnxbuild.onnxkit.search.holdout import CHOOSING, JUDGING, LEAST_SPLIT, figures_of, is_halved
 from onnxbuild.onnxkit.search.pareto_front import pareto_front
 from onnxbuild.onnxkit.search.trial_latencies import MeasuredTrials
@@ -167,6 +168,9 @@ def _row(context: StepContext, trial: MeasuredTrial) -> dict[str, Any]:
     scored = _report(context, f"evaluation/{trial.name}") or {}
     name = f"fidelity/{trial.name}"
     errors = read_errors(context.input(name)) if name in context.input_names else None
+    is_one_number = errors is not None and errors.is_one_number
+    if is_one_number:
+        refuse_cosines(context.params.goal, context.where)
     choosing, judging = (figures_of(errors, scored, half) for half in (CHOOSING, JUDGING))
     folder = context.input(f"model/{trial.name}")
     return {
@@ -176,6 +180,7 @@ def _row(context: StepContext, trial: MeasuredTrial) -> dict[str, Any]:
         "judging": judging,
         "halved": errors is not None and is_halved(errors),
         "halved_drop": bool(scored.get("half_drops")),
+        **({"one_number": True} if is_one_number else {}),
         "size_bytes": sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()),
     }
 
@@ -256,13 +261,17 @@ def _write(
         for row in rows
         if "same_as" not in row
     ]
-    what = "drop of the score" if rows[0]["choosing"].get("cosine_mean") is None else "1 - cosine"
-    plot = scatter_svg(f"{context.where}", f"{what}, mean", "latency, ms", points, log_x=True)
+    what = "noise to signal" if rows[0].get("one_number") else "1 - cosine, mean"
+    if rows[0]["choosing"].get("cosine_mean") is None:
+        what = "drop of the score, mean"
+    plot = scatter_svg(f"{context.where}", what, "latency, ms", points, log_x=True)
     (folder / PLOT_FILE).write_text(plot, encoding="utf-8")
 
 
 def _error(row: Mapping[str, Any]) -> float:
     """The smaller, the more faithful."""
+    if row.get("one_number"):
+        return noise_of(row["choosing"]["sqnr_db"])
     if row["choosing"].get("cosine_mean") is not None:
         return 1.0 - float(row["choosing"]["cosine_mean"])
     return float(row["choosing"]["drop"] or 0.0)
@@ -278,7 +287,7 @@ def _fastest(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 KIND = StepKind(
     name="choose",
-    version=8,
+    version=10,
     params=ChooseParams,
     inputs=("model/*", "fidelity/*", "evaluation/*", "benchmark?"),
     outputs={"model": "onnx-model", "search": "report"},

@@ -121,10 +121,10 @@ def run(context: StepContext) -> Outcome:
     def scored(some: Sequence[Mapping[str, np.ndarray]], their: Sequence[object]) -> float:
         return score_batches(context, params.metric, some, their)
 
-    score = scored(outputs, labels)
+    resampling = Resampling(outputs, labels, sizes)
+    score = scored(*resampling.whole())
     baseline = _baseline(context)
     drop = None if baseline is None else baseline["score"] - score
-    resampling = Resampling(outputs, labels, sizes)
     halves = halves_of(resampling, scored)
     spread = spread_of(
         resampling,
@@ -265,7 +265,7 @@ def _entrypoints(params: EvaluateParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="evaluate",
-    version=7,
+    version=8,
     params=EvaluateParams,
     inputs=("model?", "baseline?", "target?", "config?"),
     outputs={"report": "report"},

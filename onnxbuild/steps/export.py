@@ -24,6 +24,7 @@ from onnxbuild.onnxkit.export.output_axes import name_output_axes
 from onnxbuild.onnxkit.export.torch_module import (
     call_forward,
     check_signature,
+    load_module,
     load_module_noted,
     make_torch_deterministic,
 )
@@ -37,6 +38,7 @@ from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_mod
 from onnxbuild.onnxkit.model.opsets import OpsetError, needed_opset, newest_form
 from onnxbuild.onnxkit.modules.module_config import describe_module
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
+from onnxbuild.onnxkit.modules.state_sums import changed_names, state_sums
 from onnxbuild.onnxkit.operators.asked import asked_nodes, read_translations
 from onnxbuild.onnxkit.operators.errors import CustomOperatorError
 from onnxbuild.onnxkit.operators.symbolic_functions import symbolic_functions
@@ -83,7 +85,7 @@ def run(context: StepContext) -> Outcome:
         StepError: The module, its inputs or its outputs are not as declared, or no exporter gives
             a graph that checks and matches; names the axis or the operator.
     """
-    from onnxbuild.onnxkit.export.export_check import run_probes
+    from onnxbuild.onnxkit.export.export_check import refuse_first_call, run_probes
 
     params: ExportParams = context.params
     make_torch_deterministic()
@@ -91,7 +93,12 @@ def run(context: StepContext) -> Outcome:
     module, mode_notes = load_module_noted(context, params.model)
     check_signature(module, params.inputs, context.where)
     _check_output_names(params, context.where)
+    loaded = state_sums(module)
     probes = run_probes(module, params.inputs, params.axes, params.outputs, context.where)
+    if changed_names(loaded, state_sums(module)):
+        refuse_first_call(
+            lambda: load_module(context, params.model), loaded, probes, context.where
+        )
     request = _request(context, module, probes)
     symbolic = symbolic_functions(
         lambda: call_forward(module, probes.runs[0].feeds, params.inputs, context.where)
@@ -275,7 +282,7 @@ def _entrypoints(params: ExportParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="export",
-    version=6,
+    version=7,
     params=ExportParams,
     inputs=("operators?", "operators/nodes?"),
     outputs={"model": "onnx-model", "config": "report"},

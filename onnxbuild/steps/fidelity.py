@@ -81,7 +81,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="fidelity",
-    version=4,
+    version=6,
     params=FidelityParams,
     inputs=("model", "baseline", "target?"),
     outputs={"report": "report"},

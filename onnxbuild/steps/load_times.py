@@ -91,7 +91,7 @@ def _contender(
 
 KIND = StepKind(
     name="load-times",
-    version=1,
+    version=2,
     params=LoadTimesParams,
     inputs=("model", "reference", "artifact/*"),
     outputs={"report": "report"},

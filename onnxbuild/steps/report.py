@@ -97,7 +97,7 @@ def _files(folder: Path) -> dict[str, Path]:
 
 KIND = StepKind(
     name="report",
-    version=6,
+    version=7,
     params=ReportParams,
     inputs=("report/*",),
     outputs={"page": "page"},

@@ -13,6 +13,7 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.fidelity_data import data_of, projection_of
 from onnxbuild.onnxkit.accuracy.user_metric import labelled_batches, score_batches
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.own_copy import own_copy
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.plots.bar_chart import bars_svg
 from onnxbuild.onnxkit.quantize.fold_gemm_beta import fold_beta
@@ -130,7 +131,11 @@ def run(context: StepContext) -> Outcome:
         "samples": together.fidelity.samples,
         "runs": losses.runs,
         "rounding": "dynamic" if params.static is None else "static",
-        "ranked_by": params.metric.target if params.metric else "cosine_mean",
+        "ranked_by": params.metric.target
+        if params.metric
+        else "sqnr_db"
+        if losses.by_noise
+        else "cosine_mean",
         **({"score": losses.score} if params.metric else {}),
         "all": together.as_json(),
         "blocks": [
@@ -149,7 +154,8 @@ def run(context: StepContext) -> Outcome:
         ],
     }
     write_report(folder, report)
-    svg = _plot(params, ranking, names, together.fidelity.samples)
+    measure = _measure_name(params, by_noise=losses.by_noise)
+    svg = _plot(params, measure, ranking, names, together.fidelity.samples)
     (folder / PLOT_FILE).write_text(svg, encoding="utf-8")
     worst, _, how = ranking.nodes[0]
     assert how is not None  # of the worst block one node at least is measured
@@ -162,7 +168,7 @@ def run(context: StepContext) -> Outcome:
             "cosine_mean_all": together.fidelity.cosine_mean,
             "most_sensitive": names[worst] if how.size > _NOTHING else "",
         },
-        notes=_notes(params, ranking, names, unmeasured),
+        notes=_notes(measure, ranking, names, unmeasured),
     )
 
 
@@ -205,7 +211,7 @@ def _losses(context: StepContext, count: int) -> GatedLosses:
 
     def score(outputs: Outputs) -> float:
         assert metric is not None
-        return score_batches(context, metric, outputs, labels)
+        return score_batches(context, metric, outputs, list(map(own_copy, labels)))
 
     return GatedLosses(
         open_session(context.scratch / "gated", lean=True, where=context.where),
@@ -218,11 +224,15 @@ def _losses(context: StepContext, count: int) -> GatedLosses:
     )
 
 
-def _measure_name(params: SensitivityParams) -> str:
-    return f"drop of {params.metric.target}" if params.metric else "1 - mean cosine"
+def _measure_name(params: SensitivityParams, *, by_noise: bool) -> str:
+    if params.metric:
+        return f"drop of {params.metric.target}"
+    return "noise to signal" if by_noise else "1 - mean cosine"
 
 
-def _plot(params: SensitivityParams, ranking: Ranking, names: list[str], samples: int) -> str:
+def _plot(
+    params: SensitivityParams, measure: str, ranking: Ranking, names: list[str], samples: int
+) -> str:
     """Blocks of several nodes, then nodes, the greatest loss first in each."""
     bars = [
         (f"[block] {block.name}", max(0.0, loss.size))
@@ -235,18 +245,16 @@ def _plot(params: SensitivityParams, ranking: Ranking, names: list[str], samples
         if loss
     ]
     bits = "few bits" if params.static and "16" in params.static.activation_type else "8 bits"
-    title = f"{_measure_name(params)} with one block, or one node, in {bits}, {samples} samples"
+    title = f"{measure} with one block, or one node, in {bits}, {samples} samples"
     return bars_svg(title, bars)
 
 
-def _notes(
-    params: SensitivityParams, ranking: Ranking, names: list[str], unmeasured: int
-) -> tuple[str, ...]:
+def _notes(measure: str, ranking: Ranking, names: list[str], unmeasured: int) -> tuple[str, ...]:
     """The worst nodes and blocks, and what was not measured."""
     nodes = [(names[number], loss) for number, _, loss in ranking.nodes]
     blocks = [(block.name, loss) for block, loss in ranking.blocks if len(block.nodes) > 1]
     found = [
-        f"most sensitive {things} of {len(ranked)} ({_measure_name(params)}): "
+        f"most sensitive {things} of {len(ranked)} ({measure}): "
         + ", ".join(f"{name} {loss.size:.3g}" for name, loss in ranked[:_TOLD] if loss)
         for things, ranked in (("blocks", blocks), ("nodes", nodes))
         if ranked
@@ -266,7 +274,7 @@ def _entrypoints(params: SensitivityParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="sensitivity",
-    version=7,
+    version=9,
     params=SensitivityParams,
     inputs=("model", "calibration?"),
     outputs={"sensitivity": "sensitivity"},

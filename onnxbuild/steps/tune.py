@@ -274,7 +274,7 @@ def _note_of(params: TuneParams, found: Found) -> str:
 
 KIND = StepKind(
     name="tune",
-    version=3,
+    version=4,
     params=TuneParams,
     inputs=("model", "target?"),
     outputs={"report": "report"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from onnxbuild.onnxkit.accuracy.threshold_rows import (
     threshold_report,
 )
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
+from onnxbuild.onnxkit.accuracy.validation_fixes import Fix, VariantFixes, fixes_of_section
 from onnxbuild.onnxkit.accuracy.verdict import Judgement
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, read_reference
@@ -47,18 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = ["KIND", "ValidateOptions", "ValidateParams", "VariantTolerances", "run"]
 
-_FIXES: Mapping[str, str] = {
-    "fp32": "write `optimize: {level: basic}`, or widen `validate: {fp32: {atol: ..., rtol: ...}}`",
-    "fp16": "keep in fp32 what needs its range: `keep_fp32: auto` in the variant (or the nodes that "
-    "you know of: `node_block_list: [...]`), or widen `validate: {fp16: {...}}`",
-    "int8": "see that the variant keeps `per_channel: true`, leave its most sensitive nodes in fp32 "
-    "(`nodes_to_exclude: [...]`), or lower `validate: {int8: {cosine_min: ...}}`",
-    "int4": "write `bits: 8`, a smaller `block_size` or another `method`, leave sensitive nodes "
-    "in fp32 (`nodes_to_exclude: [...]`), or lower `validate: {int4: {cosine_min: ...}}`",
-}
-_ANY_FIX = "take a mode with more bits"
-"""Fix for a precision without an entry above."""
-
 _POOR_COSINE, _CLEAN_COSINE = 0.95, 0.9999
 """Below the former a node that makes most of the error is worth a line, though all gates may pass;
 above the latter a point shows too little of it."""
@@ -80,6 +69,8 @@ class ValidateParams:
         session: How the variant's session runs it, where no input `session` says so.
         excluded: What the variant's `nodes_to_exclude` names.
         section: The key of the recipe that asks for this model, where it is no variant's own.
+        options: Names of the options of the variant's mode; a fix names none that it lacks.
+        owner: Variant whose own `validate` has tolerances; empty where there are only those of its precision.
     """
 
     variant: str
@@ -90,6 +81,8 @@ class ValidateParams:
     session: SessionSettings = field(default_factory=SessionSettings)
     excluded: tuple[str, ...] = ()
     section: str = ""
+    options: tuple[str, ...] = ()
+    owner: str = ""
 
 
 def run(context: StepContext) -> Outcome:
@@ -118,8 +111,7 @@ def run(context: StepContext) -> Outcome:
     ]
     judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
     dominant = _dominant(context, judged)
-    fix, equal_fix = _fixes_of(params.section) if params.section else _fixes(params.precision)
-    findings = findings_of(judged, subject, dominant or fix, dominant or equal_fix)
+    findings = findings_of(judged, subject, _fix_of(params, dominant))
     findings += threshold_findings(rows, subject)
     empty = empty_findings(judged, subject)
     excused = threshold_note(rows, subject)
@@ -172,6 +164,15 @@ def _dominant(context: StepContext, judged: Sequence[JudgedPoint]) -> str:
     return found.note(params.variant, min(cosines.values()), params.excluded)
 
 
+def _fix_of(params: ValidateParams, dominant: str) -> Fix:
+    """Return the fixes of breaches: the node that dominates the error, if there is one, comes before all else."""
+    if dominant:
+        return lambda *_: dominant
+    if params.section:
+        return fixes_of_section(params.section)
+    return VariantFixes(params.precision, params.options, params.tolerances, params.owner)
+
+
 def _least_cosine(judgements: Iterable[Judgement]) -> float:
     """The worst of the outputs of floats; 1 where there is none."""
     compared = [each.comparison for each in judgements if each.comparison is not None]
@@ -190,25 +191,6 @@ def _not_on_target(context: StepContext, subject: str, what: str) -> Outcome:
         return replace(outcome, notes=(f"{subject} is skipped on its target: {what}",))
     fix = "take the target out of `providers`, or give it a variant that it has kernels for"
     return replace(outcome, findings=(Finding(what, subject, fix),))
-
-
-def _fixes_of(section: str) -> tuple[str, str]:
-    """The same, of a pipeline: what its operations say comes first, bits second."""
-    attempt = (
-        f"compare `{section}` with your own code, operation by operation (order of channels, mean and std, "
-        "`method` and `first` of resize, the lines of labels), "
-    )
-    return tuple(
-        f"{attempt}or widen `{section}: {{tolerances: {{outputs: {{NAME: {{{bound}: ...}}}}}}}}`"
-        for bound in ("atol", "equal_min")
-    )  # type: ignore[return-value]
-
-
-def _fixes(precision: str) -> tuple[str, str]:
-    """Return what to try where a float output is too far off, and where too few elements are equal."""
-    fix = _FIXES.get(precision, f"{_ANY_FIX}, or widen `validate: {{{precision}: {{...}}}}`")
-    attempt = fix.rpartition(", or ")[0]
-    return fix, f"{attempt}, or lower `validate: {{{precision}: {{equal_min: ...}}}}`"
 
 
 def _judge_point(
@@ -239,7 +221,7 @@ def _judge_point(
 
 KIND = StepKind(
     name="validate",
-    version=8,
+    version=9,
     params=ValidateParams,
     inputs=("model", "reference", "exact?", "session?", "target?"),
     outputs={"report": "report"},

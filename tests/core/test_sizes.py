@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from onnxbuild.core.sizes import figure
+from onnxbuild.core.sizes import figure, share_text
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,18 @@ from onnxbuild.core.sizes import figure
 )
 def test_a_figure_has_no_exponent_where_it_is_large(value, digits, expected):
     assert figure(value, digits) == expected
+
+
+@pytest.mark.parametrize(
+    ("share", "digits", "expected"),
+    [
+        (1, 0, "100%"),
+        (0, 0, "0%"),
+        (0.5, 0, "50%"),
+        (299 / 300, 0, "99.7%"),
+        (2999 / 3000, 1, "99.97%"),
+        (1 / 300, 0, "0.3%"),
+    ],
+)
+def test_only_all_is_100_percent_and_only_nothing_is_0(share, digits, expected):
+    assert share_text(share, digits) == expected

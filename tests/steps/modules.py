@@ -18,6 +18,19 @@ class Nested(Base):
         return {"z": self.linear(x), "a": (None, [x + 1])}
 
 
+class SetsItself(Base):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(4))
+        self.register_buffer("is_set", torch.zeros((), dtype=torch.bool))
+
+    def forward(self, x):
+        if not self.is_set:
+            self.mean.copy_(x.mean(0))
+            self.is_set.fill_(True)
+        return self.linear(x - self.mean)
+
+
 class Keyed(Base):
     """What a script can return, too; `y` is an input's name as well."""
 

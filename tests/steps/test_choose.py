@@ -149,6 +149,22 @@ def lucky(first, second, samples=40):
     return SampleErrors((first, second) * (samples // 2), (1.0,) * samples, (0.1,) * samples)
 
 
+def single(noise, samples=40):
+    """Errors of a model that gives one number a sample."""
+    return SampleErrors((1.0,) * samples, (100.0,) * samples, (noise,) * samples, (1,) * samples)
+
+
+def test_a_cosine_of_single_numbers_is_no_goal(tmp_path):
+    figures = {"small": single(10.0), "middle": single(0.1), "large": single(0.001)}
+    names = tuple(figures)
+    with pytest.raises(StepError, match="the goal names cosine_min, and the model gives one") as c:
+        chosen(tmp_path / "a", Goal(cosine_min=0.9), names=names, errors=figures)
+    assert "goal: {sqnr_db: 30}" in c.value.fix
+    outcome, report, _ = chosen(tmp_path / "b", Goal(sqnr_db=20.0), names=names, errors=figures)
+    assert outcome.metrics["chosen"] == "middle"
+    assert [each["on_front"] for each in report["trials"]] == [True, True, True]
+
+
 def test_one_half_of_the_data_chooses_and_the_other_judges(tmp_path):
     outcome, report, _ = chosen(
         tmp_path, Goal(cosine_mean=0.995), errors={"small": lucky(0.999, 0.99)}

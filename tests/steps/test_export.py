@@ -124,6 +124,14 @@ def test_what_the_module_says_of_itself_is_kept_for_the_optimizer(tmp_path):
     assert reported == {"model_type": None, "num_heads": None, "hidden_size": None}
 
 
+def test_a_module_that_its_first_call_sets_is_refused(tmp_path):
+    error = refused(tmp_path, "SetsItself")
+    assert error.what.endswith(
+        "depends on what forward was called with first, when it sets 'mean', 'is_set'"
+    )
+    assert "call the module once on your own data" in error.fix
+
+
 def test_an_axis_that_forward_itself_bakes_in_is_named(tmp_path):
     error = refused(tmp_path, "ReshapesToThree")
     assert "axis 'batch' is baked into the model: forward runs at batch=3 but not at batch=4" in (

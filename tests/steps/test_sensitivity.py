@@ -45,6 +45,30 @@ def raising(outputs, labels):
 
 def unlabelled():
     yield from [next(data())]
+
+def first(outputs, feeds):
+    return outputs["y"][:, :1]
+
+def unmasked(outputs, feeds):
+    return np.where(feeds["x"] > 1, 0, outputs["y"])
+
+def unmasked_in_place(outputs, feeds):
+    feeds["x"][feeds["x"] > 1] = np.inf
+    outputs["y"][np.isinf(feeds["x"])] = 0
+    return outputs["y"]
+
+def error(outputs, labels):
+    return -float(np.mean([np.abs(y["y"].mean(1) - truth).mean() for y, truth in zip(outputs, labels)]))
+
+def error_in_place(outputs, labels):
+    for each, truth in zip(outputs, labels):
+        truth *= -1
+        truth += each["y"].mean(1)
+    return -float(np.mean([np.abs(each).mean() for each in labels]))
+
+def targets():
+    for item, _ in zip(data(), range(6)):
+        yield item, item["x"][:, 0]
 """
 
 
@@ -76,12 +100,14 @@ def chain(folder):
 FLOATS = DummyInput("x", "float32", ("batch", 16))
 
 
-def measured(folder, model, data="data", *, samples=3, metric=None, fed=FLOATS, **options):
+def measured(
+    folder, model, data="data", *, samples=3, metric=None, project=None, fed=FLOATS, **options
+):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "user.py").write_text(USER)
     params = SensitivityParams(
         data=Entrypoint(f"{folder}/user.py:{data}"),
-        project=None,
+        project=Entrypoint(f"{folder}/user.py:{project}") if project else None,
         inputs=(fed,),
         samples=samples,
         metric=Entrypoint(f"{folder}/user.py:{metric}") if metric else None,
@@ -309,6 +335,29 @@ def test_the_metric_ranks_nodes_by_its_own_drop(tmp_path):
         assert each["score"] == pytest.approx(report["score"] - each["drop"])
     assert report["samples"] == 12
     assert any("drop of" in note for note in outcome.notes)
+
+
+def test_a_projection_and_a_metric_that_compute_in_place_change_nothing(tmp_path):
+    model = chain(tmp_path / "model")
+
+    def figures(name, project, metric):
+        _, report, _ = measured(
+            tmp_path / name, model, data="targets", project=project, metric=metric
+        )
+        return {key: report[key] for key in ("score", "all", "blocks", "nodes")}
+
+    in_place = figures("a", "unmasked_in_place", "error_in_place")
+    assert in_place == figures("b", "unmasked", "error")
+
+
+def test_nodes_are_ranked_by_their_noise_where_each_sample_is_one_number(tmp_path):
+    outcome, report, _ = measured(tmp_path, chain(tmp_path / "model"), project="first")
+    assert report["ranked_by"] == "sqnr_db"
+    ratios = [each["sqnr_db"] for each in report["nodes"]]
+    assert ratios == sorted(ratios)
+    assert report["nodes"][0]["name"] == "multiply_1"
+    noise = 10 ** (-ratios[0] / 10)
+    assert f"(noise to signal): multiply_1 {noise:.3g}, " in outcome.notes[-1]
 
 
 @pytest.mark.parametrize(

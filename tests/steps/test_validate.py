@@ -36,6 +36,7 @@ def run(
     tolerances=None,
     target=CPU_TARGET,
     gates=None,
+    of_mode=(),
     **options,
 ):
     save_model(made or linear(), tmp_path / "model")
@@ -43,7 +44,9 @@ def run(
     given = tolerances or VariantTolerances(
         default.atol, default.rtol, default.cosine_min, default.sqnr_db_min, default.equal_min
     )
-    params = ValidateParams(precision, precision, given, target, gates or TargetGates())
+    params = ValidateParams(
+        precision, precision, given, target, gates or TargetGates(), options=of_mode
+    )
     inputs = {"model": tmp_path / "model", "reference": reference(tmp_path / "ref", **options)}
     outcome, context = run_step(KIND, params, tmp_path, inputs)
     text = (context.output("report") / "report.json").read_text()
@@ -84,7 +87,7 @@ def test_a_breach_names_variant_output_point_element_bound_and_a_fix(tmp_path):
 
 
 def test_int8_is_judged_by_cosine_and_reported_per_channel(tmp_path):
-    outcome, _ = run(tmp_path, precision="int8", change=lambda y: -y)
+    outcome, _ = run(tmp_path, precision="int8", of_mode=("per_channel",), change=lambda y: -y)
     assert outcome.findings[0].what.startswith("cosine -1.000000 is")
     assert "is below 0.98; worst element [" in outcome.findings[0].what
     assert "per_channel: true" in outcome.findings[0].fix
@@ -141,7 +144,9 @@ def test_a_precision_that_no_advice_was_written_for_is_judged_all_the_same(tmp_p
     strict = VariantTolerances(atol=1e-3)
     outcome, _ = run(tmp_path, tolerances=strict, precision="bits9", change=lambda y: y + 1)
     fixes = {each.fix for each in outcome.findings}
-    assert fixes == {"take a mode with more bits, or widen `validate: {bits9: {...}}`"}
+    assert fixes == {
+        "take a mode with more bits, or widen `validate: {bits9: {atol: ..., rtol: ...}}`"
+    }
 
 
 def test_a_provider_that_is_missing_fails_the_step(tmp_path):

@@ -45,6 +45,8 @@ def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, Out
             gates=recipe.gates[target.name],
             session=SessionSettings() if session.steps else settings.judged(),
             excluded=getattr(variant.options, NODES_OPTION, ()),
+            options=variant.option_names,
+            owner=variant.owner_of(NAME),
         ),
         {
             "model": subject.model,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.data.own_copy import own_copy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +45,10 @@ class Resampling:
     """Draws of the same size as the data, with repetition; equal data gives equal draws.
 
     The unit drawn is a sample where every output and label of every batch has one row a sample;
-    else it is a batch.
+    else it is a batch. A label of several arrays is not taken for a list of samples, though it may have
+    as many arrays as a batch has samples.
+
+    All draws are copies: a metric that computes in place does not change the data of the next draw.
 
     Args:
         outputs: A mapping of output name -> array for each batch.
@@ -64,7 +68,7 @@ class Resampling:
         by_sample = all(
             _rows(label) == size and all(_rows(each) == size for each in batch.values())
             for batch, label, size in zip(outputs, labels, sizes, strict=True)
-        )
+        ) and not all(map(_is_square, labels))
         self.unit = "sample" if by_sample else "batch"
         self.units = sum(sizes) if by_sample else len(labels)
 
@@ -75,6 +79,10 @@ class Resampling:
         generator = np.random.default_rng(_SEED)
         for _ in range(count):
             yield self._taken(np.sort(generator.integers(0, self.units, self.units)))
+
+    def whole(self) -> Draw:
+        """Return all of the data as (outputs, labels)."""
+        return list(map(_copied, self._outputs)), list(map(own_copy, self._labels))
 
     def every(self, step: int, first: int) -> Draw:
         """Return each `step`-th unit from `first` on, as (outputs, labels)."""
@@ -87,18 +95,18 @@ class Resampling:
         import numpy as np
 
         if self.unit == "batch":
-            return [self._outputs[n] for n in units], [self._labels[n] for n in units]
-        outputs: list[Mapping[str, np.ndarray]] = []
-        labels: list[object] = []
+            outputs, labels = self._outputs, self._labels
+            return [_copied(outputs[n]) for n in units], [own_copy(labels[n]) for n in units]
+        drawn: Draw = [], []
         starts = np.cumsum(np.asarray([0, *self._sizes], np.int64))
         cuts: list[int] = list(map(int, np.searchsorted(units, starts)))  # type: ignore[call-overload]
         for n, (first, last) in enumerate(itertools.pairwise(cuts)):
             if first == last:
                 continue
             rows = units[first:last] - starts[n]
-            outputs.append({name: each[rows] for name, each in self._outputs[n].items()})
-            labels.append(_take(self._labels[n], rows))
-        return outputs, labels
+            drawn[0].append({name: each[rows] for name, each in self._outputs[n].items()})
+            drawn[1].append(own_copy(_take(self._labels[n], rows)))
+        return drawn
 
 
 def halves_of(resampling: Resampling, score: Score) -> list[float] | None:
@@ -155,15 +163,30 @@ def _interval(values: Sequence[float], confidence: float) -> list[float]:
     return [float(low), float(high)]
 
 
+def _copied(batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name: each.copy() for name, each in batch.items()}
+
+
 def _rows(value: Any) -> int | None:
     """Return the number of rows along a value's first axis; None if it has no such axis."""
+    if hasattr(value, "_fields"):  # a named tuple holds parts of a label, not samples
+        return None
     if isinstance(value, (list, tuple)):
         return len(value)
     shape = getattr(value, "shape", ())
     return int(shape[0]) if shape and hasattr(value, "__getitem__") else None
 
 
+def _is_square(label: object) -> bool:
+    """Return whether a list may hold samples or columns: its members have as many rows as it has members."""
+    if not isinstance(label, (list, tuple)):
+        return False
+    return all(_rows(each) == len(label) for each in label)
+
+
 def _take(value: Any, rows: np.ndarray) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(value[int(row)] for row in rows)
+    if hasattr(value, "iloc"):  # pandas: `value[rows]` takes the rows, or columns, of these names
+        return value.iloc[rows]
     return value[rows]

@@ -113,15 +113,14 @@ def wilson_interval(equal: int, elements: int) -> list[float]:
 
 
 def findings_of(
-    judged: Sequence[JudgedPoint], subject: str, fix: str, equal_fix: str = ""
+    judged: Sequence[JudgedPoint], subject: str, fix: Callable[[str, str], str]
 ) -> tuple[Finding, ...]:
     """One for each output and kind of breach, at its worst point; what can't be compared first.
 
     Args:
         judged: Judgements of all points.
         subject: Name of what is judged, such as `variant 'int8'`.
-        fix: Fix to suggest.
-        equal_fix: Fix to suggest where integers, bools or strings differ; empty for `fix`.
+        fix: (output, kind of breach) -> the fix to suggest.
     """
     worst: dict[tuple[str, str], tuple[float, str, str]] = {}
     count: dict[tuple[str, str], int] = {}
@@ -139,7 +138,7 @@ def findings_of(
         Finding(
             what=worst[key][1] + _elsewhere(count[key] - 1, len(judged)),
             where=f"{subject}, output '{key[0]}', {worst[key][2]}",
-            fix=equal_fix if equal_fix and key[1] == EQUAL else fix,
+            fix=fix(*key),
         )
         for key in ordered
     )

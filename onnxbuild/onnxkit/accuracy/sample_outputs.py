@@ -106,7 +106,7 @@ def output_vectors(
     else:
         rows = _projected(project, outputs, item, target, where)
     for row in rows:
-        vector = np.asarray(row, np.float64).ravel()
+        vector = np.array(row, np.float64).ravel()  # a copy: a projection may fill its array again
         if not np.isfinite(vector).all():
             raise not_finite(outputs, item, number, where)
         yield vector
@@ -120,11 +120,18 @@ class SampleErrors:
         cosines: Cosine similarity of each, -1..1.
         signal: Sum of the squares of the baseline's vector.
         noise: Sum of the squares of the difference.
+        sizes: Number of elements of each; empty where that is not known.
     """
 
     cosines: tuple[float, ...]
     signal: tuple[float, ...]
     noise: tuple[float, ...]
+    sizes: tuple[int, ...] = ()
+
+    @property
+    def is_one_number(self) -> bool:
+        """Return whether each sample is one number: its cosine is 1 or -1, however large the error."""
+        return bool(self.sizes) and max(self.sizes) <= 1
 
     def fidelity(self, first: int = 0, step: int = 1) -> Fidelity:
         """Return the fidelity over all samples, or each `step`-th from `first` on; at least one must be left."""
@@ -158,13 +165,13 @@ def compare_samples(
     """
     import numpy as np
 
-    rows: list[tuple[float, float, float]] = []
+    rows: list[tuple[float, float, float, int]] = []
     has_values = False
     for one, other in _paired(expected, actual, where):
         has_values = has_values or one.size > 0
         difference = one - other
         signal, noise = (float(np.einsum("i,i", each, each)) for each in (one, difference))
-        rows.append((cosine(one, other), signal, noise))
+        rows.append((cosine(one, other), signal, noise, one.size))
     if not rows:
         raise StepError(
             "the data yields nothing to compare on", where=where, fix="yield at least one item"
@@ -178,6 +185,11 @@ def compare_samples(
     return SampleErrors(*zip(*rows, strict=True))
 
 
+def noise_of(sqnr_db: float | None) -> float:
+    """Return the noise to signal, as energies, of an SQNR in dB; 0 for None, which is no noise."""
+    return 0.0 if sqnr_db is None else float(10 ** (-sqnr_db / 10))
+
+
 def cosine(one: np.ndarray, other: np.ndarray) -> float:
     """Cosine similarity of two flat float64 vectors; 1 if both are zero, 0 if only one is.
 
@@ -188,7 +200,8 @@ def cosine(one: np.ndarray, other: np.ndarray) -> float:
     lengths = [float(np.sqrt(np.einsum("i,i", each, each))) for each in (one, other)]
     if not all(lengths):
         return 1.0 if not any(lengths) else 0.0
-    return float(np.einsum("i,i", one, other)) / (lengths[0] * lengths[1])
+    found = float(np.einsum("i,i", one, other)) / (lengths[0] * lengths[1])
+    return max(-1.0, min(1.0, found))  # rounding may give a little more than 1
 
 
 def _paired(

@@ -38,7 +38,7 @@ def read_vectors(folder: Path) -> Iterator[np.ndarray]:
 
 
 def write_errors(folder: Path, errors: SampleErrors) -> None:
-    """Write ERRORS_FILE: cosine, signal and noise of each sample."""
+    """Write ERRORS_FILE: cosine, signal, noise and elements of each sample."""
     import numpy as np
 
     np.savez(
@@ -47,6 +47,7 @@ def write_errors(folder: Path, errors: SampleErrors) -> None:
         cosines=np.asarray(errors.cosines, np.float64),
         signal=np.asarray(errors.signal, np.float64),
         noise=np.asarray(errors.noise, np.float64),
+        sizes=np.asarray(errors.sizes, np.int64),
     )
 
 
@@ -55,5 +56,5 @@ def read_errors(folder: Path) -> SampleErrors:
     import numpy as np
 
     with np.load(folder / ERRORS_FILE, allow_pickle=False) as arrays:
-        columns = (arrays[name].tolist() for name in ("cosines", "signal", "noise"))
+        columns = (arrays[name].tolist() for name in ("cosines", "signal", "noise", "sizes"))
         return SampleErrors(*map(tuple, columns))

@@ -64,7 +64,7 @@ def check_array(each: DummyInput, value: Any, where: str) -> np.ndarray:
         raise StepError(
             f"input '{each.name}' has dtype {array.dtype}; expected {each.dtype}",
             where=where,
-            fix=_cast(each, array),
+            fix=_cast(each, array, value),
         )
     _check_shape(each, array, where)
     known = np.where(np.isnan(array), array.dtype.type(0), array) if each.missing else array
@@ -105,6 +105,12 @@ def _pairs(unknown: Sequence[str], missing: Sequence[str]) -> list[tuple[str, st
 def _as_array(each: DummyInput, value: Any, where: str) -> np.ndarray:
     import numpy as np
 
+    if each.dtype != BFLOAT16 and str(getattr(value, "dtype", "")) == f"torch.{BFLOAT16}":
+        raise StepError(
+            f"input '{each.name}' has dtype {BFLOAT16}; expected {each.dtype}",
+            where=where,
+            fix=f"write `{_conversion(each, value)}`, or change its dtype in `dummy_inputs`",
+        )
     try:
         if hasattr(value, "detach"):  # a torch tensor, without importing torch
             value = value.detach().cpu()
@@ -165,8 +171,16 @@ def _kind_of(array: np.ndarray) -> str:
     return f"values of dtype {array.dtype}"
 
 
-def _cast(each: DummyInput, array: np.ndarray) -> str:
-    """Return the fix for an array of another dtype: the cast to write, and what it would lose."""
+def _conversion(each: DummyInput, value: Any) -> str:
+    """Return the code that gives a value the declared dtype: a tensor's, an array's, or that for a list."""
+    wanted = numpy_dtype(each.dtype)
+    if hasattr(value, "detach"):
+        return f".to(torch.{wanted})"
+    return f".astype('{wanted}')" if hasattr(value, "astype") else f"numpy.array(..., '{wanted}')"
+
+
+def _cast(each: DummyInput, array: np.ndarray, value: Any) -> str:
+    """Return the fix for a value of another dtype: the cast to write, and what it would lose."""
     import numpy as np
 
     wanted = numpy_dtype(each.dtype)
@@ -178,7 +192,9 @@ def _cast(each: DummyInput, array: np.ndarray) -> str:
         if int(array.min()) < info.min or int(array.max()) > info.max:
             loses = f", though {each.dtype} holds {info.min} to {info.max} alone"
     held = f" (numpy has no {BFLOAT16})" if each.dtype == BFLOAT16 else ""
-    return f"write `.astype('{wanted}')`{held}{loses}, or change its dtype in `dummy_inputs`"
+    return (
+        f"write `{_conversion(each, value)}`{held}{loses}, or change its dtype in `dummy_inputs`"
+    )
 
 
 def _check_shape(each: DummyInput, array: np.ndarray, where: str) -> None:

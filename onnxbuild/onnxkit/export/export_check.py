@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,10 +18,11 @@ from onnxbuild.onnxkit.export.agreeing_sizes import only_axis, try_sizes
 from onnxbuild.onnxkit.export.agreement import graph_breach
 from onnxbuild.onnxkit.export.axis_search import find_rule
 from onnxbuild.onnxkit.export.forward_faults import explain_failure
-from onnxbuild.onnxkit.export.randomness import refuse_kept, refuse_random
+from onnxbuild.onnxkit.export.randomness import first_that_differs, refuse_kept, refuse_random
 from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, probe_points
-from onnxbuild.onnxkit.export.torch_module import run_module
+from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic, run_module
 from onnxbuild.onnxkit.host.progress import phase
+from onnxbuild.onnxkit.modules.state_sums import changed_names, state_sums
 from onnxbuild.onnxkit.sessions.open import first_line, open_session, session_errors
 from onnxbuild.onnxkit.sessions.run import fit_feeds
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     import numpy as np
     import onnxruntime
     import torch
+
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,39 @@ def run_probes(
         first = dict(zip(names, runs[0].outputs, strict=True))
         refuse_kept(module, runs[0].feeds, first, where, inputs=inputs)
     return Probes(module, inputs, axes, names, tuple(runs))
+
+
+def refuse_first_call(
+    load: Callable[[], torch.nn.Module], loaded: Mapping[str, float], probes: Probes, where: str
+) -> None:
+    """See that outputs do not depend on what a module was called with first, as those of an ActNorm do.
+
+    Args:
+        load: Load the module anew.
+        loaded: Sums of its state before it ran; nothing is said where another load gives other weights.
+        probes: Outputs of the module, which ran at the first point first.
+        where: `recipe:step`, for messages.
+
+    Raises:
+        StepError: They do; names what forward sets.
+    """
+    make_torch_deterministic()
+    module, first = load(), probes.runs[0]
+    if changed_names(loaded, state_sums(module)):
+        return
+    others = make_feeds(probes.inputs, first.point.sizes, "first call")
+    run_module(module, others, where, probes.names, inputs=probes.inputs)
+    changed = changed_names(loaded, state_sums(module))
+    again = run_module(module, first.feeds, where, probes.names, inputs=probes.inputs).outputs
+    name = first_that_differs(dict(zip(probes.names, first.outputs, strict=True)), again)
+    if name:
+        shown = ", ".join(f"'{each}'" for each in changed[:_SHOWN])
+        raise StepError(
+            f"output '{name}' depends on what forward was called with first, when it sets {shown}",
+            where=where,
+            fix="call the module once on your own data before your callable returns it, or load a state that "
+            "was saved after such a call",
+        )
 
 
 def probe_feeds(inputs: Sequence[DummyInput], point: Point) -> Feeds:

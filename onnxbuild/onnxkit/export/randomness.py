@@ -46,7 +46,7 @@ def refuse_random(
             keeps something from call to call.
     """
     run = partial(_outputs_again, module, feeds, outputs, where, inputs)
-    name = _first_that_differs(outputs, run())
+    name = first_that_differs(outputs, run())
     if not name:
         return
     what = f"PyTorch's own two runs on the same inputs differ in output '{name}'"
@@ -54,7 +54,7 @@ def refuse_random(
     with _random_operators() as drawn:
         one = run()
     _set_random_state(state)
-    if _first_that_differs(one, run()):
+    if first_that_differs(one, run()):
         raise _keeps(what, where)
     raise _draws(what, drawn, where)
 
@@ -87,7 +87,7 @@ def refuse_kept(
             or a draw was the same by chance.
     """
     run = partial(_outputs_again, module, feeds, outputs, where, inputs)
-    name = _first_that_differs(outputs, run())
+    name = first_that_differs(outputs, run())
     if not name:
         return
     what = f"PyTorch's own two runs on the same inputs, with others between them, differ in output '{name}'"
@@ -115,7 +115,7 @@ def _keeps(what: str, where: str) -> StepError:
     )
 
 
-def _first_that_differs(ones: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]) -> str:
+def first_that_differs(ones: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]) -> str:
     """The name of the first output that is not the same twice; empty if all are."""
     import numpy as np
 

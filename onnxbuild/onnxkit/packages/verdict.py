@@ -51,7 +51,7 @@ def verdict_on(
         )
         judged.append((point.name, point.sizes, each))
     judged = pooled(judged, lambda name: bounds_of(tolerances, name).equal_min)
-    findings = findings_of(judged, subject, fix)
+    findings = findings_of(judged, subject, lambda *_: fix)
     return _report(tolerances, judged, findings, rows), findings
 
 

@@ -15,6 +15,7 @@ from onnxbuild.onnxkit.pictures.nodes import GraphNode
 SENSITIVITY_FILE = "sensitivity.json"
 _QUANTIZED = re.compile(r"(_quant|_Q\d+|_quantized)$")
 _NOTHING = 1e-7
+_MEASURES = {"cosine_mean": "1 - mean cosine", "sqnr_db": "noise to signal"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +82,18 @@ def read_heat(path: Path) -> Heat:
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
         ranked = report["ranked_by"]
-        nodes = {each["name"]: _size(each) for each in report["nodes"] if each["measured"]}
-        blocks = {each["name"]: _size(each) for each in report["blocks"]}
+        nodes = {each["name"]: _size(each, ranked) for each in report["nodes"] if each["measured"]}
+        blocks = {each["name"]: _size(each, ranked) for each in report["blocks"]}
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise StepError(
             f"{path.name} is not a sensitivity report: {error!r}",
             where=str(path),
             fix="build the variant again, or remove the file",
         ) from error
-    measure = "1 - mean cosine" if ranked == "cosine_mean" else f"drop of {ranked}"
-    return Heat(nodes, blocks, measure)
+    return Heat(nodes, blocks, _MEASURES.get(ranked, f"drop of {ranked}"))
 
 
-def _size(each: Mapping[str, float]) -> float:
+def _size(each: Mapping[str, float], ranked: str) -> float:
+    if ranked == "sqnr_db":
+        return 0.0 if each["sqnr_db"] is None else float(10 ** (-each["sqnr_db"] / 10))
     return each["drop"] if "drop" in each else 1 - each["cosine_mean"]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.core.sizes import share_text
 from onnxbuild.core.step import Finding
 from onnxbuild.core.target import CPU, Target, TargetGates
 from onnxbuild.onnxkit.sessions.remote_session import HostedSession
@@ -89,8 +90,8 @@ def placement_findings(
     if least is not None and coverage < least:
         findings.append(
             Finding(
-                f"{coverage:.1%} of {placement.total} nodes run on the target, the rest on the CPU "
-                f"({left}); expected at least {least:.1%}",
+                f"{share_text(coverage, 1)} of {placement.total} nodes run on the target, the rest on the CPU "
+                f"({left}); expected at least {share_text(least, 1)}",
                 where,
                 f"lower `min_coverage`, or export without {operators[0][0]}",
             )

@@ -7,7 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
+
+_ROUNDING = 1e-9
+"""0.99 - 0.98 is more than 0.01 in binary; a drop of exactly the bound meets it, as in `evaluate`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,22 @@ def asked(goal: Goal) -> dict[str, float]:
     return {name: value for name, value in values.items() if value is not None}
 
 
+def refuse_cosines(goal: Goal, where: str) -> None:
+    """Refuse a goal for the cosine of samples that are one number each: any trial would meet it.
+
+    Raises:
+        StepError: The goal names a cosine.
+    """
+    cosines = [name for name in asked(goal) if name.startswith("cosine")]
+    if cosines:
+        raise StepError(
+            f"the goal names {' and '.join(cosines)}, and the model gives one number a sample, whose cosine is 1 "
+            "or -1 however large the error is",
+            where=where,
+            fix="write `goal: {sqnr_db: 30}`, or `goal: {max_drop: ...}` with `evaluate`",
+        )
+
+
 def missed(goal: Goal, figures: Mapping[str, Any], margin: float = 0.0) -> dict[str, float]:
     """Bound -> by how much it is missed, as a share of what may be lost; those met are left out.
 
@@ -47,7 +67,7 @@ def missed(goal: Goal, figures: Mapping[str, Any], margin: float = 0.0) -> dict[
             continue
         allowed = {"cosine_mean": 1 - bound, "cosine_min": 1 - bound}.get(name, abs(bound))
         if name == "max_drop":
-            lacking = value - bound * (1 - margin)
+            lacking = value - bound * (1 - margin) - _ROUNDING
         elif name == "sqnr_db":  # what may be lost there is the noise
             lacking = bound - 10 * math.log10(1 - margin) - value
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from onnxbuild.onnxkit.accuracy.sample_outputs import (
     Fidelity,
     Projection,
     compare_vectors,
+    noise_of,
     output_vectors,
 )
 from onnxbuild.onnxkit.data.feeds import Feeds
@@ -32,21 +33,31 @@ class Loss:
         fidelity: How near the outputs are to the exact ones.
         score: The user's metric, where it is asked for.
         drop: How far that is below the exact model's.
+        by_noise: Each sample is one number, whose cosine is 1 or -1 however large the error is.
     """
 
     fidelity: Fidelity
     score: float | None = None
     drop: float | None = None
+    by_noise: bool = False
 
     @property
     def rank(self) -> tuple[float, float]:
-        """Sort key, greatest loss first: by the metric's drop if there is one, then by cosine."""
-        return (-(self.drop or 0.0), self.fidelity.cosine_mean)
+        """Sort key, greatest loss first: by the metric's drop if there is one, then by cosine, or by noise."""
+        distance = -self.noise if self.by_noise else self.fidelity.cosine_mean
+        return (-(self.drop or 0.0), distance)
+
+    @property
+    def noise(self) -> float:
+        """Noise to signal, as energies."""
+        return noise_of(self.fidelity.sqnr_db)
 
     @property
     def size(self) -> float:
-        """Size of the loss, which ranks it: the drop, or 1 - mean cosine; greater is worse."""
-        return 1 - self.fidelity.cosine_mean if self.drop is None else self.drop
+        """Size of the loss, which ranks it: the drop, 1 - mean cosine, or noise to signal; greater is worse."""
+        if self.drop is not None:
+            return self.drop
+        return self.noise if self.by_noise else 1 - self.fidelity.cosine_mean
 
     def as_json(self) -> dict[str, object]:
         """cosine_mean, cosine_min, worst, sqnr_db, and score and drop where there are such."""
@@ -72,6 +83,7 @@ class GatedLosses:
     Attributes:
         runs: How often the model was run.
         score: The exact model's.
+        by_noise: See Loss.
     """
 
     def __init__(
@@ -96,6 +108,7 @@ class GatedLosses:
         self.runs = 0
         exact, self.score = self._run(())
         self._exact: list[np.ndarray] = exact
+        self.by_noise = all(each.size <= 1 for each in exact)
 
     def of(self, opened: Collection[int]) -> Loss:
         """Return the loss with these gates open together.
@@ -108,7 +121,7 @@ class GatedLosses:
             vectors, score = self._run(key)
             fidelity = compare_vectors(self._exact, vectors, self._where)
             drop = None if score is None or self.score is None else self.score - score
-            self._found[key] = Loss(fidelity, score, drop)
+            self._found[key] = Loss(fidelity, score, drop, self.by_noise)
         return self._found[key]
 
     def _run(self, opened: Collection[int]) -> tuple[list[np.ndarray], float | None]:
@@ -119,14 +132,19 @@ class GatedLosses:
             gated = dict(itertools.chain(item.items(), [(GATES, gates)]))
             outputs = run_session(self._session, gated, self._where)
             self.runs += 1
+            if self._score is not None:
+                kept.append(_copied(outputs))
             vectors += output_vectors(
                 outputs,
-                item,
+                _copied(item),
                 number,
                 project=self._project,
                 target=self._target,
                 where=self._where,
             )
-            if self._score is not None:
-                kept.append(outputs)
         return vectors, None if self._score is None else self._score(kept)
+
+
+def _copied(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return arrays that a projection may change: the feeds are run again, and the metric gets the outputs."""
+    return {name: each.copy() for name, each in arrays.items()}

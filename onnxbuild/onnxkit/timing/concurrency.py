@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from onnxbuild.onnxkit.host.progress import counted, stage
-from onnxbuild.onnxkit.timing.rounds import SPIN_SETTLE_S, Elsewhere, median_bounds
+from onnxbuild.onnxkit.timing.rounds import SPIN_SETTLE_S, Elsewhere, median_bounds, percentile
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,6 @@ def _summary(clients: int, taken: Sequence[Sequence[float]], rates: Sequence[flo
         low=round(low, 3),
         high=round(high, 3),
         p50_ms=round(statistics.median(runs) * 1e3, 5),
-        p99_ms=round(runs[min(len(runs) - 1, int(0.99 * len(runs)))] * 1e3, 5),
+        p99_ms=round(percentile(runs, 99) * 1e3, 5),
         windows=len(rates),
     )

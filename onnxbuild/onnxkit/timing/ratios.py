@@ -20,6 +20,9 @@ _FEWEST = 6
 _CLEARLY_SLOWER = 1.25
 _WITHIN = 0.02
 
+_ROUNDING = 1e-9
+"""Share of all weights that their sums may be off by."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
@@ -169,7 +172,8 @@ def _percentiles(
 ) -> np.ndarray:
     """The percentile of all runs, where turns of block b count counts[:, b] times; (draws,).
 
-    Each turn counts alike, however many runs it has: see `summarize_turns`.
+    Each turn counts alike, however many runs it has: see `summarize_turns`. Where it falls between two runs, it
+    is their mean (Hyndman and Fan 1996, definition 2): the median of an even number is halfway.
     """
     import numpy as np
 
@@ -181,8 +185,10 @@ def _percentiles(
     shares = np.concatenate([np.full(len(turn), 1 / len(turn)) for turn in turns])
     weights = np.cumsum(counts[:, owner[order]] * shares[order], axis=1, dtype=np.float64)
     wanted = weights[:, -1:] * (percent / 100)
-    place = np.minimum((weights < wanted).sum(axis=1), len(runs) - 1)
-    found: np.ndarray = runs[order][place]
+    slack = weights[:, -1:] * _ROUNDING
+    ends = ((weights < wanted - slack).sum(axis=1), (weights <= wanted + slack).sum(axis=1))
+    below, above = (runs[order][np.minimum(end, len(runs) - 1)] for end in ends)
+    found: np.ndarray = (below + above) / 2
     return found
 
 

@@ -211,14 +211,14 @@ def summarize_turns(turns_ns: Turns) -> RunnerLatency:
     ordered = sorted(_evenly(turns_ns))
     mean = sum(ordered) / len(ordered)
     variance = sum((sample - mean) ** 2 for sample in ordered) / len(ordered)
-    median = _percentile(ordered, 50)
-    low, high, is_known = median_bounds([_percentile(sorted(turn), 50) for turn in turns_ns])
+    median = percentile(ordered, 50)
+    low, high, is_known = median_bounds([percentile(sorted(turn), 50) for turn in turns_ns])
     within = max(_STABLE_WITHIN * median, _STABLE_WITHIN_MS * 1e6)
     return RunnerLatency(
         p50_ms=_ms(median),
-        p90_ms=_ms(_percentile(ordered, 90)),
-        p95_ms=_ms(_percentile(ordered, 95)),
-        p99_ms=_ms(_percentile(ordered, 99)),
+        p90_ms=_ms(percentile(ordered, 90)),
+        p95_ms=_ms(percentile(ordered, 95)),
+        p99_ms=_ms(percentile(ordered, 99)),
         mean_ms=_ms(mean),
         std_ms=_ms(variance**0.5),
         samples=sum(len(turn) for turn in turns_ns),
@@ -240,12 +240,20 @@ def median_bounds(medians: Sequence[float]) -> tuple[float, float, bool]:
     """
     count = min(_BATCHES, len(medians))
     edges = [n * len(medians) // count for n in range(count + 1)]
-    batches = sorted(_percentile(sorted(medians[begin:end]), 50) for begin, end in pairwise(edges))
+    batches = sorted(percentile(sorted(medians[begin:end]), 50) for begin, end in pairwise(edges))
     outside = 0
     while sum(math.comb(count, k) for k in range(outside + 1)) / 2**count <= _DOUBT:
         outside += 1
     rank = max(outside - 1, 0)
     return batches[rank], batches[-1 - rank], outside > 0
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float:
+    """Interpolate a percentile linearly between ranks (Hyndman and Fan 1996, definition 7)."""
+    position = (len(ordered) - 1) * percent / 100
+    low = int(position)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
 
 
 def _fastest(state: Mapping[str, _Runner]) -> str:
@@ -271,14 +279,6 @@ def _evenly(turns_ns: Turns) -> list[int]:
     if len({len(turn) for turn in turns_ns}) == 1:
         return [run for turn in turns_ns for run in turn]
     return [run for turn in turns_ns for run in turn for _ in range(round(_EVEN / len(turn)))]
-
-
-def _percentile(ordered: Sequence[float], percent: float) -> float:
-    """Interpolate a percentile linearly between ranks (Hyndman and Fan 1996, definition 7)."""
-    position = (len(ordered) - 1) * percent / 100
-    low = int(position)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
 
 
 def _ms(nanoseconds: float) -> float:

@@ -26,22 +26,24 @@ def judged(*wrong_of, least=0.95):
 
 def test_one_other_id_at_a_small_point_is_excused_by_all_others():
     found = judged((1, 2), (0, 98))
-    assert findings_of(found, "variant 'int8'", "fix") == ()
+    assert findings_of(found, "variant 'int8'", "{}: {}".format) == ()
     assert metrics_of(found)["equal_min"] == 0.99
     assert metrics_of(found)["points_passed"] == 2
 
 
 def test_too_many_over_all_points_are_reported_at_the_worst():
     found = judged((1, 2), (6, 98))
-    (finding,) = findings_of(found, "variant 'int8'", "fix", "other fix")
+    (finding,) = findings_of(found, "variant 'int8'", "{}: {}".format)
     assert finding.what.startswith("1 of 2 elements differ: the share of equal ones, 0.5000, is ")
     assert finding.what.endswith("(and at 1 more of 2 points)")
-    assert finding.fix == "other fix"
+    assert finding.fix == "ids: equal"
 
 
 def test_where_all_must_be_equal_nothing_is_excused():
-    assert findings_of(judged((0, 2), (1, 998), least=1.0), "variant 'fp32'", "fix")
-    assert findings_of(judged((0, 2), (0, 998), least=1.0), "variant 'fp32'", "fix") == ()
+    assert findings_of(judged((0, 2), (1, 998), least=1.0), "variant 'fp32'", "{}: {}".format)
+    assert (
+        findings_of(judged((0, 2), (0, 998), least=1.0), "variant 'fp32'", "{}: {}".format) == ()
+    )
 
 
 def test_errors_are_those_of_floats_and_ids_do_not_drown_them():

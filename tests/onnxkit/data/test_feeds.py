@@ -174,6 +174,21 @@ def test_what_a_cast_would_lose_is_reported(array, fix):
     assert "though uint8 holds 0 to 255 alone" in caught.value.fix
 
 
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (np.ones((1, 3)), "write `.astype('float32')`, or"),
+        (torch.ones(1, 3, dtype=torch.float64), "write `.to(torch.float32)`, or"),
+        (torch.ones(1, 3, dtype=torch.bfloat16), "write `.to(torch.float32)`, or"),
+        ([[1.0, 2.0, 3.0]], "write `numpy.array(..., 'float32')`, or"),
+    ],
+)
+def test_a_cast_is_one_that_the_value_has(value, written):
+    with pytest.raises(StepError, match=r"has dtype b?float\d\d; expected float32") as caught:
+        check_feeds({"pixels": value}, [DummyInput("pixels", "float32", (1, 3))], "x")
+    assert caught.value.fix.startswith(written)
+
+
 def test_channels_at_the_end_are_reported_to_be_moved():
     image = DummyInput("x", "float32", ("batch", 3, 8, 8))
     with pytest.raises(StepError) as caught:

@@ -5,8 +5,9 @@ import torch
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
-from onnxbuild.onnxkit.export.export_check import check_parity, run_probes
+from onnxbuild.onnxkit.export.export_check import check_parity, refuse_first_call, run_probes
 from onnxbuild.onnxkit.model.model_files import save_model
+from onnxbuild.onnxkit.modules.state_sums import changed_names, state_sums
 from tests.onnxkit.models import linear
 
 X = (DummyInput("x", "float32", ("batch", 4)),)
@@ -50,6 +51,43 @@ def test_what_forward_keeps_of_other_calls_is_named_although_two_in_a_row_agree(
     with pytest.raises(StepError, match="keeps something from call to call") as caught:
         run_probes(KeepsTheGreatest(), X, AXES, ("y",), "m:export")
     assert "with others between them, differ in output 'y'" in caught.value.what
+
+
+class SetsItself(torch.nn.Module):
+    """ActNorm: the first batch decides what it computes from then on. `scratch` is written on each call."""
+
+    def __init__(self, *, trained):
+        super().__init__()
+        self.loc = torch.nn.Parameter(torch.zeros(4), requires_grad=False)
+        self.trained = trained
+        self.register_buffer("scratch", torch.zeros(8, 4))
+
+    def forward(self, x):
+        if not self.trained:
+            self.loc.data.copy_(x.mean(0))
+            self.trained = True
+        self.scratch[: len(x)] = x - self.loc
+        return self.scratch[: len(x)].clone()
+
+
+def test_a_module_that_its_first_call_sets_is_refused_with_what_it_sets():
+    module = SetsItself(trained=False)
+    loaded = state_sums(module)
+    probes = run_probes(module, X, AXES, ("y",), "m:export")
+    assert changed_names(loaded, state_sums(module)) == ["loc", "scratch"]
+    with pytest.raises(StepError, match="depends on what forward was called with first") as caught:
+        refuse_first_call(lambda: SetsItself(trained=False), loaded, probes, "m:export")
+    assert caught.value.what.endswith("when it sets 'loc', 'scratch'")
+    other = {**loaded, "loc": 1.0}  # another load has other weights: there is nothing to compare
+    refuse_first_call(lambda: SetsItself(trained=False), other, probes, "m:export")
+
+
+def test_a_buffer_that_is_written_on_each_call_is_no_state():
+    module = SetsItself(trained=True)
+    loaded = state_sums(module)
+    probes = run_probes(module, X, AXES, ("y",), "m:export")
+    assert changed_names(loaded, state_sums(module)) == ["scratch"]
+    refuse_first_call(lambda: SetsItself(trained=True), loaded, probes, "m:export")
 
 
 def test_a_draw_that_was_the_same_by_chance_is_still_a_draw():

@@ -27,6 +27,10 @@ def test_losses_are_read_by_cosine_and_by_drop(tmp_path):
     path.write_text(json.dumps({"ranked_by": "m:score", "nodes": dropped, "blocks": []}))
     heat = read_heat(path)
     assert (heat.nodes, heat.measure) == ({"a": 0.125, "b": 0.125}, "drop of m:score")
+    noisy = [{**each, "sqnr_db": db} for each, db in zip(NODES, (20.0, None, 1.0), strict=True)]
+    path.write_text(json.dumps({"ranked_by": "sqnr_db", "nodes": noisy, "blocks": []}))
+    heat = read_heat(path)
+    assert (heat.nodes, heat.measure) == ({"a": 0.01, "b": 0.0}, "noise to signal")
 
 
 @pytest.mark.parametrize(

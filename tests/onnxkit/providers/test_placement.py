@@ -33,6 +33,15 @@ def test_coverage_is_the_share_that_the_cpu_does_not_run():
     assert Placement({}, {}).coverage(CUDA) == 1.0
 
 
+def test_one_node_of_many_on_the_cpu_is_not_100_percent_on_the_target():
+    placement = Placement(
+        {"CPUExecutionProvider": 1, "CUDAExecutionProvider": 2999}, {"Gather": 1}
+    )
+    (found,) = placement_findings(placement, CUDA, TargetGates(min_coverage=1), "variant 'fp32'")
+    assert found.what.startswith("99.97% of 3000 nodes run on the target")
+    assert found.what.endswith("expected at least 100.0%")
+
+
 @pytest.mark.parametrize(
     ("gates", "reported"),
     [

@@ -27,6 +27,18 @@ def test_clients_ask_at_once_and_each_as_soon_as_it_is_answered():
         assert 0 < each.low <= each.runs_per_s <= each.high <= each.clients / 0.005
 
 
+def test_the_99th_percentile_of_few_runs_is_not_the_slowest():
+    runs = []
+
+    def run():
+        runs.append(0.1 if len(runs) == 5 else 0.002)
+        time.sleep(runs[-1])
+
+    (found,) = measure_throughput({"a": [run]}, [1], window_s=0.2, windows=1)["a"]
+    assert len(runs) < 100
+    assert found.p50_ms < found.p99_ms < 95
+
+
 def test_each_client_has_its_own_call_where_there_are_several():
     seen = set()
     calls = [lambda n=n: (seen.add((n, threading.get_ident())), time.sleep(0.001)) for n in (0, 1)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from onnxbuild.onnxkit.accuracy.sample_outputs import noise_of
 from onnxbuild.onnxkit.report_page.blocks import Cell, Cells, Dot, Scatter, Table
 from onnxbuild.onnxkit.report_page.forms.reading import report_of
 from onnxbuild.onnxkit.report_page.model import Part, ReportSource
@@ -28,16 +29,14 @@ def search(sources: Sequence[ReportSource]) -> Iterator[Part]:
         )
         chosen = f"'{report['chosen']}'" if report["chosen"] else "none"
         if dots:
-            y_axis = (
-                "loss: 1 - mean cosine (lower is better)"
-                if by_loss
-                else "drop of the score (lower is better)"
-            )
+            by_noise = any(each.get("one_number") for each in trials)
+            loss = "noise to signal" if by_noise else "1 - mean cosine"
+            what = f"loss: {loss}" if by_loss else "drop of the score"
             blocks.append(
                 Scatter(
                     f"{source.bundle}: {counted(len(trials), 'trial')}, {chosen} chosen",
                     "median latency, ms (left is faster)",
-                    y_axis,
+                    f"{what} (lower is better)",
                     dots,
                     ("trial", ">latency", ">loss", ">size"),
                     log_y=by_loss,
@@ -68,6 +67,8 @@ def _dot(
 ) -> Dot:
     found = each["choosing"]
     loss = 1 - found["cosine_mean"] if by_loss else found.get("drop") or 0.0
+    if by_loss and each.get("one_number"):
+        loss = noise_of(found["sqnr_db"])
     return Dot(
         each["name"],
         each["latency"],

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from onnxbuild.core.sizes import share_text
 from onnxbuild.onnxkit.report_page.blocks import (
     Block,
     Cell,
@@ -243,5 +244,5 @@ def _placements(reports: Reports) -> Iterator[Cells]:
         for provider, count in nodes.items():
             own = said if provider.startswith("CPU") else ""
             yield (
-                source.bundle, str(report.get("provider", source.target)), provider, str(count), f"{count / total:.0%}", own,
+                source.bundle, str(report.get("provider", source.target)), provider, str(count), share_text(count / total, 0), own,
             )  # fmt: skip

@@ -1,0 +1,92 @@
+"""Fixes for a model whose outputs are too far from the reference's: what to try, and which bound to change, where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+
+Fix = Callable[[str, str], str]
+"""(output, kind of its breach) -> the fix."""
+
+_BOUNDS: Mapping[str, tuple[str, str]] = {
+    "tolerance": ("widen", "atol: ..., rtol: ..."),
+    "cosine": ("lower", "cosine_min: ..."),
+    "sqnr": ("lower", "sqnr_db_min: ..."),
+    "equal": ("lower", "equal_min: ..."),
+}
+"""Kind of breach -> the bound that was breached; no bound helps where outputs can't be compared."""
+
+_EXCLUDED = "leave its most sensitive nodes in fp32 (`nodes_to_exclude: [...]`)"
+
+_OPTIONS: Mapping[str, str] = {
+    "keep_fp32": "keep in fp32 what needs its range: `keep_fp32: auto` in the variant (or the nodes that "
+    "you know of: `node_block_list: [...]`)",
+    "goal": "ask for more in its `goal`",
+    "per_channel": "see that the variant keeps `per_channel: true`",
+    "block_size": "write a smaller `block_size` or another `method`",
+    "nodes_to_exclude": _EXCLUDED,
+}
+"""Option of a variant -> what to try with it."""
+
+_PRECISIONS: Mapping[str, str] = {"fp32": "write `optimize: {level: basic}`"}
+_ANY_PRECISION = "take a mode with more bits"
+
+
+@dataclass(frozen=True, slots=True)
+class VariantFixes:
+    """Fixes for a variant.
+
+    Attributes:
+        precision: The variant's.
+        options: Names of the options that its mode has.
+        tolerances: In force.
+        owner: Variant whose own `validate` has tolerances; empty where there are only those of its precision.
+    """
+
+    precision: str
+    options: Sequence[str]
+    tolerances: VariantTolerances
+    owner: str = ""
+
+    def __call__(self, output: str, kind: str) -> str:
+        """Return the fix for a kind of breach of an output."""
+        attempts = self._attempts()
+        if kind in _BOUNDS:
+            verb, bound = _BOUNDS[kind]
+            if output in self.tolerances.outputs:
+                bound = f"outputs: {{{output}: {{{bound}}}}}"
+            attempts.append(f"{verb} `{self._place(bound)}`")
+        *first, last = attempts
+        return f"{', '.join(first)}, or {last}" if first else last
+
+    def _attempts(self) -> list[str]:
+        bits = (
+            ["write `bits: 8`"]
+            if (self.precision, "bits" in self.options) == ("int4", True)
+            else []
+        )
+        found = bits + [text for option, text in _OPTIONS.items() if option in self.options]
+        return found or [_PRECISIONS.get(self.precision, _ANY_PRECISION)]
+
+    def _place(self, bound: str) -> str:
+        if self.owner:
+            return f"quantization: {{{self.owner}: {{validate: {{{bound}}}}}}}"
+        return f"validate: {{{self.precision}: {{{bound}}}}}"
+
+
+def fixes_of_section(section: str) -> Fix:
+    """Return the fixes for a pipeline: what its operations say comes first, bounds second."""
+
+    def fix(output: str, kind: str) -> str:
+        attempt = (
+            f"compare `{section}` with your own code, operation by operation (order of channels, mean and std, "
+            "`method` and `first` of resize, the lines of labels)"
+        )
+        if kind not in _BOUNDS:
+            return attempt
+        _, bound = _BOUNDS[kind]
+        return f"{attempt}, or widen `{section}: {{tolerances: {{outputs: {{{output}: {{{bound}}}}}}}}}`"
+
+    return fix

@@ -1,0 +1,60 @@
+import pytest
+
+from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
+from onnxbuild.onnxkit.accuracy.validation_fixes import VariantFixes, fixes_of_section
+
+DYNAMIC = ("weight_type", "per_channel", "nodes_to_exclude")
+WEIGHTS = ("bits", "block_size", "method", "nodes_to_exclude")
+
+
+def fix(precision, options, kind, *, owner="", outputs=None):
+    tolerances = VariantTolerances(cosine_min=0.9, outputs=outputs or {})
+    return VariantFixes(precision, options, tolerances, owner)("y", kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bound"),
+    [
+        ("tolerance", "widen `validate: {int8: {atol: ..., rtol: ...}}`"),
+        ("cosine", "lower `validate: {int8: {cosine_min: ...}}`"),
+        ("sqnr", "lower `validate: {int8: {sqnr_db_min: ...}}`"),
+        ("equal", "lower `validate: {int8: {equal_min: ...}}`"),
+    ],
+)
+def test_the_bound_to_change_is_the_one_that_was_breached(kind, bound):
+    assert fix("int8", DYNAMIC, kind).endswith(f", or {bound}")
+
+
+def test_no_bound_helps_where_outputs_can_t_be_compared():
+    assert fix("fp32", (), "comparable") == "write `optimize: {level: basic}`"
+
+
+def test_a_bound_is_changed_where_it_is_in_force():
+    own = fix("int8", DYNAMIC, "cosine", owner="small")
+    assert own.endswith("lower `quantization: {small: {validate: {cosine_min: ...}}}`")
+    outputs = {"y": Tolerance(cosine_min=0.99)}
+    single = fix("int8", DYNAMIC, "cosine", outputs=outputs)
+    assert single.endswith("lower `validate: {int8: {outputs: {y: {cosine_min: ...}}}}`")
+
+
+@pytest.mark.parametrize(
+    ("precision", "options", "named", "absent"),
+    [
+        ("int8", DYNAMIC, ["per_channel", "nodes_to_exclude"], ["block_size"]),
+        ("int8", WEIGHTS, ["block_size", "nodes_to_exclude"], ["per_channel", "bits: 8"]),
+        ("int4", WEIGHTS, ["bits: 8", "block_size"], ["per_channel"]),
+        ("bf16", ("min_elements", "nodes_to_exclude"), ["nodes_to_exclude"], ["per_channel"]),
+        ("int8", ("goal", "trials"), ["goal"], ["per_channel", "nodes_to_exclude"]),
+        ("fp16", ("keep_fp32", "node_block_list"), ["keep_fp32: auto"], ["nodes_to_exclude"]),
+    ],
+)
+def test_a_fix_names_options_that_the_mode_has(precision, options, named, absent):
+    found = fix(precision, options, "cosine")
+    assert [each for each in named if each not in found] == []
+    assert [each for each in absent if each in found] == []
+
+
+def test_a_pipeline_s_fix_names_its_output():
+    found = fixes_of_section("processing")("label", "equal")
+    assert found.startswith("compare `processing` with your own code, ")
+    assert found.endswith("widen `processing: {tolerances: {outputs: {label: {equal_min: ...}}}}`")
