@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from onnxbuild.core.errors import RecipeErrors
+
 
 def test_a_var_is_set_before_anything_is_rendered(project, base):
     text = base + 'vars: {o: 16, next: "{{ o + 1 }}"}\nopset: "{{ next }}"\n'
