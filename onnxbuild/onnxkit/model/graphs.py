@@ -134,7 +134,5 @@ def opset_of(model: onnx.ModelProto) -> int:
 
     Of several imports, `''` and `ai.onnx` among them, ONNX Runtime takes the last.
     """
-    versions = [
-        int(each.version) for each in model.opset_import if each.domain in ("", "ai.onnx")
-    ]
+    versions = [int(each.version) for each in model.opset_import if each.domain in ("", "ai.onnx")]
     return versions[-1] if versions else 0

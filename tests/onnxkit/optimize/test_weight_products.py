@@ -38,9 +38,7 @@ def transposed():
 def _made(nodes, matrix):
     weights = [weight("w", matrix), weight("s", np.array(0.25, np.float32))]
     rows = 8 if len(nodes) > 2 else 6
-    made = model(
-        nodes, [value("x", ["n", 6, 8])], [value("y", ["n", rows, 4])], weights, opset=17
-    )
+    made = model(nodes, [value("x", ["n", 6, 8])], [value("y", ["n", rows, 4])], weights, opset=17)
     made.ir_version = 8
     return made
 
