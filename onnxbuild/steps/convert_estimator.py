@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.data.feeds import make_feeds
+from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.estimators.conversion_fault import conversion_fault
 from onnxbuild.onnxkit.estimators.convert import convert
 from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST, make_estimator
 from onnxbuild.onnxkit.estimators.outputs import compute, named_outputs
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.ready_onnx.accept import accept
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,8 @@ class ConvertEstimatorParams:
 def run(context: StepContext) -> Outcome:
     """Write the estimator as ONNX, with the outputs that the recipe names.
 
+    A note says if it computes something else, so that no other step is blamed for it.
+
     Raises:
         StepError: The estimator can't be had or converted, or the model is not as declared.
     """
@@ -47,7 +54,11 @@ def run(context: StepContext) -> Outcome:
     outputs = named_outputs(estimator, params.outputs, context.where)
     sizes = {axis.name: axis.example for axis in params.axes}
     feeds = make_feeds(params.inputs, sizes, 0)
-    probe = feeds, compute(estimator, outputs, params.inputs, feeds, context.where)
+
+    def computed(feeds: Feeds) -> dict[str, np.ndarray]:
+        return compute(estimator, outputs, params.inputs, feeds, context.where)
+
+    probe = feeds, computed(feeds)
     phase("converting")
     model, names = convert(
         estimator,
@@ -57,21 +68,35 @@ def run(context: StepContext) -> Outcome:
         probe=probe,
         where=context.where,
     )
-    return accept(
+    shown = type(estimator).__name__
+    outcome = accept(
         context,
         model,
-        type(estimator).__name__,
+        shown,
         inputs=params.inputs,
         outputs=params.outputs,
         axes=params.axes,
         rename=names,
+    )
+    phase("comparing it with the estimator")
+    fault = conversion_fault(context.output("model"), computed, probe, context.where)
+    if not fault:
+        return outcome
+    return replace(outcome, notes=(*outcome.notes, _changed(params.frontend, shown, fault)))
+
+
+def _changed(frontend: str, shown: str, fault: str) -> str:
+    converter = "skl2onnx" if frontend == SKLEARN else "onnxmltools"
+    return (
+        f"{converter} changed what {shown} computes: {fault}; no setting of a variant mends that: take options of "
+        "the estimator that its converter supports"
     )
 
 
 def _kind(frontend: str, *packages: str) -> StepKind:
     return StepKind(
         name=f"convert-{frontend}",
-        version=2,
+        version=3,
         params=ConvertEstimatorParams,
         inputs=(),
         outputs={"model": "onnx-model", "config": "report"},

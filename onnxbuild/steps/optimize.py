@@ -197,7 +197,7 @@ class _Judged:
 
 KIND = StepKind(
     name="optimize",
-    version=2,
+    version=3,
     params=OptimizeParams,
     inputs=("model", "config"),
     outputs={"model": "onnx-model"},

@@ -163,16 +163,16 @@ def _drop_stale_value_info(graph: onnx.GraphProto) -> None:
 
 
 def _tidy_opset_imports(model: onnx.ModelProto) -> None:
+    """Leave each domain that is used one import: of several, ONNX Runtime takes the last."""
     for holder in (model, *model.functions):
         nodes = all_nodes(model) if holder is model else _nodes_of(holder)
         domains = {_domain(node.domain) for node in nodes} | {""}
         if holder is model:
             domains |= {_domain(function.domain) for function in model.functions}
-        for imported in holder.opset_import:
-            imported.domain = _domain(imported.domain)
-        used = [imported for imported in holder.opset_import if imported.domain in domains]
-        keep(holder.opset_import, used.__contains__)
-        holder.opset_import.sort(key=lambda imported: imported.domain)
+        versions = {_domain(each.domain): each.version for each in holder.opset_import}
+        del holder.opset_import[:]
+        for domain in sorted(versions.keys() & domains):
+            holder.opset_import.add(domain=domain, version=versions[domain])
 
 
 def _nodes_of(function: onnx.FunctionProto) -> Iterator[onnx.NodeProto]:

@@ -130,8 +130,9 @@ def tensor_bytes(tensor: onnx.TensorProto) -> int:
 
 
 def opset_of(model: onnx.ModelProto) -> int:
-    """The version of the default operator set; 0 where the model imports none."""
-    for imported in model.opset_import:
-        if imported.domain in ("", "ai.onnx"):
-            return int(imported.version)
-    return 0
+    """The version of the default operator set; 0 where the model imports none.
+
+    Of several imports, `''` and `ai.onnx` among them, ONNX Runtime takes the last.
+    """
+    versions = [int(each.version) for each in model.opset_import if each.domain in ("", "ai.onnx")]
+    return versions[-1] if versions else 0

@@ -21,6 +21,7 @@ from onnxbuild.onnxkit.optimize.fusions import (
 from onnxbuild.onnxkit.optimize.norm_forms import fit_norms
 from onnxbuild.onnxkit.optimize.offline_optimization import optimize_offline, optimizer_names
 from onnxbuild.onnxkit.optimize.ort_tools import ToolError, call_tool
+from onnxbuild.onnxkit.optimize.weight_products import split_weight_products
 
 if TYPE_CHECKING:
     import onnx
@@ -124,6 +125,7 @@ class Fusing:
             )
             model = load_model(folder, weights="mapped")
         fit_norms(model)
+        split_weight_products(model)
         canonicalize(model)
         return Fused(model, remark)
 

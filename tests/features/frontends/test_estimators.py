@@ -194,6 +194,27 @@ def test_a_conversion_that_is_wrong_is_found(tmp_path):
     assert "output 'transformed'" in outcome.findings[0].where
 
 
+def test_a_note_says_that_the_converter_changed_the_model(tmp_path):
+    """onnxmltools 1.16 leaves out `sigmoid`, the slope of LightGBM's probabilities."""
+    rows, labels = cancer()
+    (tmp_path / "made.py").write_text(
+        f"import joblib\ndef load(): return joblib.load({str(tmp_path / 'estimator.joblib')!r})\n"
+    )
+    notes = {}
+    for slope in (1.0, 2.0):
+        made = lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1, sigmoid=slope)
+        saved(made.fit(rows[:, :4], (labels == "benign").astype(int)), tmp_path)
+        params = convert_estimator.ConvertEstimatorParams(
+            "lightgbm", Entrypoint(f"{tmp_path / 'made.py'}:load"), FOUR, (), AXES, 18
+        )
+        kind = convert_estimator.KINDS["lightgbm"]
+        notes[slope] = run_step(kind, params, tmp_path / str(slope))[0].notes
+    assert not notes[1.0]
+    assert notes[2.0][0].startswith(
+        "onnxmltools changed what LGBMClassifier computes: 'probabilities' in 4 of 4 rows; no setting"
+    )
+
+
 def planted(model, folder, change):
     """The model with a fault in it."""
     made = onnx.load(model / "model.onnx")

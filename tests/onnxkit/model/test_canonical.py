@@ -1,8 +1,11 @@
+import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import helper
 
 from onnxbuild.onnxkit.model.canonical import canonicalize
+from onnxbuild.onnxkit.model.graphs import opset_of
 from tests.onnxkit.models import branching, contrib, linear, model, value, weight
 
 
@@ -114,6 +117,32 @@ def test_opset_imports_are_sorted_and_unused_ones_dropped():
     made.opset_import.sort(key=lambda each: each.version)
     canonicalize(made)
     assert [(o.domain, o.version) for o in made.opset_import] == [("", 18), ("com.microsoft", 1)]
+
+
+@pytest.mark.parametrize("domains", [("", "ai.onnx"), ("ai.onnx", ""), ("", "")])
+def test_of_two_imports_of_a_domain_the_one_that_onnx_runtime_takes_is_left(domains):
+    rows = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
+    made = model(
+        [helper.make_node("Softmax", ["x"], ["y"], axis=1)],
+        [value("x", ["n", 3, 4])],
+        [value("y", ["n", 3, 4])],
+    )
+    made.ir_version = 7
+    del made.opset_import[:]
+    made.opset_import.extend(map(helper.make_opsetid, domains, (13, 11)))
+
+    def run():
+        session = onnxruntime.InferenceSession(
+            made.SerializeToString(), providers=["CPUExecutionProvider"]
+        )
+        return session.run(None, {"x": rows})[0]
+
+    expected = run()  # opset 11: the sums of both axes are 1
+    np.testing.assert_allclose(expected.sum((1, 2)), 1, rtol=1e-5)
+    assert opset_of(made) == 11
+    canonicalize(made)
+    assert [(each.domain, each.version) for each in made.opset_import] == [("", 11)]
+    np.testing.assert_array_equal(run(), expected)
 
 
 def test_a_function_keeps_the_opsets_that_its_nested_graphs_alone_use():
