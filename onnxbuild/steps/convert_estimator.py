@@ -71,7 +71,7 @@ def run(context: StepContext) -> Outcome:
 def _kind(frontend: str, *packages: str) -> StepKind:
     return StepKind(
         name=f"convert-{frontend}",
-        version=2,
+        version=3,
         params=ConvertEstimatorParams,
         inputs=(),
         outputs={"model": "onnx-model", "config": "report"},
