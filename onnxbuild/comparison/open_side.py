@@ -119,7 +119,7 @@ def _model_side(path: Path, text: str) -> Side:
         names = (path.name, *external_files(path))
     except StepError as error:
         raise UsageError(error.what, where=error.where, fix=error.fix) from error
-    sizes = [each.stat().st_size for name in names if (each := path.with_name(name)).is_file()]
+    sizes = [each.stat().st_size for name in names if (each := path.parent / name).is_file()]
     bundle = ComparedBundle("", path.name, model=path, size_bytes=sum(sizes))
     return Side(text, "model", text, (bundle,))
 

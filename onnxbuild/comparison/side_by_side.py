@@ -79,7 +79,7 @@ def _copied(model: Path, folder: Path) -> Path:
     for name in external_files(model):
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(model.with_name(name), target)
+        shutil.copy(model.parent / name, target)
     return folder
 
 

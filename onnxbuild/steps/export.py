@@ -31,6 +31,7 @@ from onnxbuild.onnxkit.export.torch_module import (
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.checker import checker_faults
+from onnxbuild.onnxkit.model.false_shapes import drop_false_shapes
 from onnxbuild.onnxkit.model.graphs import opset_of
 from onnxbuild.onnxkit.model.inspect import summarize
 from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
@@ -203,6 +204,7 @@ def _attempt(
             where=context.where,
             least=least,
         )
+    drop_false_shapes(model)
     observed = [(run.point.sizes, [out.shape for out in run.outputs]) for run in probes.runs]
     sums = sums_of([each.shape for each in params.inputs])
     name_output_axes(model, observed, [*(axis.name for axis in params.axes), *sums])

@@ -101,6 +101,17 @@ def test_two_equal_models(files):
     assert seen.out == "before  one.onnx\nafter   same.onnx\n\nno difference\n"
 
 
+def test_weights_in_a_folder_below_are_read_and_counted(files):
+    before, after = files.folder / "one.onnx", files.folder / "apart.onnx"
+    (files.folder / "parts").mkdir()
+    model = onnx.load(before)
+    onnx.save(model, after, save_as_external_data=True, location="parts/w.bin", size_threshold=0)
+    seen = files("diff", "one.onnx", "apart.onnx", "--json")
+    assert (seen.code, seen.err) == (1, "")
+    sizes = after.stat().st_size + (files.folder / "parts/w.bin").stat().st_size
+    assert f"{before.stat().st_size:,} -> {sizes:,} bytes" in seen.out
+
+
 def test_two_models(files):
     seen = files("diff", "one.onnx", "other.onnx")
     assert (seen.code, seen.err) == (1, "")

@@ -201,6 +201,16 @@ class GivesBfloat16(Base):
         return x + 1
 
 
+class Tags(Base):
+    def __init__(self):
+        super().__init__()
+        self.cells = nn.LSTM(4, 6, batch_first=True)
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.head(self.cells(x)[0])
+
+
 class AtMostFive(Base):
     def forward(self, x):
         return x + torch.ones(5)[: x.shape[0], None]

@@ -10,7 +10,7 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
-from onnxbuild.onnxkit.model.inspect import summarize
+from onnxbuild.onnxkit.model.inspect import dimensions, summarize
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.steps import export
@@ -61,6 +61,18 @@ def test_a_model_is_exported_with_the_recipes_names_and_axes(tmp_path, exporter)
     x = np.ones((5, 4), np.float32)
     _, following = open_session(context.output("model")).run(None, {"x": x})
     assert (following == 2).all()
+
+
+def test_what_an_lstm_returns_is_as_long_as_its_input(tmp_path):
+    steps = DummyInput("x", "float32", ("batch", "steps", 4))
+    axes = (BATCH, Axis("steps", 1, 9, 5))
+    outcome, context = run(tmp_path, "Tags", inputs=(steps,), outputs=("tags",), axes=axes)
+    assert outcome.metrics["exporter"] == "dynamo"
+    graph = load_model(context.output("model")).graph
+    assert summarize(load_model(context.output("model")))["outputs"][0]["shape"] == [
+        "batch", "steps", 3,
+    ]  # fmt: skip
+    assert not [each.name for each in graph.value_info if 5 in dimensions(each)]
 
 
 def test_auto_keeps_dynamo_where_it_matches(tmp_path):

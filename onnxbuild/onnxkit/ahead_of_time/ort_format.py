@@ -50,7 +50,7 @@ def convert_to_ort(
         raise StepError(
             f"the model has {size:,} bytes; the ORT format holds 2 GiB at most",
             where=where,
-            fix="quantize it, or take the variant out of `ahead_of_time: {variants: [...]}`",
+            fix="quantize it, or take the variant out of `variants` in `ahead_of_time` or `packages`",
         )
     libraries = adopted_libraries()
     if len(libraries) > 1:

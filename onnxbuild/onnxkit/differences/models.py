@@ -142,7 +142,7 @@ def _load(path: Path) -> onnx.ModelProto:
 
 
 def _size(path: Path) -> int:
-    return sum(path.with_name(name).stat().st_size for name in _file_names(path))
+    return sum((path.parent / name).stat().st_size for name in _file_names(path))
 
 
 def _file_names(path: Path) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ def _same_bytes(one: Path, other: Path) -> bool:
     if names[0][1:] != names[1][1:]:
         return False
     for left, right in zip(*names, strict=True):
-        with one.with_name(left).open("rb") as a, other.with_name(right).open("rb") as b:
+        with (one.parent / left).open("rb") as a, (other.parent / right).open("rb") as b:
             while True:
                 chunk = a.read(1 << 20)
                 if chunk != b.read(1 << 20):

@@ -14,6 +14,7 @@ from onnxbuild.onnxkit.export.output_axes import name_output_axes
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.checker import checker_faults
+from onnxbuild.onnxkit.model.false_shapes import drop_false_shapes
 from onnxbuild.onnxkit.model.graphs import opset_of
 from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
@@ -57,6 +58,7 @@ def accept(
     adapt(model, inputs, outputs, rename, context.where)
     _refuse_sequences(model, shown, context.where)
     canonicalize(model)
+    drop_false_shapes(model)
     faults = interface_faults(model, inputs, outputs, None)
     unread = [f"input '{name}' is not used by the graph" for name in unused_inputs(model)]
     opset = opset_of(model)

@@ -382,12 +382,13 @@ def test_constants_as_nodes_are_weights(sentences):
     assert sentences(network(), other) == []
 
 
-def test_weights_in_a_file_of_their_own_are_compared(tmp_path):
+@pytest.mark.parametrize("weights", ["weights.bin", "parts/weights.bin"])
+def test_weights_in_a_file_of_their_own_are_compared(tmp_path, weights):
     paths = []
     for number, each in enumerate((network(), changed_weight(network(), "w0", (0, 0), 2))):
         path = tmp_path / str(number) / "model.onnx"
-        path.parent.mkdir()
-        onnx.save(each, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+        (path.parent / weights).parent.mkdir(parents=True)
+        onnx.save(each, path, save_as_external_data=True, location=weights, size_threshold=0)
         paths.append(path)
     (said,) = say(compare_models(*paths))
     assert said.sentence.startswith("weight 'w0' of Gemm 'gemm0': 1 of 16 elements differs, by 2 ")
@@ -395,7 +396,7 @@ def test_weights_in_a_file_of_their_own_are_compared(tmp_path):
     inside = tmp_path / "inside.onnx"
     onnx.save(network(), inside)
     assert say(compare_models(paths[0], inside)) == []
-    paths[0].with_name("weights.bin").unlink()
+    (paths[0].parent / weights).unlink()
     with pytest.raises(StepError, match="which is not there"):
         compare_models(*paths)
 
