@@ -143,7 +143,10 @@ def _side(request: Request, asked: _Asked, stack: ExitStack) -> Side:
         found = decided(recipe, request, loaded.recipes, workspace)
     wanted = _wanted(found.graph, asked.name)
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="onnxbuild-diff-")))
-    bundles = [_bundle(each, found, workspace, folder, asked.fix) for each in wanted]
+    bundles = [
+        replace(_bundle(each, found, workspace, folder, asked.fix), is_page=each.family.is_page)
+        for each in wanted
+    ]
     missing = [each for each in bundles if not each.sha256 and not each.failed]
     if missing:
         names = ", ".join(f"{each.recipe}:{each.name}" for each in missing)

@@ -98,7 +98,7 @@ def _pairs(
     before: Side, after: Side
 ) -> tuple[list[tuple[ComparedBundle, ComparedBundle]], list[Difference]]:
     """Bundles that are compared, and those that one side has alone."""
-    olds, news = before.bundles, after.bundles
+    olds, news = (_comparable(*sides) for sides in ((before, after), (after, before)))
     if len(olds) == len(news) == 1:
         return [(olds[0], news[0])], []
     for side, other in ((before, after), (after, before)):
@@ -129,6 +129,13 @@ def _pairs(
         if name not in others
     ]
     return [(each, theirs[name]) for name, each in mine.items() if name in theirs], alone
+
+
+def _comparable(side: Side, other: Side) -> Sequence[ComparedBundle]:
+    """Return the bundles that the other side can have, too: no release has the page of a build."""
+    if side.variant or other.kind != "release":
+        return side.bundles
+    return [each for each in side.bundles if not each.is_page]
 
 
 def _with_first_model(before: Side, after: Side, many: Side) -> str:

@@ -24,7 +24,8 @@ _GROUPS = {
 def origins(before: Side, after: Side) -> Iterator[Difference]:
     """Yield what differs in recipe, inputs and tools; of sides without a lock, what their bundles say of it."""
     if before.lock is not None and after.lock is not None:
-        one, other = _comparable(before, before.lock), _comparable(after, after.lock)
+        one = _comparable(before.lock, before.variant or after.variant)
+        other = _comparable(after.lock, after.variant or before.variant)
         for each in differences(one, other):
             if not each.follows:
                 yield _said(each)
@@ -46,13 +47,13 @@ def origins(before: Side, after: Side) -> Iterator[Difference]:
             yield Difference(Group.TOOLS, _in_short(change), data, change)
 
 
-def _comparable(side: Side, lock: Lock) -> Lock:
-    """A lock with one name for the recipe; of a variant, without the other variants."""
+def _comparable(lock: Lock, variant: str) -> Lock:
+    """A lock with one name for the recipe; if one side means one variant, without the other variants."""
     resolved = {}
     for name, recipe in lock.resolved.items():
         own = {key: value for key, value in recipe.items() if key != "name"}
-        if side.variant and side.variant in own.get("variants", {}):
-            own["variant"] = own.pop("variants")[side.variant]
+        if variant and variant in own.get("variants", {}):
+            own["variant"] = own.pop("variants")[variant]
         shown = (
             RecipeName("", RecipeName.parse(name).combination) if len(lock.resolved) > 1 else ""
         )

@@ -77,6 +77,7 @@ class ComparedBundle:
         reports: What its gates say of it.
         failed: What they find fault with.
         fix: What to type to have it here.
+        is_page: It is a report for people, which no release has.
     """
 
     recipe: str
@@ -90,6 +91,7 @@ class ComparedBundle:
     reports: tuple[GateReport, ...] = ()
     failed: tuple[GateFailure, ...] = ()
     fix: str = ""
+    is_page: bool = False
 
 
 @dataclass(frozen=True, slots=True)

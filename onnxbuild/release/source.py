@@ -17,6 +17,7 @@ EPOCH_VARIABLE = "SOURCE_DATE_EPOCH"
 
 NO_EPOCH_S = 315_532_800  # 1980-01-01, the first day that a zip file can name
 _SHOWN = 5
+_EPOCH_SHOWN = 40
 
 
 def used_files(lock: Lock, project: Path, folders: Mapping[str, str]) -> dict[str, Path]:
@@ -125,9 +126,13 @@ def _epoch_s() -> int | None:
     text = locate.environment().get(EPOCH_VARIABLE)
     if not text:
         return None
-    if not (text.isascii() and text.isdigit()) or int(text) > EPOCH_MAX_S:
+    digits = text.lstrip("0") or "0"
+    # Not converted before its length is known: `int` refuses more than 4,300 digits.
+    is_time = text.isascii() and text.isdigit() and len(digits) <= len(str(EPOCH_MAX_S))
+    if not is_time or int(digits) > EPOCH_MAX_S:
+        shown = text if len(text) <= _EPOCH_SHOWN else f"{text[:_EPOCH_SHOWN]}..."
         raise UsageError(
-            f"{EPOCH_VARIABLE} is '{text}'; expected seconds since 1970",
+            f"{EPOCH_VARIABLE} is '{shown}'; expected seconds since 1970, up to the year 9999",
             fix=f"unset {EPOCH_VARIABLE}: the commit's time is taken then",
         )
-    return int(text)
+    return int(digits)

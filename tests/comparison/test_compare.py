@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -169,6 +170,29 @@ def test_steps_that_gave_something_else_for_no_known_reason(other, sentence):
     assert [(e.group, e.sentence) for e in found.differences] == [("inputs", sentence)]
     assert compare(before, before).equal
     assert compare(before, side(bundle())).equal, "nothing is known of the other's steps"
+
+
+def test_the_page_of_a_build_is_not_missed_in_a_release():
+    page = ComparedBundle("tiny", "report", is_page=True)
+    build, other = side(bundle("fp32"), bundle(), page), side(bundle("fp32"), bundle())
+    release = replace(other, kind="release")
+    assert compare(build, release).equal
+    assert compare(release, build).equal
+    assert [each.sentence for each in compare(build, other).differences] == [
+        "variant report is gone"
+    ]
+
+
+def test_a_variant_and_the_release_that_holds_it_have_one_recipe():
+    written = {"tiny": {"name": "tiny", "variants": {"fp32": {"mode": "none"}, "int8": {}}}}
+    release = side(bundle("fp32"), bundle(), lock=replace(lock(), resolved=written))
+    variant = replace(release, bundles=release.bundles[:1], variant="fp32")
+    assert compare(variant, release).equal
+    assert compare(release, variant).equal
+    written = {"tiny": {"name": "tiny", "variants": {"fp32": {"mode": "fp16"}, "int8": {}}}}
+    edited = replace(release, lock=replace(lock(), resolved=written))
+    for found in (compare(variant, edited), compare(variant, replace(edited, variant="fp32"))):
+        assert [each.sentence for each in found.differences] == ["variant.mode: none -> fp16"]
 
 
 def file(path, *, at=None, name="join", **attributes):
