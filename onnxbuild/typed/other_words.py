@@ -37,6 +37,9 @@ _OPTIONS = {
 }  # fmt: skip
 """Option of other tools -> ours; it counts only where a verb has it."""
 
+_SESSION_THREADS = "For the threads of a model's session: --set session.intra_op_threads=4"
+"""The other meaning of `--threads`, where a verb has `--set`."""
+
 
 def verb_hint(found: str, rest: Collection[str], verbs: Collection[str]) -> str:
     """A sentence on what to type for something that is no verb; empty if nothing is near.
@@ -78,6 +81,8 @@ def with_hint(error: click.NoSuchOption) -> click.UsageError:
         hint = "To see what would run: onnxbuild plan"
     elif any(meant in each for each in known):
         hint = f"Did you mean '{meant}'?"
+        if name == "--threads" and any("--set" in each for each in known):
+            hint = f"{hint} {_SESSION_THREADS}"
     else:
         return error
     return click.UsageError(f"No such option '{name}'. {hint}", error.ctx)

@@ -257,6 +257,10 @@ def test_a_verb_that_does_not_exist_names_the_nearest(cheap):
         ("help plan", "For the help: onnxbuild plan --help"),
         ("version", "For the version: onnxbuild --version"),
         ("run tiny.yaml --variant int8", "No such option '--variant'. Did you mean '--only'?"),
+        (
+            "run tiny.yaml --threads 4",
+            "'--jobs'? For the threads of a model's session: --set session.intra_op_threads=4",
+        ),
         ("run tiny.yaml --dry-run", "To see what would run: onnxbuild plan"),
         ("run tiny.yaml opset=20", "fix: write --set opset=20"),
     ],
