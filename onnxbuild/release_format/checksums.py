@@ -11,6 +11,7 @@ from onnxbuild.adapters.disk.statcache import hash_file
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError
 from onnxbuild.core.file_names import check_names_everywhere
+from onnxbuild.regular_files import read_regular
 from onnxbuild.release_format.forms import printable
 from onnxbuild.release_format.layout import NOT_SUMMED, SUMS_FILE
 
@@ -54,7 +55,7 @@ class Files:
             NotReproducibleError: It can't be read.
         """
         try:
-            return (self.folder / name).read_bytes()
+            return read_regular(self.folder / name)
         except OSError as error:
             raise NotReproducibleError(
                 f"it can't be read: {error.strerror}", where=printable(name)
@@ -122,7 +123,7 @@ def _recorded(path: Path) -> tuple[dict[str, str], list[ReleaseFault]]:
     """(path -> recorded sha256, lines that say nothing)."""
     recorded: dict[str, str] = {}
     try:
-        *lines, rest = path.read_bytes().decode("utf-8").split("\n")
+        *lines, rest = read_regular(path).decode("utf-8").split("\n")
     except FileNotFoundError:
         return {}, [ReleaseFault(SUMS_FILE, "is missing")]
     except (OSError, UnicodeDecodeError):

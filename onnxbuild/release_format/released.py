@@ -12,6 +12,7 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError, UsageError
 from onnxbuild.lock.model import Lock
 from onnxbuild.lock.text import parse_lock
+from onnxbuild.regular_files import read_regular
 from onnxbuild.release_format.checksums import Files, ReleaseFault, check_sums
 from onnxbuild.release_format.forms import following, json_bytes, printable, read_json
 from onnxbuild.release_format.layout import (
@@ -48,7 +49,7 @@ class Released:
 
     def read(self, name: str) -> bytes:
         """The content of one of its files."""
-        return (self.folder / name).read_bytes()
+        return read_regular(self.folder / name)
 
 
 def check_is_release(folder: Path, path: Path) -> None:
@@ -73,7 +74,7 @@ def check_is_release(folder: Path, path: Path) -> None:
 
 def _names_release(sums: Path) -> bool:
     try:
-        lines = sums.read_bytes().split(b"\n")
+        lines = read_regular(sums).split(b"\n")
     except FileNotFoundError:
         return False
     except OSError:
