@@ -17,7 +17,7 @@ from onnxbuild.recipe.declared.globs import Glob
 from onnxbuild.recipe.declared.installed_packages import is_in_package, package_path
 from onnxbuild.recipe.declared.meant_entrypoint import entrypoint_fix
 from onnxbuild.recipe.declared.outside_project import OutsideNames
-from onnxbuild.recipe.templates.extend import Sources, absolute, relative_to_project, sibling_names
+from onnxbuild.recipe.templates.extend import Sources, absolute, near_sibling, relative_to_project
 from onnxbuild.recipe.templates.path_from_above import path_from_above
 from onnxbuild.regular_files import read_user_file
 
@@ -111,7 +111,7 @@ class EntrypointReader:
         if file.is_file():
             yield file.parent, [file]
             return
-        near = nearest(file.name, sibling_names(file, (file.suffix,)))
+        near = near_sibling(file, (file.suffix,))
         what = hinted(f"{dotted(path)} is {show(str(node.value))}, which is no file", near)
         faults.add(Fault(what, node.at, "name a file of that package", path))
 
@@ -144,7 +144,7 @@ class EntrypointReader:
             if file not in self._names:
                 self._names[file] = top_level_names(read_user_file(file))
         except (OSError, ValueError) as error:
-            near = nearest(file.name, sibling_names(file, (".py",)))
+            near = near_sibling(file, (".py",))
             shown = show(relative_to_project(file, self._sources.project))
             if near == file.name:
                 reason = getattr(error, "strerror", None) or str(error)
@@ -161,7 +161,8 @@ class EntrypointReader:
         names = self._names[file]
         if names is None or name in names:
             return None
-        near = nearest(name, sorted(each for each in names if not each.startswith("_")))
+        alike = [each for each in names if each.isupper() == name.isupper()]  # no constants
+        near = nearest(name, sorted(each for each in alike if not each.startswith("_")))
         fix = f"write `{home}:{near}`" if near else f"define `{name}` in {home}"
         return hinted(f"{home} defines no '{name}'", near), fix
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.places import HOME, inside_name
 from onnxbuild.core.recipe import Location
-from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
+from onnxbuild.document.faults import Fault, Faults, hinted, show
 from onnxbuild.document.node import Node
 from onnxbuild.document.node import Path as KeyPath
-from onnxbuild.recipe.templates.extend import Sources, absolute, relative_to_project, sibling_names
+from onnxbuild.recipe.templates.extend import Sources, absolute, near_sibling, relative_to_project
 from onnxbuild.recipe.templates.path_from_above import path_from_above
 from onnxbuild.requirements import read_pins
 
@@ -43,7 +43,7 @@ def read_environment(
     try:
         content = file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        near = nearest(file.name, sibling_names(file, (".txt",)))
+        near = near_sibling(file, (".txt",))
         reason = (
             "which is not there" if isinstance(error, FileNotFoundError) else "which can't be read"
         )

@@ -10,7 +10,7 @@ from onnxbuild.catalog import FRONTENDS, MODEL_SOURCES
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import FILE_DATA, FRONTEND, Entrypoint, Location
 from onnxbuild.core.source_error import SourceError
-from onnxbuild.document.faults import Fault, Faults, choices, hinted, nearest, show
+from onnxbuild.document.faults import Fault, Faults, choices, hinted, show
 from onnxbuild.document.node import (
     Member,
     Node,
@@ -28,8 +28,8 @@ from onnxbuild.recipe.templates.extend import (
     Sources,
     absolute,
     merge,
+    near_sibling,
     relative_to_project,
-    sibling_names,
 )
 from onnxbuild.recipe.templates.path_from_above import path_from_above
 
@@ -167,7 +167,7 @@ class ModelSources:
             reason = getattr(error, "strerror", None) or str(error)
             what = f"model.{name}: {shown} can't be read: {reason}"
             return Fault(what, at, "check what it is, and who may read it", ("model", name))
-        near = nearest(path.name, sibling_names(path, (path.suffix,)))
+        near = near_sibling(path, (path.suffix,))
         near = "" if near == path.name else near
         kind = "folder" if MODEL_SOURCES[name].is_folder else "file"
         what = hinted(f"model.{name}: there is no {kind} {shown}", near)

@@ -154,7 +154,7 @@ def _base_of(
         return base, read_user_file(base)
     except OSError as error:
         gone = isinstance(error, FileNotFoundError)
-        near = nearest(base.name, sibling_names(base, (".yaml", ".yml"))) if gone else ""
+        near = near_sibling(base, (".yaml", ".yml")) if gone else ""
         reason = "is not there" if gone else f"can't be read: {error.strerror}"
         what = hinted(f"extends names {show(node.value)}, which {reason}", near)
         meant = path_from_above(node.value, file.parent, sources.project) if gone else ""
@@ -167,10 +167,23 @@ def _base_of(
     return None
 
 
-def sibling_names(file: Path, suffixes: Iterable[str]) -> list[str]:
-    """Names of the files next to `file` with this ending; none where the folder can't be listed."""
+def near_sibling(file: Path, suffixes: Iterable[str]) -> str:
+    """Name of the file next to `file` that seems to be meant: itself, one that is alike, the only one of its kind.
+
+    Empty if there is none.
+
+    Args:
+        file: A path, absolute.
+        suffixes: Endings of the files that can be meant. They are not compared: `own.py` is not `wine.py`.
+    """
     wanted = tuple(suffixes)
     try:
-        return sorted(each.name for each in file.parent.iterdir() if each.suffix in wanted)
+        there = sorted(each for each in file.parent.iterdir() if each.suffix in wanted)
     except (OSError, ValueError):
-        return []
+        return ""
+    names = {each.stem: each.name for each in there}
+    if file in there:
+        return file.name
+    if len(there) == 1 and there[0].suffix:
+        return there[0].name
+    return names.get(nearest(file.stem, names), "")

@@ -218,3 +218,17 @@ def test_a_key_of_another_tool_is_translated_and_not_also_missing(project, writt
     with pytest.raises(RecipeErrors) as caught:
         project.load(model(written))
     assert [each.fix for each in caught.value.faults] == named
+
+
+def test_a_file_that_shares_only_its_ending_is_not_the_one_that_is_meant(project):
+    for name in ("wine", "diabetes"):
+        project.write(f"{name}.py", "LOAD = 1\n\ndef loader(): ...\n")
+    with pytest.raises(RecipeErrors) as caught:
+        project.load(model("../own.py:load"))
+    assert "did you mean" not in str(caught.value)
+    with pytest.raises(RecipeErrors) as caught:
+        project.load(model("../wien.py:load"))
+    assert [each.fix for each in caught.value.faults] == ["write `../wine.py:load`"]
+    with pytest.raises(RecipeErrors) as caught:
+        project.load(model("../wine.py:load"))
+    assert [each.fix for each in caught.value.faults] == ["write `../wine.py:loader`"]
