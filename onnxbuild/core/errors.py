@@ -123,12 +123,12 @@ def did_you_mean(found: str, known: Iterable[str]) -> str:
     names = list(known)
     same = [each for each in names if each.casefold() == found.casefold()]
     near = same or difflib.get_close_matches(found, names, n=3, cutoff=0.6)
-    best = min(near, key=lambda each: _slips(found, each), default="")
+    best = min(near, key=lambda each: slips(found, each), default="")
     return f"did you mean '{best}'?" if best else ""
 
 
-def _slips(found: str, meant: str) -> int:
-    """Optimal string alignment distance: letters lost, added, replaced, or swapped with the next one.
+def slips(found: str, meant: str) -> int:
+    """Return the optimal string alignment distance: letters lost, added, replaced, or swapped with the next one.
 
     Source: Damerau (1964), A technique for computer detection and correction of spelling errors.
     """

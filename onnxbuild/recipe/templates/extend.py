@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from onnxbuild.core.errors import slips
 from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.document.node import Member, Node, has_template, mapping
 from onnxbuild.recipe.templates.path_from_above import path_from_above
@@ -174,16 +175,16 @@ def near_sibling(file: Path, suffixes: Iterable[str]) -> str:
 
     Args:
         file: A path, absolute.
-        suffixes: Endings of the files that can be meant. They are not compared: `own.py` is not `wine.py`.
+        suffixes: Endings of the files that can be meant. They make no two alike: `own.py` is not `wine.py`.
     """
     wanted = tuple(suffixes)
     try:
         there = sorted(each for each in file.parent.iterdir() if each.suffix in wanted)
     except (OSError, ValueError):
         return ""
-    names = {each.stem: each.name for each in there}
     if file in there:
         return file.name
     if len(there) == 1 and there[0].suffix:
         return there[0].name
-    return names.get(nearest(file.stem, names), "")
+    most = max(1, len(file.stem) // 2)
+    return nearest(file.name, [each.name for each in there if slips(file.stem, each.stem) <= most])
