@@ -48,6 +48,8 @@ def key_near(key: str, path: Path, known: Collection[str], there: Collection[str
     if word := key_meant(key, known):
         return word
     near = nearest(key, known)
+    if not near:
+        return ""
     likeness = _likeness(key, near)
     is_other = any(_likeness(key, each) > likeness for each in there)
     return "" if is_other or (likeness < _SLIP and places(key, path)) else near

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
@@ -30,7 +31,7 @@ def apply_overrides(
     """
     for key, text in overrides.items():
         at = Location(f"--set {key}", 0, 0)
-        path = _target(root, key, known, at, faults)
+        path = _target(root, (key, text), known, at, faults)
         if path is None:
             continue
         try:
@@ -132,8 +133,9 @@ def _hidden(root: Node, path: tuple[str, ...], value: Node) -> str:
 
 
 def _target(
-    root: Node, key: str, known: Collection[str], at: Location, faults: Faults
+    root: Node, setting: tuple[str, str], known: Collection[str], at: Location, faults: Faults
 ) -> tuple[str, ...] | None:
+    key, text = setting
     parts = _path(root, key, known)
     if parts is not None:
         if parts == ("matrix",) or "" in parts:
@@ -149,7 +151,8 @@ def _target(
     what = f"--set names '{key}', which is no var, no matrix name and no key of the recipe"
     fix = "name a var of the recipe, or a dotted key such as `quantization.int8.per_channel`"
     if near:
-        fix = f"write `--set {near}{'' if whole else key[len(first) :]}=VALUE`"
+        meant = f"{near}{'' if whole else key[len(first) :]}={text}"
+        fix = f"write `--set {shlex.quote(meant)}`"
     faults.add(Fault(hinted(what, near), at, fix))
     return None
 

@@ -181,8 +181,8 @@ def test_a_var_whose_only_taker_is_set_as_well_is_no_fault(project, base):
 @pytest.mark.parametrize(
     ("key", "fix"),
     [
-        ("opste", "write `--set opset=VALUE`"),
-        ("benchmrk.threads", "write `--set benchmark.threads=VALUE`"),
+        ("opste", "write `--set opset=1`"),
+        ("benchmrk.threads", "write `--set benchmark.threads=1`"),
         ("nothing.alike", "name a var of the recipe, or a dotted key such as `quantization.int8.per_channel`"),
     ],
 )  # fmt: skip
