@@ -12,14 +12,14 @@ from onnxbuild.adapters.disk.atomic_files import make_folder, store_error
 from onnxbuild.adapters.disk.short_temp import ShortName
 from onnxbuild.adapters.portable import is_portable
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
-from onnxbuild.core.action import Expense
+from onnxbuild.core.action import Expense, Observed
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.ports import Done, EventSink, Fingerprints, Job, Store
 from onnxbuild.processes.brought import code_of_plugins
 from onnxbuild.processes.child import JOB_FILE
 from onnxbuild.processes.fork_server_process import ForkServerProcess
-from onnxbuild.processes.job_results import World, failed, read_result
+from onnxbuild.processes.job_results import World, read_result
 from onnxbuild.processes.process_group import kill_group
 from onnxbuild.processes.running import Running, silence
 from onnxbuild.processes.spawned_steps import SpawnedSteps
@@ -224,7 +224,9 @@ class ProcessExecutor:
                 where=running.job.step.name,
                 fix="run again; if it stays so, see `onnxbuild doctor`",
             )
-            ended.append(failed(running.job, error, Expense()))
+            # Without the last lines of its log: a step that loses the process that answers its system
+            # calls ends with ENOSYS wherever it is, which is nobody's fault there.
+            ended.append(Done(running.job, None, {}, Observed(), Expense(), error))
         self._running = {}
         return ended
 

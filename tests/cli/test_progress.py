@@ -143,9 +143,7 @@ def test_reading_the_store_has_a_bar_on_a_terminal_and_the_same_lines_elsewhere(
         assert terminal.end() == 0, terminal.all
     finally:
         terminal.close()
-    drawn = (
-        r"cache verify +[\d.]+ s [━╸─]{16}\n  [\d.]+ MiB of 256\.0 MiB, [\d.]+ MiB/s, \d+ s left$"
-    )
+    drawn = r"cache verify +[\d.]+ s [━╸─]{16}\n  [\d.]+ MiB of 256\.0 MiB, [\d.]+ [MG]iB/s, \d+ s left$"
     assert re.search(drawn, terminal.all, re.MULTILINE), terminal.all
     assert max(map(len, terminal.all.splitlines())) <= 80
     plain = large("cache", "verify")

@@ -386,6 +386,7 @@ def test_a_fork_server_that_dies_fails_its_steps_and_the_next_step_starts_anothe
     body = (
         "import os, pathlib, subprocess, time\n"
         "other = subprocess.Popen(['sleep', '600'])\n"
+        "print('what it said before', flush=True)\n"
         f"pathlib.Path({str(world.reported / 'alive')!r}).write_text(f'{{os.getpid()}} {{other.pid}}')\n"
         "time.sleep(600)"
     )
@@ -396,6 +397,7 @@ def test_a_fork_server_that_dies_fails_its_steps_and_the_next_step_starts_anothe
     done = world.wait()
     assert done.error is not None
     assert done.error.what == "the process that starts steps died"
+    assert done.log_tail == (), "its last lines may be a traceback of the death of the other"
     assert all(is_gone(pid) for pid in pids)
     assert fork_server.returncode == -signal.SIGKILL
     assert world.run(WORKS).error is None

@@ -25,14 +25,21 @@ def peak_growth_bytes(call: Callable[[], T]) -> tuple[T, int]:
     What earlier calls freed is first given back to the system, where the C library can (glibc):
     otherwise the call reuses it unseen. A call that holds Python's global lock without release is
     seen at its ends alone.
+
+    Raises:
+        OSError: The resident memory can't be read.
     """
     before = peak = resident_bytes()
     done = threading.Event()
+    failures: list[OSError] = []
 
     def sample() -> None:
         nonlocal peak
-        while not done.wait(_PERIOD_S):
-            peak = max(peak, _resident())
+        try:
+            while not done.wait(_PERIOD_S):
+                peak = max(peak, _resident())
+        except OSError as error:
+            failures.append(error)
 
     sampler = threading.Thread(target=sample, name="memory-sampler", daemon=True)
     sampler.start()
@@ -41,6 +48,8 @@ def peak_growth_bytes(call: Callable[[], T]) -> tuple[T, int]:
     finally:
         done.set()
         sampler.join()
+    if failures:
+        raise failures[0]
     return value, max(0, peak, _resident()) - before
 
 

@@ -1,5 +1,9 @@
+import threading
+import time
+
 import pytest
 
+from onnxbuild.onnxkit.benchmark import memory
 from onnxbuild.onnxkit.benchmark.memory import peak_growth_bytes
 
 SIZE_BYTES = 64 << 20
@@ -31,3 +35,16 @@ def test_a_call_that_takes_nothing_grows_by_little():
 def test_an_error_passes_through():
     with pytest.raises(KeyError):
         peak_growth_bytes(lambda: {}["no such key"])
+
+
+def test_a_peak_that_could_not_be_sampled_is_an_error_and_no_number(monkeypatch):
+    plain, here = memory._resident, threading.current_thread()
+
+    def resident() -> int:
+        if threading.current_thread() is not here:
+            raise OSError(38, "Function not implemented")
+        return plain()
+
+    monkeypatch.setattr(memory, "_resident", resident)
+    with pytest.raises(OSError, match="Function not implemented"):
+        peak_growth_bytes(lambda: time.sleep(0.05))
