@@ -18,6 +18,7 @@ from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.external_data import outside_tensors
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.ready_onnx.accept import accept
+from onnxbuild.onnxkit.ready_onnx.default_axes import write_out_default_axes
 from onnxbuild.onnxkit.ready_onnx.dense_weights import write_out_sparse_weights
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def run(context: StepContext) -> Outcome:
     phase("loading the model")
     model, shown = _load(context, params.model)
     write_out_sparse_weights(model)
+    write_out_default_axes(model)
     outputs = [params.rename.get(each.name, each.name) for each in model.graph.output]
     outcome = accept(
         context,
@@ -112,7 +114,7 @@ def _called(context: StepContext, entrypoint: Entrypoint) -> onnx.ModelProto:
 
 KIND = StepKind(
     name="import-onnx",
-    version=5,
+    version=6,
     params=ImportOnnxParams,
     inputs=(),
     outputs={"model": "onnx-model", "config": "report"},
