@@ -165,7 +165,7 @@ def _unknown(
 ) -> UsageError:
     if whole := TypedName(str(part.typed), "").recipes_of(files):
         recipe = next(each for each in recipes if each.name == whole[0])
-        name = next(each.name for each in (*recipe.variants, *recipe.formats))
+        name = (recipe.variants or recipe.formats)[0].name
         return UsageError(
             f"{option} {part.typed} is a whole recipe; a variant or a step is expected here",
             fix=f"write {option} {recipe.name}:{name}, or the recipe without {option}",
