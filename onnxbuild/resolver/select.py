@@ -163,6 +163,13 @@ def _unknown(
     files: Mapping[str, str],
     option: str,
 ) -> UsageError:
+    if whole := TypedName(str(part.typed), "").recipes_of(files):
+        recipe = next(each for each in recipes if each.name == whole[0])
+        name = (recipe.variants or recipe.formats)[0].name
+        return UsageError(
+            f"{option} {part.typed} is a whole recipe; a variant or a step is expected here",
+            fix=f"write {option} {recipe.name}:{name}, or the recipe without {option}",
+        )
     if not part.recipes:
         names = [recipe.name for recipe in recipes]
         near = nearest(part.typed.recipe, names, 1)[0]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from onnxbuild.building.request import Request
 from onnxbuild.ci.cache_key import cache_key
 from tests.cli.conftest import make_cheap_project
 
-PAGE = Path(__file__).parents[2] / "docs" / "plugins.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "plugins.md"
 
 
 def test_code_counts_whether_a_recipe_names_its_file_or_its_module(tmp_path, monkeypatch):
@@ -46,3 +49,23 @@ def test_plug_ins_and_lists_of_environments_count(tmp_path, monkeypatch):
     )
     found = cache_key(Request((Path("tiny.yaml"),)))["files"]
     assert {"tools/added.py", "lists/other.txt"} <= {*found}
+
+
+@pytest.mark.parametrize("name", ["wine", "digits_pipeline", "digits_exported"])
+def test_a_recipe_whose_model_or_labels_are_a_file_has_a_key_of_that_file(name, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    files = {
+        "wine": "recipes/weights/wine.txt",
+        "digits_pipeline": "recipes/models/digits_labels.txt",
+        "digits_exported": "recipes/weights/digits.pt2",
+    }
+    assert files[name] in cache_key(Request((Path(f"recipes/{name}.yaml"),)))["files"]
+
+
+def test_dummy_data_has_no_code(tmp_path, monkeypatch):
+    project = make_cheap_project(tmp_path / "project")
+    monkeypatch.chdir(project.folder)
+    before = cache_key(Request((Path("tiny.yaml"),)))
+    project.write("tiny.yaml", Path("tiny.yaml").read_text() + "calibration: {data: dummy}\n")
+    project.edit("tiny.yaml", "fp32: none", "fp32: none, int8: static")
+    assert cache_key(Request((Path("tiny.yaml"),)))["files"] == before["files"]

@@ -145,6 +145,14 @@ REFUSED = {
         "--only brt:int8 names a recipe that is not among these: bert, sweep@opset=17 and sweep@opset=18\n"
         "  fix: write --only bert:int8"
     ),
+    "run --only bert": (
+        "--only bert is a whole recipe; a variant or a step is expected here\n"
+        "  fix: write --only bert:fp32, or the recipe without --only"
+    ),
+    "run sweep --force sweep@opset=17": (
+        "--force sweep@opset=17 is a whole recipe; a variant or a step is expected here\n"
+        "  fix: write --force sweep@opset=17:fp32, or the recipe without --force"
+    ),
     "run bert --only recipes/llama.yaml:int9": (
         "--only recipes/llama.yaml:int9 is no variant or step of these recipes; the nearest of 26 are "
         "int8, int8/check and int8/package\n"
