@@ -71,7 +71,9 @@ def check_sums(folder: Path) -> Files:
         faults.append(ReleaseFault(SUMS_FILE, f"names files that no release has: {error}"))
     faults += compare_sums(there, folder / SUMS_FILE)
     if not faults and there[SUMS_FILE] != Digest.of(sums(there)):
-        faults.append(ReleaseFault(SUMS_FILE, "names these files in other bytes than a release has"))
+        faults.append(
+            ReleaseFault(SUMS_FILE, "names these files in other bytes than a release has")
+        )
     return Files(folder, there, tuple(faults))
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.release_format.checksums import check_sums
-from onnxbuild.release_format.layout import SUMS_FILE
 from onnxbuild.release_format.forms import sums
+from onnxbuild.release_format.layout import SUMS_FILE
 from onnxbuild.release_format.released import check_is_release
 
 
@@ -42,7 +42,9 @@ def test_a_pipe_in_the_place_of_the_checksums_may_be_that_of_a_release(piped):
     ],
     ids=["no last newline", "another order"],
 )
-def test_checksums_that_are_right_but_not_those_that_a_release_writes_are_a_fault(tmp_path, change):
+def test_checksums_that_are_right_but_not_those_that_a_release_writes_are_a_fault(
+    tmp_path, change
+):
     files = {"a.txt": b"a", "b.txt": b"b"}
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
