@@ -239,14 +239,18 @@ def test_a_feature_that_raises_is_the_plugins_fault_and_no_bug_of_this_program(t
         (
             "reports",
             "{'x': OutputRef('demo:export', 'modell')}",
-            "returns {'x': OutputRef(step='demo:export', output='modell')}; expected outputs of "
-            "steps: 'demo:export' has no output 'modell'; it has model, config",
+            (
+                "returns {'x': OutputRef(step='demo:export', output='modell')}; expected outputs of "
+                "steps: 'demo:export' has no output 'modell'; it has model, config"
+            ),
         ),
         (
             "reports",
             "{'x': OutputRef('demo:none', 'model')}",
-            "returns {'x': OutputRef(step='demo:none', output='model')}; expected outputs of "
-            "steps: there is no step 'demo:none'",
+            (
+                "returns {'x': OutputRef(step='demo:none', output='model')}; expected outputs of "
+                "steps: there is no step 'demo:none'"
+            ),
         ),
     ],
 )
