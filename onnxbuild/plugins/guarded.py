@@ -17,6 +17,7 @@ from onnxbuild.expansion.feature import Feature, Mode, no_names, nothing
 from onnxbuild.expansion.plugin import Plugin
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.plugins.shown import column_faults
+from onnxbuild.resolver.brought import output_fault
 
 Run = Callable[[StepContext], Outcome]
 AnyFeature = TypeVar("AnyFeature", bound=Feature)
@@ -104,11 +105,10 @@ def _no_output(hook: Field[Any], found: Any, args: Sequence[Any]) -> str:
     """Return what is wrong with the outputs that a hook names, in the graph of its scope; else empty."""
     if hook.name not in _OUTPUTS | _OUTPUT or not isinstance(args[0], Scope):
         return ""
+    steps = args[0].graph.graph().steps
     for ref in found.values() if isinstance(found, Mapping) else (found,):
-        try:
-            args[0].graph.check(ref)
-        except ValueError as error:
-            return f"outputs of steps: {error}"
+        if fault := output_fault(ref, steps):
+            return f"outputs of steps: {fault}"
     return ""
 
 

@@ -318,6 +318,31 @@ FEATURE = Feature(name="own", reports=reports)
     assert caught.value.where == "demo:fp32/own, by tools/own.py"
 
 
+def test_an_input_that_is_no_output_of_its_step_is_the_plugins_fault(tmp_path):
+    source = f"""{KIND}
+from dataclasses import replace
+from onnxbuild.expansion.addresses import of_variant
+from onnxbuild.core.graph import OutputRef
+
+KIND = replace(KIND, inputs=("model",))
+
+def reports(scope, subject):
+    taken = {{"model": OutputRef(subject.model.step, "modell")}}
+    step = scope.step(of_variant(scope.recipe, subject.variant, "own"), KIND, Params(), taken)
+    return {{"gate/own": OutputRef(step, "made")}}
+
+FEATURE = Feature(name="own", kinds=(KIND,), reports=reports)
+"""
+    project(tmp_path, source)
+    request = recipe(tmp_path)
+    with pytest.raises(PluginError) as caught:
+        graph_of(request)
+    assert caught.value.what == (
+        "a feature gives a step the input 'model': 'demo:optimize' has no output 'modell'; it has model"
+    )
+    assert caught.value.where == "demo:fp32/own, by tools/own.py"
+
+
 def test_a_report_under_the_name_of_another_is_the_plugins_fault(tmp_path):
     source = f"""{KIND}
 from onnxbuild.expansion.addresses import of_variant
