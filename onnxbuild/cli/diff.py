@@ -64,6 +64,7 @@ def command(
 
     Exit codes: 0 equal, 1 they differ, 2 one can't be compared, 4 a release is damaged.
     """  # noqa: D301 - click's own mark for text that keeps its lines
+    from onnxbuild.adapters.disk.atomic_files import write_output
     from onnxbuild.comparison.as_json import as_json as to_json
     from onnxbuild.comparison.compare import compare
     from onnxbuild.comparison.open_side import open_sides
@@ -81,7 +82,7 @@ def command(
             if html is not None:
                 from onnxbuild.comparison.page import page_of
 
-                _write(html, page_of(found))
+                write_output(html, page_of(found).encode())
     except BuildError as error:
         if error.exit_code != EXIT_DIFFER:
             raise
@@ -98,12 +99,3 @@ def command(
         if html is not None:
             say(f"wrote {html}")
     ctx.exit(0 if found.equal else EXIT_DIFFER)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(
-            f"can't write {path}: {error.strerror}", fix="--html FILE in a folder that is there"
-        ) from error

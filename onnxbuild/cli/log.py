@@ -11,6 +11,8 @@ from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.terminal.json_output import json_option, print_document
 from onnxbuild.typed.names import find_name, find_step
 
+_CHUNK = 1 << 20  # characters
+
 
 @click.command("log")
 @click.argument("name", metavar="RECIPE:STEP")
@@ -49,8 +51,9 @@ def command(*, name: str, store: str | None, as_json: bool) -> None:
             f"there is no log of {found[0]}: it has not run here",
             fix=run_again(asked.file, store=store),
         )
-    text = path.read_text(encoding="utf-8", errors="replace")
-    if as_json:
-        print_document({"type": "log", "step": name, "path": str(path), "text": text})
-    else:
-        click.echo(text, nl=False)
+    with path.open(encoding="utf-8", errors="replace") as text:
+        if as_json:
+            print_document({"type": "log", "step": name, "path": str(path), "text": text.read()})
+        else:
+            while chunk := text.read(_CHUNK):  # a log may be larger than the memory
+                click.echo(chunk, nl=False)

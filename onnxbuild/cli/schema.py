@@ -42,6 +42,7 @@ def command(
     \b
     # yaml-language-server: $schema=../schemas/recipe.schema.json
     """  # noqa: D301 - click's own mark for text that keeps its lines
+    from onnxbuild.adapters.disk.atomic_files import write_output
     from onnxbuild.output.verbs import output_schema_text
     from onnxbuild.recipe.schema.recipe_schema import schema_text
 
@@ -52,15 +53,14 @@ def command(
         from onnxbuild.recipe.schema.reference_page import updated_page
 
         page = Path(reference)
-        page.write_text(updated_page(page.read_text(encoding="utf-8")), encoding="utf-8")
+        write_output(page, updated_page(page.read_text(encoding="utf-8")).encode())
         _say_written(reference, as_json=as_json)
         return
     text = schema_text() if verb is None else output_schema_text(verb)
     if write is None:
         click.echo(text, nl=False)
     else:
-        Path(write).parent.mkdir(parents=True, exist_ok=True)
-        Path(write).write_text(text, encoding="utf-8")
+        write_output(Path(write), text.encode())
         _say_written(write, as_json=as_json)
 
 

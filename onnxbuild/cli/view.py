@@ -76,9 +76,12 @@ def command(
             f"'{target}' is neither .html nor .svg",
             fix=f"onnxbuild view {shlex.quote(model)} -o {shlex.quote(str(near))}",
         )
-    from onnxbuild.onnxkit.pictures.files import write_view
+    from onnxbuild.adapters.disk.atomic_files import write_output
+    from onnxbuild.onnxkit.pictures.files import draw_view
 
-    said = write_view(path, target, title=path.name if path == Path(model) else model)
+    title = path.name if path == Path(model) else model
+    text, said = draw_view(path, target.suffix, title=title)
+    write_output(target, text.encode())
     if as_json:
         done: ViewRecord = {"type": "view", "model": str(path), "path": str(target), "about": said}
         print_document(done)

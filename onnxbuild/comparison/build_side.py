@@ -157,7 +157,7 @@ def _side(request: Request, asked: _Asked, stack: ExitStack) -> Side:
         )
     return Side(
         asked.given, asked.kind, asked.title, tuple(bundles), found.lock, asked.name.local,
-        asked.name,
+        asked.name, is_partial=lock is None and len(found.results) < len(found.graph.steps),
     )  # fmt: skip
 
 

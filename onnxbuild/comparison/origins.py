@@ -27,7 +27,7 @@ def origins(before: Side, after: Side) -> Iterator[Difference]:
         one = _comparable(before.lock, before.variant or after.variant)
         other = _comparable(after.lock, after.variant or before.variant)
         for each in differences(one, other):
-            if not each.follows:
+            if not (each.follows or _is_unknown(each, before, after)):
                 yield _said(each)
         return
     if len(before.bundles) != 1 or len(after.bundles) != 1:
@@ -45,6 +45,13 @@ def origins(before: Side, after: Side) -> Iterator[Difference]:
             data = {"kind": "tools", "name": name, "before": left, "after": right}
             change = ValueChange(f"package {name}", left, right)
             yield Difference(Group.TOOLS, _in_short(change), data, change)
+
+
+def _is_unknown(each: LockDifference, before: Side, after: Side) -> bool:
+    """Return whether something is missing on a side of which some steps may have used it: nobody knows."""
+    if each.part not in (LockPart.INPUTS, LockPart.TOOLS):
+        return False
+    return (before.is_partial and not each.old) or (after.is_partial and not each.new)
 
 
 def _comparable(lock: Lock, variant: str) -> Lock:

@@ -106,6 +106,7 @@ class Side:
         lock: What it was built from, and what came out; None where nothing says so.
         variant: The one variant that is meant; empty for all.
         named: The recipe in the working tree; None where none is known.
+        is_partial: Results of some steps are not in the store: what these used is not in the lock.
     """
 
     given: str
@@ -115,6 +116,7 @@ class Side:
     lock: Lock | None = None
     variant: str = ""
     named: FoundName | None = None
+    is_partial: bool = False
 
 
 def bundle_in(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, fields, replace
 from types import GeneratorType
 from typing import Any, TypeVar
@@ -15,7 +15,9 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.step import Outcome, StepContext
 from onnxbuild.expansion.feature import Feature, Mode, no_names, nothing
 from onnxbuild.expansion.plugin import Plugin
+from onnxbuild.expansion.scope import Scope
 from onnxbuild.plugins.shown import column_faults
+from onnxbuild.resolver.brought import output_fault
 
 Run = Callable[[StepContext], Outcome]
 AnyFeature = TypeVar("AnyFeature", bound=Feature)
@@ -69,7 +71,7 @@ def _guarded_hook(
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         found = guard(*args, **kwargs)
-        if expected := _expected(hook, found, feature):
+        if expected := _expected(hook, found, feature) or _no_output(hook, found, args):
             raise PluginError(
                 f"`{hook.name}` of the plug-in returns {found!r:.200}; expected {expected}",
                 where=_shown(_defined_at(function, plugin), plugin),
@@ -89,13 +91,24 @@ def _expected(hook: Field[Any], found: object, feature: Feature) -> str:
         return "" if known else f"one that `tolerances` has: {sorted(feature.tolerances)}"
     if hook.name in _OUTPUTS:
         named = isinstance(found, Mapping) and all(
-            isinstance(v, OutputRef) for v in found.values()
+            isinstance(k, str) and isinstance(v, OutputRef) for k, v in found.items()
         )
         return "" if named else "a mapping of names to OutputRef; `{}` for none"
     if hook.default is no_names:
         return "" if isinstance(found, Mapping) else "a mapping; `{}` for none"
     if hook.default is nothing:
         return "" if isinstance(found, Iterable) else "an iterable; `()` for none"
+    return ""
+
+
+def _no_output(hook: Field[Any], found: Any, args: Sequence[Any]) -> str:
+    """Return what is wrong with the outputs that a hook names, in the graph of its scope; else empty."""
+    if hook.name not in _OUTPUTS | _OUTPUT or not isinstance(args[0], Scope):
+        return ""
+    steps = args[0].graph.graph().steps
+    for ref in found.values() if isinstance(found, Mapping) else (found,):
+        if fault := output_fault(ref, steps):
+            return f"outputs of steps: {fault}"
     return ""
 
 
@@ -146,12 +159,12 @@ def _guard(function: Callable[..., Any], name: str, plugin: Plugin) -> Callable[
         return _failure(error, name, plugin)
 
     def each(found: Iterator[Any]) -> Iterator[Any]:
-        with external_code(blamed, passing=_PASSING):
+        with external_code(blamed, passing=_PASSING, exits_too=True):
             yield from found
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with external_code(blamed, passing=_PASSING):
+        with external_code(blamed, passing=_PASSING, exits_too=True):
             found = function(*args, **kwargs)
         return each(found) if isinstance(found, GeneratorType) else found
 

@@ -6,7 +6,6 @@ import dataclasses
 import errno
 import json
 import os
-import shutil
 import socket
 import sys
 import tempfile
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters.disk.atomic_files import store_error
+from onnxbuild.adapters.disk.atomic_files import has_no_room, store_error
 from onnxbuild.adapters.kernel import kernel_watch, landlock
 from onnxbuild.adapters.observe.observer import Observer
 from onnxbuild.adapters.observe.supervisor import ADOPTION, WATCH_FILE
@@ -42,9 +41,6 @@ from onnxbuild.processes.child_context import ChildContext
 from onnxbuild.processes.generators import seed_generators
 from onnxbuild.processes.progress_file import ProgressWriter
 
-FULL_BYTES = 1 << 16
-"""A disk with less than this left takes no result."""
-
 JOB_FILE, RESULT_FILE = "job.json", "result.json"
 _SHARED_MEMORY = "/dev/shm"
 
@@ -66,7 +62,6 @@ def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket | None
     kind = kind_of(job)
     store = Path(job["store"])
     context = ChildContext(job, folder, _params(job, kind))
-    listen(ProgressWriter(folder) if job["progress"] else None)
     fence = _fence(job, folder, kind, context.params) if kind.user_code else None
     ignored = (folder, store / "cas", store / "tmp")
     mirror = OwnProject(folder, Path(job["project"]))
@@ -88,14 +83,15 @@ def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket | None
         own_home=str(folder / OWN_HOME),
         meant=mirror.meant,
     )
-    outside = _outside_files(job, kind, context.params)
-    lay_home(folder / OWN_HOME, job["places"][HOME], outside)
-    _settle_in(folder, job["temp"])
-    if kind.user_code:
-        mirror.lay(outside, left_out=(str(store),))
-        os.chdir(mirror.folder)
-    os.umask(job["umask"])
     try:
+        listen(ProgressWriter(folder) if job["progress"] else None)
+        outside = _outside_files(job, kind, context.params)
+        lay_home(folder / OWN_HOME, job["places"][HOME], outside)
+        _settle_in(folder, job["temp"])
+        if kind.user_code:
+            mirror.lay(outside, left_out=(str(store),))
+            os.chdir(mirror.folder)
+        os.umask(job["umask"])
         if fence is not None:
             seed_generators()  # first: torch takes a traceback of it, whose lines are no input
             _shut(fence, observer, _Shut(job, folder, ignored), supervisor)
@@ -249,7 +245,7 @@ def _outcome(kind: StepKind, context: ChildContext) -> Outcome:
     except NotApplicableError as error:
         if error.__cause__ is not None:
             log_traceback(error.__cause__)
-        if shutil.disk_usage(context.scratch).free < FULL_BYTES:
+        if has_no_room(context.scratch):
             raise store_error(OSError(errno.ENOSPC, ""), str(context.scratch)) from error
         context.outputs.clear()
         return Outcome(not_applicable=Finding(error.what, error.where, error.fix))

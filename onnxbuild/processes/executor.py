@@ -17,7 +17,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.ports import Done, EventSink, Fingerprints, Job, Store
 from onnxbuild.processes.brought import code_of_plugins
-from onnxbuild.processes.child import JOB_FILE
+from onnxbuild.processes.child import JOB_FILE, RESULT_FILE
 from onnxbuild.processes.fork_server_process import ForkServerProcess
 from onnxbuild.processes.job_results import World, read_result
 from onnxbuild.processes.process_group import kill_group
@@ -122,6 +122,7 @@ class ProcessExecutor:
         try:
             (folder / JOB_FILE).write_text(json.dumps(request), encoding="utf-8")
             job.log.touch()
+            (folder / RESULT_FILE).touch()  # the step can say that the disk takes no more files
         except OSError as error:
             raise store_error(error, folder) from error
         self._folders[job.step.name] = folder

@@ -6,14 +6,13 @@ import errno
 import json
 import os
 import re
-import shutil
 import signal
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters.disk.atomic_files import store_error
+from onnxbuild.adapters.disk.atomic_files import has_no_room, store_error
 from onnxbuild.adapters.disk.statcache import identity
 from onnxbuild.adapters.machine import memory_bytes
 from onnxbuild.adapters.observe.kernel_view import View, merged
@@ -23,12 +22,12 @@ from onnxbuild.adapters.sandbox.certain_refusals import certain_refusal
 from onnxbuild.adapters.sandbox.undeclared import RefusedStep
 from onnxbuild.adapters.toolchain.path_names import PathNames
 from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Expense, Listing, Observed
-from onnxbuild.core.errors import EXIT_BUG, BuildError, StepError
+from onnxbuild.core.errors import EXIT_BUG, BuildError, StepError, StoreError
 from onnxbuild.core.places import HOME, real_path
 from onnxbuild.core.ports import Done, Fingerprints, Job
 from onnxbuild.core.sizes import size_text
 from onnxbuild.core.step import Finding, Outcome
-from onnxbuild.processes.child import FULL_BYTES, RESULT_FILE
+from onnxbuild.processes.child import RESULT_FILE
 from onnxbuild.processes.step_again import again, recipe_file
 
 _TAIL_LINES, _TAIL_BYTES = 15, 1 << 16
@@ -198,8 +197,9 @@ def take_observed(
 
 
 def failed(job: Job, error: BuildError, expense: Expense) -> Done:
-    """Return a failed job without a result of its own, with the last lines that it printed."""
-    return Done(job, None, {}, Observed(), expense, error, log_tail=tail(job.log))
+    """Return a failed job without a result of its own, with the last lines that it printed, unless the disk is why."""
+    printed = () if isinstance(error, StoreError) else tail(job.log)
+    return Done(job, None, {}, Observed(), expense, error, log_tail=printed)
 
 
 def _as_error(error: Mapping[str, Any]) -> BuildError:
@@ -209,7 +209,7 @@ def _as_error(error: Mapping[str, Any]) -> BuildError:
 
 
 def _crash(job: Job, status: int, folder: Path, expense: Expense, world: World) -> BuildError:
-    if status > 0 and shutil.disk_usage(folder).free < FULL_BYTES:
+    if status > 0 and has_no_room(folder):
         return store_error(OSError(errno.ENOSPC, ""), folder)
     if status < 0:
         known = {each.value: each.name for each in signal.Signals}

@@ -12,7 +12,7 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError
 from onnxbuild.core.file_names import check_names_everywhere
 from onnxbuild.regular_files import read_regular
-from onnxbuild.release_format.forms import printable
+from onnxbuild.release_format.forms import printable, sums
 from onnxbuild.release_format.layout import NOT_SUMMED, SUMS_FILE
 
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)", re.DOTALL)
@@ -69,17 +69,22 @@ def check_sums(folder: Path) -> Files:
         check_names_everywhere(there)
     except ValueError as error:
         faults.append(ReleaseFault(SUMS_FILE, f"names files that no release has: {error}"))
-    return Files(folder, there, (*faults, *compare_sums(there, folder / SUMS_FILE)))
+    faults += compare_sums(there, folder / SUMS_FILE)
+    if not faults and there[SUMS_FILE] != Digest.of(sums(there)):
+        faults.append(
+            ReleaseFault(SUMS_FILE, "names these files in other bytes than a release has")
+        )
+    return Files(folder, there, tuple(faults))
 
 
-def compare_sums(there: Mapping[str, Digest], sums: Path) -> tuple[ReleaseFault, ...]:
+def compare_sums(there: Mapping[str, Digest], file: Path) -> tuple[ReleaseFault, ...]:
     """Compare files with SHA256SUMS; return what differs.
 
     Args:
         there: Path -> digest.
-        sums: SHA256SUMS.
+        file: SHA256SUMS.
     """
-    recorded, faults = _recorded(sums)
+    recorded, faults = _recorded(file)
     for path, sha256 in recorded.items():
         if path not in there:
             faults.append(ReleaseFault(path, "is missing"))

@@ -181,14 +181,14 @@ def test_records_of_a_newer_version_are_not_read_and_not_taken_for_damage(made, 
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
-    """Gives a folder on a filesystem of so many KiB; asked again, it grows or shrinks."""
+def disk(tmp_path: Path) -> Iterator[Callable[..., Path]]:
+    """Gives a folder on a filesystem of so many KiB and files; asked again, it grows or shrinks."""
     folder = tmp_path / "disk"
     folder.mkdir()
 
-    def of_size(kib: int) -> Path:
+    def of_size(kib: int, files: int = 1 << 13) -> Path:
         again = ["remount"] if os.path.ismount(folder) else []
-        options = ",".join([*again, f"size={kib}k"])
+        options = ",".join([*again, f"size={kib}k", f"nr_inodes={files}"])
         mount = ["mount", "-t", "tmpfs", "-o", options, "none", str(folder)]
         done = subprocess.run(mount, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -211,6 +211,19 @@ def test_a_disk_that_is_full_at_any_moment_loses_nothing(made, disk, kib):
     again = made.run(store)
     assert again.code == 0, again.texts
     assert again.ran <= tiny.ALL - done
+    assert made.is_right(store)
+
+
+@pytest.mark.parametrize("files", [20, 26, 32, 38, 44, 50, 56, 62])
+def test_a_disk_that_takes_no_more_files_is_full_in_one_sentence(made, disk, files):
+    store = disk(1 << 13, files) / "store"
+    seen = made.run(store)
+    assert (seen.code, bool(FULL.search(seen.texts))) in {(1, True), (0, False)}, seen.texts
+    assert "Traceback" not in seen.texts
+    assert "/fork_server.py" not in seen.texts
+    assert tiny.delivered(store).items() <= made.clean.items()
+    disk(1 << 13)
+    assert made.run(store).code == 0
     assert made.is_right(store)
 
 

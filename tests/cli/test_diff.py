@@ -15,6 +15,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+from onnxbuild.lock.text import read_lock
 from onnxbuild.output.verbs import output_schema
 from onnxbuild.recipe.schema.lean_jsonschema import validators
 from tests.browser import assert_good, look_at
@@ -333,6 +334,10 @@ def test_a_commit_against_the_build_at_hand_and_without_a_lock(history, tmp_path
     assert history("diff", "HEAD", "tiny.yaml").out.splitlines()[-1] == "no difference"
     copy = Project(tmp_path / "copy")
     shutil.copytree(history.folder, copy.folder, symlinks=True)
+    measured = read_lock(copy.folder / "tiny.yaml").steps["tiny:benchmark"].key
+    (copy.folder / f"artifacts/ac/{measured[:2]}/{measured}.json").unlink()
+    seen = copy("diff", "HEAD", "tiny.yaml")  # a lost measurement brings and takes no package
+    assert (seen.code, seen.out.splitlines()[-1]) == (0, "no difference"), seen.out
     git(copy, "rm", "-q", "tiny.lock")
     git(copy, "commit", "-qm", "no lock")
     seen = copy("diff", "HEAD~1", "HEAD", "tiny")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -49,6 +50,32 @@ def test_an_svg_is_the_picture_alone(project):
     assert project("view", "model.onnx", "-o", "made/here/graph.svg").code == 0
     assert (project.folder / "made/here/graph.svg").read_text().startswith("<svg ")
     assert not (project.folder / "model.view.html").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "view model.onnx -o page.html",
+        "diff model.onnx other.onnx --html page.html",
+        "schema --write page.html",
+    ],
+)
+def test_a_page_that_can_not_be_written_leaves_the_earlier_one(project, command):
+    onnx.save(branching(), project.folder / "other.onnx")
+    page = project.folder / "page.html"
+    page.write_text("earlier")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))  # fails as a full disk does
+    try:
+        seen = project(*command.split())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert seen.code in {1, 2}
+    assert seen.err.startswith("error: can't write ")
+    assert page.read_text() == "earlier"
+    assert sorted(each.name for each in project.folder.iterdir()) == [
+        "model.onnx", "other.onnx", "page.html",
+    ]  # fmt: skip
 
 
 def test_weights_in_other_files_need_not_be_there(project):

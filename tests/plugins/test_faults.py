@@ -231,18 +231,47 @@ def test_a_feature_that_raises_is_the_plugins_fault_and_no_bug_of_this_program(t
         ("reports_on", "{'gate/x': 'step'}", "returns {'gate/x': 'step'}; expected a mapping of"),
         ("laid", "None", "returns None; expected a mapping; `{}` for none"),
         ("class_names", "None", "returns None; expected an iterable; `()` for none"),
+        (
+            "reports",
+            "{3: OutputRef('a', 'b')}",
+            "returns {3: OutputRef(step='a', output='b')}; ex",
+        ),
+        (
+            "reports",
+            "{'x': OutputRef('demo:export', 'modell')}",
+            (
+                "returns {'x': OutputRef(step='demo:export', output='modell')}; expected outputs of "
+                "steps: 'demo:export' has no output 'modell'; it has model, config"
+            ),
+        ),
+        (
+            "reports",
+            "{'x': OutputRef('demo:none', 'model')}",
+            (
+                "returns {'x': OutputRef(step='demo:none', output='model')}; expected outputs of "
+                "steps: there is no step 'demo:none'"
+            ),
+        ),
     ],
 )
 def test_a_feature_that_returns_something_else_is_the_plugins_fault(
     tmp_path, hook, returned, expected
 ):
-    source = f"{KIND}\n\ndef own(*args):\n    return {returned}\n\n"
+    source = f"{KIND}\nfrom onnxbuild.core.graph import OutputRef\n\ndef own(*args):\n    return {returned}\n\n"
     file = project(tmp_path, f"{source}FEATURE = Feature(name='own', {hook}=own)")
     request = recipe(tmp_path)
     with pytest.raises(PluginError) as caught:
         graph_of(request)
     assert caught.value.what.startswith(f"`{hook}` of the plug-in {expected}")
     assert caught.value.where == f"{file}:{source.splitlines().index('def own(*args):') + 1}"
+
+
+def test_a_feature_that_exits_is_the_plugins_fault_and_no_success(tmp_path):
+    source = f"{KIND}\n\ndef own(*args):\n    raise SystemExit(0)\n\n"
+    project(tmp_path, f"{source}FEATURE = Feature(name='own', reports=own)")
+    request = recipe(tmp_path)
+    with pytest.raises(PluginError, match="`reports` of the plug-in raises SystemExit: 0"):
+        graph_of(request)
 
 
 def test_a_mode_that_returns_no_model_is_the_plugins_fault(tmp_path):
@@ -286,6 +315,31 @@ FEATURE = Feature(name="own", reports=reports)
         graph_of(request)
     what = "a feature adds a step of the kind 'fake-step', which no feature lists in `kinds`"
     assert caught.value.what == what
+    assert caught.value.where == "demo:fp32/own, by tools/own.py"
+
+
+def test_an_input_that_is_no_output_of_its_step_is_the_plugins_fault(tmp_path):
+    source = f"""{KIND}
+from dataclasses import replace
+from onnxbuild.expansion.addresses import of_variant
+from onnxbuild.core.graph import OutputRef
+
+KIND = replace(KIND, inputs=("model",))
+
+def reports(scope, subject):
+    taken = {{"model": OutputRef(subject.model.step, "modell")}}
+    step = scope.step(of_variant(scope.recipe, subject.variant, "own"), KIND, Params(), taken)
+    return {{"gate/own": OutputRef(step, "made")}}
+
+FEATURE = Feature(name="own", kinds=(KIND,), reports=reports)
+"""
+    project(tmp_path, source)
+    request = recipe(tmp_path)
+    with pytest.raises(PluginError) as caught:
+        graph_of(request)
+    assert caught.value.what == (
+        "a feature gives a step the input 'model': 'demo:optimize' has no output 'modell'; it has model"
+    )
     assert caught.value.where == "demo:fp32/own, by tools/own.py"
 
 

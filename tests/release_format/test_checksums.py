@@ -9,7 +9,9 @@ from threading import Thread
 
 import pytest
 
+from onnxbuild.core.digest import Digest
 from onnxbuild.release_format.checksums import check_sums
+from onnxbuild.release_format.forms import sums
 from onnxbuild.release_format.layout import SUMS_FILE
 from onnxbuild.release_format.released import check_is_release
 
@@ -30,3 +32,25 @@ def test_a_pipe_in_the_place_of_the_checksums_is_a_fault(piped):
 
 def test_a_pipe_in_the_place_of_the_checksums_may_be_that_of_a_release(piped):
     check_is_release(piped, piped)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lines: lines.removesuffix(b"\n"),
+        lambda lines: b"".join(reversed(lines.splitlines(keepends=True))),
+    ],
+    ids=["no last newline", "another order"],
+)
+def test_checksums_that_are_right_but_not_those_that_a_release_writes_are_a_fault(
+    tmp_path, change
+):
+    files = {"a.txt": b"a", "b.txt": b"b"}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    written = sums({name: Digest.of(content) for name, content in files.items()})
+    (tmp_path / SUMS_FILE).write_bytes(written)
+    assert check_sums(tmp_path).faults == ()
+    (tmp_path / SUMS_FILE).write_bytes(change(written))
+    (fault,) = check_sums(tmp_path).faults
+    assert str(fault) == f"{SUMS_FILE} names these files in other bytes than a release has"

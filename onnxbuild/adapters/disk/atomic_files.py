@@ -15,6 +15,7 @@ from pathlib import Path
 
 from onnxbuild.core.errors import StoreError
 
+_FULL_BYTES = 1 << 16  # a disk with less than this left takes no result
 _counter = itertools.count()
 _MARK = os.urandom(4).hex()  # process ids repeat across containers that share a store
 
@@ -27,6 +28,13 @@ def temp_name() -> str:
 def is_full(error: OSError) -> bool:
     """Return whether the disk, or the user's share of it, is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def has_no_room(folder: Path) -> bool:
+    """Return whether a folder's disk is as good as full: of bytes, or of files where it counts them."""
+    found = os.statvfs(folder)
+    takes_no_files = found.f_files > 0 and found.f_favail == 0
+    return takes_no_files or found.f_bavail * found.f_frsize < _FULL_BYTES
 
 
 def store_error(error: OSError, path: Path | str) -> StoreError:

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from types import TracebackType
 
+from onnxbuild.adapters.disk.atomic_files import is_full
 from onnxbuild.adapters.sandbox.call_site import own_line
 from onnxbuild.adapters.sandbox.error_paths import PATH_IN_TEXT, named_file
 from onnxbuild.adapters.sandbox.fence import Fence
@@ -175,6 +176,8 @@ def speaks_of_refusal(text: str) -> bool:
 
 
 def _speaks_of_refusal(error: BaseException) -> bool:
+    if isinstance(error, OSError) and is_full(error):
+        return False
     is_said = speaks_of_refusal(message_of(error))
     return is_said or isinstance(error, (OSError, subprocess.CalledProcessError))
 

@@ -55,7 +55,9 @@ def sentence_of(
         meant: File -> file of the project that it stands for.
     """
     if isinstance(error, OSError) and is_full(error):
-        return store_error(error, error.filename or f"the outputs of {step}")
+        written = error.filename2 or error.filename  # of two, the second is what was to be made
+        is_place = isinstance(written, str) and os.path.isabs(written)
+        return store_error(error, str(written) if is_place else f"the outputs of {step}")
     where = _line_of(error, project, meant) or step
     if isinstance(error, SystemExit):
         return _exit_of(error, where)

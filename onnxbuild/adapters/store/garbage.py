@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import time
 from collections import Counter
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from onnxbuild.adapters.disk.atomic_files import store_error
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.locks import try_lock
 from onnxbuild.adapters.disk.plain_files import is_real_folder
@@ -19,6 +21,7 @@ from onnxbuild.adapters.store.pins import pins
 from onnxbuild.adapters.store.run_notes import drop_old_runs
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.errors import StoreError
+from onnxbuild.regular_files import read_regular
 
 GRACE_S = 24 * 3600.0
 _DAY_S = 24 * 3600.0
@@ -74,7 +77,7 @@ def collect_garbage(
         dry_run: Count what would be removed, and remove nothing.
 
     Raises:
-        StoreError: A build is running, or a pin can't be read.
+        StoreError: A build is running, or a pin or a record can't be read.
     """
     root = store.root
     lock = try_lock(root / "locks" / "store")
@@ -96,6 +99,8 @@ def collect_garbage(
             changed_s = path.lstat().st_mtime
             last_s = max(changed_s, used_s.get(path.stem, 0.0))
             if path.stem in pinned or path.stem in used_s or changed_s >= old_s:
+                if not results:
+                    _check_is_readable(path)
                 is_held = path.stem in pinned or last_s >= old_s
                 kept.append(_Record(path, last_s, is_held, _blobs_in(results)))
             else:
@@ -128,6 +133,8 @@ def collect_garbage(
             left_bytes=sum(sizes[name] for name in live),
             held_bytes=sum(sizes[name] for name in held),
         )
+    except OSError as error:
+        raise store_error(error, error.filename or root) from error
     finally:
         lock.release()
 
@@ -148,6 +155,22 @@ def _longest_unused(
         named.subtract(record.blobs)
         left -= sum(sizes.get(n, 0) for n in record.blobs if not named[n] and n not in young)
     return over
+
+
+def _check_is_readable(record: Path) -> None:
+    """Tell a record that may not be read from a damaged one, which names nothing.
+
+    Raises:
+        StoreError: It may not be read, or the disk fails: which blobs it needs is not known.
+    """
+    try:
+        read_regular(record)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EIO):
+            raise StoreError(
+                f"can't read {record}: {error.strerror}; nothing was removed, since it may need any blob",
+                fix="make it a file that you can read, or run `onnxbuild cache verify --repair`, which sets it aside",
+            ) from error
 
 
 def _blobs_in(results: Iterable[ActionResult]) -> frozenset[str]:

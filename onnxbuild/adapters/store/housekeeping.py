@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from onnxbuild.adapters.disk.atomic_files import write_atomically
+from onnxbuild.adapters.disk.atomic_files import store_error, write_atomically
 from onnxbuild.adapters.disk.plain_files import is_real_folder, parse_json
 from onnxbuild.adapters.disk.statcache import hash_file
 from onnxbuild.adapters.store.disk_store import DiskStore
@@ -169,9 +169,19 @@ def blobs_of(root: Path) -> Iterator[Path]:
 
 
 def _entries(folder: Path) -> list[Path]:
-    """Return the entries of a folder's subfolders, sorted; a link is no folder of a store."""
-    folders = filter(is_real_folder, folder.iterdir()) if is_real_folder(folder) else ()
-    return sorted(path for each in folders for path in each.iterdir())
+    """Return the entries of a folder's subfolders, sorted; a link is no folder of a store.
+
+    Raises:
+        StoreError: One can't be listed: what is in it is not known.
+    """
+    if not is_real_folder(folder):
+        return []
+    try:
+        with os.scandir(folder) as entries:  # which can be listed, but not entered, is found below
+            folders = [Path(each) for each in entries if each.is_dir(follow_symlinks=False)]
+        return sorted(path for each in folders for path in each.iterdir())
+    except OSError as error:
+        raise store_error(error, error.filename or folder) from error
 
 
 def size_now(path: str | Path) -> int:

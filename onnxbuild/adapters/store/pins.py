@@ -58,7 +58,7 @@ def pins(root: Path) -> Mapping[str, frozenset[str]]:
         StoreError: One can't be read: what it keeps is not known, so nothing may be dropped.
     """
     found = {}
-    for path in sorted((root / _FOLDER).glob("*.json")):
+    for path in _files(root / _FOLDER):
         try:
             recorded = parse_json(read_regular(path))
             found[str(recorded["name"])] = frozenset(map(str, recorded["keys"]))
@@ -69,6 +69,20 @@ def pins(root: Path) -> Mapping[str, frozenset[str]]:
                 fix=f"make the release again, or give it up: onnxbuild cache unpin {path.stem}",
             ) from error
     return found
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the pins' files, sorted.
+
+    Raises:
+        StoreError: The folder can't be listed: whether there are any is not known.
+    """
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix == ".json")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise store_error(error, folder) from error
 
 
 def _path(root: Path, name: str) -> Path:

@@ -1,4 +1,4 @@
-"""Write a model's page or picture to a file."""
+"""Draw a model's page or picture from its file."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from onnxbuild.onnxkit.pictures.heat import NO_HEAT, SENSITIVITY_FILE, read_heat
 from onnxbuild.onnxkit.pictures.page import lone_svg, model_page
 
 
-def write_view(path: Path, target: Path, *, title: str) -> str:
+def draw_view(path: Path, suffix: str, *, title: str) -> tuple[str, str]:
     """Draw a model, and what a sensitivity report next to it says.
 
     Args:
         path: The model's file; weights outside of it are not read.
-        target: `.html` for a page, `.svg` for the picture alone. Its folder is made.
+        suffix: `.html` for a page, `.svg` for the picture alone.
         title: What the model is called.
 
-    Returns: What was written, in a few words.
+    Returns: The page or picture, and what it shows, in a few words.
 
     Raises:
         StepError: The model or the report can't be read.
@@ -29,13 +29,12 @@ def write_view(path: Path, target: Path, *, title: str) -> str:
     report = path.with_name(SENSITIVITY_FILE)
     heat = read_heat(report) if report.is_file() else NO_HEAT
     nodes = sum(1 for _ in all_nodes(model))
-    if target.suffix == ".svg":
+    if suffix == ".svg":
         text = lone_svg(model, heat=heat, label=f"Graph of {title}")
     else:
         text = model_page(model, title, size, heat=heat)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(text, encoding="utf-8")
     with_heat = ", with sensitivity" if heat else ""
-    return (
+    said = (
         f"{counted(nodes, 'node')} of {path.name}, {len(text.encode()) / 1000:.0f} KB{with_heat}"
     )
+    return text, said

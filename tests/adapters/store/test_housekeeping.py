@@ -21,6 +21,7 @@ from onnxbuild.adapters.store.usage import HitRates, collect_stats, hit_rates
 from onnxbuild.core.action import Action, ActionResult, Observed
 from onnxbuild.core.errors import StoreError, UsageError
 from tests.adapters.test_store_contract import outputs_of
+from tests.attack.unprivileged import without_override
 from tests.fakes.heard import Heard
 
 DAY_S = 24 * 3600.0
@@ -260,6 +261,34 @@ def test_a_pin_that_can_not_be_read_stops_collection(world):
     with pytest.raises(StoreError, match=r"tiny-1\.0\.json can't be read"):
         world.gc()
     assert world.kept == "a"
+
+
+@pytest.mark.parametrize("part", ["pins", "ac", "ac/aa", f"ac/aa/{'a' * 64}.json"])
+@pytest.mark.parametrize("mode", [0, 0o444], ids=["locked", "not entered"])
+def test_collection_removes_nothing_while_what_says_what_is_needed_may_not_be_read(
+    world, part, mode
+):
+    world.build("a", days_ago=400)
+    pin(world.root, "tiny-1.0", ["a" * 64])
+    path = world.root / part
+    if mode and path.is_file():
+        mode = 0o200
+    before = path.stat().st_mode
+    path.chmod(mode)
+    with without_override(), pytest.raises(StoreError) as refused:
+        world.gc(keep_days=0, grace_s=0)
+    assert "Permission denied" in str(refused.value) or "can't be read" in str(refused.value)
+    path.chmod(before)
+    assert world.kept == "a"
+
+
+def test_verify_does_not_pass_over_what_it_may_not_list(world):
+    world.build("a")
+    for part in ("ac", "cas/sha256"):
+        (world.root / part).chmod(0o444)
+        with without_override(), pytest.raises(StoreError, match="Permission denied"):
+            verify(world.store, repair=False)
+        (world.root / part).chmod(0o755)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", ".hidden", "a\0b"])
