@@ -189,7 +189,7 @@ def _attempt(
         StepError: The exporter gave up, or its graph is not what was asked for.
     """
     from onnxbuild.onnxkit.export.baked_lines import exported_nodes
-    from onnxbuild.onnxkit.export.export_check import check_parity
+    from onnxbuild.onnxkit.export.export_check import at_largest, check_parity
 
     params: ExportParams = context.params
     model, remarks = export_graph(exporter, request)
@@ -207,7 +207,10 @@ def _attempt(
     drop_false_shapes(model)
     observed = [(run.point.sizes, [out.shape for out in run.outputs]) for run in probes.runs]
     sums = sums_of([each.shape for each in params.inputs])
-    name_output_axes(model, observed, [*(axis.name for axis in params.axes), *sums])
+    symbols = [*(axis.name for axis in params.axes), *sums]
+    name_output_axes(
+        model, observed, symbols, lambda axis: at_largest(probes, axis, context.where)
+    )
     faults = interface_faults(model, params.inputs, probes.names, params.opset)
     if faults:
         raise at_frozen_line(
@@ -284,7 +287,7 @@ def _entrypoints(params: ExportParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="export",
-    version=7,
+    version=8,
     params=ExportParams,
     inputs=("operators?", "operators/nodes?"),
     outputs={"model": "onnx-model", "config": "report"},

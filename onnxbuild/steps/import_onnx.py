@@ -112,7 +112,7 @@ def _called(context: StepContext, entrypoint: Entrypoint) -> onnx.ModelProto:
 
 KIND = StepKind(
     name="import-onnx",
-    version=5,
+    version=6,
     params=ImportOnnxParams,
     inputs=(),
     outputs={"model": "onnx-model", "config": "report"},
