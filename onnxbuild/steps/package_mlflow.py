@@ -178,7 +178,7 @@ def _yaml(value: Any) -> str:
 
 KIND = StepKind(
     name="package-mlflow",
-    version=3,
+    version=4,
     params=PackageMlflowParams,
     inputs=("bundle", "reference"),
     outputs={"bundle": "bundle"},

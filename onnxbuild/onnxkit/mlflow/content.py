@@ -124,7 +124,10 @@ def readme_of(signature: ModelSignature) -> str:
 def unplaced(session: SessionSettings) -> list[str]:
     """Return the session's settings that differ from ONNX Runtime's own and that MLflow does not take."""
     usual = SessionSettings()
-    return [name for name in _NO_PLACE if getattr(session, name) != getattr(usual, name)]
+    lost = [name for name in _NO_PLACE if getattr(session, name) != getattr(usual, name)]
+    if not _LEVELS[session.graph_optimization]:
+        lost.append("graph_optimization: disable")  # MLflow takes a 0 for no level at all
+    return lost
 
 
 def _tensor(port: Port) -> dict[str, Any]:

@@ -174,6 +174,12 @@ def test_what_mlflow_has_no_place_for_is_said(tmp_path):
         packaged(tmp_path / "unknown", outputs=[ids[0] | {"shape": None}])
 
 
+def test_an_optimization_level_of_0_is_said_since_mlflow_takes_it_for_none(tmp_path):
+    outcome, _ = packaged(tmp_path, session=SESSION | {"graph_optimization": "disable"})
+    said = "MLflow has no place for the session settings graph_optimization: disable"
+    assert outcome.notes == (said,)
+
+
 def test_integers_of_all_types_are_warned_of(tmp_path):
     dtypes = ("float32", "int64", "uint8", "bool")
     inputs = [{"name": f"of_{dtype}", "dtype": dtype, "shape": [1]} for dtype in dtypes]
