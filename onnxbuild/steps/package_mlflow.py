@@ -27,6 +27,7 @@ from onnxbuild.onnxkit.mlflow.content import (
     readme_of,
     requirements_of,
     unplaced,
+    without_tensorrt,
 )
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, hand_on
 from onnxbuild.onnxkit.packages.runtimes import RuntimeChoice
@@ -131,6 +132,10 @@ def _notes(manifest: Manifest, signature: ModelSignature) -> tuple[str, ...]:
     notes = []
     if dropped := unplaced(manifest.session or SessionSettings()):
         notes.append(f"MLflow has no place for the session settings {', '.join(dropped)}")
+    if without_tensorrt(manifest):
+        notes.append(
+            "tensorrt is left out behind another provider: where it does not load, ONNX Runtime drops their options"
+        )
     narrow = [port.name for port in signature.inputs if port.dtype.startswith(("int", "uint"))]
     if narrow:
         notes.append(

@@ -6,7 +6,7 @@ Source: MLflow 3.17, mlflow/onnx/__init__.py, mlflow/models/model.py, mlflow/typ
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from onnxbuild.core.step import MODEL_FILE
@@ -20,6 +20,7 @@ from onnxbuild.onnxkit.packages.templates import rendered
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.providers import short_name
 
+_TENSORRT = "TensorrtExecutionProvider"
 CONDA, VIRTUALENV = "conda.yaml", "python_env.yaml"
 _WRITTEN_FOR = "3.17.2"
 _FIRST_TIME = "1980-01-01 00:00:00.000000"
@@ -104,15 +105,26 @@ def requirements_of(manifest: Manifest, choice: RuntimeChoice) -> list[str]:
     return [f"{name}=={version}" for name, version in pinned.items() if name]
 
 
-def _providers(manifest: Manifest) -> Iterator[ManifestProvider]:
-    """Yield the providers up to the CPU, which leaves no nodes to those behind it.
+def without_tensorrt(manifest: Manifest) -> bool:
+    """Return whether TensorRT is left out, as it is behind another provider.
 
-    With TensorRT among these, ONNX Runtime takes CUDA before the CPU where TensorRT does not load.
+    Where it does not load, ONNX Runtime opens the session again on CUDA, without its options (`device_id`), and
+    before the CPU. MLflow has one list of providers, so it can't try without TensorRT.
     """
-    for each in manifest.providers or ():
-        yield each
-        if short_name(each.name) == CPU:
-            return
+    return any(each.name == _TENSORRT for each in _up_to_cpu(manifest)[1:])
+
+
+def _providers(manifest: Manifest) -> list[ManifestProvider]:
+    """Return the providers that MLflow opens a session with."""
+    chain = _up_to_cpu(manifest)
+    return chain[:1] + [each for each in chain[1:] if each.name != _TENSORRT]
+
+
+def _up_to_cpu(manifest: Manifest) -> list[ManifestProvider]:
+    """Return the providers up to the CPU, which leaves no nodes to those behind it."""
+    chain = list(manifest.providers or ())
+    cpu = [at for at, each in enumerate(chain) if short_name(each.name) == CPU]
+    return chain[: cpu[0] + 1] if cpu else chain
 
 
 def readme_of(signature: ModelSignature) -> str:

@@ -118,6 +118,20 @@ def test_providers_behind_the_cpu_are_left_out(tmp_path):
     assert "onnxruntime==1.31.1\n" in (folder / "requirements.txt").read_text()
 
 
+def test_tensorrt_behind_cuda_is_left_out_since_cuda_would_lose_its_options_with_it(tmp_path):
+    tensorrt = {"name": "TensorrtExecutionProvider", "options": {}, "target": "tensorrt"}
+    cuda, cpu = MANIFEST["providers"]
+    outcome, folder = packaged(tmp_path / "behind", providers=[cuda, tensorrt, cpu])
+    kept = [["CUDAExecutionProvider", {"device_id": "1"}], "CPUExecutionProvider"]
+    assert mlmodel(folder)["flavors"]["onnx"]["providers"] == kept
+    (note,) = outcome.notes
+    assert note.startswith("tensorrt is left out behind another provider")
+
+    outcome, folder = packaged(tmp_path / "first", providers=[tensorrt, cuda, cpu])
+    assert mlmodel(folder)["flavors"]["onnx"]["providers"] == [tensorrt["name"], *kept]
+    assert outcome.notes == ()
+
+
 def test_equal_bundles_give_equal_bytes(tmp_path):
     one, two = (packaged(tmp_path / each)[1] for each in ("one", "two"))
     for path in one.iterdir():
