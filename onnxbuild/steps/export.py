@@ -20,7 +20,6 @@ from onnxbuild.onnxkit.export.exporters import (
     ExportRequest,
     export_graph,
 )
-from onnxbuild.onnxkit.export.output_axes import name_output_axes
 from onnxbuild.onnxkit.export.torch_module import (
     call_forward,
     check_signature,
@@ -37,6 +36,7 @@ from onnxbuild.onnxkit.model.inspect import summarize
 from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.model.opsets import OpsetError, needed_opset, newest_form
+from onnxbuild.onnxkit.model.output_axes import name_output_axes
 from onnxbuild.onnxkit.modules.module_config import describe_module
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
 from onnxbuild.onnxkit.modules.state_sums import changed_names, state_sums

@@ -22,12 +22,12 @@ from onnxbuild.onnxkit.mlflow.content import (
     CONDA,
     VIRTUALENV,
     NoTypeError,
+    left_out,
     mlmodel,
     mlmodel_text,
     readme_of,
     requirements_of,
     unplaced,
-    without_tensorrt,
 )
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, hand_on
 from onnxbuild.onnxkit.packages.runtimes import RuntimeChoice
@@ -132,9 +132,10 @@ def _notes(manifest: Manifest, signature: ModelSignature) -> tuple[str, ...]:
     notes = []
     if dropped := unplaced(manifest.session or SessionSettings()):
         notes.append(f"MLflow has no place for the session settings {', '.join(dropped)}")
-    if without_tensorrt(manifest):
+    if left := left_out(manifest):
         notes.append(
-            "tensorrt is left out behind another provider: where it does not load, ONNX Runtime drops their options"
+            f"{', '.join(left)} is left out behind another provider: where it does not load, ONNX Runtime drops the "
+            "options of all"
         )
     narrow = [port.name for port in signature.inputs if port.dtype.startswith(("int", "uint"))]
     if narrow:

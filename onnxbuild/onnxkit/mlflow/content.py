@@ -18,9 +18,8 @@ from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
 from onnxbuild.onnxkit.packages.tables import signature_table
 from onnxbuild.onnxkit.packages.templates import rendered
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.providers import short_name
+from onnxbuild.providers import named, short_name
 
-_TENSORRT = "TensorrtExecutionProvider"
 CONDA, VIRTUALENV = "conda.yaml", "python_env.yaml"
 _WRITTEN_FOR = "3.17.2"
 _FIRST_TIME = "1980-01-01 00:00:00.000000"
@@ -105,19 +104,20 @@ def requirements_of(manifest: Manifest, choice: RuntimeChoice) -> list[str]:
     return [f"{name}=={version}" for name, version in pinned.items() if name]
 
 
-def without_tensorrt(manifest: Manifest) -> bool:
-    """Return whether TensorRT is left out, as it is behind another provider.
+def left_out(manifest: Manifest) -> list[str]:
+    """Return the providers that are left out, as they are behind another, whose options they would drop.
 
-    Where it does not load, ONNX Runtime opens the session again on CUDA, without its options (`device_id`), and
-    before the CPU. MLflow has one list of providers, so it can't try without TensorRT.
+    Where TensorRT does not load, ONNX Runtime opens the session again on CUDA, without its `device_id`. MLflow has
+    one list of providers, so it can't try without TensorRT.
     """
-    return any(each.name == _TENSORRT for each in _up_to_cpu(manifest)[1:])
+    behind = (named(each.name) for each in _up_to_cpu(manifest)[1:])
+    return [each.name for each in behind if each.drops_options]
 
 
 def _providers(manifest: Manifest) -> list[ManifestProvider]:
     """Return the providers that MLflow opens a session with."""
-    chain = _up_to_cpu(manifest)
-    return chain[:1] + [each for each in chain[1:] if each.name != _TENSORRT]
+    chain, dropped = _up_to_cpu(manifest), left_out(manifest)
+    return chain[:1] + [each for each in chain[1:] if short_name(each.name) not in dropped]
 
 
 def _up_to_cpu(manifest: Manifest) -> list[ManifestProvider]:
