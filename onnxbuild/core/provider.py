@@ -101,6 +101,8 @@ class Provider:
         node_name: onnxruntime-node's name of it; empty if it has none.
         node_options: Option -> onnxruntime-node's name of it; it takes no others.
         triton: How Triton takes it; None if it has no place for it.
+        drops_options: Whether ONNX Runtime's Python API opens a session again where it does not load, on its own
+            choice of providers and without their options.
         compiles_for_gpu: Whether what it compiles holds for one model of GPU, one driver and one TensorRT.
     """
 
@@ -124,6 +126,7 @@ class Provider:
     libraries: tuple[LibraryFix, ...] = ()
     remarks: Mapping[str, Remark] = field(default_factory=dict)
     no_ep_context: str = ""
+    drops_options: bool = False
     compiles_for_gpu: bool = False
     api_struct: bool = False
     node_name: str = ""

@@ -149,6 +149,7 @@ PROVIDER = Provider(
         "static": _static,
         "weight_only": "TensorRT has no MatMulNBits: these nodes fall to the providers after it",
     },
+    drops_options=True,
     compiles_for_gpu=True,
     api_struct=True,
     node_name="tensorrt",

@@ -96,7 +96,7 @@ def _changed(frontend: str, shown: str, fault: str) -> str:
 def _kind(frontend: str, *packages: str) -> StepKind:
     return StepKind(
         name=f"convert-{frontend}",
-        version=3,
+        version=4,
         params=ConvertEstimatorParams,
         inputs=(),
         outputs={"model": "onnx-model", "config": "report"},

@@ -20,7 +20,6 @@ from onnxbuild.onnxkit.export.exporters import (
     ExportRequest,
     export_graph,
 )
-from onnxbuild.onnxkit.export.output_axes import name_output_axes
 from onnxbuild.onnxkit.export.torch_module import (
     call_forward,
     check_signature,
@@ -37,6 +36,7 @@ from onnxbuild.onnxkit.model.inspect import summarize
 from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.model.opsets import OpsetError, needed_opset, newest_form
+from onnxbuild.onnxkit.model.output_axes import name_output_axes
 from onnxbuild.onnxkit.modules.module_config import describe_module
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
 from onnxbuild.onnxkit.modules.state_sums import changed_names, state_sums
@@ -189,7 +189,7 @@ def _attempt(
         StepError: The exporter gave up, or its graph is not what was asked for.
     """
     from onnxbuild.onnxkit.export.baked_lines import exported_nodes
-    from onnxbuild.onnxkit.export.export_check import check_parity
+    from onnxbuild.onnxkit.export.export_check import at_largest, check_parity
 
     params: ExportParams = context.params
     model, remarks = export_graph(exporter, request)
@@ -207,7 +207,10 @@ def _attempt(
     drop_false_shapes(model)
     observed = [(run.point.sizes, [out.shape for out in run.outputs]) for run in probes.runs]
     sums = sums_of([each.shape for each in params.inputs])
-    name_output_axes(model, observed, [*(axis.name for axis in params.axes), *sums])
+    symbols = [*(axis.name for axis in params.axes), *sums]
+    name_output_axes(
+        model, observed, symbols, lambda axis: at_largest(probes, axis, context.where)
+    )
     faults = interface_faults(model, params.inputs, probes.names, params.opset)
     if faults:
         raise at_frozen_line(
@@ -284,7 +287,7 @@ def _entrypoints(params: ExportParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="export",
-    version=7,
+    version=8,
     params=ExportParams,
     inputs=("operators?", "operators/nodes?"),
     outputs={"model": "onnx-model", "config": "report"},

@@ -50,7 +50,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="import-converted",
-    version=4,
+    version=5,
     params=ImportConvertedParams,
     inputs=("model",),
     outputs={"model": "onnx-model", "config": "report"},

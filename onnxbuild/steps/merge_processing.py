@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onnxbuild.core.axis import sums_of
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.export.output_axes import name_output_axes
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.checker import checker_faults
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.processing.merge import merge
 from onnxbuild.onnxkit.processing.pipeline import Pipeline, fit
-from onnxbuild.onnxkit.ready_onnx.probes import run_at_sizes
+from onnxbuild.onnxkit.ready_onnx.probes import load_named
 from onnxbuild.onnxkit.sessions.open import check_loads
 
 
@@ -52,11 +50,7 @@ def run(context: StepContext) -> Outcome:
     if faults:
         raise StepError(faults[0].what, where=context.where, fix=faults[0].fix)
     phase("running it at several sizes")
-    observed = run_at_sizes(draft, params.inputs, params.axes, context.where)
-    model = load_model(draft, weights="mapped")
-    symbols = [axis.name for axis in params.axes]
-    symbols += sums_of([each.shape for each in params.inputs])
-    name_output_axes(model, observed, symbols)
+    model = load_named(draft, params.inputs, params.axes, context.where)
     save_model(model, folder)
     check_loads(folder, context.where)
     return Outcome({"operations": len(fitted.operations), "size_bytes": file_bytes(folder)})
@@ -64,7 +58,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="merge-processing",
-    version=3,
+    version=4,
     params=MergeProcessingParams,
     inputs=("model", "tokenizer/*"),
     outputs={"model": "onnx-model"},

@@ -22,6 +22,7 @@ from onnxbuild.onnxkit.mlflow.content import (
     CONDA,
     VIRTUALENV,
     NoTypeError,
+    left_out,
     mlmodel,
     mlmodel_text,
     readme_of,
@@ -131,6 +132,11 @@ def _notes(manifest: Manifest, signature: ModelSignature) -> tuple[str, ...]:
     notes = []
     if dropped := unplaced(manifest.session or SessionSettings()):
         notes.append(f"MLflow has no place for the session settings {', '.join(dropped)}")
+    if left := left_out(manifest):
+        notes.append(
+            f"{', '.join(left)} is left out behind another provider: where it does not load, ONNX Runtime drops the "
+            "options of all"
+        )
     narrow = [port.name for port in signature.inputs if port.dtype.startswith(("int", "uint"))]
     if narrow:
         notes.append(
@@ -178,7 +184,7 @@ def _yaml(value: Any) -> str:
 
 KIND = StepKind(
     name="package-mlflow",
-    version=3,
+    version=4,
     params=PackageMlflowParams,
     inputs=("bundle", "reference"),
     outputs={"bundle": "bundle"},

@@ -112,7 +112,7 @@ def _first_point(context: StepContext, reference: str) -> ReferencePoint | None:
 
 KIND = StepKind(
     name="package-triton",
-    version=3,
+    version=4,
     params=PackageTritonParams,
     inputs=("bundle", "reference", f"{MODEL_INPUT}?", f"{MODEL_REFERENCE_INPUT}?"),
     outputs={"bundle": "bundle"},

@@ -157,7 +157,7 @@ def _downloaded(fetched: dict[str, Digest], providers: tuple[str, ...], runtime:
 
 KIND = StepKind(
     name="package-web",
-    version=5,
+    version=6,
     params=PackageWebParams,
     inputs=("bundle", "reference"),
     outputs={"bundle": "bundle"},

@@ -22,6 +22,7 @@ from onnxbuild.onnxkit.export.randomness import first_that_differs, refuse_kept,
 from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, probe_points
 from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic, run_module
 from onnxbuild.onnxkit.host.progress import phase
+from onnxbuild.onnxkit.model.output_axes import Observed
 from onnxbuild.onnxkit.modules.state_sums import changed_names, state_sums
 from onnxbuild.onnxkit.sessions.open import first_line, open_session, session_errors
 from onnxbuild.onnxkit.sessions.run import fit_feeds
@@ -106,6 +107,17 @@ def run_probes(
         first = dict(zip(names, runs[0].outputs, strict=True))
         refuse_kept(module, runs[0].feeds, first, where, inputs=inputs)
     return Probes(module, inputs, axes, names, tuple(runs))
+
+
+def at_largest(probes: Probes, axis: str, where: str) -> Observed | None:
+    """Return the outputs' shapes with one axis at its maximum, the others as exported; None where forward fails."""
+    sizes = {each.name: each.max for each in probes.axes if each.name == axis}
+    point = Point(f"max-{axis}", {**probes.runs[0].point.sizes, **sizes})
+    try:
+        found = _probe(probes, point, probe_feeds(probes.inputs, point), where)
+    except StepError:
+        return None
+    return point.sizes, [each.shape for each in found.outputs]
 
 
 def refuse_first_call(

@@ -16,7 +16,6 @@ from onnxbuild.onnxkit.export.exportable_forms import grouped_experts, scanned_r
 from onnxbuild.onnxkit.export.grouped_products import dynamo_translations, torchscript_symbolics
 from onnxbuild.onnxkit.export.names import settle_names
 from onnxbuild.onnxkit.export.operator_lines import line_of_operator
-from onnxbuild.onnxkit.export.output_axes import spell_dimensions
 from onnxbuild.onnxkit.export.printed_phases import PrintedPhases
 from onnxbuild.onnxkit.export.torch_wrapping import (
     WRAPPED,
@@ -30,6 +29,7 @@ from onnxbuild.onnxkit.export.torch_wrapping import (
 )
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.opsets import OpsetError
+from onnxbuild.onnxkit.model.output_axes import spell_dimensions
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
 from onnxbuild.onnxkit.operators.opaque_nodes import OpaqueNode, dynamo_nodes, torchscript_nodes
 

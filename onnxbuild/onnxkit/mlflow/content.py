@@ -6,7 +6,7 @@ Source: MLflow 3.17, mlflow/onnx/__init__.py, mlflow/models/model.py, mlflow/typ
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from onnxbuild.core.step import MODEL_FILE
@@ -18,7 +18,7 @@ from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
 from onnxbuild.onnxkit.packages.tables import signature_table
 from onnxbuild.onnxkit.packages.templates import rendered
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.providers import short_name
+from onnxbuild.providers import named, short_name
 
 CONDA, VIRTUALENV = "conda.yaml", "python_env.yaml"
 _WRITTEN_FOR = "3.17.2"
@@ -104,15 +104,27 @@ def requirements_of(manifest: Manifest, choice: RuntimeChoice) -> list[str]:
     return [f"{name}=={version}" for name, version in pinned.items() if name]
 
 
-def _providers(manifest: Manifest) -> Iterator[ManifestProvider]:
-    """Yield the providers up to the CPU, which leaves no nodes to those behind it.
+def left_out(manifest: Manifest) -> list[str]:
+    """Return the providers that are left out, as they are behind another, whose options they would drop.
 
-    With TensorRT among these, ONNX Runtime takes CUDA before the CPU where TensorRT does not load.
+    Where TensorRT does not load, ONNX Runtime opens the session again on CUDA, without its `device_id`. MLflow has
+    one list of providers, so it can't try without TensorRT.
     """
-    for each in manifest.providers or ():
-        yield each
-        if short_name(each.name) == CPU:
-            return
+    behind = (named(each.name) for each in _up_to_cpu(manifest)[1:])
+    return [each.name for each in behind if each.drops_options]
+
+
+def _providers(manifest: Manifest) -> list[ManifestProvider]:
+    """Return the providers that MLflow opens a session with."""
+    chain, dropped = _up_to_cpu(manifest), left_out(manifest)
+    return chain[:1] + [each for each in chain[1:] if short_name(each.name) not in dropped]
+
+
+def _up_to_cpu(manifest: Manifest) -> list[ManifestProvider]:
+    """Return the providers up to the CPU, which leaves no nodes to those behind it."""
+    chain = list(manifest.providers or ())
+    cpu = [at for at, each in enumerate(chain) if short_name(each.name) == CPU]
+    return chain[: cpu[0] + 1] if cpu else chain
 
 
 def readme_of(signature: ModelSignature) -> str:
@@ -124,7 +136,10 @@ def readme_of(signature: ModelSignature) -> str:
 def unplaced(session: SessionSettings) -> list[str]:
     """Return the session's settings that differ from ONNX Runtime's own and that MLflow does not take."""
     usual = SessionSettings()
-    return [name for name in _NO_PLACE if getattr(session, name) != getattr(usual, name)]
+    lost = [name for name in _NO_PLACE if getattr(session, name) != getattr(usual, name)]
+    if not _LEVELS[session.graph_optimization]:
+        lost.append("graph_optimization: disable")  # MLflow takes a 0 for no level at all
+    return lost
 
 
 def _tensor(port: Port) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from onnxbuild.onnxkit.optimize.fusions import (
     fused_operators,
     fusion_flags,
 )
+from onnxbuild.onnxkit.optimize.inserted_casts import rename_inserted_casts
 from onnxbuild.onnxkit.optimize.norm_forms import fit_norms
 from onnxbuild.onnxkit.optimize.offline_optimization import optimize_offline, optimizer_names
 from onnxbuild.onnxkit.optimize.ort_tools import ToolError, call_tool
@@ -124,6 +125,7 @@ class Fusing:
                 where=self.where,
             )
             model = load_model(folder, weights="mapped")
+        rename_inserted_casts(model)
         fit_norms(model)
         split_weight_products(model)
         canonicalize(model)

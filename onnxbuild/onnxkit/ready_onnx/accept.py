@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.axis import sums_of
 from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext
-from onnxbuild.onnxkit.export.output_axes import name_output_axes
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.checker import checker_faults
 from onnxbuild.onnxkit.model.false_shapes import drop_false_shapes
 from onnxbuild.onnxkit.model.graphs import opset_of
 from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
-from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
+from onnxbuild.onnxkit.model.model_files import file_bytes, save_model
 from onnxbuild.onnxkit.ready_onnx.adapt import adapt, fixed_sizes
-from onnxbuild.onnxkit.ready_onnx.probes import run_at_sizes
+from onnxbuild.onnxkit.ready_onnx.probes import load_named
 from onnxbuild.onnxkit.ready_onnx.random_nodes import random_notes
 from onnxbuild.onnxkit.sessions.open import REFUSED, check_loads
 
@@ -69,13 +67,9 @@ def accept(
         first = faults[0]
         where = f"{context.where}, {first.where}"
         raise StepError(f"{shown}: {first.what}", where=where, fix=first.fix)
-    symbols = [axis.name for axis in axes]
-    symbols += sums_of([each.shape for each in inputs])
     try:
         phase("running it at several sizes")
-        observed = run_at_sizes(draft, inputs, axes, context.where)
-        model = load_model(draft, weights="mapped")
-        name_output_axes(model, observed, symbols)
+        model = load_named(draft, inputs, axes, context.where)
         save_model(model, folder)
         check_loads(folder, context.where)
         notes = [*unread, *random_notes(model, folder, inputs, axes, context.where)]

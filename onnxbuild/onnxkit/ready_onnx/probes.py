@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from onnxbuild.core.axis import sums_of
 from onnxbuild.core.errors import StepError
@@ -14,14 +15,18 @@ from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.data.axis_rule import FoundRule
 from onnxbuild.onnxkit.export.axis_search import find_fixed, find_rule
 from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, probe_points
+from onnxbuild.onnxkit.model.model_files import load_model
+from onnxbuild.onnxkit.model.output_axes import Observed, name_output_axes
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
+if TYPE_CHECKING:
+    import onnx
+    import onnxruntime
+
 AS_WRITTEN = SessionSettings(graph_optimization="disable").judged()
 """The graph as it was made, node by node."""
-
-Observed = tuple[Mapping[str, int], Sequence[tuple[int, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +44,10 @@ class SizeFault:
     rule: FoundRule | None
 
 
-def run_at_sizes(
+def load_named(
     folder: Path, inputs: Sequence[DummyInput], axes: Sequence[Axis], where: str
-) -> list[Observed]:
-    """Run a model at the sizes that an export is tried at; see `probe_points`.
+) -> onnx.ModelProto:
+    """Load a model whose outputs' axes are named by what it gives at several sizes; see `probe_points`.
 
     Args:
         folder: Holds the model.
@@ -50,21 +55,33 @@ def run_at_sizes(
         axes: The recipe's.
         where: `recipe:step`.
 
-    Returns: For each point the sizes, and the shape of each output.
-
     Raises:
         StepError: It fails somewhere; names the axis and the sizes that it takes where they are known.
     """
     observed, fault = try_sizes(folder, inputs, axes, where)
     if fault is not None:
         raise StepError(fault.what, where=where, fix=fault.fix)
-    return observed
+    model = load_model(folder, weights="mapped")
+    symbols = [axis.name for axis in axes]
+    symbols += sums_of([each.shape for each in inputs])
+
+    def largest(name: str) -> Observed | None:
+        size = next(axis.max for axis in axes if axis.name == name)
+        point = Point(f"max-{name}", {**observed[0][0], name: size})
+        session = open_session(folder, settings=AS_WRITTEN, where=where)
+        try:
+            return point.sizes, _shapes_at(session, inputs, point, where)
+        except StepError:
+            return None
+
+    name_output_axes(model, observed, symbols, largest)
+    return model
 
 
 def try_sizes(
     folder: Path, inputs: Sequence[DummyInput], axes: Sequence[Axis], where: str
 ) -> tuple[list[Observed], SizeFault | None]:
-    """Run a model as `run_at_sizes` does.
+    """Run a model at the sizes that an export is tried at.
 
     Args:
         folder: Holds the model.
@@ -77,15 +94,12 @@ def try_sizes(
     Raises:
         StepError: ONNX Runtime can't open the model.
     """
-    from onnxbuild.onnxkit.export.export_check import probe_feeds
-
     session = open_session(folder, settings=AS_WRITTEN, where=where)
     shapes = [each.shape for each in inputs]
     sums = sums_of(shapes)
 
     def run(point: Point) -> list[tuple[int, ...]]:
-        found = run_session(session, probe_feeds(inputs, point), where)
-        return [array.shape for array in found.values()]
+        return _shapes_at(session, inputs, point, where)
 
     observed: list[Observed] = []
     for point in probe_points(axes, sums):
@@ -104,6 +118,15 @@ def try_sizes(
             ]
             return observed, SizeFault(what, _fix(guilty), None)
     return observed, None
+
+
+def _shapes_at(
+    session: onnxruntime.InferenceSession, inputs: Sequence[DummyInput], point: Point, where: str
+) -> list[tuple[int, ...]]:
+    from onnxbuild.onnxkit.export.export_check import probe_feeds
+
+    found = run_session(session, probe_feeds(inputs, point), where)
+    return [array.shape for array in found.values()]
 
 
 def _runs(run: Callable[[Point], object], sizes: Mapping[str, int]) -> bool:

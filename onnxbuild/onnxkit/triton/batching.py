@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
-from onnxbuild.core.axis import Axis, Dimension, symbols_of
+from onnxbuild.core.axis import Axis, Dimension
 from onnxbuild.onnxkit.triton.options import TritonOptions
 
 Shape = Sequence[Dimension] | None
@@ -40,8 +41,8 @@ def why_not(shapes: Sequence[Shape], axes: Mapping[str, Axis]) -> str:
         return f"axis '{name}' takes multiples of {axis.multiple_of} alone"
     if axis.max < 1:
         return f"axis '{name}' is always empty"
-    others = {part for shape in shapes for size in (shape or [])[1:] for part in symbols_of(size)}
-    if name in others:
+    others = [str(size) for shape in shapes for size in (shape or [])[1:]]
+    if any(re.search(rf"\b{re.escape(name)}\b", size) for size in others):  # formulas, too
         return f"axis '{name}' is also another than the first"
     return ""
 

@@ -118,6 +118,20 @@ def test_providers_behind_the_cpu_are_left_out(tmp_path):
     assert "onnxruntime==1.31.1\n" in (folder / "requirements.txt").read_text()
 
 
+def test_tensorrt_behind_cuda_is_left_out_since_cuda_would_lose_its_options_with_it(tmp_path):
+    tensorrt = {"name": "TensorrtExecutionProvider", "options": {}, "target": "tensorrt"}
+    cuda, cpu = MANIFEST["providers"]
+    outcome, folder = packaged(tmp_path / "behind", providers=[cuda, tensorrt, cpu])
+    kept = [["CUDAExecutionProvider", {"device_id": "1"}], "CPUExecutionProvider"]
+    assert mlmodel(folder)["flavors"]["onnx"]["providers"] == kept
+    (note,) = outcome.notes
+    assert note.startswith("tensorrt is left out behind another provider")
+
+    outcome, folder = packaged(tmp_path / "first", providers=[tensorrt, cuda, cpu])
+    assert mlmodel(folder)["flavors"]["onnx"]["providers"] == [tensorrt["name"], *kept]
+    assert outcome.notes == ()
+
+
 def test_equal_bundles_give_equal_bytes(tmp_path):
     one, two = (packaged(tmp_path / each)[1] for each in ("one", "two"))
     for path in one.iterdir():
@@ -172,6 +186,12 @@ def test_what_mlflow_has_no_place_for_is_said(tmp_path):
         packaged(tmp_path / "odd", outputs=[ids[0] | {"dtype": "bfloat16"}])
     with pytest.raises(StepError, match="'ids' is of no known shape"):
         packaged(tmp_path / "unknown", outputs=[ids[0] | {"shape": None}])
+
+
+def test_an_optimization_level_of_0_is_said_since_mlflow_takes_it_for_none(tmp_path):
+    outcome, _ = packaged(tmp_path, session=SESSION | {"graph_optimization": "disable"})
+    said = "MLflow has no place for the session settings graph_optimization: disable"
+    assert outcome.notes == (said,)
 
 
 def test_integers_of_all_types_are_warned_of(tmp_path):

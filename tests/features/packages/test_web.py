@@ -17,6 +17,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.features.packages.web import FEATURE as FORMAT
 from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.web.runtime import MOST_BYTES, NPM_LIST
 from onnxbuild.resolver import resolve
 from onnxbuild.steps import package_web
@@ -339,9 +340,11 @@ def test_a_model_in_ort_format_has_a_gate_of_its_own_and_runs_on_the_web(built):
 
 
 @pytest.mark.slow
-def test_weights_of_4_bits_run_on_the_web(environment, tmp_path):
+def test_weights_of_4_bits_and_config_entries_run_on_the_web(environment, tmp_path):
     feeds = [{"x": np.random.default_rng(1).normal(size=(3, 64)).astype(np.float32)}]
-    folder = package(tmp_path / "int4", web_packages.int4_model(), feeds, environment)
+    session = SessionSettings(config={"session.set_denormal_as_zero": "1"})
+    model = web_packages.int4_model()
+    folder = package(tmp_path / "int4", model, feeds, environment, session=session)
     params = RunWebParams("the package", VariantTolerances(atol=1e-4, rtol=1e-3), node())
     inputs = {"package": folder, "reference": tmp_path / "int4/reference"}
     outcome, _ = run_step(KIND, params, tmp_path / "run", inputs)

@@ -146,7 +146,13 @@ def _model(
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
-def bundle(folder: Path, model: onnx.ModelProto, *, external: bool = False) -> Path:
+def bundle(
+    folder: Path,
+    model: onnx.ModelProto,
+    *,
+    external: bool = False,
+    session: SessionSettings | None = None,
+) -> Path:
     """Write a bundle as a variant has it, without reports."""
     folder.mkdir(parents=True)
     saved = onnx.ModelProto()
@@ -172,8 +178,8 @@ def bundle(folder: Path, model: onnx.ModelProto, *, external: bool = False) -> P
         files=files,
         size_bytes=sum(each.size_bytes for each in files.values()),
         variant="fp32",
-        targets={CPU_TARGET.name: BundleTarget(chain, SessionSettings())},
-        session=SessionSettings(),
+        targets={CPU_TARGET.name: BundleTarget(chain, session or SessionSettings())},
+        session=session or SessionSettings(),
     )
     (folder / "manifest.json").write_text(json.dumps(to_manifest(manifest)))
     return folder
@@ -213,9 +219,10 @@ def package(
     providers: tuple[str, ...] = ("wasm",),
     labels: Sequence[str] = (),
     external: bool = False,
+    session: SessionSettings | None = None,
 ) -> Path:
     """Return the folder of a web package; next to it are `bundle` and `reference`."""
-    source = bundle(folder / "bundle", model, external=external)
+    source = bundle(folder / "bundle", model, external=external, session=session)
     golden = reference(folder / "reference", model, feeds)
     listed = folder / "labels.txt"
     listed.write_text("".join(f"{each}\n" for each in labels))

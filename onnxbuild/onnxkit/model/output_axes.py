@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.axis import size_at
+from onnxbuild.core.axis import size_at, symbols_of
 from onnxbuild.onnxkit.model.graphs import all_graphs
 
 if TYPE_CHECKING:
     import onnx
 
+Observed = tuple[Mapping[str, int], Sequence[tuple[int, ...]]]
+"""Axis name -> size, and each output's shape there."""
 _FORMULA = re.compile(r"[\w +*/%(),-]*")
 
 
@@ -31,8 +34,9 @@ def spell_dimensions(model: onnx.ModelProto, spellings: Mapping[str, str]) -> No
 
 def name_output_axes(
     model: onnx.ModelProto,
-    observed: Sequence[tuple[Mapping[str, int], Sequence[tuple[int, ...]]]],
+    observed: Sequence[Observed],
     symbols: Sequence[str],
+    largest: Callable[[str], Observed | None],
 ) -> None:
     """Name the outputs' dimensions, in place.
 
@@ -41,9 +45,19 @@ def name_output_axes(
 
     Args:
         model: Its outputs are in the order of the shapes.
-        observed: Axis name -> size, and each output's shape, for each point tried.
+        observed: For each point tried.
         symbols: The declared axes, then the sums of them, in order.
+        largest: Tries an axis at its maximum; None where that fails. Called only for an axis whose name the
+            graph itself does not give: the first rows of a batch, `min(batch, 100)`, are all of a small one.
     """
+    at_largest = cache(largest)
+
+    def follows(symbol: str, output: int, axis: int) -> bool:
+        tried = filter(None, map(at_largest, symbols_of(symbol)))
+        return all(
+            shapes[output][axis : axis + 1] == (size_at(symbol, sizes),) for sizes, shapes in tried
+        )
+
     for n, value in enumerate(model.graph.output):
         shapes = [shapes[n] for _, shapes in observed]
         rank = len(shapes[0])
@@ -61,7 +75,7 @@ def name_output_axes(
             )
             if len(set(seen)) == 1 and dim.HasField("dim_value"):
                 continue
-            if symbol is not None:
+            if symbol is not None and (dim.dim_param == symbol or follows(symbol, n, axis)):
                 dim.dim_param = symbol
             elif not _is_formula(dim.dim_param, symbols):
                 dim.dim_param = f"{value.name}_dim_{axis}"
