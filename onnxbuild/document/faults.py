@@ -62,7 +62,7 @@ class Faults:
         places = [fault.place for fault in self._faults.values() if fault.place]
 
         def is_moved(fault: Fault) -> bool:
-            """What the fault lacks is there, in another place: another fault has that."""
+            """Return whether another fault has what this one lacks, in the wrong place."""
             own = fault.lacks
             return bool(own) and any(f"{each}.".startswith(f"{own}.") for each in places)
 
