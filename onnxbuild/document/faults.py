@@ -22,6 +22,8 @@ class Fault:
         fix: Something to type.
         path: Which part of the recipe can't be used because of it.
         meant: The key that is meant by the one that ends `path`, which is not known; empty for other faults.
+        place: Where the key that ends `path` belongs; empty for other faults.
+        lacks: Path of a key or a value that is not there; empty for other faults.
     """
 
     what: str
@@ -29,6 +31,8 @@ class Fault:
     fix: str = ""
     path: Path = ()
     meant: str = ""
+    place: str = ""
+    lacks: str = ""
 
 
 class Faults:
@@ -55,6 +59,13 @@ class Faults:
         Args:
             files: The files as messages show them, the recipe first.
         """
+        places = [fault.place for fault in self._faults.values() if fault.place]
+
+        def is_moved(fault: Fault) -> bool:
+            """Return whether another fault has what this one lacks, in the wrong place."""
+            own = fault.lacks
+            return bool(own) and any(f"{each}.".startswith(f"{own}.") for each in places)
+
         rank = {path: n for n, path in enumerate(files)}
 
         def order(fault: Fault) -> tuple[int, str, int, int, str]:
@@ -67,6 +78,7 @@ class Faults:
                     printable(fault.what), where=printable(str(fault.at)), fix=printable(fault.fix)
                 )
                 for fault in sorted(self._faults.values(), key=order)
+                if not is_moved(fault)
             ]
         )
 

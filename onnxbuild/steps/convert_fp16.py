@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.core.params import option
+from onnxbuild.core.recipe import OPSET_MAX
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
-from onnxbuild.onnxkit.model.graphs import all_nodes, initializers
+from onnxbuild.onnxkit.model.graphs import all_nodes, initializers, opset_of
 from onnxbuild.onnxkit.model.model_files import file_bytes, placement, save_model
 from onnxbuild.onnxkit.model.node_patterns import check_op_types, select_nodes
-from onnxbuild.onnxkit.model.opsets import custom_nodes
+from onnxbuild.onnxkit.model.opsets import custom_nodes, has_half_form, without_half_form
 from onnxbuild.onnxkit.optimize.ort_tools import ToolError, call_tool
 from onnxbuild.onnxkit.quantize.float16 import (
     convert,
@@ -70,11 +71,14 @@ def run(context: StepContext) -> Outcome:
         NotApplicableError: The model has no fp32 weights, nothing is left to convert, or ONNX Runtime's
             converter fails.
     """
+    from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST
+
     options: Fp16Options = context.params.options
     where = context.where
     source, target = context.input("model"), context.output("model")
     large = _large(context)
     model = load_typed(source)
+    opset = opset_of(model)
     check_op_types(options.op_block_list, model, option="op_block_list", where=where)
     blocked = select_nodes(options.node_block_list, model, option="node_block_list", where=where)
     phase("converting to fp16")
@@ -88,6 +92,12 @@ def run(context: StepContext) -> Outcome:
         )
     kept = readers_of_large_constants(model)
     custom = custom_nodes(model) if adopted_libraries() else ()
+    stays = {*DEFAULT_OP_BLOCK_LIST, *options.op_block_list}
+    fp32_only = {
+        name: operator
+        for name, operator in without_half_form(model).items()
+        if operator not in stays and name not in blocked
+    }
     functions = {(each.domain, each.name) for each in model.functions}
     calls = [node.name for node in all_nodes(model) if (node.domain, node.op_type) in functions]
     try:
@@ -96,7 +106,7 @@ def run(context: StepContext) -> Outcome:
                 model,
                 keep_io_types=options.keep_io_types,
                 op_types=options.op_block_list,
-                nodes=(*blocked, *kept, *large, *custom, *calls),
+                nodes=(*blocked, *kept, *large, *custom, *calls, *fp32_only),
             )
         )
     except ToolError as error:
@@ -114,6 +124,12 @@ def run(context: StepContext) -> Outcome:
             fix="write a greater `keep_fp32`, up to 65504, or take this variant out of "
             "`quantization`",
         )
+    if fp32_only and not counts[FLOAT16]:
+        raise NotApplicableError(
+            f"no weight is left for fp16: {_operators(fp32_only)} have no fp16 form at opset {opset}",
+            where=where,
+            fix=_later(fp32_only, opset) or "take this variant out of `quantization`",
+        )
     save_model(model, target, external=placement(source))
     check_loads(target, where)
     notes = []
@@ -123,6 +139,10 @@ def run(context: StepContext) -> Outcome:
         notes.append(f"kept in fp32, their operators are of a library: {_listed(custom)}")
     if calls:
         notes.append(f"kept in fp32, they call functions of the model: {_listed(calls)}")
+    if fp32_only:
+        said = f"kept in fp32, ONNX has no fp16 form of them at opset {opset}: {_operators(fp32_only)}"
+        later = _later(fp32_only, opset)
+        notes.append(f"{said}; {later}" if later else said)
     if large:
         notes.append(f"kept in fp32, their values exceed {_limit(options):g}: {_listed(large)}")
     return Outcome(
@@ -151,6 +171,18 @@ def _large(context: StepContext) -> tuple[str, ...]:
     )
 
 
+def _operators(nodes: Mapping[str, str]) -> str:
+    counts = sorted(Counter(nodes.values()).items())
+    return " and ".join(f"{count} {operator}" for operator, count in counts)
+
+
+def _later(nodes: Mapping[str, str], opset: int) -> str:
+    """Name the opset that has fp16 forms of all of them; empty if none has."""
+    later = range(opset + 1, OPSET_MAX + 1)
+    found = next((n for n in later if all(has_half_form(each, n) for each in nodes.values())), 0)
+    return f"write `opset: {found}`, which has one" if found else ""
+
+
 def _limit(options: Fp16Options) -> float:
     return _AUTO_LIMIT if isinstance(options.keep_fp32, str) else options.keep_fp32
 
@@ -162,7 +194,7 @@ def _listed(names: Sequence[str]) -> str:
 
 KIND = StepKind(
     name="convert-fp16",
-    version=3,
+    version=4,
     params=Fp16Params,
     inputs=("model", "reference?"),
     outputs={"model": "onnx-model"},

@@ -84,7 +84,7 @@ def run(context: StepContext) -> Outcome:
         "rows": rows,
         "rows_on_threshold": on_threshold,
     }
-    return Outcome(metrics)
+    return Outcome(metrics, notes=writer.notes())
 
 
 def _entrypoints(params: EstimatorReferenceParams) -> tuple[Entrypoint, ...]:
@@ -94,7 +94,7 @@ def _entrypoints(params: EstimatorReferenceParams) -> tuple[Entrypoint, ...]:
 def _kind(frontend: str, *packages: str) -> StepKind:
     return StepKind(
         name=f"{frontend}-reference",
-        version=2,
+        version=3,
         params=EstimatorReferenceParams,
         inputs=(),
         outputs={"reference": "reference"},

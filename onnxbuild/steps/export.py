@@ -13,7 +13,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.export.errors import explain_failed_run
+from onnxbuild.onnxkit.export.errors import NoExporterError, explain_failed_run
 from onnxbuild.onnxkit.export.export_faults import as_declared_error, at_frozen_line
 from onnxbuild.onnxkit.export.exporters import (
     EXPORTERS,
@@ -163,7 +163,7 @@ def _first_that_matches(
     if wanted != "auto" and by_opset:
         raise StepError(by_opset[0].what, where=by_opset[0].where, fix=by_opset[0].fix)
     alone = refused[0][1]
-    if all(isinstance(error, CustomOperatorError) for _, error in refused):
+    if all(isinstance(error, (CustomOperatorError, NoExporterError)) for _, error in refused):
         raise StepError(alone.what, where=alone.where, fix=alone.fix) from alone
     if wanted != "auto":
         other = next(each for each in EXPORTERS if each != wanted)

@@ -69,7 +69,7 @@ def _run(context: StepContext, compute: Callable[[Request], Any], asks: requests
         refuse_nan(outputs, name, context.where)
         writer.add(ReferencePoint(name, sizes, given, outputs))
         samples += name.startswith(SAMPLE)
-    return Outcome({"points": writer.finish(), "samples": samples})
+    return Outcome({"points": writer.finish(), "samples": samples}, notes=writer.notes())
 
 
 def run_saved_model(context: StepContext) -> Outcome:
@@ -106,7 +106,7 @@ def _entrypoints(params: FrameworkReferenceParams) -> tuple[Entrypoint, ...]:
 def _kind(name: str, run: Callable[[StepContext], Outcome], *packages: str) -> StepKind:
     return StepKind(
         name=name,
-        version=2,
+        version=3,
         params=FrameworkReferenceParams,
         inputs=(),
         outputs={"reference": "reference"},

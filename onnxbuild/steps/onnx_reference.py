@@ -47,12 +47,12 @@ def run(context: StepContext) -> Outcome:
         refuse_nan(outputs, name, context.where)
         writer.add(ReferencePoint(name, sizes, feeds, outputs))
         samples += name.startswith(SAMPLE)
-    return Outcome({"points": writer.finish(), "samples": samples})
+    return Outcome({"points": writer.finish(), "samples": samples}, notes=writer.notes())
 
 
 KIND = StepKind(
     name="onnx-reference",
-    version=2,
+    version=3,
     params=OnnxReferenceParams,
     inputs=("model",),
     outputs={"reference": "reference"},

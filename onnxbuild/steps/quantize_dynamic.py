@@ -11,7 +11,7 @@ from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
-from onnxbuild.onnxkit.model.graphs import all_nodes
+from onnxbuild.onnxkit.model.graphs import all_nodes, products_in_bodies
 from onnxbuild.onnxkit.model.linear_nodes import Constants, is_branch, linear_nodes
 from onnxbuild.onnxkit.model.model_files import (
     has_external_weights,
@@ -112,6 +112,7 @@ def run(context: StepContext) -> Outcome:
     scope = NodeFilter(options.op_types or DYNAMIC_OPERATORS, included, excluded)
     phase("quantizing")
     given = [_take_rounded(context, model, set(excluded), set(included))]
+    bodies = filter(None, [products_in_bodies(model)])
     del model
     scope, missing_forms = fit_to_forms(given[0], scope, per_channel=options.per_channel)
     try:
@@ -137,7 +138,7 @@ def run(context: StepContext) -> Outcome:
     counts = quantized_nodes(model, qdq=False)
     notes = [*misfit_notes(missing_forms)]
     wanted_nodes = "MatMul, Gemm, Conv, Gather, LSTM or Attention with constant weights"
-    refuse_nothing(counts, wanted_nodes, where, left=notes)
+    refuse_nothing(counts, wanted_nodes, where, left=[*notes, *bodies])
     canonicalize(model)
     save_model(model, target, external=placement(source))
     check_loads(target, where)
@@ -185,7 +186,7 @@ def _split(names: Sequence[str], gemms: Sequence[str]) -> list[str]:
 
 KIND = StepKind(
     name="quantize-dynamic",
-    version=6,
+    version=7,
     params=DynamicParams,
     inputs=("model", "sensitivity?", "rounded?"),
     outputs={"model": "onnx-model"},

@@ -62,7 +62,9 @@ def run(context: StepContext) -> Outcome:
             notes.append(f"PyTorch's {infinite} holds infinities at point '{name}'")
         writer.add(point)
         samples += name.startswith(SAMPLE)
-    return Outcome({"points": writer.finish(), "samples": samples}, notes=tuple(notes))
+    return Outcome(
+        {"points": writer.finish(), "samples": samples}, notes=(*notes, *writer.notes())
+    )
 
 
 def _all_feeds(context: StepContext) -> Iterator[tuple[str, Mapping[str, int], Feeds]]:
@@ -125,7 +127,7 @@ def _entrypoints(params: ReferenceParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="reference",
-    version=4,
+    version=5,
     params=ReferenceParams,
     inputs=(),
     outputs={"reference": "reference"},

@@ -174,6 +174,35 @@ class NegativeInfinity(Base):
         return self.linear(x).masked_fill(x > 0, float("-inf"))
 
 
+class NeverOpens(Base):
+    def forward(self, x):
+        return (self.linear(x) - 100).relu()
+
+
+class Packs(Base):
+    """Its LSTM reads packed rows; as `padded` says it reads all, and each row's last step is taken."""
+
+    padded = False
+
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(4, 3, batch_first=True)
+
+    def forward(self, x, lengths):
+        if self.padded:
+            y, _ = self.lstm(x)
+            return y.gather(1, (lengths - 1)[:, None, None].expand(-1, 1, y.shape[2])).squeeze(1)
+        packed = nn.utils.rnn.pack_padded_sequence(
+            x, lengths, batch_first=True, enforce_sorted=False
+        )
+        _, (last, _) = self.lstm(packed)
+        return last[-1]
+
+
+class ReadsPadded(Packs):
+    padded = True
+
+
 class ClassIds(Base):
     def forward(self, x):
         return self.linear(x).argmax(-1), x > 0

@@ -36,6 +36,9 @@ def listed():
 def number():
     return 3
 
+def one():
+    return listed()[0]
+
 def tails():
     values = np.random.default_rng(0).standard_t(2, (4000, 4)).astype(np.float32)
     for start in range(0, 4000, 40):
@@ -139,6 +142,7 @@ def test_a_nan_that_the_runtimes_own_reductions_pass_over_is_found(tmp_path):
         ("broken", {}, "raised RuntimeError: disk on fire"),
         ("misnamed", {}, "found an input 'y'; expected x"),
         ("number", {}, "returned an int; expected something to iterate over"),
+        ("one", {}, "returned a dict; expected an iterable of such samples"),
     ],
 )
 def test_data_that_can_t_be_used_is_an_error(tmp_path, callable_, args, what):

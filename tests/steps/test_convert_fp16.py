@@ -250,3 +250,66 @@ def test_functions_of_the_model_stay_in_fp32(tmp_path):
     feeds = {"x": np.ones((2, 4), np.float32)}
     expected = run_model(source, feeds)["y"]
     np.testing.assert_allclose(run_model(target, feeds)["y"], expected, rtol=1e-2, atol=1e-2)
+
+
+def quantized(opset, weights):
+    """y = x @ w + b with x quantized, and w, too."""
+    nodes = [
+        onnx.helper.make_node("QuantizeLinear", ["x", "s", "z"], ["xq"], name="q"),
+        onnx.helper.make_node("DequantizeLinear", ["xq", "s", "z"], ["xd"], name="dx"),
+        onnx.helper.make_node("DequantizeLinear", ["w", "s", "zw"], ["wd"], name="dw"),
+        onnx.helper.make_node("MatMul", ["xd", "wd"], ["xw"], name="multiply"),
+        onnx.helper.make_node("Add", ["xw", "b"], ["y"], name="shift"),
+    ]
+    weights = [
+        weight("s", np.float32(0.0625)),
+        weight("z", np.uint8(128)),
+        weight("w", np.arange(-6, 6, dtype=np.int8).reshape(4, 3)),
+        weight("zw", np.int8(0)),
+        weight("b", np.float32(weights)),
+    ]
+    inputs, outputs = [value("x", ["batch", 4])], [value("y", ["batch", 3])]
+    return model(nodes, inputs, outputs, weights, opset=opset)
+
+
+def test_quantizers_stay_in_fp32_where_the_opset_has_them_in_no_other_form(tmp_path):
+    feeds = {"x": np.float32([[1, -2, 3, 0.5]])}
+    for opset, kept in ((13, True), (18, True), (19, False)):
+        source = save(quantized(opset, [1, 2, 3]), tmp_path / f"source-{opset}")
+        outcome, target = converted(source, tmp_path / f"{opset}")
+        expected = run_model(source, feeds)["y"]
+        np.testing.assert_allclose(run_model(target, feeds)["y"], expected, atol=1e-2)
+        note = (
+            f"kept in fp32, ONNX has no fp16 form of them at opset {opset}: 2 DequantizeLinear and "
+            "1 QuantizeLinear; write `opset: 19`, which has one"
+        )
+        assert outcome.notes == ((note,) if kept else ())
+
+
+@pytest.mark.parametrize(
+    ("operator", "fix"),
+    [
+        ("QuantizeLinear", "write `opset: 19`, which has one"),
+        ("TfIdfVectorizer", "take this variant out of `quantization`"),
+    ],
+)
+def test_a_model_of_operators_without_a_half_form_alone_is_not_converted(tmp_path, operator, fix):
+    if operator == "QuantizeLinear":
+        node = onnx.helper.make_node(operator, ["x", "s"], ["y"], name="q")
+        made = model([node], [value("x", [4])], [value("y", [4], onnx.TensorProto.UINT8)])
+        made.graph.initializer.append(weight("s", np.float32(1)))
+    else:
+        pools = {"ngram_counts": [0], "ngram_indexes": [0], "pool_int64s": [1]}
+        grams = {"max_gram_length": 1, "max_skip_count": 0, "min_gram_length": 1, "mode": "TF"}
+        nodes = [
+            onnx.helper.make_node(operator, ["x"], ["tf"], name="count", **grams, **pools),
+            onnx.helper.make_node("TfIdfVectorizer", ["x"], ["y"], name="more", **grams, **pools),
+        ]
+        made = model(
+            nodes, [value("x", [4], onnx.TensorProto.INT64)], [value("y", [1]), value("tf", [1])]
+        )
+        made.graph.initializer.append(weight("unused", np.float32(1)))
+    source = save(made, tmp_path / "source")
+    with pytest.raises(StepError) as caught:
+        converted(source, tmp_path / "step")
+    assert caught.value.fix == fix

@@ -393,3 +393,19 @@ def test_outputs_without_axes_are_exported_whatever_their_dtype(tmp_path, export
     assert [(v["dtype"], v["shape"]) for v in found] == [
         ("int64", []), ("bool", []), ("float32", []),
     ]  # fmt: skip
+
+
+def test_packed_sequences_have_a_form_to_write_that_is_exported(tmp_path):
+    inputs = (
+        DummyInput("x", "float32", ("batch", "steps", 4)),
+        DummyInput("lengths", "int64", ("batch",), low=1, high=2),
+    )
+    axes = (BATCH, Axis("steps", 2, 9, 5))
+    error = refused(tmp_path / "packed", "Packs", inputs=inputs, axes=axes)
+    assert "can't translate sequences that are packed" in error.what
+    assert "modules.py:" in error.where
+    written = "y.gather(1, (lengths - 1)[:, None, None].expand(-1, 1, y.shape[2])).squeeze(1)"
+    assert f"`{written}`" in error.fix
+    assert "`export:" not in error.fix  # the other exporter can't, either
+    assert f"return {written}" in MODULES.read_text()
+    run(tmp_path / "padded", "ReadsPadded", inputs=inputs, axes=axes)

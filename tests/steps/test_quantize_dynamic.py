@@ -7,7 +7,7 @@ from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.saturation.saturation import may_saturate
 from onnxbuild.steps.quantize_dynamic import KIND, DynamicOptions, DynamicParams
 from tests.fakes.step_context import run_step
-from tests.onnxkit.models import linear, model, value
+from tests.onnxkit.models import branching, linear, model, value, weight
 from tests.steps.graphs import (
     digits,
     interface,
@@ -178,3 +178,15 @@ def test_weights_next_to_the_model_are_quantized_the_same(tmp_path):
     _, two = quantized(external, tmp_path / "two")
     assert (two / "model.onnx.data").exists()
     assert load_model(one) == load_model(two)
+
+
+def test_products_that_are_all_in_bodies_are_the_reason_that_nothing_is_quantized(tmp_path):
+    made = branching()
+    (then,) = (each.g for each in made.graph.node[0].attribute if each.name == "then_branch")
+    then.node[0].op_type = "MatMul"
+    made.graph.initializer[0].CopyFrom(weight("w", np.eye(2, dtype=np.float32)))
+    with pytest.raises(StepError, match="nothing was quantized") as caught:
+        quantized(save(made, tmp_path / "source"), tmp_path / "step")
+    assert caught.value.what.endswith(
+        "; 1 MatMul in bodies of If, Loop or Scan stay in fp32; `mode: weight_only` takes these"
+    )

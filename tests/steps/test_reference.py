@@ -122,3 +122,9 @@ def test_ids_of_the_wrong_type_or_range_are_no_matter_of_sizes(tmp_path, dtype, 
         run(tmp_path, "Embeds", inputs=(X, ids))
     assert caught.value.what.startswith("PyTorch fails at point 'example' (batch=3): ")
     assert caught.value.fix == fix
+
+
+def test_an_output_that_is_zero_everywhere_is_a_note(tmp_path):
+    outcome, _ = run(tmp_path, "NeverOpens")
+    (note,) = outcome.notes
+    assert note.startswith("output 'output_0' is 0 in every element at every point: ")

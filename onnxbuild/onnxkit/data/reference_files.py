@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.array_files import read_arrays
+from onnxbuild.onnxkit.data.constant_outputs import ConstantOutputs
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.reports import write_report
@@ -72,6 +73,7 @@ class ReferenceWriter:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._points: list[dict[str, object]] = []
+        self._constant = ConstantOutputs()
 
     def add(self, point: ReferencePoint) -> None:
         """Write NAME.npz: keys `input.NAME` and `output.NAME`; equal arrays give equal bytes."""
@@ -85,11 +87,16 @@ class ReferenceWriter:
         arrays = {key: _without_objects(array) for key, array in arrays.items()}
         np.savez(self._folder / file, **arrays)  # type: ignore[arg-type] # dates are 1980-01-01
         self._points.append({"name": point.name, "sizes": dict(point.sizes), "file": file})
+        self._constant.add(point.outputs)
 
     @property
     def count(self) -> int:
         """Number of points written so far."""
         return len(self._points)
+
+    def notes(self) -> tuple[str, ...]:
+        """Name the outputs that are constant over all points written so far."""
+        return self._constant.notes()
 
     def finish(self) -> int:
         """Write points.json; returns how many points there are."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
@@ -23,9 +23,11 @@ def iterate_user(context: StepContext, data: Entrypoint) -> Iterator[object]:
     """
     make = context.load(data)
     found = call_entrypoint(make, data, context.where, owner="the data's")
-    if not isinstance(found, Iterable) or isinstance(found, (str, bytes)):
+    if not isinstance(found, Iterable) or isinstance(found, (str, bytes, Mapping)):
+        one = isinstance(found, Mapping)  # its items would be its keys
+        expected = "an iterable of such samples" if one else "something to iterate over"
         raise StepError(
-            f"{data.target} returned {an(found)}; expected something to iterate over",
+            f"{data.target} returned {an(found)}; expected {expected}",
             where=context.where,
             fix="write it as a generator: `yield` each sample",
         )

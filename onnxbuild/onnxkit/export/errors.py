@@ -30,7 +30,12 @@ _LEAST_OPSET = (
 """UnsupportedOperatorError and `_onnx_opset_unsupported` of PyTorch's TorchScript exporter."""
 _CONSTRAINT = re.compile(r"^\s*- (.+)$", re.MULTILINE)
 _FAILED_IN = re.compile(r"ONNX Runtime fails: running (?P<operator>\w+) node")
+_PROJECTION = "build the LSTM with `proj_size=0`, as ONNX's has no projection, put a Linear behind it, and train it again"
 _CALLER = re.compile(r'File "([^"]+)", line (\d+), in forward')
+
+
+class NoExporterError(StepError):
+    """Error of a model that no exporter can translate."""
 
 
 def explain_export(
@@ -82,6 +87,14 @@ def explain_export(
                 fix="read sizes from the tensors in forward (x.shape[0]), or narrow the axis in "
                 "`dynamic_axes`",
             )
+    if line := line_of_operator("aten::_pack_padded_sequence"):
+        return NoExporterError(
+            f"the {exporter} exporter can't translate sequences that are packed",
+            where=line,
+            fix="run the LSTM or GRU on the padded batch, and take each row's last step: `y.gather(1, "
+            "(lengths - 1)[:, None, None].expand(-1, 1, y.shape[2])).squeeze(1)` with batch_first; "
+            "a bidirectional one also reads the padding",
+        )
     root = list(_chain(error))[-1]
     text = str(root).strip()
     line = text.splitlines()[0] if text else "no message"
@@ -96,7 +109,7 @@ def explain_export(
 
 
 def explain_failed_run(error: StepError, exporter: str, opset: int) -> StepError:
-    """An error of a graph's first runs, with a fix where ONNX Runtime fails in what is new in its opset.
+    """An error of a graph's first runs, with a fix where ONNX Runtime fails in what is new in its opset, or in a projection.
 
     Dynamo writes what came after DYNAMO_LEAST only where the opset has it, and does without below.
 
@@ -106,6 +119,8 @@ def explain_failed_run(error: StepError, exporter: str, opset: int) -> StepError
         opset: Opset of the graph.
     """
     failed = _FAILED_IN.search(error.what)
+    if failed and failed["operator"] == "LSTM" and "initial_c must have shape" in error.what:
+        return NoExporterError(error.what, where=error.where, fix=_PROJECTION)
     since = since_version(failed["operator"], opset) if failed else None
     if exporter != "dynamo" or since is None or since <= DYNAMO_LEAST:
         return error
@@ -131,11 +146,10 @@ def _form_error(operator: str, reason: str, exporter: str, where: str) -> StepEr
             "pool to a size of 1, or declare the pooled sizes as numbers in `dummy_inputs`: to other "
             "sizes the kernel depends on the input's, which a graph can't hold"
         )
-    return StepError(
-        f"the {exporter} exporter can't translate this use of '{operator}': {reason}",
-        where=where,
-        fix=fix,
-    )
+    what = f"the {exporter} exporter can't translate this use of '{operator}': {reason}"
+    if operator == "LSTM" and "projection" in reason:
+        return NoExporterError(what, where=where, fix=_PROJECTION)
+    return StepError(what, where=where, fix=fix)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

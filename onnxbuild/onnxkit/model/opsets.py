@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.model.graphs import all_nodes, opset_of, subgraphs
+from onnxbuild.onnxkit.model.graphs import all_graphs, all_nodes, opset_of, subgraphs
 
 if TYPE_CHECKING:
     import onnx
@@ -118,6 +118,32 @@ def since_version(operator: str, opset: int) -> int | None:
     if not onnx.defs.has(operator, opset, ""):
         return None
     return int(onnx.defs.get_schema(operator, opset, "").since_version)
+
+
+def has_half_form(operator: str, opset: int) -> bool:
+    """Return whether an operator of ONNX's own domain takes or gives fp16 at an opset, or no floats at all."""
+    import onnx
+
+    if not onnx.defs.has(operator, opset, ""):
+        return True
+    schema = onnx.defs.get_schema(operator, opset, "")
+    slots = [each.types for each in (*schema.inputs, *schema.outputs)]
+    floats = [types for types in slots if "tensor(float)" in types]
+    return not floats or any("tensor(float16)" in types for types in floats)
+
+
+def without_half_form(model: onnx.ModelProto) -> dict[str, str]:
+    """Return the nodes of graphs whose operator takes fp32 and no fp16 at the model's opset: name -> operator.
+
+    QuantizeLinear and DequantizeLinear take fp16 from opset 19 on, Celu in none.
+    """
+    opset = opset_of(model)
+    return {
+        node.name: node.op_type
+        for graph in all_graphs(model)
+        for node in graph.node
+        if node.domain in DEFAULT_DOMAINS and not has_half_form(node.op_type, opset)
+    }
 
 
 def newest_form(model: onnx.ModelProto) -> tuple[str, int]:

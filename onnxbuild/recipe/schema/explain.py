@@ -33,6 +33,7 @@ from onnxbuild.recipe.schema.places import (
     named_place,
     place_below_name,
     places,
+    with_name,
 )
 
 _KIND_KEYWORDS = ("type", "enum", "const", "anyOf")
@@ -101,10 +102,14 @@ class Explainer:
         there = frozenset(members_at(root, path[:-1]))
         what = f"key {show(key)} is not {_kind_of_key(title)} {title}"
         at = locate_key(root, path)
+        word, colon, rest = key.partition(":")
+        if colon and rest and value_of(root, path) is None and word in known:
+            what = f"a blank is missing after the ':' of {show(key)}"
+            return Fault(what, at, f"write `{word}: {rest}`", path)
         near = key_near(key, path[:-1], _open_keys(schema, there), [*there & {*known}])
         if near:
             return Fault(hinted(what, near), at, f"write `{near}`", path, near)
-        value = plain(above) if (above := node_at(root, path)) else None
+        value = value_of(root, path)
         found = places(key, path[:-1], lambda form: self._forms.takes(value, form))
         if found and is_at(path, found[0].path):
             titles = dict.fromkeys(str(each.mapping["title"]) for each in found)
@@ -117,7 +122,8 @@ class Explainer:
             return Fault(hinted(what, twice), at, fix, path)
         place = named_place(key, path[:-1], root) or (dotted(found[0].path) if found else "")
         if place:
-            return Fault(f"{what}; `{place}` is", at, f"move it to `{place}`", path)
+            place = with_name(place, root)
+            return Fault(f"{what}; `{place}` is", at, f"move it to `{place}`", path, place=place)
         return Fault(f"{what}; expected {choices(known)}", at, "remove it", path)
 
     def _missing(
@@ -147,7 +153,16 @@ class Explainer:
         place = place_below_name(root, path, lambda option: self._forms.takes(found, option))
         other = value_meant(found, root, path, place) or self._phrases.fix(found, schema)
         fix = f"write `{near}`" if near else other
-        return Fault(hinted(what, near), locate(root, path), fix, path)
+        lacks = "" if found is not None else dotted(path)
+        belongs = place if fix == f"move it to `{place}`" else ""
+        at = locate(root, path)
+        return Fault(hinted(what, near), at, fix, path, place=belongs, lacks=lacks)
+
+
+def value_of(root: Node, path: Path) -> object:
+    """Return the plain value at a path; None if there is none."""
+    node = node_at(root, path)
+    return None if node is None else plain(node)
 
 
 def _one_of(
@@ -193,7 +208,8 @@ def missing_key(key: str, schema: Schema, root: Node, path: Path) -> Fault:
     at = locate_key(root, path) if path else root.at
     owner = dotted(path) or "the recipe"
     example = example_meant(key, root, path) or _example(key, schema)
-    return Fault(f"key '{key}' is missing in {owner}", at, f"add `{key}: {example}`", path)
+    what, fix = f"key '{key}' is missing in {owner}", f"add `{key}: {example}`"
+    return Fault(what, at, fix, path, lacks=dotted((*path, key)))
 
 
 def _example(key: str, schema: Schema) -> str:

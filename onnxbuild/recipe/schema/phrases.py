@@ -40,6 +40,8 @@ class Phrases:
         types = set(self._forms.types(schema))
         if found is None:
             return "write a value, or remove the key"
+        if isinstance(found, list):
+            found = [nested(each) for each in found]
         if isinstance(found, list) and len(found) == 1 and self._forms.takes(found[0], schema):
             return f"write `{inline(found[0])}`"
         if "boolean" in types and isinstance(found, str) and found in _BOOLEAN_WORDS:
@@ -171,6 +173,14 @@ def inline(value: object) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(inline, value)) + "]"
     return str(value) if isinstance(value, str) else show(value)
+
+
+def nested(item: object) -> object:
+    """Return an item of a list as it is meant: the keys next to a first one without a value are below that one."""
+    if not isinstance(item, dict) or len(item) == 1 or next(iter(item.values()), "") is not None:
+        return item
+    key, *others = item
+    return {key: {each: item[each] for each in others}}
 
 
 def mended(name: str) -> str:

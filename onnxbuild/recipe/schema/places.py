@@ -122,6 +122,15 @@ def place_below_name(root: Node, path: Path, takes: Takes) -> str:
     return dotted((*above, names.pop() if len(names) == 1 else NAME, key))
 
 
+def with_name(place: str, root: Node) -> str:
+    """Return a place with the only name that the recipe has there for NAME, unless the place is taken."""
+    above, found, below = place.partition(f".{NAME}.")
+    names = list(members_at(root, tuple(above.split(".")))) if found else []
+    if len(names) != 1 or node_at(root, (*above.split("."), names[0], *below.split("."))):
+        return place
+    return f"{above}.{names[0]}.{below}"
+
+
 @lru_cache(maxsize=2)
 def _all_keys(_: Composition) -> tuple[KnownKey, ...]:
     return known_keys(rendered_schema())

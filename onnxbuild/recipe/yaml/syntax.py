@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import yaml
 
 from onnxbuild.core.recipe import Location
@@ -57,11 +59,56 @@ def syntax_fault(error: yaml.YAMLError, shown: str, text: str) -> Fault:
     at = Location(shown, mark.line + 1, mark.column + 1) if mark else Location(shown, 1, 1)
     problem = error.problem or error.context or "not YAML"
     start = error.context_mark
+    if cause := _cause(problem, at, start.line if start else mark.line if mark else 0, text):
+        return cause
     for sign, what, fix in _PLAIN_WORDS:
         if sign in problem:
             from_line = f" (it starts in line {start.line + 1})" if start and mark != start else ""
             return Fault(f"YAML syntax: {what}{from_line if sign in _OPENED else ''}", at, fix)
     return Fault(f"YAML syntax: {problem}", at, "mend the syntax at this place")
+
+
+def _cause(problem: str, at: Location, start: int, text: str) -> Fault | None:
+    """Name a missing blank after a key, or a line that is too far in; None where neither is the cause.
+
+    Args:
+        problem: PyYAML's.
+        at: Where PyYAML met it.
+        start: Line in which it began, from 0.
+        text: The file's.
+    """
+    lines = text.splitlines()
+    if "could not find expected ':'" in problem and start < len(lines):
+        number = start
+    elif "mapping values are not allowed" in problem:
+        filled = [n for n in range(at.line - 1) if lines[n].strip()]
+        number = filled[-1] if filled else 0
+        if not re.fullmatch(r" *[\w-]+", lines[at.line - 1][: at.column - 1]):
+            return None
+    else:
+        return None
+    joined = re.fullmatch(r"( *)([\w-]+):([^\s:/].*)", lines[number])
+    if joined:
+        place = Location(at.path, number + 1, len(joined[1]) + 1)
+        fix = f"write `{joined[2]}: {joined[3].strip()}`"
+        return Fault("YAML syntax: a blank is missing after this key's ':'", place, fix)
+    if "could not find" in problem:
+        place = Location(at.path, number + 1, _depth(lines[number]) + 1)
+        pair = re.fullmatch(r" *([\w-]+)(?: *= *| +)([^\s=].*)", lines[number])
+        key = re.fullmatch(r" *([\w-]+) *", lines[number])
+        fix = f"{pair[1]}: {pair[2].strip()}" if pair else f"{key[1]}:" if key else "key: value"
+        return Fault("YAML syntax: a ':' is missing after this key", place, f"write `{fix}`")
+    if "mapping values" in problem and _depth(lines[at.line - 1]) > _depth(lines[number]):
+        place = Location(at.path, at.line, _depth(lines[at.line - 1]) + 1)
+        what = (
+            f"YAML syntax: this line is further in than line {number + 1}, whose key has a value"
+        )
+        return Fault(what, place, "indent this line like its siblings")
+    return None
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
 
 
 def _place(shown: str, text: str, position: int) -> Location:

@@ -1,7 +1,7 @@
 import pytest
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.export.errors import explain_export, explain_failed_run
+from onnxbuild.onnxkit.export.errors import NoExporterError, explain_export, explain_failed_run
 from onnxbuild.onnxkit.model.opsets import OpsetError
 
 
@@ -80,6 +80,30 @@ def test_what_onnx_runtime_cant_run_of_a_new_opset_is_done_without_below_it():
         "at batch=2 ONNX Runtime fails: running Reshape node. Name:''", where="m:export"
     )
     assert explain_failed_run(older, "dynamo", 18) is older
+
+
+def test_a_projection_is_what_no_exporter_has():
+    reported = "at batch=2 ONNX Runtime fails: running LSTM node. Name:'l' Status Message: Input initial_c must have shape {1,2,2}."
+    found = explain_failed_run(StepError(reported, fix="change forward"), "dynamo", 18)
+    form = "Unsupported: ONNX export of operator LSTM, LSTMs with projections. Please report it."
+    other = explained(RuntimeError(form), "torchscript")
+    assert isinstance(found, NoExporterError)
+    assert isinstance(other, NoExporterError)
+    assert found.fix == other.fix
+    assert "proj_size=0" in found.fix
+    assert found.what == reported
+
+
+def test_packed_sequences_are_named_with_the_line_that_packs_them():
+    def line_of(operator):
+        return "m.py:6" if operator == "aten::_pack_padded_sequence" else ""
+
+    error = explain_export(
+        RuntimeError("vector::_M_range_check"), "torchscript", 18, "m:export", line_of
+    )
+    assert isinstance(error, NoExporterError)
+    assert error.what == "the torchscript exporter can't translate sequences that are packed"
+    assert error.where == "m.py:6"
 
 
 def test_a_violated_constraint_is_quoted():
