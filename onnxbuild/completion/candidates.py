@@ -13,6 +13,8 @@ from onnxbuild.completion.typed_paths import paths
 
 _RECIPE = "RECIPE"
 _ADDRESS = f"{_RECIPE}:"
+_SIDES, _SIDE = ("before", "after"), f"{_ADDRESS}VARIANT|FILE"
+"""Arguments of `diff`, which its help calls A and B, and what they take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,9 @@ def _next_argument(typed: _Typed) -> click.Argument | None:
 
 def _values(typed: _Typed, param: click.Parameter, word: str) -> Iterator[Candidate]:
     """The values of an argument or an option."""
-    metavar = (param.metavar or "").upper()
+    metavar = (param.metavar or "").upper().replace("[:", ":")
+    if param.name in _SIDES:
+        metavar = _SIDE
     if isinstance(param.type, click.Choice):
         for choice in param.type.choices:
             yield Candidate(str(choice))

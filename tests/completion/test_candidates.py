@@ -73,6 +73,14 @@ def test_all_options_of_every_verb_are_known(project):
     assert "--candidates" not in values("onnxbuild completion --")
 
 
+def test_both_sides_of_a_comparison_are_variants_files_or_recipes(project):
+    assert {"tiny:", "recipes/"} <= set(values("onnxbuild diff "))
+    assert values("onnxbuild diff tiny:f") == ["tiny:fp32"]
+    assert values("onnxbuild diff HEAD~1 tiny:i") == ["tiny:int8"]
+    assert values("onnxbuild diff HEAD~1 recipes/ti") == ["recipes/tiny.yaml"]
+    assert values("onnxbuild diff HEAD~1 HEAD tiny:i") == ["tiny:int8"]
+
+
 def test_values_of_a_choice(project):
     assert values("onnxbuild graph --format ") == ["mermaid", "dot"]
     assert values("onnxbuild graph --format=d") == ["--format=dot"]

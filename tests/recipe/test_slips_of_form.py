@@ -1,4 +1,4 @@
-"""A slip of indentation, of a colon or of a dash has one fault, at its line, with the text to type."""
+"""A slip of indentation, of a colon, of a dash or of quotes around a template has one fault, at its line, with the text to type."""
 
 from __future__ import annotations
 
@@ -50,10 +50,14 @@ def test_the_recipe_is_sound(tmp_path):
         ("calibration:\n", "calibration\n", 8, "write `calibration:`"),
         ("  samples: 4", "   samples: 4", 10, "indent this line like its siblings"),
         ("  data: ", "data: ", 10, "indent this line like its siblings"),
+        ("samples: 4", "samples: {{ n }}", 10, 'write `"{{ n }}"`'),
+        ("samples: 4", "samples: {{ n }}0  # ten", 10, 'write `"{{ n }}0"`'),
+        ("[batch, 4]", "[batch, {{ min(n, 4) }}]", 5, 'write `"{{ min(n, 4) }}"`'),
+        ("max: 8,", "max: {{ n * 2 }},", 7, 'write `"{{ n * 2 }}"`'),
         ("  int8:", "  - int8:", 12, "write `{int8: {mode: static, per_channel: true}}`"),
     ],
 )
-def test_a_colon_a_dash_or_blanks(tmp_path, old, new, line, fix):
+def test_a_colon_a_dash_blanks_or_quotes(tmp_path, old, new, line, fix):
     assert RECIPE.count(old) == 1
     assert faults(tmp_path, RECIPE.replace(old, new)) == [(line, fix)]
 

@@ -6,6 +6,7 @@ nesting nor an alias bomb costs more than the limits in `node`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,7 @@ from onnxbuild.document.node import (
     scalar,
     sequence,
 )
+from onnxbuild.recipe.yaml.bare_templates import is_bare_template, quoted_template
 from onnxbuild.recipe.yaml.scalars import resolve
 from onnxbuild.recipe.yaml.syntax import decode, syntax_fault
 
@@ -55,6 +57,7 @@ class _Open:
     items: list[Node] = field(default_factory=list)
     members: dict[str, Member] = field(default_factory=dict)
     key: _Tree | None = None
+    is_template: bool = False
     size: int = 1
     height: int = 0
 
@@ -72,7 +75,7 @@ def read_yaml(content: bytes, shown: str, faults: Faults) -> Node | None:
     except ValueError as error:
         faults.add(error.args[0])
         return None
-    composer = _Composer(shown, faults)
+    composer = _Composer(shown, faults, text.splitlines())
     try:
         loader: Any = yaml.SafeLoader(text)
     except yaml.reader.ReaderError as error:
@@ -85,7 +88,9 @@ def read_yaml(content: bytes, shown: str, faults: Faults) -> Node | None:
         faults.add(stop.fault)
         return None
     except yaml.YAMLError as error:
-        faults.add(syntax_fault(error, shown, text))
+        fault = syntax_fault(error, shown, text)
+        if fault.at.line not in composer.template_lines:  # what follows a template is no YAML
+            faults.add(fault)
         return None
     except (ValueError, OverflowError):  # PyYAML's chr() and int() on impossible escapes
         at = composer.place(loader.get_mark())
@@ -100,8 +105,10 @@ def read_yaml(content: bytes, shown: str, faults: Faults) -> Node | None:
 
 
 class _Composer:
-    def __init__(self, shown: str, faults: Faults) -> None:
+    def __init__(self, shown: str, faults: Faults, lines: Sequence[str]) -> None:
         self.root: Node | None = None
+        self.template_lines: set[int] = set()
+        self._lines = lines
         self._shown = shown
         self._faults = faults
         self._stack: list[_Open] = []
@@ -139,6 +146,8 @@ class _Composer:
         done = self._stack.pop()
         at = done.at
         node = mapping(done.members, at) if done.is_mapping else sequence(done.items, at)
+        if done.is_template:
+            node = Node(at, UNKNOWN)
         tree = _Tree(node, done.size, done.height + 1)
         if done.anchor:
             self._anchors[done.anchor] = tree
@@ -209,6 +218,9 @@ class _Composer:
         if key.plain_key == "<<":
             fix = "repeat the keys, or put them in a file that this one `extends`"
             self._faults.add(Fault("merge keys (`<<`) are not part of a recipe", at, fix))
+        elif node.value is None and is_bare_template(key.node):
+            parent.is_template = True
+            self._add_template_fault(parent.at)
         elif not isinstance(name, str):
             fix = (
                 f'quote it: `"{key.plain_key}":`' if key.plain_key else "write a string as the key"
@@ -220,6 +232,13 @@ class _Composer:
             self._faults.add(Fault(what, at, "remove one of the two"))
         else:
             parent.members[name] = Member(at, node)
+
+    def _add_template_fault(self, at: Location) -> None:
+        """Say that a template has no quotes, once for each."""
+        self.template_lines.add(at.line)
+        meant = quoted_template(self._lines[at.line - 1], at.column - 1)
+        what = "a template stands in quotes; without them, YAML takes its braces for a mapping"
+        self._faults.add(Fault(what, at, f"write `{meant}`"))
 
     def _count(self, size: int, at: Location) -> None:
         self._total += size
