@@ -54,6 +54,15 @@ def test_the_recipe_is_sound(tmp_path):
         ("samples: 4", "samples: {{ n }}0  # ten", 10, 'write `"{{ n }}0"`'),
         ("[batch, 4]", "[batch, {{ min(n, 4) }}]", 5, 'write `"{{ min(n, 4) }}"`'),
         ("max: 8,", "max: {{ n * 2 }},", 7, 'write `"{{ n * 2 }}"`'),
+        ("[batch, 4]", '["batch", "4"]', 5, "write `4`"),
+        ("shape: [batch, 4]", "shape: '(batch, 4)'", 5, "write `[batch, 4]`"),
+        ("shape: [batch, 4]", "shape: batch x 4", 5, "write `[batch, 4]`"),
+        (
+            "    mode: static\n    per",
+            "  mode: static\n  per",
+            13,
+            "write `quantization: {int8: {mode: static, ...}}`",
+        ),
         ("  int8:", "  - int8:", 12, "write `{int8: {mode: static, per_channel: true}}`"),
     ],
 )

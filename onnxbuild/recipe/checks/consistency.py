@@ -63,7 +63,8 @@ def _variant_names(parts: Parts) -> Iterator[Fault]:
     if mode is not None and isinstance(mode.value, str):
         what = "'mode' in quantization is an option of a variant; expected the name of a variant"
         fix = "write " + variant_below_name(parts.root)
-        yield Fault(what, parts.key_at("quantization", "mode"), fix)
+        place = "quantization.NAME.mode"
+        yield Fault(what, parts.key_at("quantization", "mode"), fix, place=place)
     for name in parts.variants:
         first = seen.setdefault(same_on_disk(name), name)
         if first != name:

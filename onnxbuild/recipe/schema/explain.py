@@ -25,8 +25,8 @@ from onnxbuild.recipe.schema.forms import Forms
 from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.key_index import is_at
 from onnxbuild.recipe.schema.lean_jsonschema import ValidationError
-from onnxbuild.recipe.schema.meant_values import example_meant, value_meant
-from onnxbuild.recipe.schema.phrases import Phrases, meant, mended
+from onnxbuild.recipe.schema.meant_values import example_meant, is_beside_mode, value_meant
+from onnxbuild.recipe.schema.phrases import Phrases, meant, mended, read_number
 from onnxbuild.recipe.schema.places import (
     key_near,
     key_twice,
@@ -86,6 +86,15 @@ class Explainer:
     def _union(
         self, error: ValidationError, root: Node, above: Path, path: Path
     ) -> Iterator[Fault]:
+        found, schema = error.instance, cast("Schema", error.schema)
+        number = read_number(found) if isinstance(found, str) else found
+        if (
+            isinstance(number, (int, float))
+            and number is not found
+            and self._forms.takes(number, schema)
+        ):  # it is quoted
+            yield self._mismatch(found, schema, root, path)
+            return
         branches: dict[object, list[ValidationError]] = {}
         for below in error.context or ():
             branches.setdefault(below.relative_schema_path[0], []).append(below)
@@ -94,7 +103,7 @@ class Explainer:
                 for below in errors:
                     yield from self.faults(below, root, above)
                 return
-        yield self._mismatch(error.instance, cast("Schema", error.schema), root, path)
+        yield self._mismatch(found, schema, root, path)
 
     def unknown_key(self, key: str, schema: Schema, path: Path, root: Node) -> Fault:
         """A key that `schema` does not know, and the one that is meant."""
@@ -153,7 +162,9 @@ class Explainer:
         place = place_below_name(root, path, lambda option: self._forms.takes(found, option))
         other = value_meant(found, root, path, place) or self._phrases.fix(found, schema)
         fix = f"write `{near}`" if near else other
-        lacks = "" if found is not None else dotted(path)
+        lacks = dotted(path) if found is None else ""
+        if is_beside_mode(root, path):
+            lacks = str(path[0])
         belongs = place if fix == f"move it to `{place}`" else ""
         at = locate(root, path)
         return Fault(hinted(what, near), at, fix, path, place=belongs, lacks=lacks)

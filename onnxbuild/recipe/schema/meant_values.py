@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onnxbuild.catalog import MODES
-from onnxbuild.document.node import Node, Path, members_at
+from onnxbuild.document.node import Node, Path, members_at, node_at
 from onnxbuild.recipe.parts.dimensions import axis_meant, missing_size, symbol_for
 from onnxbuild.recipe.schema.aliases import meaning
 from onnxbuild.recipe.schema.places import is_list_of_options
@@ -36,6 +36,12 @@ def value_meant(found: object, root: Node, path: Path, place: str) -> str:
             return _input(found)
         case _:
             return symbol_for(found, root, path) or axis_meant(found, path)
+
+
+def is_beside_mode(root: Node, path: Path) -> bool:
+    """Return whether a value stands next to the mode of a variant, which has a fault of its own, as if it were a variant."""
+    mode = node_at(root, ("quantization", "mode"))
+    return path[:1] == ("quantization",) and mode is not None and isinstance(mode.value, str)
 
 
 def example_meant(key: str, root: Node, path: Path) -> str:

@@ -59,8 +59,9 @@ class Phrases:
             return f"write `{schema['const']}`"
         if isinstance(found, (bool, int, float)) and self._forms.takes_as_text(found, schema):
             return f'quote it: `"{show(found)}"`'
-        if "array" in types and not isinstance(found, (dict, list)) and self._items(found, schema):
-            return f"write `[{found}]`"
+        text = between_brackets(found) if isinstance(found, str) else found
+        if "array" in types and not isinstance(found, (dict, list)) and self._items(text, schema):
+            return f"write `[{text}]`"
         if "array" in types and isinstance(found, dict) and found:
             return self._list_fix(found, schema)
         return self._mapping_fix(found, schema) or f"write {self.expected(schema)}"
@@ -181,6 +182,12 @@ def nested(item: object) -> object:
         return item
     key, *others = item
     return {key: {each: item[each] for each in others}}
+
+
+def between_brackets(text: str) -> str:
+    """What stands between the brackets of a list or of a tuple, as Python has it, or of a shape with `x` for commas."""
+    inner = re.sub(r"^\((.*?),?\)$|^\[(.*)\]$", lambda found: found[1] or found[2] or "", text)
+    return re.sub(r"\s+x\s+|(?<=\d)x(?=\d)", ", ", inner)
 
 
 def mended(name: str) -> str:
