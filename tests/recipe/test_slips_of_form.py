@@ -92,3 +92,10 @@ def test_a_place_that_is_taken_is_not_where_a_key_is_moved(tmp_path):
     assert faults(tmp_path, f"{RECIPE}dtype: float32\n") == [
         (15, "move it to `dummy_inputs.NAME.dtype`")
     ]
+
+
+def test_a_template_as_a_key_over_two_lines_or_in_place_of_a_recipe_has_one_error_too(tmp_path):
+    assert faults(tmp_path, RECIPE + "{{ n }}: 3\n") == [(15, 'write `"{{ n }}"`')]
+    text = RECIPE.replace("samples: 4", "samples: {{\n    n }}")
+    assert faults(tmp_path, text) == [(10, "write it in quotes, within one line")]
+    assert faults(tmp_path, "{{ n }}\n") == [(1, 'write `"{{ n }}"`')]

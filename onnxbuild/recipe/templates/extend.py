@@ -9,7 +9,7 @@ from pathlib import Path
 
 from onnxbuild.core.errors import slips
 from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
-from onnxbuild.document.node import Member, Node, has_template, mapping
+from onnxbuild.document.node import UNKNOWN, Member, Node, has_template, mapping
 from onnxbuild.recipe.templates.path_from_above import path_from_above
 from onnxbuild.recipe.yaml.read import read_yaml
 from onnxbuild.regular_files import read_user_file
@@ -73,7 +73,7 @@ def read_with_bases(
         shown = sources.add(file)
         root = read_yaml(content, shown, faults)
         if root is None or not isinstance(root.value, Mapping):
-            if root is not None:
+            if root is not None and root.value is not UNKNOWN:
                 what = f"the recipe is {show(root.value)}; expected a mapping"
                 faults.add(Fault(what, root.at, "start it with `version: 1`"))
             break

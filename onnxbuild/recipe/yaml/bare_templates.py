@@ -7,6 +7,7 @@ import re
 from onnxbuild.document.node import Node
 
 _TEMPLATE = re.compile(r"\{\{.*?\}\}")
+_COLON = re.compile(r"\s*:(\s|$)")
 _COMMENT = re.compile(r"\s+#.*$")
 
 
@@ -17,7 +18,7 @@ def is_bare_template(key: Node) -> bool:
 
 
 def quoted_template(line: str, start: int) -> str:
-    """Return the value that is meant, in quotes.
+    """Return the value that is meant, in quotes; empty if the template does not end in this line.
 
     Args:
         line: It stands here, whole.
@@ -25,6 +26,9 @@ def quoted_template(line: str, start: int) -> str:
     """
     rest = line[start:]
     found = _TEMPLATE.match(rest)
+    if found is None:
+        return ""
     in_brackets = any(each in line[:start] for each in "[{")
-    value = found[0] if found and in_brackets else _COMMENT.sub("", rest).rstrip(" ,")
+    is_key = _COLON.match(rest, found.end()) is not None
+    value = found[0] if in_brackets or is_key else _COMMENT.sub("", rest).rstrip(" ,")
     return f"'{value}'" if '"' in value else f'"{value}"'

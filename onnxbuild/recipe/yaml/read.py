@@ -221,6 +221,8 @@ class _Composer:
         elif node.value is None and is_bare_template(key.node):
             parent.is_template = True
             self._add_template_fault(parent.at)
+        elif name is UNKNOWN:
+            return  # it has a fault already
         elif not isinstance(name, str):
             fix = (
                 f'quote it: `"{key.plain_key}":`' if key.plain_key else "write a string as the key"
@@ -238,7 +240,8 @@ class _Composer:
         self.template_lines.add(at.line)
         meant = quoted_template(self._lines[at.line - 1], at.column - 1)
         what = "a template stands in quotes; without them, YAML takes its braces for a mapping"
-        self._faults.add(Fault(what, at, f"write `{meant}`"))
+        fix = f"write `{meant}`" if meant else "write it in quotes, within one line"
+        self._faults.add(Fault(what, at, fix))
 
     def _count(self, size: int, at: Location) -> None:
         self._total += size
