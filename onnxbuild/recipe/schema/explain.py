@@ -25,7 +25,7 @@ from onnxbuild.recipe.schema.forms import Forms
 from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.key_index import is_at
 from onnxbuild.recipe.schema.lean_jsonschema import ValidationError
-from onnxbuild.recipe.schema.meant_values import example_meant, is_beside_mode, value_meant
+from onnxbuild.recipe.schema.meant_values import example_meant, is_next_to_mode, value_meant
 from onnxbuild.recipe.schema.phrases import Phrases, meant, mended, read_number
 from onnxbuild.recipe.schema.places import (
     key_near,
@@ -163,7 +163,7 @@ class Explainer:
         other = value_meant(found, root, path, place) or self._phrases.fix(found, schema)
         fix = f"write `{near}`" if near else other
         lacks = dotted(path) if found is None else ""
-        if is_beside_mode(root, path):
+        if is_next_to_mode(root, path):
             lacks = str(path[0])
         belongs = place if fix == f"move it to `{place}`" else ""
         at = locate(root, path)

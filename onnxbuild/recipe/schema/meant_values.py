@@ -38,7 +38,7 @@ def value_meant(found: object, root: Node, path: Path, place: str) -> str:
             return symbol_for(found, root, path) or axis_meant(found, path)
 
 
-def is_beside_mode(root: Node, path: Path) -> bool:
+def is_next_to_mode(root: Node, path: Path) -> bool:
     """Return whether a value stands next to the mode of a variant, which has a fault of its own, as if it were a variant."""
     mode = node_at(root, ("quantization", "mode"))
     return path[:1] == ("quantization",) and mode is not None and isinstance(mode.value, str)
