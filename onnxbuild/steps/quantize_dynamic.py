@@ -11,8 +11,13 @@ from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
-from onnxbuild.onnxkit.model.graphs import all_nodes, products_in_bodies
-from onnxbuild.onnxkit.model.linear_nodes import Constants, is_branch, linear_nodes
+from onnxbuild.onnxkit.model.graphs import all_nodes
+from onnxbuild.onnxkit.model.linear_nodes import (
+    Constants,
+    is_branch,
+    linear_nodes,
+    products_in_bodies,
+)
 from onnxbuild.onnxkit.model.model_files import (
     has_external_weights,
     load_model,
@@ -112,7 +117,7 @@ def run(context: StepContext) -> Outcome:
     scope = NodeFilter(options.op_types or DYNAMIC_OPERATORS, included, excluded)
     phase("quantizing")
     given = [_take_rounded(context, model, set(excluded), set(included))]
-    bodies = filter(None, [products_in_bodies(model)])
+    bodies = products_in_bodies(model)
     del model
     scope, missing_forms = fit_to_forms(given[0], scope, per_channel=options.per_channel)
     try:

@@ -13,8 +13,7 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.calibrate.thresholds import IntegerGrid
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
-from onnxbuild.onnxkit.model.graphs import products_in_bodies
-from onnxbuild.onnxkit.model.linear_nodes import is_branch
+from onnxbuild.onnxkit.model.linear_nodes import is_branch, products_in_bodies
 from onnxbuild.onnxkit.model.model_files import placement, save_model
 from onnxbuild.onnxkit.model.node_patterns import check_op_types, check_supported, select_nodes
 from onnxbuild.onnxkit.optimize.ort_tools import ToolError, call_tool
@@ -212,9 +211,7 @@ def run(context: StepContext) -> Outcome:
         ) from error
     counts = quantized_nodes(model, qdq=True, takes=asked.takes)
     wanted = "Conv, Gemm, MatMul or another operator with calibrated inputs"
-    refuse_nothing(
-        counts, wanted, where, left=[*notes, *filter(None, [products_in_bodies(model)])]
-    )
+    refuse_nothing(counts, wanted, where, left=[*notes, *products_in_bodies(model)])
     sums_saturate = context.params.sums_saturate and _bits(options) == _KERNEL_BITS
     doubts = saturation_notes(saturating_nodes(model), given) if sums_saturate else []
     canonicalize(model)

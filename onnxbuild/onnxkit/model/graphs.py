@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -44,22 +43,6 @@ def all_nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
         yield from graph.node
     for function in model.functions:
         yield from function.node
-
-
-def products_in_bodies(model: onnx.ModelProto) -> str:
-    """Name the products inside of If, Loop and Scan, which 8-bit quantizers leave: one sentence, empty without any.
-
-    Returns: `2 MatMul in bodies of If, Loop or Scan stay in fp32; ...`
-    """
-    _, *bodies = all_graphs(model)
-    nested = [node for graph in bodies for node in graph.node]
-    found = Counter(n.op_type for n in nested if n.op_type in {"MatMul", "Gemm", "Conv", "LSTM"})
-    if not found:
-        return ""
-    shown = " and ".join(f"{count} {operator}" for operator, count in sorted(found.items()))
-    only = found.keys() <= {"MatMul", "Gemm"}
-    other = "; `mode: weight_only` takes these" if only else ""
-    return f"{shown} in bodies of If, Loop or Scan stay in fp32{other}"
 
 
 def initializers(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

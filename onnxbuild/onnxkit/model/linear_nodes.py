@@ -153,3 +153,19 @@ class Constants:
         self._tensors[name].name = name
         self._readers[name] = 1
         return name
+
+
+def products_in_bodies(model: onnx.ModelProto) -> list[str]:
+    """Name the products inside of If, Loop and Scan, which 8-bit quantizers leave: one note, or none.
+
+    Returns: `2 MatMul in bodies of If, Loop or Scan stay in fp32; ...`, where there are any.
+    """
+    _, *bodies = all_graphs(model)
+    nested = [node for graph in bodies for node in graph.node]
+    found = Counter(n.op_type for n in nested if n.op_type in {"MatMul", "Gemm", "Conv", "LSTM"})
+    if not found:
+        return []
+    shown = " and ".join(f"{count} {operator}" for operator, count in sorted(found.items()))
+    only = found.keys() <= {"MatMul", "Gemm"}
+    other = "; `mode: weight_only` takes these" if only else ""
+    return [f"{shown} in bodies of If, Loop or Scan stay in fp32{other}"]
