@@ -12,6 +12,14 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import OPSET_MAX
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.fp16.casts import FLOAT, FLOAT16
+from onnxbuild.onnxkit.fp16.float16 import (
+    convert,
+    lift_constants,
+    make_constant_outputs,
+    readers_of_large_constants,
+)
+from onnxbuild.onnxkit.fp16.overflow import nodes_beyond
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import all_nodes, initializers, opset_of
@@ -19,14 +27,6 @@ from onnxbuild.onnxkit.model.model_files import file_bytes, placement, save_mode
 from onnxbuild.onnxkit.model.node_patterns import check_op_types, select_nodes
 from onnxbuild.onnxkit.model.opsets import custom_nodes, has_half_form, without_half_form
 from onnxbuild.onnxkit.optimize.ort_tools import ToolError, call_tool
-from onnxbuild.onnxkit.quantize.float16 import (
-    convert,
-    lift_constants,
-    make_constant_outputs,
-    readers_of_large_constants,
-)
-from onnxbuild.onnxkit.quantize.fp16_casts import FLOAT, FLOAT16
-from onnxbuild.onnxkit.quantize.fp16_overflow import nodes_beyond
 from onnxbuild.onnxkit.sessions.custom_operators import adopted_libraries
 from onnxbuild.onnxkit.sessions.element_types import load_typed
 from onnxbuild.onnxkit.sessions.open import check_loads

@@ -18,6 +18,7 @@ from onnxbuild.expansion.feature import Mode
 from onnxbuild.expansion.fused import fused_for
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
+from onnxbuild.onnxkit.fp16.float16 import lift_constants
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.external_data import is_outside, refer, weight_array
 from onnxbuild.onnxkit.model.graphs import element_count, insert_nodes, opset_of
@@ -25,7 +26,6 @@ from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, placemen
 from onnxbuild.onnxkit.model.node_patterns import select_nodes
 from onnxbuild.onnxkit.model.opsets import OpsetError
 from onnxbuild.onnxkit.model.scopes import all_names, name_maker, scopes
-from onnxbuild.onnxkit.quantize.float16 import lift_constants
 from onnxbuild.onnxkit.sessions.open import check_loads
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""Weights and activations in fewer bits."""
+"""Weights and activations in 8 bits and fewer."""

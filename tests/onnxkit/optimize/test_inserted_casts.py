@@ -1,9 +1,9 @@
 import numpy as np
 from onnx import TensorProto, helper
 
+from onnxbuild.onnxkit.fp16.float16 import convert
 from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.onnxkit.optimize.fusing import Fusing
-from onnxbuild.onnxkit.quantize.float16 import convert
 from onnxbuild.onnxkit.sessions.element_types import load_typed
 from onnxbuild.onnxkit.sessions.open import open_session
 from tests.onnxkit.models import model, value, weight

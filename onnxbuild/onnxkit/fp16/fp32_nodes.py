@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.fp16.casts import FLOAT, FLOAT16
 from onnxbuild.onnxkit.model.graphs import all_graphs, names_read
 from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, rename_reads, scopes
-from onnxbuild.onnxkit.quantize.fp16_casts import FLOAT, FLOAT16
 from onnxbuild.onnxkit.sessions.element_types import without_weights
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from onnxbuild.onnxkit.fp16.casts import FLOAT, FLOAT16, drop_cast_pairs
 from onnxbuild.onnxkit.model.canonical import canonicalize
-from onnxbuild.onnxkit.quantize.fp16_casts import FLOAT, FLOAT16, drop_cast_pairs
 from tests.onnxkit.models import model, value
 from tests.steps.graphs import run_model, save
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.onnxkit.fp16.casts import FLOAT, tidy_casts
 from onnxbuild.onnxkit.model.graphs import keep
 from onnxbuild.onnxkit.model.scopes import (
     GraphScope,
@@ -13,7 +14,6 @@ from onnxbuild.onnxkit.model.scopes import (
     rename_reads,
     scopes,
 )
-from onnxbuild.onnxkit.quantize.fp16_casts import FLOAT, tidy_casts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,7 +101,7 @@ def convert(
     """
     from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_float_to_float16
 
-    from onnxbuild.onnxkit.quantize.fp32_nodes import hide_kept, restore_kept
+    from onnxbuild.onnxkit.fp16.fp32_nodes import hide_kept, restore_kept
 
     kept = hide_kept(model, [*DEFAULT_OP_BLOCK_LIST, *op_types], nodes)
     converted: onnx.ModelProto = convert_float_to_float16(
