@@ -194,7 +194,7 @@ def _listed(names: Sequence[str]) -> str:
 
 KIND = StepKind(
     name="convert-fp16",
-    version=4,
+    version=5,
     params=Fp16Params,
     inputs=("model", "reference?"),
     outputs={"model": "onnx-model"},

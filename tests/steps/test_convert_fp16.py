@@ -286,6 +286,20 @@ def test_quantizers_stay_in_fp32_where_the_opset_has_them_in_no_other_form(tmp_p
         assert outcome.notes == ((note,) if kept else ())
 
 
+def test_a_scale_that_is_shared_stays_exact_for_what_is_kept_in_fp32(tmp_path):
+    made = quantized(13, [1, 2, 3])
+    made.graph.node.append(onnx.helper.make_node("Mul", ["y", "s"], ["scaled"], name="scale"))
+    made.graph.output.append(value("scaled", ["batch", 3]))
+    scale = next(each for each in made.graph.initializer if each.name == "s")
+    scale.CopyFrom(weight("s", np.float32(0.3)))  # 0.3 is 0.30005 in fp16
+    source = save(made, tmp_path / "source")
+    _, target = converted(source, tmp_path / "step")
+    feeds = {"x": np.float32([[0.45003, 0, 0, 0]])}  # just above one and a half levels
+    np.testing.assert_allclose(
+        run_model(target, feeds)["y"], run_model(source, feeds)["y"], rtol=2e-3, atol=1e-2
+    )
+
+
 @pytest.mark.parametrize(
     ("operator", "fix"),
     [

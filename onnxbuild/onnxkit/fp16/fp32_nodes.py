@@ -7,6 +7,7 @@ values. So the nodes are hidden from it, and put back between casts of their own
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 _PLACEHOLDER = "KeptInFp32"
 
+_SMALL = 4096
+"""A constant of at most so many elements, as a scale is, stays exact for the nodes that are kept, where others read
+it in fp16. A larger one, as a table that is also a head's weight, is cast: a second copy would cost what fp16 saves."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:
@@ -32,6 +37,7 @@ class Kept:
         node: As it was.
         values: The values that it reads, floats among them, in the order of the placeholder's inputs.
         constants: The float32 initializers that it reads.
+        exact: Copies of the small ones, and the graph that each is in.
         floats: Those of the values and of its outputs that are float32.
     """
 
@@ -40,6 +46,7 @@ class Kept:
     node: onnx.NodeProto
     values: tuple[str, ...]
     constants: Mapping[str, onnx.TensorProto]
+    exact: Mapping[str, tuple[onnx.TensorProto, onnx.GraphProto]]
     floats: frozenset[str]
 
 
@@ -77,12 +84,23 @@ def restore_kept(model: onnx.ModelProto, kept: Sequence[Kept]) -> None:
     make = name_maker(all_names(model))
     infos = {value.name: value for graph in all_graphs(model) for value in graph.value_info}
     read: dict[tuple[int, str], str] = {}
+    own: dict[str, str] = {}
     for each in kept:
         now = dict(zip(each.values, each.place.input, strict=True))
         outputs = list(each.place.output)
         renamed = {name: new for name, new in now.items() if new != name}
         turned = [(name, new) for name, new in now.items() if name in each.floats]
-        turned += [(n, n) for n, t in each.constants.items() if t.data_type == FLOAT16]
+        halved = [name for name, tensor in each.constants.items() if tensor.data_type == FLOAT16]
+        for name in halved:
+            if name not in each.exact:
+                turned.append((name, name))
+                continue
+            if name not in own:
+                own[name] = make(f"{name}_fp32")
+                tensor, home = each.exact[name]
+                tensor.name = own[name]
+                home.initializer.append(tensor)
+            renamed[name] = own[name]
         for name, new in turned:
             key = id(each.graph), new
             if key not in read:
@@ -109,6 +127,7 @@ def _hidden(scope: GraphScope, node: onnx.NodeProto, floats: set[str]) -> Kept:
     import onnx
 
     constants = {}
+    exact = {}
     values = []
     for name in sorted(names_read(node)):
         tensor = scope.initializer(name)
@@ -116,6 +135,11 @@ def _hidden(scope: GraphScope, node: onnx.NodeProto, floats: set[str]) -> Kept:
             values.append(name)
         elif tensor.data_type == FLOAT:
             constants[name] = tensor
+            home = scope.home(name)
+            if home is not None and math.prod(tensor.dims) <= _SMALL:
+                copy = onnx.TensorProto()
+                copy.CopyFrom(tensor)
+                exact[name] = copy, home.graph
     original = onnx.NodeProto()
     original.CopyFrom(node)
     node.Clear()
@@ -123,7 +147,7 @@ def _hidden(scope: GraphScope, node: onnx.NodeProto, floats: set[str]) -> Kept:
     node.input.extend(values)
     node.output.extend(original.output)
     own = frozenset(name for name in (*values, *original.output) if name in floats)
-    return Kept(scope.graph, node, original, tuple(values), constants, own)
+    return Kept(scope.graph, node, original, tuple(values), constants, exact, own)
 
 
 def _floats(model: onnx.ModelProto, stays: Callable[[onnx.NodeProto], bool]) -> set[str]:
