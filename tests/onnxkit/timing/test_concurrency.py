@@ -72,7 +72,9 @@ def test_a_window_begins_with_its_clients_however_late_the_thread_that_started_t
     def run():
         calls.append(time.perf_counter())
         if len(calls) == 1:
-            time.sleep(0.05)  # before the window: the thread that waits for its clients does so now
+            time.sleep(
+                0.05
+            )  # before the window: the thread that waits for its clients does so now
         while time.perf_counter() - calls[-1] < 0.005:
             pass
 
