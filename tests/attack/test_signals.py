@@ -102,6 +102,37 @@ def wait_for_log(folder: Path) -> list[int]:
     raise AssertionError("the step did not start")
 
 
+DROPS = """\
+import os, signal, sys, time, weakref
+from onnxbuild.processes.signals import end_on_signals
+end_on_signals()
+class Thing: pass
+thing = Thing()
+kept = weakref.ref(thing, lambda _: os.kill(os.getpid(), {number}))
+try:
+    del thing
+    time.sleep(600)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_that_comes_while_a_callback_runs_ends_the_command(number, code):
+    """Python drops what is raised there, and prints a traceback; imports have such callbacks."""
+    done = subprocess.run(
+        [sys.executable, "-c", DROPS.format(number=int(number))],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        preexec_fn=heed_signals,
+    )
+    assert (done.returncode, done.stderr) == (code, "")
+
+
 def test_an_exit_status_is_read_where_the_end_of_children_is_ignored(tmp_path):
     """With SIGCHLD ignored, git's refusals would read as success."""
     code = "from onnxbuild.processes.signals import unblock_signals as u; u()"
