@@ -223,7 +223,7 @@ def test_a_project_that_leans_on_much_is_rebuilt_from_what_was_recorded(project,
     done = subprocess.run(
         [elaborate, "-m", "onnxbuild", "reproduce", "tiny.yaml", "--only", "reference",
          "--times", "2", "--keep", kept],
-        cwd=project.folder, capture_output=True, text=True, timeout=120, check=False,
+        cwd=project.folder, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
@@ -278,6 +278,6 @@ def test_a_terminal_that_is_closed_leaves_no_folder_behind(project, tmp_path, mo
         assert time.monotonic() < deadline_s
         time.sleep(0.1)
     process.send_signal(signal.SIGHUP)
-    process.communicate(timeout=120)
+    process.communicate(timeout=300)
     assert process.returncode == 128 + signal.SIGHUP
     assert leftovers(tmp_path) == set()

@@ -118,7 +118,7 @@ def test_two_runs_at_once_share_the_work(project):
         )
         for _ in range(2)
     ]
-    outs = [each.communicate(timeout=120)[0] for each in both]
+    outs = [each.communicate(timeout=300)[0] for each in both]
     assert [each.returncode for each in both] == [0, 0], outs
     done = [line for out in outs for line in out.splitlines() if line.startswith("done")]
     assert len(done) == 7, outs

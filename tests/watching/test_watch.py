@@ -204,7 +204,7 @@ def test_a_file_that_is_read_no_more_starts_no_build(project):
         assert process.stdout.readline().endswith("saved models/tiny.py\n")
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=120)
+        process.communicate(timeout=300)
 
 
 def test_after_a_failed_gate_the_page_that_was_asked_for_shows_what_failed(project):
@@ -227,4 +227,4 @@ def test_after_a_failed_gate_the_page_that_was_asked_for_shows_what_failed(proje
         assert "Ready to ship" not in page.read_text()
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=120)
+        process.communicate(timeout=300)
