@@ -20,7 +20,9 @@ from onnxbuild import catalog
 from tests import fork_servers
 from tests.shared_results import SharedResults
 
-hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("untimed")  # a busy machine is no fault of an example
 
 HERE = Path(__file__).parent

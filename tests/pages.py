@@ -69,7 +69,7 @@ def said(command: str, folder: Path, environ: Mapping[str, str]) -> tuple[int, s
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=400,
+        timeout=1800,
         check=False,
     )
     return done.returncode, done.stdout.replace(f"{folder}/", "")

@@ -24,6 +24,7 @@ SKIPPED = {
     "test_what_a_step_leaves_running_apart_from_it_ends_with_it": ORPHANS,
     "test_what_another_running_step_has_started_stays": ORPHANS,
     "test_closing_ends_everything_at_once": ORPHANS,
+    "test_closing_ends_what_steps_began_since_it_last_listened": ORPHANS,
     "test_a_fork_server_that_dies_fails_its_steps_and_the_next_step_starts_another": FORK_SERVER,
     "test_a_portable_process_and_another_keep_each_other_out": FLOCK,
     "test_a_process_is_kept_out_by_a_portable_one": FLOCK,

@@ -71,7 +71,7 @@ class Terminal:
         screen.feed(self._seen.decode("utf-8", "replace"))
         return screen.text
 
-    def until(self, *texts: str, timeout_s: float = 40) -> str:
+    def until(self, *texts: str, timeout_s: float = 200) -> str:
         """The first screen on which all of these are."""
         end_s = time.monotonic() + timeout_s
         while time.monotonic() < end_s:
@@ -82,7 +82,7 @@ class Terminal:
             assert is_open, f"ended without {texts}:\n{self.all}"
         raise AssertionError(f"no {texts} on the screen:\n{self.screen}")
 
-    def end(self, timeout_s: float = 90) -> int:
+    def end(self, timeout_s: float = 200) -> int:
         """Wait for the end; returns the exit code."""
         end_s = time.monotonic() + timeout_s
         while self._read(0.1):

@@ -27,7 +27,7 @@ def test_without_apt_get_it_says_what_is_missing_and_the_tests_go_on(tmp_path):
         env={"PATH": str(tmp_path), "PYTHON": sys.executable},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -41,7 +41,7 @@ def test_test_all_installs_what_it_needs_first():
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     lines = listed.stdout.splitlines()

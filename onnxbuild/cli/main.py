@@ -15,7 +15,7 @@ from onnxbuild.adapters.console.standard_streams import (
     say_on_stderr,
 )
 from onnxbuild.core.errors import EXIT_BUG, EXIT_INTERRUPTED, BuildError
-from onnxbuild.processes.signals import unblock_signals
+from onnxbuild.processes.signals import end_on_signals, unblock_signals
 from onnxbuild.terminal.at_a_glance import answer
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than most of this
@@ -28,9 +28,7 @@ _COLLECT_AFTER = 100_000  # objects: a process this short leaves too little behi
 def main() -> None:
     """Run the command line; every way out has its exit code."""
     unblock_signals()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` has the second ignored
-            signal.signal(number, _on_end)
+    end_on_signals()
     gc.set_threshold(_COLLECT_AFTER)
     open_standard_streams()
     try:
@@ -114,12 +112,6 @@ def _run_verb(arguments: Sequence[str], kinds: Kinds | None) -> int:
     except ClosedPipeError as error:
         raise BrokenPipeError from error
     return code if isinstance(code, int) else 0
-
-
-def _on_end(number: int, frame: object) -> None:
-    """End as Ctrl-C does: children stop, finished steps are kept."""
-    del frame
-    sys.exit(128 + number)
 
 
 def _say(text: str, code: int, arguments: Sequence[str], error: BuildError | None = None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import time
@@ -26,7 +27,8 @@ from onnxbuild.processes.spawned_steps import SpawnedSteps
 from onnxbuild.processes.step_again import recipe_file
 
 _WATCH_S = 0.2
-_STRAYS_S = 1.0
+_STRAYS_S = 10.0
+"""Time that a fork server has, on a busy machine too, to end what steps have started: it takes milliseconds."""
 
 
 class ProcessExecutor:
@@ -155,6 +157,7 @@ class ProcessExecutor:
 
     def close(self) -> None:
         """Stop whatever still runs, at once."""
+        self._note_starts()
         for running in self._running.values():
             kill_group(running.pid)
         strays = any(running.pid for running in self._running.values())
@@ -231,13 +234,23 @@ class ProcessExecutor:
         self._running = {}
         return ended
 
+    def _note_starts(self) -> None:
+        """Learn which steps were started since messages were last read, as while an output was stored."""
+        with contextlib.suppress(ConnectionError):
+            while self._fork_server.is_connected and self._fork_server.is_readable(0.0):
+                for message in self._fork_server.receive():
+                    if "pid" in message:
+                        self._running[message["id"]].pid = message["pid"]
+                    elif "id" in message:
+                        del self._running[message["id"]]
+
     def _watch(self) -> list[Done]:
         """Kill what takes too long or too much; give up on a fork server that gives no answer."""
         now_s = time.monotonic()
         for running in self._running.values():
-            is_loaded = self._fork_server.is_loaded
-            if running.is_overdue(self._timeout_s, now_s, is_loaded=is_loaded):
-                return self._fork_server_died(silence(self._fork_server.pid, is_loaded=is_loaded))
+            is_loaded, pid = self._fork_server.is_loaded, self._fork_server.pid
+            if running.is_overdue(self._timeout_s, now_s, is_loaded=is_loaded, fork_server=pid):
+                return self._fork_server_died(silence(pid, is_loaded=is_loaded))
             running.hold_to(self._timeout_s, self._memory_bytes, now_s)
             if self._progress is not None and (said := running.progress(now_s)) is not None:
                 self._progress.emit(said)

@@ -15,8 +15,10 @@ from onnxbuild.processes.progress_file import FIRST_S, read_progress
 
 LOADING_S = 60.0
 """Time to load the frameworks, whatever a step may take."""
-ENDING_S = 3.0
-"""Time until the end of a killed step is reported."""
+ENDING_S = 60.0
+"""Time until the end of a killed step is reported: a machine frees a few GiB of memory a second, and may be busy."""
+STOPPED_S = 3.0
+"""The same of a fork server that a signal has stopped, which reports nothing."""
 PROGRESS_S = 0.25
 """Time between two looks at how far a step is."""
 SIGN_OF_LIFE_S = 10.0
@@ -82,16 +84,20 @@ class Running:
             kill_group(self.pid)
             self.since_s = now_s
 
-    def is_overdue(self, timeout_s: float, now_s: float, *, is_loaded: bool) -> bool:
+    def is_overdue(
+        self, timeout_s: float, now_s: float, *, is_loaded: bool, fork_server: int
+    ) -> bool:
         """Return whether the fork server should have reported its start, or its end after a kill.
 
         Args:
             timeout_s: What a step may take.
             now_s: By the monotonic clock.
             is_loaded: The fork server has loaded the frameworks.
+            fork_server: Its process.
         """
         if self.killed_for:
-            return now_s - self.since_s > ENDING_S
+            silent_s = now_s - self.since_s
+            return silent_s > ENDING_S or (silent_s > STOPPED_S and _is_stopped(fork_server))
         limit_s = timeout_s if is_loaded else max(timeout_s, LOADING_S)
         return not self.pid and now_s - self.since_s > limit_s
 

@@ -216,7 +216,9 @@ def test_every_part_of_a_request_is_in_its_key(tmp_path):
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(changes=st.lists(st.tuples(st.sampled_from(FILES), st.binary(min_size=1, max_size=9))))
 def test_up_to_date_means_that_no_content_differs(tmp_path_factory, changes):

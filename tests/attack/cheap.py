@@ -157,7 +157,7 @@ class Server:
             each.kill()
 
     def close(self) -> None:
-        self._process.communicate(timeout=30)
+        self._process.communicate(timeout=300)
 
 
 # --- a build ------------------------------------------------------------------------------------

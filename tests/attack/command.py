@@ -6,10 +6,13 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from tests import warm_commands
 from tests.fork_servers import command
@@ -109,6 +112,41 @@ def seen(process: subprocess.Popen[str]) -> Seen:
     """What a process that was started prints until its end."""
     out, err = process.communicate(timeout=_PATIENCE_S)
     return _seen(process.returncode, out, err)
+
+
+def kill(process: subprocess.Popen[str]) -> Seen:
+    """Kill a command that was started with all that it starts, and wait until all of that has ended, too.
+
+    They end with it, but a moment later: until then, they still write.
+    """
+    others = started_by(process)
+    process.kill()
+    killed = seen(process)
+    wait_for_end_of(others)
+    return killed
+
+
+def started_by(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """What a process has started and what that has; none once it has ended."""
+    try:
+        return psutil.Process(process.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def wait_for_end_of(processes: Sequence[psutil.Process]) -> None:
+    """Wait until processes have ended; one that goes on for minutes was left running."""
+    deadline_s = time.monotonic() + _PATIENCE_S
+    while not all(map(_gone, processes)):
+        assert time.monotonic() < deadline_s, "a process was left running"
+        time.sleep(0.01)
+
+
+def _gone(process: psutil.Process) -> bool:
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _seen(code: int, out: str, err: str) -> Seen:

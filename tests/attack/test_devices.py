@@ -87,7 +87,7 @@ class Machine:
             cwd=self._project,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -21,13 +21,12 @@ import psutil
 import pytest
 
 from tests.attack import cheap, tiny
-from tests.attack.command import Command, seen
+from tests.attack.command import Command, seen, started_by, wait_for_end_of
 
 KILLS = int(os.environ.get("ONNXBUILD_KILLS", "12"))
 EVENTS = 1 + 2 * len(tiny.ALL)  # of a run: its start, and of each step its start and its end
 STEP_S, START_S = 0.2, 1.0  # about how long a step takes, and the interpreter and the fork server
 VICTIMS = ("command", "fork server", "step")
-PATIENCE_S = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +50,6 @@ def _victim(process: subprocess.Popen[str], which: str) -> psutil.Process:
 def _events(store: Path) -> int:
     """How many events a first run has reported so far."""
     return sum(path.read_bytes().count(b"\n") for path in store.glob("runs/*/events.jsonl"))
-
-
-def _gone(process: psutil.Process) -> bool:
-    try:
-        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def _locked(store: Path) -> list[str]:
@@ -89,19 +81,15 @@ def test_after_a_kill_the_next_run_is_as_clean_as_a_first(
     while process.poll() is None and _events(store) < round(EVENTS * number / KILLS):
         time.sleep(0.002)
     time.sleep(dice.random() * (STEP_S if number else START_S))
-    others, which = [], VICTIMS[number % len(VICTIMS)]
+    others, which = started_by(process), VICTIMS[number % len(VICTIMS)]
     with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
-        others = psutil.Process(process.pid).children(recursive=True)
         _victim(process, which).send_signal(signal.SIGKILL)
     killed = seen(process)
     record_property("killed", f"{which} after {_events(store)} events")
     assert killed.code in {0, 1, -signal.SIGKILL}, killed.texts
     if killed.code == 1:
         assert "died" in killed.texts or "killed by SIGKILL" in killed.texts
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not all(map(_gone, others)) and time.monotonic() < deadline_s:
-        time.sleep(0.01)
-    assert all(map(_gone, others)), "a process was left running"
+    wait_for_end_of(others)
     assert _locked(store) == []
     assert tiny.delivered(store).items() <= clean.items(), "a half-written file"
 

@@ -71,7 +71,7 @@ def test_a_recipe_may_be_called_so_and_no_verb_is_confused(project):
 
 def project_bytes(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        command(*arguments), cwd=folder, capture_output=True, timeout=60, check=False
+        command(*arguments), cwd=folder, capture_output=True, timeout=300, check=False
     )
 
 

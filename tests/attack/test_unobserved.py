@@ -34,7 +34,7 @@ def run(project, *arguments):
         cwd=project.folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         preexec_fn=refuse_listeners,
     )

@@ -49,7 +49,7 @@ class Warm:
     def close(self) -> None:
         if self.connection is not None and self.fork_server is not None:
             self.connection.close()
-            self.fork_server.wait(timeout=60)
+            self.fork_server.wait(timeout=300)
         self.connection = self.fork_server = None
 
 

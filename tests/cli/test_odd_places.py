@@ -83,7 +83,7 @@ def test_a_model_is_built_in_surroundings_that_few_people_have(project, before):
         cwd=project.folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from pathlib import Path
 
 import pytest
 
 from onnxbuild import Request, build
+from onnxbuild.adapters.console.meter import last_time
 from tests.cli.conftest import Project, make_project
 from tests.terminal import Terminal
 
@@ -116,17 +116,23 @@ def test_an_export_says_its_phase_and_what_it_took_last_time(tmp_path):
         terminal.close()
     drawn = [line for line in terminal.all.splitlines() if "loading the model" in line]
     assert any("tiny:export" in line for line in drawn), terminal.all
-    assert f"took {math.ceil(took_s)} s last time" in terminal.all
+    assert last_time(took_s) in terminal.all
     assert max(map(len, drawn)) <= 80
 
 
 @pytest.fixture
-def large(tmp_path) -> Project:
-    """A store with a quarter of a gigabyte of blobs, which hold nothing but holes."""
+def exported(tmp_path) -> Project:
     made = make_project(tmp_path / "project")
     made.edit("tiny.yaml", "benchmark: {max_time_s: 0.1, min_samples: 3}\n", "")
     done = made("run", "tiny.yaml", "--only", "export")
     assert done.code == 0, done.out
+    return made
+
+
+@pytest.fixture
+def large(exported) -> Project:
+    """A store with a quarter of a gigabyte of blobs, which hold nothing but holes."""
+    made = exported
     for number in range(16):
         size = (16 << 20) + number
         name = hashlib.sha256(bytes(size)).hexdigest()
@@ -137,17 +143,37 @@ def large(tmp_path) -> Project:
     return made
 
 
-def test_reading_the_store_has_a_bar_on_a_terminal_and_the_same_lines_elsewhere(large):
+def test_reading_the_store_says_the_same_on_a_terminal_and_elsewhere(large):
     terminal = Terminal(("cache", "verify"), large.folder)
     try:
         assert terminal.end() == 0, terminal.all
     finally:
         terminal.close()
-    drawn = r"cache verify +[\d.]+ s [━╸─]{16}\n  [\d.]+ MiB of 256\.0 MiB, [\d.]+ [MG]iB/s, \d+ s left$"
-    assert re.search(drawn, terminal.all, re.MULTILINE), terminal.all
     assert max(map(len, terminal.all.splitlines())) <= 80
+    assert re.search(r"^ok: \d+ files, none damaged$", terminal.final, re.MULTILINE)
     plain = large("cache", "verify")
     assert (plain.code, plain.err) == (0, "")
     assert re.fullmatch(r"ok: \d+ files, none damaged\n", plain.out)
     document = json.loads(large("cache", "verify", "--json").out)
     assert document["ok"] is True
+
+
+def test_reading_the_store_has_a_bar_on_a_terminal(exported):
+    """Of a store that takes any machine seconds to read: once the bar is drawn, Ctrl-C ends it."""
+    blob = exported.folder / "artifacts/cas/sha256/ab" / f"ab{'0' * 62}"
+    blob.parent.mkdir(exist_ok=True)
+    with blob.open("wb") as file:
+        file.truncate(64 << 30)
+    terminal = Terminal(("cache", "verify"), exported.folder)
+    try:
+        terminal.until("cache verify", " of 64.0 GiB, ", "/s, ", " left")
+        terminal.press("\x03")
+        assert terminal.end() == 130, terminal.all
+    finally:
+        terminal.close()
+    drawn = (
+        r"cache verify +[\d.]+ s [━╸─]{16}(\n  | )"
+        r"[\d.]+ [KMG]iB of 64\.0 GiB, [\d.]+ [KMG]iB/s, [\w ]+ left$"
+    )
+    assert re.search(drawn, terminal.all, re.MULTILINE), terminal.all
+    assert max(map(len, terminal.all.splitlines())) <= 80

@@ -17,10 +17,10 @@ from pathlib import Path
 import onnx
 import pytest
 
-from tests.attack.command import seen
+from tests.attack.command import kill, seen
 from tests.attack.tiny import delivered
 from tests.cli.conftest import Project
-from tests.fork_servers import command
+from tests.fork_servers import COLD, command
 from tests.onnxkit.models import linear
 
 pytestmark = pytest.mark.slow
@@ -79,15 +79,17 @@ def test_the_next_run_has_nothing_to_do_and_an_edit_runs_what_it_changes(built, 
     assert (again.code, again.ran) == (0, ["benchmark"]), again.out + again.err
 
 
-def test_after_a_kill_the_next_run_delivers_what_an_undisturbed_build_does(built, tmp_path):
+def test_after_a_kill_the_next_run_delivers_what_an_undisturbed_build_does(
+    built, tmp_path, monkeypatch
+):
+    monkeypatch.setenv(COLD, "1")  # all that it starts is its own
     clean = delivered(built[0].folder / "artifacts")
     project = make(tmp_path / "project")
     store = project.folder / "artifacts"
     process = begin(project)
     while process.poll() is None and "step_finished" not in _events(store):
         time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    assert seen(process).code == -signal.SIGKILL
+    assert kill(process).code == -signal.SIGKILL
     assert delivered(store).items() <= clean.items(), "a half-written file"
     again = project("run", "tiny.yaml")
     assert again.code == 0, again.out + again.err

@@ -64,7 +64,7 @@ def run(
     }
     try:
         return subprocess.run(
-            command(*arguments), cwd=folder, text=True, timeout=60, check=False, **outputs
+            command(*arguments), cwd=folder, text=True, timeout=300, check=False, **outputs
         )
     finally:
         os.close(writer)
@@ -104,7 +104,7 @@ def shell(
         cwd=folder,
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=300,
         check=False,
         env={**os.environ, **env},
     )

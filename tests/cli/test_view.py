@@ -184,7 +184,7 @@ def test_netron_serves_the_model_after_a_word_about_its_outside_calls(project, b
                 served = answer.read()
         finally:
             process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=300)
     assert served == (project.folder / "model.onnx").read_bytes()
     assert process.returncode == 0, err
     assert "analytics services as it opens (analytics.google.com, ipinfo.io)" in err

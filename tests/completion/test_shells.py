@@ -18,7 +18,7 @@ from onnxbuild.completion.command import SHELLS, script_of
 from tests.completion.test_candidates import RECIPE
 
 PROGRAMS = str(Path(sys.executable).parent)
-_WAIT_S = 30.0
+_WAIT_S = 120.0
 
 
 @pytest.fixture(scope="module")

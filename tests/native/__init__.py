@@ -41,7 +41,7 @@ def include_folder() -> Path | None:
         return _INSTALLED
     if not (_KEPT / _HEADER).is_file():
         command = ["bash", str(_SCRIPT), str(_KEPT)]
-        subprocess.run(command, capture_output=True, timeout=120, check=False)
+        subprocess.run(command, capture_output=True, timeout=300, check=False)
     return _KEPT if (_KEPT / _HEADER).is_file() else None
 
 

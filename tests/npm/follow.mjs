@@ -3,8 +3,10 @@ import { createRequire } from "node:module";
 
 const [, , modules, executablePath, url] = process.argv;
 const { chromium } = createRequire(`${modules}/`)("playwright-core");
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+const timeout = 100000; // of each wait, on a machine that may be busy
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"], timeout });
 const page = await browser.newPage();
+page.setDefaultTimeout(timeout);
 await page.goto(url);
 const boxes = page.locator("section.card >> nth=0 >> svg.model a");
 const look = async (box) => ({

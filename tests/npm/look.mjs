@@ -7,10 +7,12 @@ const require = createRequire(`${modules}/`);
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const { browser: program, views } = JSON.parse(readFileSync(asked, "utf8"));
-const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"] });
+const timeout = 100000; // of each wait, on a machine that may be busy
+const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"], timeout });
 const found = [];
 for (const { url, width, scheme, picture, open } of views) {
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme, bypassCSP: true });
+  context.setDefaultTimeout(timeout);
   const page = await context.newPage();
   const seen = { console: [], outside: [] };
   await context.route("**", (route) => {

@@ -5,10 +5,12 @@ import { createRequire } from "node:module";
 const [, , modules, asked, answer] = process.argv;
 const { chromium } = createRequire(`${modules}/`)("playwright-core");
 const { browser: program, views } = JSON.parse(readFileSync(asked, "utf8"));
-const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"] });
+const timeout = 100000; // of each wait, on a machine that may be busy
+const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"], timeout });
 const found = [];
 for (const { url, scheme, pdf } of views) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: scheme });
+  context.setDefaultTimeout(timeout);
   const page = await context.newPage();
   await page.goto(url);
   const seen = {};

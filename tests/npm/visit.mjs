@@ -7,10 +7,12 @@ const require = createRequire(`${modules}/`);
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const { browser: program, flags, visits } = JSON.parse(readFileSync(asked, "utf8"));
-const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox", ...flags] });
+const timeout = 300000; // of each wait, on a machine that may be busy
+const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox", ...flags], timeout });
 const found = {};
 for (const { name, url, keys = [], scheme = "light", width = 1280, height = 800, picture, draw, shot } of visits) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme });
+  context.setDefaultTimeout(timeout);
   const page = await context.newPage();
   const seen = { console: [], outside: [], failed: [], keys: [] };
   const own = new URL(url).origin;
@@ -24,7 +26,7 @@ for (const { name, url, keys = [], scheme = "light", width = 1280, height = 800,
   page.on("pageerror", (error) => seen.console.push(error.message));
   page.on("requestfailed", (request) => seen.failed.push(request.url()));
   await page.goto(url);
-  await page.waitForFunction(() => document.documentElement.dataset.state, null, { timeout: 60000 });
+  await page.waitForFunction(() => document.documentElement.dataset.state);
   seen.state = await page.evaluate(() => document.documentElement.dataset.state);
   seen.isolated = await page.evaluate(() => crossOriginIsolated);
   if (seen.state === "ready") {
@@ -61,10 +63,10 @@ for (const { name, url, keys = [], scheme = "light", width = 1280, height = 800,
     }
     if (shot) await page.screenshot({ path: shot });
     await page.click("#check");
-    await page.waitForFunction(() => !document.querySelector("#check").disabled);
+    await page.waitForFunction(() => !document.querySelector("#check").disabled && !document.querySelector("#measure").disabled);
   }
   const texts = ["#ran", "#checked", "#notes", "#problem", ".headline", "#said", "#time-load", "#time-first", "#time-median", ".seen span"];
-  for (const each of texts) seen[each] = await page.locator(each).first().textContent({ timeout: 500 }).catch(() => null);
+  for (const each of texts) seen[each] = await page.evaluate((selector) => document.querySelector(selector)?.textContent ?? null, each);
   seen.bars = await page.locator(".bars .name").allTextContents();
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => globalThis.axe.run());

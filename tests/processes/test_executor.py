@@ -27,7 +27,7 @@ from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.address import StepAddress
-from onnxbuild.core.errors import StoreError
+from onnxbuild.core.errors import StepError, StoreError
 from onnxbuild.core.graph import Step
 from onnxbuild.core.ports import Done, Job
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
@@ -35,11 +35,14 @@ from onnxbuild.engine.decide import make_action
 from onnxbuild.processes.executor import ProcessExecutor
 from onnxbuild.processes.job_results import too_much_memory
 from onnxbuild.processes.process_group import held_bytes
+from onnxbuild.processes.running import Running
 from onnxbuild.steps.reference import ReferenceOptions, ReferenceParams
 from tests.fakes.world import HERE
 
 KIND = CATALOG["reference"]
 WORKS = "import torch\nreturn torch.nn.Linear(4, 2)"
+PATIENCE_S = 120.0
+"""For what takes seconds at most, on a machine that may be busy."""
 
 
 class World:
@@ -94,7 +97,7 @@ class World:
         return job
 
     def wait(self) -> Done:
-        deadline_s = time.monotonic() + 60
+        deadline_s = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline_s:
             for done in self.executor.wait(0.5):
                 self.executor.release(done)
@@ -114,7 +117,7 @@ class World:
     def wait_for(self, name: str) -> str:
         """The text of a file that a step writes."""
         path = self.reported / name
-        deadline_s = time.monotonic() + 30
+        deadline_s = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline_s:
             if path.exists() and path.read_text():
                 return path.read_text()
@@ -140,8 +143,8 @@ def world(shared):
 
 
 def is_gone(pid: int) -> bool:
-    """Whether a process ends within moments."""
-    deadline_s = time.monotonic() + 5
+    """Whether a process, which would go on for minutes, has ended or does so soon."""
+    deadline_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline_s:
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -426,6 +429,46 @@ def test_closing_ends_everything_at_once(tmp_path):
     assert len(list(Path("/proc/self/fd").iterdir())) < descriptors
     assert not (world.store_root / "tmp/run").exists()
     world.executor.close()
+
+
+@pytest.mark.slow
+def test_closing_ends_what_steps_began_since_it_last_listened(tmp_path):
+    """As where Ctrl-C comes while the output of another step is stored."""
+    world = World(tmp_path)
+    started = world.reported / "alive"
+    world.start(
+        "import os, pathlib, subprocess, time\n"
+        "other = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+        f"pathlib.Path({str(started)!r}).write_text(f'{{os.getpid()}} {{other.pid}}')\n"
+        "time.sleep(600)"
+    )
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not (started.exists() and started.read_text()) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    pids = [int(each) for each in started.read_text().split()]
+    world.executor.close()
+    assert [is_gone(pid) for pid in pids] == [True, True]
+    shutil.rmtree(world.reported)
+
+
+def _killed(folder: Path) -> Running:
+    """A job that was killed 10 s ago, whose end is not reported yet."""
+    job = Job(Step("r:s", "reference", {}, None, HERE), StepAddress("r", "s"), None, {}, folder)
+    return Running(job, folder, since_s=100.0, pid=1, killed_for=StepError("it took too long"))
+
+
+def test_a_killed_step_may_take_a_while_to_give_its_memory_back(tmp_path):
+    fork_server = subprocess.Popen(["sleep", "600"])
+    try:
+        late = {"is_loaded": True, "fork_server": fork_server.pid}
+        assert not _killed(tmp_path).is_overdue(1.0, 110.0, **late)
+        fork_server.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, fork_server.pid, os.WSTOPPED | os.WNOWAIT)
+        assert _killed(tmp_path).is_overdue(1.0, 110.0, **late)
+        assert not _killed(tmp_path).is_overdue(1.0, 101.0, **late)
+    finally:
+        fork_server.kill()
+        fork_server.wait()
 
 
 def test_a_log_that_cant_be_made_is_one_clear_error(tmp_path):

@@ -11,9 +11,9 @@ from tests.processes.test_executor import World, is_gone
 HANGS = """\
 import os, subprocess, sys, time
 from pathlib import Path
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 Path({path!r}).write_text(f"{{os.getpid()}} {{child.pid}}")
-time.sleep(60)
+time.sleep(600)
 """
 
 

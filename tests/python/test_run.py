@@ -180,7 +180,7 @@ def test_an_interruption_passes(project):
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=300,
         preexec_fn=heed_signals,
     )
     assert done.stdout == "interrupted\n"

@@ -80,7 +80,7 @@ class Server:
             self._process = subprocess.Popen(
                 [self._binary, "serve", str(self.folder / "config.yml")], stdout=log, stderr=log
             )
-        for _ in range(200):
+        for _ in range(2400):
             if self._process.poll() is not None:
                 return False
             with socket.socket() as probe:

@@ -64,7 +64,7 @@ def benchmarked():
     def benchmarked(folder, models, programs={}, **options):  # noqa: B006 - never changed
         with ProcessPoolExecutor(1, mp_context=context) as pool:  # a new one each time
             asked = pool.submit(in_this_process, folder, models, options, programs)
-            return asked.result(timeout=120)
+            return asked.result(timeout=300)
 
     return benchmarked
 

@@ -206,7 +206,7 @@ def test_the_program_says_what_is_wrong_and_ends_with_its_code(compiled, tmp_pat
 
     def ran(*arguments):
         done = subprocess.run(
-            [program, *arguments], capture_output=True, text=True, timeout=60, check=False
+            [program, *arguments], capture_output=True, text=True, timeout=300, check=False
         )
         return done.returncode, done.stdout.splitlines(), done.stderr
 

@@ -163,7 +163,7 @@ def test_equal_modules_give_equal_bytes_in_another_process_folder_and_hash_seed(
         running.append((folder, subprocess.Popen(command, cwd=folder, env=environment)))
     found = []
     for folder, process in running:
-        assert process.wait(timeout=120) == 0
+        assert process.wait(timeout=300) == 0
         files = sorted(folder.rglob("out/program/*"))
         found.append(
             {

@@ -24,7 +24,7 @@ from tests.framework_environments import interpreter_of
 HERE = Path(__file__).parent
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 LIBRARY = f"libpython{VERSION}.so.1.0"
-PATIENCE_S = 60
+PATIENCE_S = 300
 TRIES = 3
 TAKEN = "already in use"
 """Triton's word where somebody took a port meanwhile: others are tried."""

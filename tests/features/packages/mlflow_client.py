@@ -13,7 +13,7 @@ import urllib.request
 from pathlib import Path
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
-PATIENCE_S = 120
+PATIENCE_S = 300
 TRIES = 3
 
 

@@ -334,6 +334,6 @@ def _node(folder, *arguments):
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )

@@ -221,7 +221,7 @@ def test_what_the_core_refuses_is_not_served(triton, out, tmp_path):
     ) as server:
         assert server.is_ready, server.said()[-4000:]
         url = f"http://127.0.0.1:{server.http}/v2/repository/index"
-        with urllib.request.urlopen(urllib.request.Request(url, b"{}"), timeout=60) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, b"{}"), timeout=300) as answer:
             states = {each["name"]: each for each in json.load(answer)}
         said = server.said()
     assert states["good"]["state"] == "READY"

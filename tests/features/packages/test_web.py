@@ -133,7 +133,7 @@ def test_serve_says_which_port_is_taken_and_which_to_try():
         port = taken.getsockname()[1]
         done = subprocess.run(
             [sys.executable, script, "--port", str(port)],
-            capture_output=True, text=True, check=False, timeout=60,
+            capture_output=True, text=True, check=False, timeout=300,
         )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
     said = f"port {port} can't be opened: Address already in use; try --port {port + 1}\n"
@@ -146,12 +146,12 @@ def test_a_package_is_judged_is_the_same_twice_and_nothing_of_it_can_be_swapped(
     report = json.loads((out / "run.json").read_text())
     assert (report["passed"], report["metrics"]["points_passed"]) == (True, 4)
     listed = subprocess.run(
-        ["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=out, check=False, timeout=60
+        ["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=out, check=False, timeout=300
     )
     assert listed.returncode == 0
     assert (out / "model.onnx").read_bytes() == (out.parent / "fp32/model.onnx").read_bytes()
     own = subprocess.run(
-        ["node", "test.mjs"], cwd=out, capture_output=True, text=True, check=False, timeout=120
+        ["node", "test.mjs"], cwd=out, capture_output=True, text=True, check=False, timeout=300
     )
     assert (own.returncode, own.stdout.splitlines()) == (
         0, ["example: ok", "min: ok", "max-batch: ok", "between: ok"],
@@ -298,7 +298,7 @@ def check_types(package_folder, folder):
     good, bad = (
         subprocess.run(
             [*compiler, *options, name],
-            cwd=folder, capture_output=True, text=True, check=False, timeout=120,
+            cwd=folder, capture_output=True, text=True, check=False, timeout=300,
         )
         for name in ("good.ts", "bad.ts")
     )  # fmt: skip

@@ -97,7 +97,7 @@ def test_a_wheel_is_installed_by_pip_and_tests_itself_and_another_model_is_refus
     subprocess.run(
         [sys.executable, "-m", "pip", "install", "-q", *offline, "--target", site, wheel],
         check=True,
-        timeout=120,
+        timeout=300,
     )
     code = (
         "import tiny_fp32, numpy; x = numpy.ones((3, 4), 'float32'); "
@@ -150,6 +150,6 @@ def python(site, *arguments):
         env={"PYTHONPATH": str(site)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )

@@ -55,7 +55,7 @@ def visit(folder, chromium, visits, *flags):
     asked.write_text(json.dumps({"browser": chromium, "flags": flags, "visits": visits}))
     done = subprocess.run(
         ["node", ROOT / "tests/npm/visit.mjs", MODULES, asked, answer],
-        capture_output=True, text=True, check=False, timeout=400,
+        capture_output=True, text=True, check=False, timeout=1800,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(answer.read_text())

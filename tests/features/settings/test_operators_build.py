@@ -124,7 +124,7 @@ def test_load_py_registers_it_and_the_outputs_are_right(project, tmp_path):
     )
     done = subprocess.run(
         [sys.executable, "-I", "-B", "-c", script, bundle],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     w, v = (
@@ -160,7 +160,7 @@ def test_load_py_says_why_it_can_not_register_it(project, tmp_path, change, what
     (bundle / "manifest.json").write_text(json.dumps(manifest))
     done = subprocess.run(
         [sys.executable, "-I", "-B", bundle / "load.py"],
-        capture_output=True, text=True, check=False, timeout=60,
+        capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 1
     assert what in done.stderr

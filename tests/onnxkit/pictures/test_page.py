@@ -112,7 +112,7 @@ def test_a_box_opens_its_block_by_keyboard_and_by_mouse(tmp_path):
     script = Path(__file__).parents[2] / "npm/follow.mjs"
     done = subprocess.run(
         ["node", script, MODULES, shutil.which("chromium") or "chromium-browser", page.as_uri()],
-        capture_output=True, text=True, check=True, timeout=60,
+        capture_output=True, text=True, check=True, timeout=300,
     )  # fmt: skip
     by_keyboard, by_mouse = json.loads(done.stdout)
     assert by_keyboard["focused"] != by_mouse["focused"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -171,7 +172,7 @@ def test_times_are_taken_there(tmp_path, hosted, elsewhere):
         tmp_path / "model", target=elsewhere, library=None, settings=SessionSettings(), where=""
     )()
     run_once = bind(FEEDS)
-    assert runs_in(run_once, 0.01) > 1
+    assert runs_in(run_once, 0.5) > 1
     turns = measure_turns(
         {"there": run_once, "here": lambda: None}, warmup=1, min_samples=3, max_time_s=0.01
     )
@@ -202,6 +203,7 @@ def test_sessions_that_are_not_needed_any_more_are_let_go(
     tmp_path, hosted, interpreter, elsewhere
 ):
     host = host_of(interpreter, "")
+    gc.collect()  # what earlier tests left is let go now, not between the next lines
     before = len(host._dropped)
     opened = open_session(tmp_path / "model", target=elsewhere)
     number = opened._held.number

@@ -13,8 +13,15 @@ def measured(runners, **options):
 
 
 def test_the_slower_of_two_is_measured_as_the_slower():
-    found = measured({"slow": lambda: time.sleep(0.02), "fast": lambda: None})
-    assert 20 <= found["slow"].p50_ms < 60
+    took_ms = []
+
+    def slow():
+        began_s = time.perf_counter()
+        time.sleep(0.02)
+        took_ms.append((time.perf_counter() - began_s) * 1e3)
+
+    found = measured({"slow": slow, "fast": lambda: None})
+    assert min(took_ms) <= found["slow"].p50_ms <= max(took_ms) + 1
     assert found["fast"].p50_ms < 1
 
 
@@ -24,10 +31,11 @@ def test_each_is_measured_at_least_as_often_as_asked():
 
 
 def test_time_bounds_the_measurement():
-    start = time.perf_counter()
-    found = measured({"a": lambda: None, "b": lambda: None}, min_samples=3, max_time_s=0.2)
-    assert time.perf_counter() - start < 2
-    assert found["a"].samples == found["b"].samples
+    turns = measure_turns(
+        {"a": lambda: time.sleep(0.06), "b": lambda: time.sleep(0.06)},
+        warmup=0, min_samples=3, max_time_s=0.2, settled=lambda _: False,
+    )  # fmt: skip
+    assert [len(each) for each in turns.values()] == [3, 3]  # a turn takes 0.07 s or more
 
 
 @pytest.mark.slow
@@ -50,11 +58,9 @@ def test_it_ends_when_enough_is_known_and_asks_for_that_now_and_then():
         asked.append(len(turns["a"]))
         return len(asked) == 3
 
-    start = time.perf_counter()
     measured({"a": lambda: None}, max_time_s=5, settled=enough)
     assert len(asked) == 3
     assert asked == sorted(set(asked))
-    assert time.perf_counter() - start < 4
 
 
 def test_warm_up_runs_are_not_samples():

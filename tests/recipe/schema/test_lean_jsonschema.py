@@ -32,6 +32,6 @@ def test_the_formats_of_a_bill_of_materials_are_checked_all_the_same(tmp_path):
 
 def _printed(code):
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
     )
     return done.stdout.split()
