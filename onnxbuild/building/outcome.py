@@ -19,6 +19,7 @@ from onnxbuild.output.build import (
     VerdictRecord,
 )
 from onnxbuild.output.errors import place_of
+from onnxbuild.regular_files import read_regular
 
 _NAMES = ("recipe", "variant")
 
@@ -226,7 +227,7 @@ def _model_file(folder: Path, each: Deliverable, report: Report) -> str | None:
     artifact = report.results[each.bundle.step].outputs.get(each.bundle.output)
     names = set() if artifact is None else {name for name, _ in artifact.files}
     try:
-        said = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8")).get("file")
+        said = json.loads(read_regular(folder / MANIFEST_FILE)).get("file")
     except (OSError, ValueError, AttributeError):
         said = None
     known = [name for name in (said, MODEL_FILE, ORT_FILE) if isinstance(name, str)]

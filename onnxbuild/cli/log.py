@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -26,7 +27,7 @@ def command(*, name: str, store: str | None, as_json: bool) -> None:
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.adapters.locate import store_root
     from onnxbuild.adapters.store.step_logs import last_log
-    from onnxbuild.building.api import Request, graph_of
+    from onnxbuild.building.api import Request, graph_of, story
     from onnxbuild.building.type_again import run_again
     from onnxbuild.project_folder import find_project
     from onnxbuild.resolver.typed_name import TypedName
@@ -47,9 +48,12 @@ def command(*, name: str, store: str | None, as_json: bool) -> None:
     else:
         path = last_log(root, request.project, [(each.recipe, each.local) for each in found])
     if path is None:
+        again = run_again(asked.file, store=store)
+        if story(request, list(map(str, found))) is None:
+            raise UsageError(f"there is no log of {found[0]}: it has not run here", fix=again)
         raise UsageError(
-            f"there is no log of {found[0]}: it has not run here",
-            fix=run_again(asked.file, store=store),
+            f"there is no log of {found[0]} any more, or its result is from elsewhere",
+            fix=f"{again} --force {shlex.quote(asked.local)}",
         )
     with path.open(encoding="utf-8", errors="replace") as text:
         if as_json:

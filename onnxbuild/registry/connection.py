@@ -6,7 +6,6 @@ import http.client
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -14,6 +13,7 @@ from onnxbuild import __version__
 from onnxbuild.adapters import clock
 from onnxbuild.core.errors import BuildError
 from onnxbuild.registry.access import RegistryAccess
+from onnxbuild.registry.answer import SMALL_BYTES, Answer
 from onnxbuild.registry.challenges import Challenge, challenges_in, read_token
 from onnxbuild.registry.refusals import (
     KEEPING_S,
@@ -31,44 +31,11 @@ _PAUSES_S = (0.5, 1.0, 2.0)
 _LONGEST_PAUSE_S = 30.0
 _HOPS_MAX = 8
 _BLOCK_BYTES = 1 << 18
-_SMALL_BYTES = 1 << 20
 _REST_BYTES = 1 << 16
 _REDIRECTS = (301, 302, 303, 307, 308)
 _UNAUTHORIZED = 401
 _TRANSIENT = (408, 429, 500, 502, 503, 504)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A registry's answer.
-
-    Attributes:
-        status: HTTP's.
-        response: The rest; its body is read once.
-        url: What gave it, after redirects.
-    """
-
-    status: int
-    response: http.client.HTTPResponse
-    url: str
-
-    def header(self, name: str) -> str:
-        """A header's value; empty if there is none."""
-        return self.response.headers.get(name) or ""
-
-    def content(self, limit_bytes: int = _SMALL_BYTES) -> bytes:
-        """The body.
-
-        Raises:
-            BuildError: It is longer than the limit.
-            IncompleteRead: The connection broke off.
-        """
-        found = self.response.read(limit_bytes + 1)
-        if len(found) > limit_bytes:
-            raise BuildError(f"the registry's answer is longer than {limit_bytes} bytes")
-        if self.response.length:  # of what was announced, which http.client does not compare
-            raise http.client.IncompleteRead(found, self.response.length)
-        return found
+_LATER = "type the same command again later: what was moved so far is kept"
 
 
 class Connection:
@@ -137,11 +104,7 @@ class Connection:
         except ValueError as error:
             raise no_url(self._registry) from error
         try:
-            if answer.status in _TRANSIENT:
-                found = self.fault(answer)
-                raise RegistryUnavailableError(
-                    found.what, where=found.where, fix=found.fix, after_s=_seconds(answer)
-                )
+            self._check_available(answer)
             yield answer
         except (OSError, http.client.HTTPException) as error:
             raise lost(self._registry, error) from error
@@ -150,8 +113,17 @@ class Connection:
 
     def fault(self, answer: Answer) -> BuildError:
         """Return what to say of an answer that is a refusal."""
-        said = answer.response.read(_SMALL_BYTES)
-        return refusal(self._registry, answer.status, said, self._access.credentials)
+        said = answer.read(SMALL_BYTES)
+        return refusal(
+            self._registry, answer.status, said, self._access.credentials, answer.method
+        )
+
+    def _check_available(self, answer: Answer) -> None:
+        if answer.status in _TRANSIENT:
+            found = self.fault(answer)
+            raise RegistryUnavailableError(
+                found.what, where=found.where, fix=_LATER, after_s=_seconds(answer)
+            )
 
     def _answered(
         self,
@@ -214,6 +186,7 @@ class Connection:
         headers = {"Authorization": credentials.basic} if credentials.username else {}
         connection, answer = self._once("GET", url, None, headers)
         try:
+            self._check_available(answer)
             content = answer.content()
         except (OSError, http.client.HTTPException) as error:
             raise lost(self._registry, error) from error
@@ -232,7 +205,10 @@ class Connection:
     ) -> tuple[http.client.HTTPConnection, Answer]:
         origin, parts = _origin(url), urlsplit(url)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        connection = self._idle.pop(origin, None) or self._connection(origin)
+        try:
+            connection = self._idle.pop(origin, None) or self._connection(origin)
+        except http.client.InvalidURL as error:
+            raise no_url(self._registry) from error
         sent = {"User-Agent": f"onnxbuild/{__version__}", **headers}
         waited_s = TIMEOUT_S
         try:
@@ -254,7 +230,7 @@ class Connection:
         except BaseException:
             connection.close()
             raise
-        return connection, Answer(response.status, response, url)
+        return connection, Answer(response.status, response, url, method)
 
     def _connection(self, origin: tuple[str, str, int]) -> http.client.HTTPConnection:
         scheme, host, port = origin
@@ -272,7 +248,7 @@ class Connection:
         """Keep a connection whose answer was read to its end, for the next request."""
         with suppress(OSError, http.client.HTTPException):
             if (answer.response.length or 0) <= _REST_BYTES:
-                answer.response.read(_REST_BYTES)
+                answer.read(_REST_BYTES)
         is_at_end = answer.response.isclosed() and not answer.response.length
         origin = _origin(answer.url)
         if is_at_end and connection.sock is not None and origin not in self._idle:

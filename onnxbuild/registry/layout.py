@@ -26,7 +26,13 @@ from onnxbuild.registry.manifest import (
     read_index,
     read_manifest,
 )
-from onnxbuild.registry.repository import BlobFile, BlobSource, Report, unwritable
+from onnxbuild.registry.repository import (
+    BlobFile,
+    BlobSource,
+    Report,
+    altered_manifest,
+    unwritable,
+)
 from onnxbuild.regular_files import open_regular, read_regular
 
 _CHUNK_BYTES = 1 << 20
@@ -137,13 +143,21 @@ class LayoutRepository:
     # --- manifests -----------------------------------------------------------------------------------
 
     def manifest(self, target: str) -> bytes | None:
-        """Return the manifest of a tag, or of `sha256:...`; None if there is none."""
-        if not target.startswith(SHA256):
-            tagged = [each for each in self._entries() if each.annotations.get(REF_NAME) == target]
-            if not tagged:
-                return None
-            target = f"{SHA256}{tagged[0].digest.sha256}"
-        return self._small(self._blob(target.removeprefix(SHA256)))
+        """Return the manifest of a tag, or of `sha256:...`; None if there is none.
+
+        Raises:
+            NotReproducibleError: The manifest of a tag is missing or has other bytes.
+        """
+        if target.startswith(SHA256):
+            return self._small(self._blob(target.removeprefix(SHA256)))
+        tagged = [each for each in self._entries() if each.annotations.get(REF_NAME) == target]
+        if not tagged:
+            return None
+        sha256 = tagged[0].digest.sha256
+        content = self._small(self._blob(sha256))
+        if content is None or Digest.of(content).sha256 != sha256:
+            raise altered_manifest(sha256, str(self._blob(sha256)))
+        return content
 
     def put_manifest(self, content: bytes, tag: str = "") -> None:
         """Store a manifest, and let a tag name it, if one is given."""

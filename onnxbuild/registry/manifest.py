@@ -103,7 +103,10 @@ def read_manifest(content: bytes, where: str) -> ArtifactManifest:
     try:
         return _manifest(_mapping(read_json(content)))
     except ValueError as error:
-        raise _refused(f"is no OCI image manifest: {error}", where) from error
+        fix = "push it again from where it was made"
+        if not content.lstrip().startswith(b"{"):
+            fix = "check the address: another server, or a proxy, may have answered"
+        raise _refused(f"is no OCI image manifest: {error}", where, fix) from error
 
 
 def _manifest(value: Mapping[str, Any]) -> ArtifactManifest:
@@ -200,5 +203,5 @@ def _text(value: Mapping[str, Any], key: str) -> str:
     return found
 
 
-def _refused(why: str, where: str) -> NotReproducibleError:
-    return NotReproducibleError(f"it {printable(why)}", where=where)
+def _refused(why: str, where: str, fix: str = "") -> NotReproducibleError:
+    return NotReproducibleError(f"it {printable(why)}", where=where, fix=fix)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.adapters.store.delivery import Blob, Content, damaged, digest_of
 from onnxbuild.core.digest import Digest
-from onnxbuild.core.errors import BuildError, UsageError
+from onnxbuild.core.errors import BuildError, NotReproducibleError, UsageError
 from onnxbuild.onnxkit.oci.manifests import (
     EMPTY_CONFIG,
     SHA256,
@@ -97,11 +97,11 @@ def push(
         sender.send(path, contents.files[path])
     sender.send("the config", config)
     target = f"{SHA256}{subject.sha256}"
-    if repository.manifest(target) != manifest:
+    if _there(repository, target) != manifest:
         repository.put_manifest(manifest)
     for name, content in contents.attached.items():
         _attach(name, content, subject, sender)
-    before = repository.manifest(reference.tag)
+    before = _there(repository, reference.tag)
     if before != manifest:
         repository.put_manifest(manifest, reference.tag)
     was = (
@@ -119,6 +119,14 @@ def push(
         was=was,
         attached=tuple(contents.attached),
     )
+
+
+def _there(repository: Repository, target: str) -> bytes | None:
+    """The manifest that is there; None also for one that is damaged, which a push mends."""
+    try:
+        return repository.manifest(target)
+    except NotReproducibleError:
+        return None
 
 
 def signature(contents: Contents, key: Path, ask: Callable[[str], str] | None) -> dict[str, bytes]:

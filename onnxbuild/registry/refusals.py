@@ -35,7 +35,11 @@ class RegistryUnavailableError(BuildError):
 
 
 def refusal(
-    registry: str, status: int, content: bytes, credentials: Credentials | None = None
+    registry: str,
+    status: int,
+    content: bytes,
+    credentials: Credentials | None = None,
+    method: str = "GET",
 ) -> BuildError:
     """Return the error for an answer.
 
@@ -44,6 +48,7 @@ def refusal(
         status: HTTP's.
         content: The answer's body, whatever it is.
         credentials: What was sent, or could have been.
+        method: HTTP's, of the request.
     """
     said = _said(content)
     detail = f": {said}" if said else ""
@@ -62,7 +67,7 @@ def refusal(
         return UsageError(what, where=registry, fix=fix)
     if _TLS_EXPECTED in said:
         return UsageError("it expects TLS", where=registry, fix="--https")
-    if status == _NOT_ALLOWED:
+    if status == _NOT_ALLOWED and method not in ("GET", "HEAD"):
         return BuildError(
             f"it takes no uploads: it may be read-only{detail}",
             where=registry,
@@ -105,6 +110,8 @@ def lost(
         error: What the connection met.
         waited_s: How long an answer was waited for.
     """
+    if isinstance(error, http.client.InvalidURL):
+        return no_url(registry)
     if isinstance(error, ssl.SSLCertVerificationError):
         return BuildError(
             f"its certificate is not trusted: {error.verify_message}",

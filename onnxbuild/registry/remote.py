@@ -14,10 +14,12 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError
 from onnxbuild.onnxkit.oci.manifests import SHA256, Descriptor
 from onnxbuild.onnxkit.oci.media_types import INDEX, MANIFEST
-from onnxbuild.registry.connection import Answer, Connection
+from onnxbuild.registry.answer import Answer
+from onnxbuild.registry.connection import Connection
 from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES, add_to_index, read_index
 from onnxbuild.registry.refusals import RegistryUnavailableError
-from onnxbuild.registry.repository import BlobFile, BlobSource, Report
+from onnxbuild.registry.repository import BlobFile, BlobSource, Report, altered_manifest
+from onnxbuild.release_format.forms import printable
 
 _CHUNK_BYTES = 1 << 18
 _ACCEPT = {"Accept": f"{MANIFEST}, {INDEX}"}
@@ -114,7 +116,7 @@ class RemoteRepository:
             if is_other_part:
                 raise RegistryUnavailableError("the registry sent another part of a blob")
             announced = answer.response.length
-            while chunk := answer.response.read(_CHUNK_BYTES):
+            while chunk := answer.read(_CHUNK_BYTES):
                 file.write(chunk)
                 report(file.size_bytes)
             if announced is not None and answer.response.length:
@@ -126,9 +128,27 @@ class RemoteRepository:
     # --- manifests -----------------------------------------------------------------------------------
 
     def manifest(self, target: str) -> bytes | None:
-        """Return the manifest of a tag, or of `sha256:...`; None if there is none."""
+        """Return the manifest of a tag, or of `sha256:...`; None if there is none.
+
+        Raises:
+            NotReproducibleError: It does not have the digest that the registry names with it.
+        """
         url = f"{self._root}/manifests/{quote(target, safe=':')}"
-        return self._fetched(url, _ACCEPT)
+
+        def fetch() -> bytes | None:
+            with self._connection.exchange("GET", url, headers=_ACCEPT) as answer:
+                if answer.status in _NOT_FOUND:
+                    return None
+                if answer.status != _OK:
+                    raise self._connection.fault(answer)
+                content = answer.content(MANIFEST_MAX_BYTES)
+                named = answer.header("Docker-Content-Digest")
+                found = f"{SHA256}{Digest.of(content).sha256}"
+                if named.startswith(SHA256) and named != found:
+                    raise altered_manifest(printable(named.removeprefix(SHA256)), target)
+                return content
+
+        return self._connection.retried(fetch)
 
     def put_manifest(self, content: bytes, tag: str = "") -> None:
         """Store a manifest, and let a tag name it, if one is given."""
@@ -202,17 +222,6 @@ class RemoteRepository:
     def _listed(self, tag: str) -> Sequence[Descriptor]:
         content = self.manifest(tag)
         return () if content is None else read_index(content, f"the tag {tag}")
-
-    def _fetched(self, url: str, headers: dict[str, str]) -> bytes | None:
-        def fetch() -> bytes | None:
-            with self._connection.exchange("GET", url, headers=headers) as answer:
-                if answer.status in _NOT_FOUND:
-                    return None
-                if answer.status != _OK:
-                    raise self._connection.fault(answer)
-                return answer.content(MANIFEST_MAX_BYTES)
-
-        return self._connection.retried(fetch)
 
 
 class _Reported:

@@ -89,6 +89,15 @@ class BlobFile:
         )
 
 
+def altered_manifest(sha256: str, where: str) -> NotReproducibleError:
+    """Return the error for a manifest that does not have the digest that its tag, or the registry, names."""
+    return NotReproducibleError(
+        f"the manifest sha256:{sha256} is missing, altered or damaged",
+        where=where,
+        fix="push it again from where it was made",
+    )
+
+
 def unwritable(error: OSError, path: object) -> BuildError:
     """Return the error for what can't be written here."""
     return BuildError(

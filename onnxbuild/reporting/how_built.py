@@ -22,6 +22,7 @@ from onnxbuild.onnxkit.report_page.blocks import (
 )
 from onnxbuild.onnxkit.report_page.model import Part
 from onnxbuild.onnxkit.report_page.words import counted, seconds, size
+from onnxbuild.regular_files import read_regular
 from onnxbuild.reporting.gather import Built, steps_of
 
 _EVENTS = "events.jsonl"
@@ -131,7 +132,7 @@ def shown_run(run: str) -> str:
 def _events(path: Path) -> Iterator[tuple[str, str]]:
     """Yield (step, state) of a run's events."""
     try:
-        lines = path.read_bytes().splitlines()
+        lines = read_regular(path).splitlines()
     except OSError:
         return
     for line in lines:

@@ -31,12 +31,14 @@ class Behaviour:
         referrers_api: It has one.
         no_referrers: What it answers where it has none.
         referrers_a_page: How many it lists at once; 0 for all.
+        raw_answers: Part of a path -> bytes that it sends in place of each answer there.
         statuses: (method, part of the path) -> statuses to answer with, one a request, before it works again.
         cut_uploads: How many uploads it breaks off in their middle.
         cut_downloads: How many downloads of blobs it breaks off in their middle.
         cut_answers: Part of a path -> how many of the answers to a GET there it breaks off in their middle.
         ranges: It knows Range.
         altered: sha256 of blobs and manifests -> what it hands out instead.
+        digest_header: It names a manifest's digest in Docker-Content-Digest, as most registries do.
         keeping_s: How long it is silent before it answers to a large blob.
         forgets: It says that it has taken blobs, and has not.
         blobs_at: Base URL of the server that blobs are at; empty for itself.
@@ -50,11 +52,13 @@ class Behaviour:
     no_referrers: int = 404
     referrers_a_page: int = 0
     statuses: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    raw_answers: dict[str, bytes] = field(default_factory=dict)
     cut_uploads: int = 0
     cut_downloads: int = 0
     cut_answers: dict[str, int] = field(default_factory=dict)
     ranges: bool = True
     altered: dict[str, bytes] = field(default_factory=dict)
+    digest_header: bool = False
     keeping_s: float = 0.0
     forgets: bool = False
     blobs_at: str = ""
@@ -130,6 +134,12 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if not self._is_allowed():
             return
+        for part, content in behave.raw_answers.items():
+            if part in self.path:
+                self._skip_body()
+                self.wfile.write(content)
+                self._hang_up()
+                return
         for (method, part), statuses in behave.statuses.items():
             if method == self.command and part in self.path and statuses:
                 self._skip_body()
@@ -161,6 +171,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _token(self) -> None:
         sent, behave = self.headers.get("Authorization", ""), self.registry.behaviour
+        busy = behave.statuses.get(("GET", "/token"))
+        if busy:
+            self._error(busy.pop(0), "UNAVAILABLE", "not now")
+            return
         if behave.user and sent != f"Basic {base64.b64encode(behave.user.encode()).decode()}":
             self._error(401, "UNAUTHORIZED", "wrong password")
             return
@@ -233,9 +247,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._error(404, "MANIFEST_UNKNOWN", "manifest unknown")
             return
         sha256 = hashlib.sha256(content).hexdigest()
-        self._answer(
-            200, self.registry.behaviour.altered.get(sha256, content), {"Content-Type": kind}
-        )
+        headers = {"Content-Type": kind}
+        if self.registry.behaviour.digest_header:
+            headers["Docker-Content-Digest"] = f"sha256:{sha256}"
+        self._answer(200, self.registry.behaviour.altered.get(sha256, content), headers)
 
     def _put_manifests(self, name: str, target: str) -> None:
         content = self.rfile.read(int(self.headers["Content-Length"]))

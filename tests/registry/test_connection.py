@@ -82,6 +82,45 @@ def test_a_redirect_in_circles_ends(start, tmp_path):
         place.pull(tmp_path / "model")
 
 
+def test_a_redirect_to_what_is_no_host_is_said(registry):
+    registry.behaviour.blobs_at = "http://a b"
+    place = Place(f"{registry.host}/team/tiny")
+    place.push(contents())
+    connection = Connection(registry.host, RegistryAccess(plain_http=True))
+    path = f"/v2/team/tiny/blobs/{next(digest for _, digest in registry.blobs)}"
+    with pytest.raises(BuildError, match="is no URL"), connection.exchange("GET", path):
+        pass
+    connection.close()
+
+
+def test_a_chunk_of_negative_length_is_an_answer_that_broke_off(registry, tmp_path):
+    place = Place(f"{registry.host}/team/tiny")
+    place.push(contents())
+    answer = b"HTTP/1.1 %d X\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nxxxxx"
+    for part, status in (("/manifests/", 200), ("/blobs/", 200), ("/manifests/", 400)):
+        registry.behaviour.raw_answers = {part: answer % status}
+        with pytest.raises(RegistryUnavailableError, match="broke off"):
+            place.pull(tmp_path / "model")
+
+
+def test_a_token_service_that_is_busy_is_asked_again(start):
+    registry = start(user=USER, tokens=True)
+    registry.behaviour.statuses = {("GET", "/token"): [503, 429, 500]}
+    place = Place(f"{registry.host}/team/tiny", user=USER)
+    place.push(contents())
+    assert len(place.pauses) == 3
+    registry.behaviour.statuses = {("GET", "/token"): [503] * 9}
+    with pytest.raises(RegistryUnavailableError, match="503") as caught:
+        place.push(contents())
+    assert "later" in caught.value.fix
+
+
+def test_a_registry_that_refuses_to_be_read_is_not_called_read_only(registry, tmp_path):
+    registry.behaviour.statuses = {("GET", "/manifests/"): [405]}
+    with pytest.raises(BuildError, match="HTTP status 405"):
+        Place(f"{registry.host}/team/tiny").pull(tmp_path / "model")
+
+
 def test_a_redirect_out_of_tls_is_refused(start, certificate):
     registry = start(certificate=certificate, blobs_at="http://127.0.0.1:1")
     registry.blobs["a", "sha256:b"] = b"content"

@@ -127,6 +127,33 @@ def test_a_manifest_of_another_tool_that_can_not_be_read_is_in_no_way_of_a_pull(
     assert place.pull(tmp_path / "model", ":a").files == 4
 
 
+@pytest.mark.parametrize("change", ["altered", "gone"])
+def test_a_manifest_other_than_its_tag_names_is_refused_and_mended_by_a_push(
+    layout, place, tmp_path, change
+):
+    what = contents()
+    pushed = place.push(what)
+    manifest = layout / "blobs/sha256" / pushed.sha256
+    altered = manifest.read_bytes().replace(b"SHA256SUMS", b"SHA256SUMZ")
+    manifest.unlink()
+    if change == "altered":
+        manifest.write_bytes(altered)
+    with pytest.raises(NotReproducibleError, match="missing, altered or damaged") as caught:
+        place.pull(tmp_path / "model")
+    assert caught.value.where == str(manifest)
+    assert not (tmp_path / "model").exists()
+    place.push(what)
+    place.pull(tmp_path / "model")
+
+
+def test_a_push_moves_a_tag_whose_manifest_is_damaged(layout, place, tmp_path):
+    before = place.push(contents())
+    (layout / "blobs/sha256" / before.sha256).unlink()
+    place.push(contents({"model.onnx": b"another"}))
+    place.pull(tmp_path / "model")
+    assert (tmp_path / "model/model.onnx").read_bytes() == b"another"
+
+
 def test_a_blob_whose_disk_fails_is_named(layout, place, tmp_path):
     place.push(contents())
     blob = layout / "blobs/sha256" / hashlib.sha256(WEIGHTS).hexdigest()

@@ -216,6 +216,26 @@ def test_a_manifest_other_than_the_digest_asked_for_is_refused(registry, place, 
         place.pull(tmp_path / "model", f"@sha256:{pushed.sha256}")
 
 
+def test_a_manifest_other_than_the_digest_that_the_registry_names_is_refused(
+    registry, place, tmp_path
+):
+    registry.behaviour.digest_header = True
+    pushed = place.push(contents())
+    content = registry.manifests["team/tiny", f"sha256:{pushed.sha256}"][1]
+    registry.behaviour.altered[pushed.sha256] = content.replace(b"SHA256SUMS", b"SHA256SUMZ")
+    with pytest.raises(NotReproducibleError, match=f"{pushed.sha256} is missing, altered or dam"):
+        place.pull(tmp_path / "model")
+    assert folders(tmp_path) == []
+
+
+def test_a_page_in_place_of_a_manifest_is_no_fault_of_who_pushed(registry, place, tmp_path):
+    pushed = place.push(contents())
+    registry.behaviour.altered[pushed.sha256] = b"<html>Log in</html>"
+    with pytest.raises(NotReproducibleError, match="no OCI image manifest") as caught:
+        place.pull(tmp_path / "model")
+    assert caught.value.fix == "check the address: another server, or a proxy, may have answered"
+
+
 @pytest.mark.parametrize(
     "path", ["../evil", "/etc/evil", "a/../../evil", "", "a\nb", "C:/evil", "x" * 300]
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from onnxbuild.adapters.disk.plain_files import parse_json
 from onnxbuild.core.file_names import check_part
+from onnxbuild.regular_files import read_regular
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than this
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def read_owners(root: Path) -> dict[str, Owner]:
         root: The store's folder.
     """
     try:
-        found = parse_json((root / _FILE).read_bytes())
+        found = parse_json(read_regular(root / _FILE))
         return {
             name: Owner(
                 str(each["project"]),
