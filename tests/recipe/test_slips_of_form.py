@@ -57,6 +57,14 @@ def test_the_recipe_is_sound(tmp_path):
         ("[batch, 4]", '["batch", "4"]', 5, "write `4`"),
         ("shape: [batch, 4]", "shape: '(batch, 4)'", 5, "write `[batch, 4]`"),
         ("shape: [batch, 4]", "shape: batch x 4", 5, "write `[batch, 4]`"),
+        ("  samples: 4", "  samples: 1,000", 10, "write `1000`"),
+        ("  samples: 4", "  samples: 4 samples", 10, "write `4`"),
+        (
+            "quantization:\n",
+            "benchmark: {max_time_s: 10s}\nquantization:\n",
+            11,
+            "write `10`, in seconds",
+        ),
         (
             "    mode: static\n    per",
             "  mode: static\n  per",

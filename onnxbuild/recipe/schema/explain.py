@@ -160,7 +160,8 @@ class Explainer:
         what = f"{what}; expected {self._phrases.expected(schema)}"
         near = meant(found, list(self._phrases.enumerated(schema)))
         place = place_below_name(root, path, lambda option: self._forms.takes(found, option))
-        other = value_meant(found, root, path, place) or self._phrases.fix(found, schema)
+        key = next((each for each in reversed(path) if isinstance(each, str)), "")
+        other = value_meant(found, root, path, place) or self._phrases.fix(found, schema, key)
         fix = f"write `{near}`" if near else other
         lacks = dotted(path) if found is None else ""
         if is_next_to_mode(root, path):
