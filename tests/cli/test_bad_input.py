@@ -204,7 +204,10 @@ def test_every_verb_refuses_a_faulty_recipe_alike(cheap):
                 "  fix: write one of them; to see all: onnxbuild graph tiny.yaml\n"
             ),
         ),
-        (("tiny.yaml", "--set", "opset"), "'opset' is not KEY=VALUE"),
+        (("tiny.yaml", "--set", "opset"), "'opset' is not KEY=VALUE; write --set opset=VALUE"),
+        (("tiny.yaml", "--set", "opset:17"), "'opset:17' is not KEY=VALUE; write --set opset=17"),
+        (("tiny.yaml", "--timeout", "soon"), "'soon' is not a number\n"),
+        (("tiny.yaml", "--timeout", "5 min"), "'5 min' is not a number; write 300, in seconds"),
         (
             ("tiny.yaml", "--set", "opest=17"),
             (

@@ -128,7 +128,7 @@ class Explainer:
         if twice := key_meant(key, next_to) or key_twice(key, next_to):
             is_here = locate_key(root, (*path[:-1], twice)).path == at.path
             fix = f"remove it: `{twice}` is there already" if is_here else f"write `{twice}`"
-            return Fault(hinted(what, twice), at, fix, path)
+            return Fault(hinted(what, twice), at, fix, path, "" if is_here else twice)
         place = named_place(key, path[:-1], root) or (dotted(found[0].path) if found else "")
         if place:
             place = with_name(place, root)

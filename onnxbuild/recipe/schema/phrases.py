@@ -54,12 +54,8 @@ class Phrases:
             return f"write `{inline(found[0])}`"
         if "boolean" in types and isinstance(found, str) and found in _BOOLEAN_WORDS:
             return f"write `{_BOOLEAN_WORDS[found]}`"
-        if types & {"integer", "number"}:
-            number = _number(found, schema)
-            if number is not None:
-                return f"write `{number}`"
-            if isinstance(found, str) and (fix := self._quantity(found, schema, key)):
-                return fix
+        if types & {"integer", "number"} and (fix := self._number(found, schema, key)):
+            return fix
         if isinstance(found, str) and read_number(found) in schema.get("enum", ()):
             return f"write `{read_number(found)}`"
         pattern = schema.get("pattern")
@@ -76,13 +72,17 @@ class Phrases:
             return self._list_fix(found, schema)
         return self._mapping_fix(found, schema) or f"write {self.expected(schema)}"
 
-    def _quantity(self, found: str, schema: Schema, key: str) -> str:
-        """The number that a text with a unit, a percent sign or separators means; empty if it means none that is taken."""
-        number = quantity(found, key)
+    def _number(self, found: object, schema: Schema, key: str) -> str:
+        """The number that is meant, by a text with a unit, a percent sign or separators, too; empty if none is."""
+        if (plain := _number(found, schema)) is not None:
+            return f"write `{plain}`"
+        number = quantity(found, key) if isinstance(found, str) else None
         if number is None or not math.isfinite(number):
             return ""
         number = int(number) if number.is_integer() else number
-        if not self._forms.takes(number, schema) or not self._forms.is_within_bounds(number, schema):
+        if not self._forms.takes(number, schema) or not self._forms.is_within_bounds(
+            number, schema
+        ):
             return ""
         unit = unit_of(key)
         return f"write `{number}`" + (f", in {unit}" if unit else "")

@@ -14,7 +14,7 @@ _TIMES = {
     "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3,
     "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0,
     "m": 60.0, "min": 60.0, "mins": 60.0, "minute": 60.0, "minutes": 60.0,
-    "h": 3600.0, "hour": 3600.0, "hours": 3600.0,
+    "h": 3600.0, "hour": 3600.0, "hours": 3600.0, "d": 86400.0, "day": 86400.0, "days": 86400.0,
 }  # fmt: skip
 _SIZES = {"": 1.0, "k": 1024.0, "m": 1024.0**2, "g": 1024.0**3, "t": 1024.0**4}
 _BYTES = {
@@ -26,7 +26,9 @@ _HERTZ = {"hz": 1.0, "khz": 1e3}
 _UNITS = (
     (re.compile(r"_ms$"), "ms", _TIMES, 1e-3),
     (re.compile(r"_us$"), "us", _TIMES, 1e-6),
-    (re.compile(r"_s$"), "seconds", _TIMES, 1.0),
+    (re.compile(r"_s$|^seconds$"), "seconds", _TIMES, 1.0),
+    (re.compile(r"_hours$"), "hours", _TIMES, 3600.0),
+    (re.compile(r"_days$"), "days", _TIMES, 86400.0),
     (re.compile(r"_mb$"), "MB", _BYTES, 1024.0**2),
     (re.compile(r"mem_limit$|workspace_size$"), "bytes", _BYTES, 1.0),
     (re.compile(r"^sample_rate$"), "Hz", _HERTZ, 1.0),
