@@ -483,6 +483,21 @@ def test_a_store_with_a_file_in_its_way_is_one_clear_error(cheap):
     )
 
 
+@pytest.mark.parametrize(
+    "arguments", [("plan", "tiny.yaml"), ("why", "tiny:export"), ("report", "tiny.yaml")]
+)
+def test_a_store_with_a_file_for_its_records_says_so_in_verbs_that_only_read(cheap, arguments):
+    records = cheap.folder / "artifacts" / "ac"
+    records.parent.mkdir()
+    records.write_text("a file")
+    result = cheap(*arguments)
+    assert (result.code, result.out) == (1, "")
+    assert result.err == (
+        f"error: can't make {records}: a file is in its way\n"
+        "  fix: move the file, or choose another folder with --store FOLDER\n"
+    )
+
+
 @pytest.mark.parametrize("verb", ["verify", "init", "lint", "plan", "graph", "explain"])
 def test_an_empty_name_is_not_the_folder_at_hand(cheap, verb):
     result = cheap(verb, "")

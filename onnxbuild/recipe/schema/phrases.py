@@ -206,9 +206,10 @@ def nested(item: object) -> object:
 
 
 def between_brackets(text: str) -> str:
-    """Return what stands between the brackets of a list or of a tuple, as Python has it, or of a shape with `x` for commas."""
+    """Return what stands between the brackets of a list or of a tuple, as Python has it, or of a shape with `x` or blanks for commas."""
+    text = re.sub(r"^-\s*(?=[A-Za-z_])", "", text)
     inner = re.sub(r"^\((.*?),?\)$|^\[(.*)\]$", lambda found: found[1] or found[2] or "", text)
-    return re.sub(r"\s+x\s+|(?<=\d)x(?=\d)", ", ", inner)
+    return re.sub(r"\s+x\s+|(?<=\d)x(?=\d)|(?<=\w)[ ]+(?=\w)", ", ", inner)
 
 
 def mended(name: str) -> str:
