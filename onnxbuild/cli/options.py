@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -118,9 +119,16 @@ def _settings(
     for text in values:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise click.BadParameter(f"'{text}' is not KEY=VALUE", ctx, param)
+            raise click.BadParameter(f"'{text}' is not KEY=VALUE{_setting_hint(text)}", ctx, param)
         settings[key] = value
     return settings
+
+
+def _setting_hint(text: str) -> str:
+    """Say what to type for a setting without `=`; nothing where it has no key."""
+    key, _, value = text.replace(": ", ":").partition(":")
+    meant = shlex.quote(f"{key}={value or 'VALUE'}")
+    return f"; write --set {meant}" if key.strip("= ") else ""
 
 
 class PathName(click.Path):
@@ -138,13 +146,33 @@ class PathName(click.Path):
         return super().convert(value, param, ctx)
 
 
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _number_hint(text: str, param: click.Parameter | None) -> str:
+    """Say what to type for a number with a unit; nothing where it fits none of the option's."""
+    from onnxbuild.recipe.schema.quantities import quantity, unit_of
+
+    metavar = str(getattr(param, "metavar", None) or "").lower()
+    key = metavar or str(getattr(param, "name", None) or "")
+    number, unit = quantity(text, key), unit_of(key)
+    return f"; write {number:g}{f', in {unit}' if unit else ''}" if number is not None else ""
+
+
 class Number(click.FloatRange):
     """A number within bounds; NaN, which is beyond no bound, is refused."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """The number."""
+        """The number; one with a unit is refused with the number to type."""
+        if isinstance(value, str) and not _is_number(value):
+            self.fail(f"'{value}' is not a number{_number_hint(value, param)}", param, ctx)
         found: float = super().convert(value, param, ctx)
         if math.isnan(found):
             self.fail(f"'{value}' is not a number", param, ctx)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from onnxbuild.core.errors import RecipeError, RecipeErrors, did_you_mean
@@ -53,11 +53,14 @@ class Faults:
         for fault in faults:
             self.add(fault)
 
-    def error(self, files: Sequence[str]) -> RecipeErrors:
+    def error(
+        self, files: Sequence[str], said: Callable[[Fault], Fault] = lambda fault: fault
+    ) -> RecipeErrors:
         """Return all faults as one error, in the order of files, lines and columns.
 
         Args:
             files: The files as messages show them, the recipe first.
+            said: Returns a fault as it is said.
         """
         places = [fault.place for fault in self._faults.values() if fault.place]
 
@@ -77,7 +80,7 @@ class Faults:
                 RecipeError(
                     printable(fault.what), where=printable(str(fault.at)), fix=printable(fault.fix)
                 )
-                for fault in sorted(self._faults.values(), key=order)
+                for fault in map(said, sorted(self._faults.values(), key=order))
                 if not is_moved(fault)
             ]
         )

@@ -34,11 +34,13 @@ class Node:
         at: Where it starts.
         value: A scalar, a tuple of nodes, a mapping of key -> member, or UNKNOWN.
         templated: Jinja stands in it, or below it.
+        text: A number as it was written, where its value is shown otherwise: `1.10`.
     """
 
     at: Location
     value: Scalar | tuple[Node, ...] | Mapping[str, Member] | Unknown
     templated: bool = False
+    text: str = ""
 
     @property
     def members(self) -> Mapping[str, Member]:

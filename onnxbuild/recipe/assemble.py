@@ -33,6 +33,7 @@ from onnxbuild.recipe.schema.validator import KeyValidator
 from onnxbuild.recipe.templates.expand import Renderer, combination_name, combinations
 from onnxbuild.recipe.templates.extend import Sources, read_with_bases
 from onnxbuild.recipe.templates.overrides import apply_overrides, unused_vars
+from onnxbuild.recipe.templates.setting_fixes import whole_setting
 
 NAME_MAX = 200
 _UNRENDERED = ("vars", "matrix")
@@ -119,7 +120,9 @@ class Loader:
             if not self._faults and overrides:
                 self._faults.update(self._without_effect(root, written, overrides))
         if self._faults:
-            raise self._faults.error(list(self._sources.files))
+            raise self._faults.error(
+                list(self._sources.files), lambda each: whole_setting(each, overrides)
+            )
         return tuple(recipes)
 
     def _frame(self, root: Node) -> list[Fault]:

@@ -58,7 +58,9 @@ class LayoutRepository:
         mark = folder / MARK_FILE
         if mark.is_file():
             if make:
+                self._make_blobs()
                 self._lock = wait_lock(mark)
+                self._check_index()
             return
         if not make:
             raise UsageError(f"there is no OCI layout in {folder}", fix="oci:FOLDER:TAG")
@@ -66,12 +68,24 @@ class LayoutRepository:
             raise UsageError(
                 f"{folder} is no OCI layout, and not empty", fix="choose another folder"
             )
-        try:
-            (folder / BLOBS).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise unwritable(error, folder) from error
+        self._make_blobs()
         self._make_mark(mark)
         self._lock = wait_lock(mark)
+
+    def _make_blobs(self) -> None:
+        try:
+            (self._folder / BLOBS).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(error, self._folder) from error
+
+    def _check_index(self) -> None:
+        """Refuse an index that can't be read, before any blob is sent."""
+        try:
+            self._entries()
+        except NotReproducibleError as error:
+            self._lock.release()
+            fix = "push to another folder, or remove this file: the blobs stay, and the names of what was pushed are lost"
+            raise NotReproducibleError(error.what, where=error.where, fix=fix) from error
 
     def _make_mark(self, mark: Path) -> None:
         """Write `oci-layout`; one that another push makes meanwhile stays, since it is locked."""

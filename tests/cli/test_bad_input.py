@@ -204,7 +204,10 @@ def test_every_verb_refuses_a_faulty_recipe_alike(cheap):
                 "  fix: write one of them; to see all: onnxbuild graph tiny.yaml\n"
             ),
         ),
-        (("tiny.yaml", "--set", "opset"), "'opset' is not KEY=VALUE"),
+        (("tiny.yaml", "--set", "opset"), "'opset' is not KEY=VALUE; write --set opset=VALUE"),
+        (("tiny.yaml", "--set", "opset:17"), "'opset:17' is not KEY=VALUE; write --set opset=17"),
+        (("tiny.yaml", "--timeout", "soon"), "'soon' is not a number\n"),
+        (("tiny.yaml", "--timeout", "5 min"), "'5 min' is not a number; write 300, in seconds"),
         (
             ("tiny.yaml", "--set", "opest=17"),
             (
@@ -476,6 +479,21 @@ def test_a_store_with_a_file_in_its_way_is_one_clear_error(cheap):
     assert (result.code, result.out) == (1, "")
     assert result.err == (
         f"error: can't make {cheap.folder / 'artifacts'}: a file is in its way\n"
+        "  fix: move the file, or choose another folder with --store FOLDER\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments", [("plan", "tiny.yaml"), ("why", "tiny:export"), ("report", "tiny.yaml")]
+)
+def test_a_store_with_a_file_for_its_records_says_so_in_verbs_that_only_read(cheap, arguments):
+    records = cheap.folder / "artifacts" / "ac"
+    records.parent.mkdir()
+    records.write_text("a file")
+    result = cheap(*arguments)
+    assert (result.code, result.out) == (1, "")
+    assert result.err == (
+        f"error: can't make {records}: a file is in its way\n"
         "  fix: move the file, or choose another folder with --store FOLDER\n"
     )
 

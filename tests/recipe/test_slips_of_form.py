@@ -57,6 +57,76 @@ def test_the_recipe_is_sound(tmp_path):
         ("[batch, 4]", '["batch", "4"]', 5, "write `4`"),
         ("shape: [batch, 4]", "shape: '(batch, 4)'", 5, "write `[batch, 4]`"),
         ("shape: [batch, 4]", "shape: batch x 4", 5, "write `[batch, 4]`"),
+        ("  samples: 4", "  samples: 1,000", 10, "write `1000`"),
+        ("name: tiny", "name: 1.10", 2, 'quote it: `"1.10"`'),
+        ("shape: [batch, 4]", "shape: batch 4", 5, "write `[batch, 4]`"),
+        ("[batch, 4]", "[batch 4]", 5, "write `batch, 4`"),
+        ("[batch, 4]", "[[batch, 4]]", 5, "write `batch, 4`"),
+        ("[batch, 4]", "[None, 4]", 5, "write `batch`"),
+        ("[batch, 4]", "[?, 4]", 5, 'write a name, or quote it: `"?"`'),
+        ("shape: [batch, 4]", "shape: batch, 4", 5, "put them in brackets: `[batch, 4]`"),
+        ("shape: [batch, 4]", "shape: (batch, 4)", 5, "put them in brackets: `[batch, 4]`"),
+        (
+            "dtype: float32, shape: [batch, 4]",
+            "dtype: [batch, 4], shape: fp32",
+            5,
+            "write `{dtype: float32, shape: [batch, 4]}`",
+        ),
+        (
+            "x: {dtype: float32, shape: [batch, 4]}",
+            "x: [float32, [batch, 4]]",
+            5,
+            "write `{dtype: float32, shape: [batch, 4]}`",
+        ),
+        (
+            "x: {dtype: float32, shape: [batch, 4]}",
+            "x: float32[batch, 4]",
+            5,
+            "write `{dtype: float32, shape: [batch, 4]}`",
+        ),
+        (
+            "x: {dtype: float32, shape: [batch, 4]}",
+            "name: x\n  dtype: float32\n  shape: [batch, 4]",
+            4,
+            "write `dummy_inputs: {x: {dtype: float32, shape: [batch, 4]}}`",
+        ),
+        (
+            "x: {dtype: float32, shape: [batch, 4]}",
+            "- {name: x, dtype: float32, shape: [batch, 4]}",
+            5,
+            "write `{x: {dtype: float32, shape: [batch, 4]}}`",
+        ),
+        (
+            "    mode: static\n    per",
+            "    static: {}\n    per",
+            13,
+            "write `{mode: static, per_channel: true}`",
+        ),
+        (
+            "  data: m.py:data\n",
+            "  data: m.py:data\n  format: npz: x\n",
+            10,
+            "write `format: {npz: x}`",
+        ),
+        ("  samples: 4", "  samples: four:", 10, "write `samples: four`"),
+        ("  samples: 4", "  samples: - 4", 10, "write `samples: [4]`"),
+        ("[batch, 4]}", "[batch, 4]]}", 5, "add the `}` or the `,`"),
+        ("model: m.py:load", "model: m.py:load\noutputs: [y]]", 4, "remove the `]`"),
+        ("model: m.py:load", "model: m.py:load\noutputs:\n-y", 5, "write `- y`"),
+        ("model: m.py:load", "model: m.py:load\noutputs: -y", 4, "write `[y]`"),
+        ("{min: 1,", "{min: 1;", 7, "write `,`"),
+        ("x: {dtype", "x:\u00a0{dtype", 5, "write a blank in its place"),
+        ("  x: {dtype", "\u00a0 x: {dtype", 5, "write a blank in its place"),
+        ("x: {dtype", "x\uff1a{dtype", 5, "write `:` in its place"),
+        ("{min: 1,", "{min: 1\uff0c", 7, "write `,` in its place"),
+        ("samples: 4", "samples: 4\u200b", 10, "remove it"),
+        ("  samples: 4", "  samples: 4 samples", 10, "write `4`"),
+        (
+            "quantization:\n",
+            "benchmark: {max_time_s: 10s}\nquantization:\n",
+            11,
+            "write `10`, in seconds",
+        ),
         (
             "    mode: static\n    per",
             "  mode: static\n  per",
@@ -86,6 +156,26 @@ def test_a_key_a_level_up_is_moved_and_nothing_is_missing(tmp_path, old, new, li
     (at, fix), *others = faults(tmp_path, text)
     assert (at, fix) == (line, f"move it to `{place}`")
     assert not [each for _, each in others if "write a value" in each or each.startswith("add `d")]
+
+
+def test_a_recipe_below_a_key_and_one_below_another_have_one_fault(tmp_path):
+    nested = "tiny:\n" + "".join(f"  {line}\n" for line in RECIPE.splitlines())
+    assert faults(tmp_path, nested) == [(1, "remove `tiny:`, and indent the lines below less")]
+    assert faults(tmp_path, RECIPE * 2) == [(15, "put it in a file of its own")]
+
+
+def test_an_only_axis_that_no_shape_uses_is_removed_with_its_section(tmp_path):
+    text = RECIPE.replace("[batch, 4]", "[2, 4]")
+    assert faults(tmp_path, text) == [(7, "remove `dynamic_axes`, or use it in a shape")]
+
+
+def test_words_of_other_languages_and_curly_quotes_are_text(tmp_path):
+    for words in (
+        "\u201ca model\u201d",
+        "\u6a21\u578b\uff1aint8\uff0cfp16",
+        "it\u2019s \u2013 small",
+    ):
+        assert faults(tmp_path, f"{RECIPE}description: {words}\n") == []
 
 
 def test_a_place_that_is_taken_is_not_where_a_key_is_moved(tmp_path):

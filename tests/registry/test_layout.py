@@ -61,6 +61,29 @@ def test_pushes_at_the_same_time_all_arrive(layout):
     assert all(path.name[0] != "." for path in layout.rglob("*"))
 
 
+@pytest.mark.parametrize("content", [b"{broken", b"[]", b'{"manifests": 3}'])
+def test_a_push_to_a_broken_index_is_refused_with_what_to_do_and_sends_nothing(
+    layout, place, content
+):
+    place.push(contents(), ":a")
+    before = sorted(layout.rglob("*"))
+    (layout / "index.json").write_bytes(content)
+    with pytest.raises(NotReproducibleError, match="is no OCI index") as raised:
+        place.push(contents({"model.onnx": b"another"}), ":b")
+    assert raised.value.where == str(layout / "index.json")
+    assert "remove this file" in raised.value.fix
+    assert sorted(layout.rglob("*")) == before
+    (layout / "index.json").unlink()
+    place.push(contents(), ":a")
+
+
+def test_a_layout_without_its_folder_of_blobs_gets_it_again(layout, place):
+    layout.mkdir()
+    (layout / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+    place.push(contents(), ":a")
+    assert len(index(layout)) == 1
+
+
 def test_what_is_no_layout_is_refused(tmp_path, layout, place):
     with pytest.raises(UsageError, match="there is no OCI layout"):
         place.pull(tmp_path / "model")

@@ -127,9 +127,15 @@ class DiskStore:
             content = read_regular(name)
         except FileNotFoundError:
             return ()
+        except NotADirectoryError as error:
+            in_the_way = next((each for each in path.parents if each.is_file()), path.parent)
+            raise store_error(error, in_the_way) from error
         except OSError as error:
             if error.errno not in _UNREADABLE:
-                raise StoreError(f"can't read {path}: {error.strerror}") from error
+                raise StoreError(
+                    f"can't read {path}: {error.strerror}",
+                    fix="run again; if that does not help, choose another folder with --store FOLDER",
+                ) from error
             self.set_aside(path)
             return ()
         try:

@@ -17,6 +17,7 @@ from onnxbuild.recipe.parts.dimensions import (
     input_for_axis,
     is_input_for_axis,
     symbol_for,
+    symbol_meant,
 )
 
 
@@ -73,6 +74,13 @@ def _dimensions(name: str, parts: Parts) -> Iterator[tuple[int, object]]:
             yield n, item.value
 
 
+def _with_paths(parts: Parts) -> Iterator[tuple[object, Path]]:
+    """(dimension, its path) of all shapes."""
+    for name in _declared(parts, "dummy_inputs"):
+        for n, dimension in _dimensions(name, parts):
+            yield dimension, ("dummy_inputs", name, "shape", n)
+
+
 def _misspelt(parts: Parts) -> dict[str, str]:
     """Symbol that several shapes or points have, or the model's file, or with a usual name -> the unused axis that means it."""
     if not _shapes_are_sound(parts):
@@ -127,13 +135,15 @@ def _unused_axes(parts: Parts, misspelt: Mapping[str, str]) -> Iterator[Fault]:
     used = {symbol for _, _, dimension in _all(parts) for symbol in symbols_of(dimension)}
     declared = _declared(parts, "dynamic_axes")
     asked_for = {*misspelt.values(), *(nearest(each, declared) for each in used - {*declared})}
+    asked_for |= {symbol_meant(each, parts.root, path) for each, path in _with_paths(parts)}
     for name in declared:
         path = ("dynamic_axes", name)
         if name in used or name in asked_for or _is_no_axis(parts, name):
             continue
         if not is_input_for_axis(parts.root, path):
             what = f"axis '{name}' is used by no shape of dummy_inputs"
-            yield Fault(what, locate_key(parts.root, path), "remove it, or use it in a shape")
+            fix = "remove it" if len(declared) > 1 else "remove `dynamic_axes`"
+            yield Fault(what, locate_key(parts.root, path), f"{fix}, or use it in a shape")
         elif parts.sound(*path):
             yield input_for_axis(parts.root, path)
 

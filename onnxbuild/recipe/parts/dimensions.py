@@ -28,6 +28,21 @@ def symbol_for(found: object, root: Node, path: Path) -> str:
         root: The recipe.
         path: Of the faulty value.
     """
+    symbol = symbol_meant(found, root, path)
+    axes = root.child("dynamic_axes")
+    if not symbol or (axes is not None and symbol in axes.members):
+        return symbol and f"write `{symbol}`"
+    return f"write `{symbol}`, and add `{symbol}: {axis_for({})}` to dynamic_axes"
+
+
+def symbol_meant(found: object, root: Node, path: Path) -> str:
+    """The symbol for a dimension that stands for any size; empty for all other dimensions.
+
+    Args:
+        found: The value at `path`.
+        root: The recipe.
+        path: Of the dimension.
+    """
     match path:
         case ("dummy_inputs", str() as name, "shape", int() as n):
             pass
@@ -43,11 +58,7 @@ def symbol_for(found: object, root: Node, path: Path) -> str:
     shape = None if shape is None else shape.child("shape")
     others = [] if shape is None else [item.value for item in shape.items]
     usual = ("batch",) if n == 0 else _NAMES.get(len(others), ())
-    symbol = usual[n] if n < len(usual) and usual[n] not in others else f"size_{n}"
-    axes = root.child("dynamic_axes")
-    if axes is not None and symbol in axes.members:
-        return f"write `{symbol}`"
-    return f"write `{symbol}`, and add `{symbol}: {axis_for({})}` to dynamic_axes"
+    return usual[n] if n < len(usual) and usual[n] not in others else f"size_{n}"
 
 
 def axis_for(found: Mapping[str, object]) -> str:

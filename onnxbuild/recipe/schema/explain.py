@@ -25,7 +25,13 @@ from onnxbuild.recipe.schema.forms import Forms
 from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.key_index import is_at
 from onnxbuild.recipe.schema.lean_jsonschema import ValidationError
-from onnxbuild.recipe.schema.meant_values import example_meant, is_next_to_mode, value_meant
+from onnxbuild.recipe.schema.meant_values import (
+    example_meant,
+    input_meant,
+    is_next_to_mode,
+    mode_as_key,
+    value_meant,
+)
 from onnxbuild.recipe.schema.phrases import Phrases, meant, mended, read_number
 from onnxbuild.recipe.schema.places import (
     key_near,
@@ -128,7 +134,7 @@ class Explainer:
         if twice := key_meant(key, next_to) or key_twice(key, next_to):
             is_here = locate_key(root, (*path[:-1], twice)).path == at.path
             fix = f"remove it: `{twice}` is there already" if is_here else f"write `{twice}`"
-            return Fault(hinted(what, twice), at, fix, path)
+            return Fault(hinted(what, twice), at, fix, path, "" if is_here else twice)
         place = named_place(key, path[:-1], root) or (dotted(found[0].path) if found else "")
         if place:
             place = with_name(place, root)
@@ -144,7 +150,11 @@ class Explainer:
         path: Path,
     ) -> Iterator[Fault]:
         """Keys that must be there; for those that another one means, where nothing else says so, that one."""
-        for key in missing_keys(wanted, found, schema, path):
+        lacking = missing_keys(wanted, found, schema, path)
+        if lacking == ["mode"] and (as_key := mode_as_key(root, path)):
+            yield as_key
+            return
+        for key in lacking:
             yield missing_key(key, schema, root, path)
         if "additionalProperties" not in schema:
             meant_by = _meant_keys(found, schema, path)
@@ -154,14 +164,19 @@ class Explainer:
     def _mismatch(self, found: object, schema: Schema, root: Node, path: Path) -> Fault:
         if is_input_for_axis(root, path):
             return input_for_axis(root, path)
-        what = f"{dotted(path)} is {show(found)}"
+        if both := input_meant(root, path):
+            return both
+        node = node_at(root, path)
+        written = (node.text if node is not None else "") or show(found)
+        what = f"{dotted(path)} is {written}"
         if isinstance(found, str) and self._phrases.wants_other_type(schema):
             what += " (a string)"
         what = f"{what}; expected {self._phrases.expected(schema)}"
         near = meant(found, list(self._phrases.enumerated(schema)))
         place = place_below_name(root, path, lambda option: self._forms.takes(found, option))
-        other = value_meant(found, root, path, place) or self._phrases.fix(found, schema)
-        fix = f"write `{near}`" if near else other
+        key = next((each for each in reversed(path) if isinstance(each, str)), "")
+        other = value_meant(found, root, path, place) or self._phrases.fix(found, schema, key)
+        fix = f"write `{near}`" if near else other.replace(f'`"{show(found)}"`', f'`"{written}"`')
         lacks = dotted(path) if found is None else ""
         if is_next_to_mode(root, path):
             lacks = str(path[0])

@@ -72,6 +72,17 @@ class Forms:
         fits = len(value) >= schema.get("minProperties", 0) and set(required) <= set(value)
         return fits and (properties is None or set(value) <= set(properties))
 
+    def is_within_bounds(self, number: float, schema: Schema) -> bool:
+        """Return whether a number is neither too small nor too large."""
+        schema = self.resolved(schema)
+        if "anyOf" in schema:
+            return any(self.is_within_bounds(number, each) for each in schema["anyOf"])
+        return (
+            schema.get("minimum", number) <= number <= schema.get("maximum", number)
+            and number > schema.get("exclusiveMinimum", number - 1)
+            and number < schema.get("exclusiveMaximum", number + 1)
+        )
+
     def takes_as_text(self, found: object, schema: Schema) -> bool:
         """Return whether quotes are all that a value lacks: `true` is no callable."""
         resolved = self.resolved(schema)

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from onnxbuild.catalog import MODES
-from onnxbuild.document.node import Node, Path, members_at, node_at
+from onnxbuild.document.faults import Fault, show
+from onnxbuild.document.node import Node, Path, dotted, locate_key, members_at, node_at, plain
 from onnxbuild.recipe.parts.dimensions import axis_meant, missing_size, symbol_for
 from onnxbuild.recipe.schema.aliases import meaning
+from onnxbuild.recipe.schema.phrases import inline
 from onnxbuild.recipe.schema.places import is_list_of_options
 
+_DTYPES = (
+    "float32",
+    "float16",
+    "float64",
+    "int64",
+    "int32",
+    "int8",
+    "uint8",
+    "bool",
+    "bfloat16",
+    "int16",
+)
+_DTYPE_AND_SHAPE = re.compile(r"([\w.]+)\s*[\[(](.*?),?\s*[\])]")
+_PAIR = 2
 _USUAL_DTYPE, _USUAL_SHAPE = "float32", "[batch, 128]"
 
 
@@ -32,6 +51,10 @@ def value_meant(found: object, root: Node, path: Path, place: str) -> str:
             return "put the options under a variant's name: " + variant_below_name(root)
         case _ if place:
             return f"move it to `{place}`"
+        case ("dummy_inputs", str(), "shape", int()) if isinstance(found, (list, tuple)):
+            return f"write `{', '.join(map(str, found))}`" if _are_dimensions(found) else ""
+        case ("dummy_inputs", str(), "shape", int()) if isinstance(found, str) and " " in found:
+            return f"write `{', '.join(found.split())}`" if "+" not in found else ""
         case ("dummy_inputs", str()) if not is_list_of_options(found, path):
             return _input(found)
         case _:
@@ -75,18 +98,86 @@ def variant_below_name(root: Node) -> str:
 
 
 def _input(found: object) -> str:
-    """A list is taken for the shape of an input, a word for its dtype."""
-    if isinstance(found, (list, tuple)) and all(type(each) in (int, str) for each in found):
-        return f"write `{{dtype: {_USUAL_DTYPE}, shape: [{', '.join(map(str, found))}]}}`"
+    """A list is taken for the shape of an input, a word for its dtype, both for both."""
+    written = _DTYPE_AND_SHAPE.fullmatch(found) if isinstance(found, str) else None
+    if written:
+        found = [written[1], re.split(r"\s*,\s*", written[2])]
+    if isinstance(found, (list, tuple)) and len(found) == _PAIR:
+        words = [meaning(each, _DTYPES) for each in found if isinstance(each, str)]
+        shapes = [each for each in found if isinstance(each, (list, tuple))]
+        if words and words[0] and shapes and _are_dimensions(shapes[0]):
+            return f"write `{{dtype: {words[0]}, shape: {_listed(shapes[0])}}}`"
+    if isinstance(found, (list, tuple)) and _are_dimensions(found):
+        return f"write `{{dtype: {_USUAL_DTYPE}, shape: {_listed(found)}}}`"
     if isinstance(found, str):
-        known = ("float32", "float16", "float64", "int64", "int32", "int8", "uint8", "bool")
-        dtype = meaning(found, known) or _USUAL_DTYPE
+        dtype = meaning(found, _DTYPES) or _USUAL_DTYPE
         return f"write `{{dtype: {dtype}, shape: {_USUAL_SHAPE}}}`"
     return ""
 
 
+def _are_dimensions(found: Sequence[object]) -> bool:
+    return all(type(each) in (int, str) for each in found)
+
+
+def _listed(found: Sequence[object]) -> str:
+    return f"[{', '.join(map(str, found))}]"
+
+
+def input_meant(root: Node, path: Path) -> Fault | None:
+    """Return the one fault of an input whose dtype and shape are exchanged, or whose name is a value; None for other values.
+
+    Args:
+        root: The recipe.
+        path: Of a faulty value.
+    """
+    if path[:1] != ("dummy_inputs",):
+        return None
+    node = node_at(root, path[:-1])
+    found = {} if node is None else plain(node)
+    if node is None or not isinstance(found, dict):
+        return None
+    match path, found:
+        case (_, str(), "dtype" | "shape"), {"dtype": list(shape), "shape": str(dtype)}:
+            dtype = meaning(dtype, _DTYPES)
+            if not dtype or not _are_dimensions(shape):
+                return None
+            mended = {**found, "dtype": dtype, "shape": shape}
+            what = f"{dotted(path[:-1])} has its shape as `dtype`, and its dtype as `shape`"
+            return Fault(what, node.at, f"write `{inline(mended)}`", path)
+        case (_, str()), {"name": str(name), "dtype": str(), "shape": list()}:
+            mended = {name: {key: each for key, each in found.items() if key != "name"}}
+            what = "dummy_inputs has the keys of an input; expected the name of each as a key"
+            fix = f"write `dummy_inputs: {inline(mended)}`"
+            return Fault(what, locate_key(root, path[:-1]), fix, path)
+        case _:
+            return None
+
+
+def mode_as_key(root: Node, path: Path) -> Fault | None:
+    """Return the fault of a variant with its mode as a key, as in `{static: {per_channel: true}}`; None for others.
+
+    Args:
+        root: The recipe.
+        path: Of a mapping without a mode.
+    """
+    node = node_at(root, path) if path[:1] == ("quantization",) and len(path) == _PAIR else None
+    found = {} if node is None else plain(node)
+    modes = [key for key in found if meaning(key, MODES)]
+    if node is None or len(modes) != 1:
+        return None
+    below = found.pop(modes[0])
+    mode = meaning(modes[0], MODES)
+    options = {**(below if isinstance(below, dict) else {}), **found}
+    mended = inline({"mode": mode, **options}) if options else mode
+    what = f"{dotted(path)} has its mode {show(modes[0])} as a key"
+    return Fault(what, node.at, f"write `{mended}`", path)
+
+
 def _inputs(names: list[object]) -> str:
-    """Names of inputs with a usual dtype and shape; empty if one is no name."""
+    """Names of inputs, each with what stands next to its name or a usual dtype and shape; empty if one has no name."""
+    if names and all(isinstance(each, dict) and type(each.get("name")) is str for each in names):
+        listed = [dict(each) for each in names if isinstance(each, dict)]
+        return f"write `{inline({each.pop('name'): each for each in listed})}`"
     written = [
         f"{name}: {{dtype: {_USUAL_DTYPE}, shape: {_USUAL_SHAPE}}}"
         for name in names

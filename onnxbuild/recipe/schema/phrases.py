@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 
@@ -10,6 +11,7 @@ from onnxbuild.recipe.parts.keys import PATTERN_WORDS
 from onnxbuild.recipe.schema.aliases import meaning
 from onnxbuild.recipe.schema.forms import Forms
 from onnxbuild.recipe.schema.json_schema import Schema
+from onnxbuild.recipe.schema.quantities import quantity, unit_of
 
 _TYPES = {
     "string": "a string", "integer": "an integer", "number": "a number", "array": "a list",
@@ -35,8 +37,14 @@ class Phrases:
     def __init__(self, forms: Forms) -> None:
         self._forms = forms
 
-    def fix(self, found: object, schema: Schema) -> str:
-        """Return the fix to type instead of `found`."""
+    def fix(self, found: object, schema: Schema, key: str = "") -> str:
+        """Return the fix to type instead of `found`.
+
+        Args:
+            found: The value.
+            schema: Of its place.
+            key: The last key of its path, which may name a unit.
+        """
         types = set(self._forms.types(schema))
         if found is None:
             return "write a value, or remove the key"
@@ -46,10 +54,8 @@ class Phrases:
             return f"write `{inline(found[0])}`"
         if "boolean" in types and isinstance(found, str) and found in _BOOLEAN_WORDS:
             return f"write `{_BOOLEAN_WORDS[found]}`"
-        if types & {"integer", "number"}:
-            number = _number(found, schema)
-            if number is not None:
-                return f"write `{number}`"
+        if types & {"integer", "number"} and (fix := self._number(found, schema, key)):
+            return fix
         if isinstance(found, str) and read_number(found) in schema.get("enum", ()):
             return f"write `{read_number(found)}`"
         pattern = schema.get("pattern")
@@ -65,6 +71,21 @@ class Phrases:
         if "array" in types and isinstance(found, dict) and found:
             return self._list_fix(found, schema)
         return self._mapping_fix(found, schema) or f"write {self.expected(schema)}"
+
+    def _number(self, found: object, schema: Schema, key: str) -> str:
+        """The number that is meant, by a text with a unit, a percent sign or separators, too; empty if none is."""
+        if (plain := _number(found, schema)) is not None:
+            return f"write `{plain}`"
+        number = quantity(found, key) if isinstance(found, str) else None
+        if number is None or not math.isfinite(number):
+            return ""
+        number = int(number) if number.is_integer() else number
+        if not self._forms.takes(number, schema) or not self._forms.is_within_bounds(
+            number, schema
+        ):
+            return ""
+        unit = unit_of(key)
+        return f"write `{number}`" + (f", in {unit}" if unit else "")
 
     def _items(self, found: object, schema: Schema) -> bool:
         """Whether a list takes a value, or each part of a text between commas, as an item."""
@@ -185,9 +206,10 @@ def nested(item: object) -> object:
 
 
 def between_brackets(text: str) -> str:
-    """Return what stands between the brackets of a list or of a tuple, as Python has it, or of a shape with `x` for commas."""
+    """Return what stands between the brackets of a list or of a tuple, as Python has it, or of a shape with `x` or blanks for commas."""
+    text = re.sub(r"^-\s*(?=[A-Za-z_])", "", text)
     inner = re.sub(r"^\((.*?),?\)$|^\[(.*)\]$", lambda found: found[1] or found[2] or "", text)
-    return re.sub(r"\s+x\s+|(?<=\d)x(?=\d)", ", ", inner)
+    return re.sub(r"\s+x\s+|(?<=\d)x(?=\d)|(?<=\w)[ ]+(?=\w)", ", ", inner)
 
 
 def mended(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
@@ -11,11 +10,14 @@ from onnxbuild.core.recipe import Location
 from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.document.node import Member, Node, has_template, mapping, scalar, sequence
 from onnxbuild.recipe.parts.parts import entrypoint_paths
+from onnxbuild.recipe.schema.aliases import key_meant
+from onnxbuild.recipe.templates.setting_fixes import is_slip, keys_meant, parts_of, setting_of
 from onnxbuild.recipe.yaml.read import read_yaml
 from onnxbuild.recipe.yaml.scalars import resolve
 
 _QUOTES = ("'", '"')
 _QUOTED_MIN = 2
+_SHOWN_MAX = 3
 
 
 def apply_overrides(
@@ -136,6 +138,12 @@ def _target(
     root: Node, setting: tuple[str, str], known: Collection[str], at: Location, faults: Faults
 ) -> tuple[str, ...] | None:
     key, text = setting
+    if key != key.strip():
+        meant = setting_of(".".join(parts_of(key)), text.strip())
+        faults.add(
+            Fault(f"a blank stands next to the '=' of --set {key.strip()}", at, f"write `{meant}`")
+        )
+        return None
     parts = _path(root, key, known)
     if parts is not None:
         if parts == ("matrix",) or "" in parts:
@@ -147,12 +155,16 @@ def _target(
     names_known = [name for home in ("vars", "matrix") for name in _names(root, home)]
     names_known += [name for name in known if name not in ("extends", "vars", "matrix")]
     whole = nearest(key, [each for each in names_known if each.count(".") == key.count(".")])
-    near = whole or nearest(first, names_known)
+    near = key_meant(first, names_known) or whole or nearest(first, names_known)
+    is_surely = is_slip(key, whole) or is_slip(first, near)
+    meant_keys = [] if is_surely else keys_meant(root, key, known)
     what = f"--set names '{key}', which is no var, no matrix name and no key of the recipe"
     fix = "name a var of the recipe, or a dotted key such as `quantization.int8.per_channel`"
-    if near:
-        meant = f"{near}{'' if whole else key[len(first) :]}={text}"
-        fix = f"write `--set {shlex.quote(meant)}`"
+    if meant_keys:
+        near = ""
+        fix = f"write {' or '.join(f'`{setting_of(each, text)}`' for each in meant_keys[:_SHOWN_MAX])}"
+    elif near:
+        fix = f"write `{setting_of(near if near == whole else near + key[len(first) :], text)}`"
     faults.add(Fault(hinted(what, near), at, fix))
     return None
 

@@ -7,7 +7,7 @@ nesting nor an alias bomb costs more than the limits in `node`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -25,41 +25,20 @@ from onnxbuild.document.node import (
     sequence,
 )
 from onnxbuild.recipe.yaml.bare_templates import is_bare_template, quoted_template
+from onnxbuild.recipe.yaml.look_alikes import invisible_at_an_end
+from onnxbuild.recipe.yaml.open_nodes import OpenNode, Tree
 from onnxbuild.recipe.yaml.scalars import resolve
 from onnxbuild.recipe.yaml.syntax import decode, syntax_fault
 
 SCALAR_BYTES_MAX = 65_536
+_SECOND_RECIPE = 3
+"""Keys of the top that are written twice, from which on one recipe is below another."""
 
 
 class _Stop(Exception):  # noqa: N818 - it only ends the reading
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.what)
         self.fault = fault
-
-
-@dataclass(slots=True)
-class _Tree:
-    """A node with its cost once aliases are expanded."""
-
-    node: Node
-    size: int = 1
-    height: int = 0
-    plain_key: str | None = None
-
-
-@dataclass(slots=True)
-class _Open:
-    """A list or mapping whose end has not come yet."""
-
-    at: Location
-    anchor: str | None
-    is_mapping: bool
-    items: list[Node] = field(default_factory=list)
-    members: dict[str, Member] = field(default_factory=dict)
-    key: _Tree | None = None
-    is_template: bool = False
-    size: int = 1
-    height: int = 0
 
 
 def read_yaml(content: bytes, shown: str, faults: Faults) -> Node | None:
@@ -111,8 +90,8 @@ class _Composer:
         self._lines = lines
         self._shown = shown
         self._faults = faults
-        self._stack: list[_Open] = []
-        self._anchors: dict[str, _Tree | None] = {}
+        self._stack: list[OpenNode] = []
+        self._anchors: dict[str, Tree | None] = {}
         self._total = 0
         self._documents = 0
 
@@ -124,7 +103,8 @@ class _Composer:
             self._documents += 1
             if self._documents > 1:
                 at = self.place(event.start_mark)
-                raise _Stop(Fault("a second document starts here", at, "remove the `---`"))
+                fix = "put it in a file of its own; if it is the same recipe, remove the `---`"
+                raise _Stop(Fault("a second document starts here", at, fix))
         elif isinstance(event, yaml.AliasEvent):
             self._alias(event)
         elif isinstance(event, yaml.ScalarEvent):
@@ -137,7 +117,8 @@ class _Composer:
             if len(self._stack) >= DEPTH_MAX:
                 raise _too_deep(at)
             is_mapping = isinstance(event, yaml.MappingStartEvent)
-            self._stack.append(_Open(at, event.anchor, is_mapping))
+            is_flow = event.flow_style is True
+            self._stack.append(OpenNode(at, event.anchor, is_mapping, is_flow=is_flow))
             self._count(1, at)
         elif isinstance(event, (yaml.SequenceEndEvent, yaml.MappingEndEvent)):
             self._close()
@@ -145,10 +126,15 @@ class _Composer:
     def _close(self) -> None:
         done = self._stack.pop()
         at = done.at
+        self._add_loose(done)
+        if not self._stack and len(done.twice) >= _SECOND_RECIPE:
+            what = f"a second recipe starts here, of {len(done.twice)} keys that stand above, too"
+            done.twice = [Fault(what, done.twice[0].at, "put it in a file of its own")]
+        self._faults.update(done.twice)
         node = mapping(done.members, at) if done.is_mapping else sequence(done.items, at)
-        if done.is_template:
+        if done.is_unknown:
             node = Node(at, UNKNOWN)
-        tree = _Tree(node, done.size, done.height + 1)
+        tree = Tree(node, done.size, done.height + 1)
         if done.anchor:
             self._anchors[done.anchor] = tree
         self._place(tree)
@@ -158,6 +144,8 @@ class _Composer:
         self._refuse_tag(event)
         self._count(1, at)
         is_plain = event.style is None and event.implicit[0]
+        if is_plain and (fault := invisible_at_an_end(event.value, at)):
+            raise _Stop(fault)
         node, key = (
             self._resolved(event.value, at) if is_plain else (scalar(event.value, at), None)
         )
@@ -167,18 +155,21 @@ class _Composer:
                 what = "this string holds half of a surrogate pair"
             self._faults.add(Fault(what, at, "keep data in a file and name it under `files`"))
             node = Node(at, UNKNOWN)
-        tree = _Tree(node, plain_key=key)
+        tree = Tree(node, plain_key=key)
         if event.anchor:
             self._anchors[event.anchor] = tree
         self._place(tree)
 
     def _resolved(self, text: str, at: Location) -> tuple[Node, str]:
         try:
-            return scalar(resolve(text), at), text
+            node = scalar(resolve(text), at)
         except ValueError as error:
             fix = f'write a smaller number, or quote it: `"{text}"`' if len(text) < 48 else ""  # noqa: PLR2004
             self._faults.add(Fault(str(error), at, fix))
             return Node(at, UNKNOWN), text
+        if isinstance(node.value, (int, float)) and show(node.value) != text:
+            node = replace(node, text=text)
+        return node, text
 
     def _alias(self, event: yaml.AliasEvent) -> None:
         at = self.place(event.start_mark)
@@ -196,9 +187,9 @@ class _Composer:
         if len(self._stack) + tree.height > DEPTH_MAX:
             raise _too_deep(at)
         self._count(tree.size, at)
-        self._place(_Tree(tree.node, tree.size, tree.height, tree.plain_key))
+        self._place(Tree(tree.node, tree.size, tree.height, tree.plain_key))
 
-    def _place(self, tree: _Tree) -> None:
+    def _place(self, tree: Tree) -> None:
         if not self._stack:
             self.root = tree.node
             return
@@ -211,15 +202,49 @@ class _Composer:
             parent.key = tree
         else:
             key, parent.key = parent.key, None
-            self._member(parent, key, tree.node)
+            if self._is_loose(parent, key, tree.node):
+                parent.loose.append((next(reversed(parent.members)), key))
+            else:
+                self._member(parent, key, tree.node)
 
-    def _member(self, parent: _Open, key: _Tree, node: Node) -> None:
+    def _add_loose(self, done: OpenNode) -> None:
+        """Take keys of a flow mapping that have neither ':' nor value, some of them numbers, for items of the list before them."""
+        for owner in dict.fromkeys(name for name, _ in done.loose):
+            keys = [key for name, key in done.loose if name == owner]
+            first = done.members[owner].node
+            is_tuple = str(first.value).startswith("(")
+            if not is_tuple and all(isinstance(key.node.value, str) for key in keys):
+                for key in keys:
+                    self._member(done, key, Node(key.node.at, None))
+                continue
+            items = [first.text or str(first.value), *(key.plain_key or "" for key in keys)]
+            written = f"[{', '.join(items).strip('()')}]"
+            what = f"the brackets around the values of {show(owner)} are missing"
+            self._faults.add(Fault(what, first.at, f"put them in brackets: `{written}`"))
+            done.members[owner] = Member(done.members[owner].at, Node(first.at, UNKNOWN))
+
+    def _is_loose(self, parent: OpenNode, key: Tree, node: Node) -> bool:
+        """Whether a key of a flow mapping has no ':' and follows a scalar."""
+        last = next(reversed(parent.members.values()), None)
+        if not parent.is_flow or node.value is not None or not key.plain_key or last is None:
+            return False
+        if not isinstance(last.node.value, (str, int, float)):
+            return False
+        at = key.node.at
+        line = self._lines[at.line - 1] if at.line <= len(self._lines) else ""
+        return line[at.column - 1 + len(key.plain_key) :].lstrip()[:1] in {",", "}"}
+
+    def _member(self, parent: OpenNode, key: Tree, node: Node) -> None:
         at, name = key.node.at, key.node.value
         if key.plain_key == "<<":
             fix = "repeat the keys, or put them in a file that this one `extends`"
             self._faults.add(Fault("merge keys (`<<`) are not part of a recipe", at, fix))
+        elif name is None and node.value is None and not key.plain_key:
+            parent.is_unknown = True
+            what = "a `?` begins a key in YAML"
+            self._faults.add(Fault(what, parent.at, 'write a name, or quote it: `"?"`'))
         elif node.value is None and is_bare_template(key.node):
-            parent.is_template = True
+            parent.is_unknown = True
             self._add_template_fault(parent.at)
         elif name is UNKNOWN:
             return  # it has a fault already
@@ -231,7 +256,7 @@ class _Composer:
         elif name in parent.members:
             first = parent.members[name].at
             what = f"key {show(name)} is written twice; the first is at {first}"
-            self._faults.add(Fault(what, at, "remove one of the two"))
+            parent.twice.append(Fault(what, at, "remove one of the two"))
         else:
             parent.members[name] = Member(at, node)
 

@@ -8,6 +8,7 @@ import yaml
 
 from onnxbuild.core.recipe import Location
 from onnxbuild.document.faults import Fault
+from onnxbuild.recipe.yaml.look_alikes import look_alike_in
 
 BYTES_MAX = 1024 * 1024
 
@@ -23,7 +24,7 @@ _PLAIN_WORDS = (
     ("found unexpected end of stream", "a quote is opened and never closed", "close the quote"),
     ("expected the node content", "a value is missing here", "write a value, or quote this one"),
     ("cannot start any token", "this character can't start a value", "quote the value"),
-    ("block sequence entries are not allowed", "a list can't start here", "put `-` on a new line"),
+    ("sequence entries are not allowed", "a list can't start here", "put `-` on a new line"),
     ("found unknown escape character", "this escape is not one of YAML's", "use single quotes"),
 )
 
@@ -59,6 +60,12 @@ def syntax_fault(error: yaml.YAMLError, shown: str, text: str) -> Fault:
     at = Location(shown, mark.line + 1, mark.column + 1) if mark else Location(shown, 1, 1)
     problem = error.problem or error.context or "not YAML"
     start = error.context_mark
+    lines = text.splitlines()
+    line = lines[at.line - 1] if at.line <= len(lines) else ""
+    if alike := look_alike_in(line, at):
+        return alike
+    if slip := _slip(problem, line, at):
+        return slip
     if cause := _cause(problem, at, start.line if start else mark.line if mark else 0, text):
         return cause
     for sign, what, fix in _PLAIN_WORDS:
@@ -66,6 +73,40 @@ def syntax_fault(error: yaml.YAMLError, shown: str, text: str) -> Fault:
             from_line = f" (it starts in line {start.line + 1})" if start and mark != start else ""
             return Fault(f"YAML syntax: {what}{from_line if sign in _OPENED else ''}", at, fix)
     return Fault(f"YAML syntax: {problem}", at, "mend the syntax at this place")
+
+
+def _slip(problem: str, line: str, at: Location) -> Fault | None:
+    """Name a slip within the line at hand; None where there is none that is known.
+
+    Args:
+        problem: PyYAML's.
+        line: The whole line.
+        at: Where PyYAML met it.
+    """
+    here, before = line[at.column - 1 : at.column], line[: at.column - 1]
+    key = re.match(r" *(?:- +)?([\w./-]+): +", line)
+    place = Location(at.path, at.line, key.start(1) + 1) if key else at
+    if "mapping values are not allowed" in problem and key:
+        rest = re.sub(r"\s+#.*$", "", line[key.end() :]).rstrip()
+        if re.fullmatch(r"[\w-]+:", rest):
+            return Fault(
+                "YAML syntax: a ':' ends this value", place, f"write `{key[1]}: {rest[:-1]}`"
+            )
+        is_text = place.column == 1  # such as a description; the keys of sections are further in
+        if not is_text and re.fullmatch(r"[\w-]+: [^:{}\[\],]+", rest):
+            what = "YAML syntax: two keys stand in one line; the second needs braces or a line of its own"
+            return Fault(what, place, f"write `{key[1]}: {{{rest}}}`")
+    if "sequence entries are not allowed" in problem and key:
+        item = re.fullmatch(r"- +([^:,{}\[\]#]+)", line[key.end() :].rstrip())
+        if item:
+            what = "YAML syntax: an item of a list can't start after its key"
+            return Fault(what, place, f"write `{key[1]}: [{item[1]}]`")
+    if "expected <block end>" in problem and here in {"]", "}"}:
+        return Fault(f"YAML syntax: this '{here}' closes nothing", at, f"remove the `{here}`")
+    if "expected ',' or" in problem and (joined := re.search(r";\s+[\w-]+$", before)):
+        place = Location(at.path, at.line, joined.start() + 1)
+        return Fault("YAML syntax: a ';' stands in place of a ','", place, "write `,`")
+    return None
 
 
 def _cause(problem: str, at: Location, start: int, text: str) -> Fault | None:
@@ -94,6 +135,9 @@ def _cause(problem: str, at: Location, start: int, text: str) -> Fault | None:
         return Fault("YAML syntax: a blank is missing after this key's ':'", place, fix)
     if "could not find" in problem:
         place = Location(at.path, number + 1, _depth(lines[number]) + 1)
+        if dash := re.fullmatch(r" *-([^\s-].*)", lines[number]):
+            what = "YAML syntax: a blank is missing after this '-'"
+            return Fault(what, place, f"write `- {dash[1].strip()}`")
         pair = re.fullmatch(r" *([\w-]+)(?: *= *| +)([^\s=].*)", lines[number])
         key = re.fullmatch(r" *([\w-]+) *", lines[number])
         fix = f"{pair[1]}: {pair[2].strip()}" if pair else f"{key[1]}:" if key else "key: value"

@@ -196,3 +196,43 @@ def test_a_section_that_is_false_is_left_out(project, base):
     with pytest.raises(RecipeErrors) as caught:
         project.recipe(base + "benchmark: false\n")
     assert [each.fix for each in caught.value.faults] == ["remove it"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "fix"),
+    [
+        ("dtype", "int32", "write `--set dummy_inputs.ids.dtype=int32`"),
+        ("calibration:samples", "4", "write `--set calibration.samples=4`"),
+        ("calibration[samples]", "4", "write `--set calibration.samples=4`"),
+        ("calibration.samples ", " 4", "write `--set calibration.samples=4`"),
+        ("calibration.sample", "5", "write `--set calibration.samples=5`"),
+        ("int8.per_channel", "true", "write `--set quantization.int8.per_channel=true`"),
+        ("int8.per_chanel", "true", "write `--set quantization.int8.per_chanel=true`"),
+        (
+            "quantization.int8.per_chanel",
+            "true",
+            "write `--set quantization.int8.per_channel=true`",
+        ),
+        ("batch.max", "4", "write `--set dynamic_axes.batch.max=4`"),
+        ("demo.opset", "17", "write `--set opset=17`"),
+        ("provider", "[cpu]", "write `--set 'providers=[cpu]'`"),
+        ("mode", "static", "write `--set quantization.int8.mode=static`"),
+        ("opset", "v17", "write `--set opset=17`"),
+        (
+            "opset",
+            "17,calibration.samples=4",
+            "write `--set opset=17 --set calibration.samples=4`",
+        ),
+        ("outputs", "logits", "write `--set 'outputs=[logits]'`"),
+        (
+            "dummy_inputs.ids.shape[0]",
+            "4",
+            "set `dummy_inputs.ids.shape` as a whole, or edit the recipe",
+        ),
+    ],
+)
+def test_the_fix_of_a_setting_is_the_whole_setting_to_type(project, base, key, value, fix):
+    more = "calibration: {data: models/model.py:samples, samples: 2}\nquantization: {int8: {mode: dynamic}}\n"
+    with pytest.raises(RecipeErrors) as raised:
+        project.recipe(base + more, {key: value})
+    assert [each.fix for each in raised.value.faults] == [fix]
