@@ -19,7 +19,7 @@ _IMAGE_SIZE = 224
 _DETECTION_STRIDE = 32
 _OFFSET_POSITIONS = frozenset({
     "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "longformer",
-    "data2vec-text", "mpnet", "ibert", "xmod", "esm",
+    "data2vec-text", "mpnet", "ibert", "xmod", "esm", "layoutlmv3", "lilt", "luke", "markuplm",
 })  # fmt: skip
 """Types of models that number positions from the padding's id + 1 on."""
 
