@@ -129,7 +129,10 @@ _LATER_HEADS = (
     "ForSpeechSeq2Seq", "ForVision2Seq", "ForImageTextToText",
 )  # fmt: skip
 _BY_CALLABLE = "load it by a callable, `model: {entrypoint: models/mine.py:load}`"
-_LATER = "write what `forward` takes as a callable, as recipes/gpt2.yaml does: `model: {entrypoint: ...}`"
+_LATER = (
+    "load a part, or one step, of it by a callable, as recipes/gpt2.yaml does: `model: {entrypoint: ...}`; "
+    "a cache is inputs and outputs of that module (docs/recipe.md: `past + sequence`)"
+)
 
 TOLERANCES: Mapping[Modality, Mapping[str, Mapping[str, float]]] = {
     "text": {"fp32": {"atol": 1e-4, "rtol": 1e-4}, "fp16": {"atol": 5e-2, "rtol": 1e-2}},
