@@ -43,6 +43,11 @@ def _never(_path: Path) -> bool:
     return False
 
 
+def _no_comments(_path: Path) -> Mapping[str, str]:
+    """Return nothing: the hook `comments` of a kind whose files say no more than a recipe holds."""
+    return {}
+
+
 ENVIRONMENT = "environment"
 """Key of `model`: where the model's framework is installed."""
 
@@ -75,6 +80,7 @@ class ModelSource:
             `{entrypoint: X}`. Nothing is looked at or read.
         draft: Of one with `is_callable`: (file, name of the callable) -> what its text says of a first recipe,
             without running it; None if it is for another frontend.
+        comments: PATH, absolute -> dotted key of a recipe -> what `init` writes next to it.
         words: Names that other tools have for the key, separated by blanks.
 
     `look` and `read` import no framework, since recipes are read before anything runs, and raise SourceError and OSError.
@@ -91,6 +97,7 @@ class ModelSource:
     tried: Tried = no_trial
     is_callable: bool = False
     draft: Callable[[Path, str], Draft | None] = _no_draft
+    comments: Callable[[Path], Mapping[str, str]] = _no_comments
     words: str = ""
 
     def takes(self, path: Path) -> bool:

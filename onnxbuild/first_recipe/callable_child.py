@@ -12,6 +12,7 @@ from onnxbuild.catalog import FRONTENDS
 from onnxbuild.core.draft import Draft, no_draft
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
+from onnxbuild.first_recipe.opened_files import note_opened
 from onnxbuild.onnxkit.data.call_arguments import misfit
 from onnxbuild.onnxkit.data.user_code import an, call_user, user_line
 from onnxbuild.processes.child_context import ChildContext
@@ -34,7 +35,7 @@ def look(job: Mapping[str, Any]) -> dict[str, Any]:
     """
     project, target = str(job["project"]), str(job["target"])
     opened: dict[str, None] = {}
-    _note_opened(opened)
+    note_opened(opened)
     context = ChildContext(
         {"step": target, "memory_bytes": 0, "project": project, "places": {}, "inputs": {}},
         Path.cwd(),
@@ -110,16 +111,6 @@ def _asked() -> list[str]:
 def _draft_of(model: object) -> Draft | None:
     drafts = (frontend.draft(model) for frontend in FRONTENDS.values())
     return next((each for each in drafts if each is not None), None)
-
-
-def _note_opened(opened: dict[str, None]) -> None:
-    """Note every file that Python opens from now on."""
-
-    def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "open" and isinstance(arguments[0], (str, bytes)):
-            opened[os.fsdecode(arguments[0])] = None
-
-    sys.addaudithook(hook)
 
 
 def _below(project: str, paths: list[str]) -> list[str]:

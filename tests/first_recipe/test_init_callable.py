@@ -56,6 +56,25 @@ def picture():
     return Picture()
 
 
+class Cached(torch.nn.Module):
+    """Returns a cache, too, as a language model of transformers does."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(100, 16)
+
+    def forward(self, input_ids):
+        return {"logits": self.table(input_ids), "loss": None, "past_key_values": object()}
+
+
+def loaded():
+    from safetensors.torch import load_file
+
+    module = torch.nn.Linear(4, 2)
+    module.load_state_dict(load_file(HERE / "linear.safetensors"))
+    return module
+
+
 def raises():
     raise ValueError("no weights here")
 
@@ -125,6 +144,26 @@ def test_a_size_that_ran_is_taken_and_files_that_were_read_are_declared(code, on
     text = (code / "recipes/mine.yaml").read_text()
     assert "first (Conv2d) takes 3 channels; forward ran" in text
     assert onnxbuild("lint", "recipes/mine.yaml").code == 0
+
+
+def test_weights_that_native_code_opens_are_declared(code, onnxbuild):
+    import torch
+    from safetensors.torch import save_file
+
+    save_file(torch.nn.Linear(4, 2).state_dict(), code / "models/linear.safetensors")
+    assert onnxbuild("init", "models/mine.py:loaded").code == 0
+    assert written(code)["model"]["files"] == ["../models/linear.safetensors"]
+    assert onnxbuild("run", "recipes/mine.yaml").code == 0
+
+
+def test_outputs_that_are_no_tensors_are_left_out(code, onnxbuild):
+    said = onnxbuild("init", "models/mine.py:Cached")
+    assert said.code == 0, said.err
+    assert "fill in" not in said.out
+    assert written(code)["outputs"] == ["logits"]
+    text = (code / "recipes/mine.yaml").read_text().replace("\n# ", " ")
+    assert "what forward returned, without past_key_values (object), which is no tensor" in text
+    assert onnxbuild("run", "recipes/mine.yaml").code == 0
 
 
 def test_what_can_not_be_known_is_marked_and_lints(code, onnxbuild):

@@ -88,6 +88,14 @@ def _read(
     return SourceFacts((folder.path / CONFIG, *weights), folder.read, said, facts)
 
 
+def _comments(path: Path) -> Mapping[str, str]:
+    """Say what sentence-transformers does with the outputs."""
+    from onnxbuild.onnxkit.huggingface.sentence_embedding import embedding_comment
+
+    said = embedding_comment(read_folder(path).path)
+    return {"outputs": said} if said else {}
+
+
 FEATURE = SourceFormat(
     name="transformers",
     source=ModelSource(
@@ -101,5 +109,6 @@ FEATURE = SourceFormat(
         frontend=FRONTEND,
         is_folder=True,
         recognizes=is_model_folder,
+        comments=_comments,
     ),
 )

@@ -47,10 +47,12 @@ class _Outputs:
     Attributes:
         names: Names of the outputs.
         keyed: Whether the names are forward's own.
+        others: Names of values that are no tensors, such as a cache, each with its type.
     """
 
     names: list[str]
     keyed: bool
+    others: tuple[str, ...] = ()
 
 
 def draft_of_module(model: object) -> Draft | None:
@@ -142,18 +144,25 @@ def _outputs_of(module: torch.nn.Module, guesses: Mapping[str, Guess]) -> _Outpu
     """The outputs, where forward runs with these inputs at all sizes; None where it does not."""
     import torch
 
-    from onnxbuild.onnxkit.export.module_outputs import has_keys, named_outputs
+    from onnxbuild.onnxkit.export.module_outputs import has_keys, named_outputs, tensors_and_others
 
     found = None
     for sizes in _SIZES:
         try:
             with torch.no_grad():
                 value = module(**{name: _tensor(each, sizes) for name, each in guesses.items()})
-            names = list(named_outputs(value, inputs=guesses))
+            keyed = has_keys(value)
+            others: dict[str, object] = {}
+            if keyed:
+                names, others = tensors_and_others(value, guesses)
+            else:
+                names = list(named_outputs(value, inputs=guesses))
         except Exception:  # noqa: BLE001 - any failure says that the guess is wrong
             return None
-        keyed = has_keys(value)
-        found = _Outputs(names if keyed or len(names) > 1 else ["output"], keyed)
+        if not names:
+            return None
+        shown = tuple(f"{name} ({type(each).__name__})" for name, each in others.items())
+        found = _Outputs(names if keyed or len(names) > 1 else ["output"], keyed, shown)
     return found
 
 
@@ -178,6 +187,8 @@ def _known(chosen: Mapping[str, Guess], outputs: _Outputs) -> Draft:
     comments["outputs"] = (
         "what forward returned" if outputs.keyed else "forward gives them no names: choose"
     )
+    if outputs.others:
+        comments["outputs"] += f", without {', '.join(outputs.others)}, which is no tensor"
     return Draft(_recipe(chosen, outputs.names), comments)
 
 

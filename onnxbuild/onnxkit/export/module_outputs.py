@@ -109,6 +109,22 @@ def has_keys(value: object) -> bool:
     return isinstance(value, (tuple, list)) and any(has_keys(item) for item in value)
 
 
+def tensors_and_others(
+    value: object, inputs: Collection[str] = ()
+) -> tuple[list[str], dict[str, object]]:
+    """Return (names of the tensors, name -> each other value) of what a module's forward returned by key.
+
+    Raises:
+        OutputError: Two have one name.
+    """
+    by = forward_returned()
+    named = _named(_leaves(value), inputs, "", by)
+    tensors = [name for name, each in named.items() if isinstance(each, by.types)]
+    return tensors, {
+        name: each for name, each in named.items() if each is not None and name not in tensors
+    }
+
+
 def _fields(value: object) -> tuple[str, ...] | None:
     """Names of the fields of a dataclass or a named tuple; None of anything else."""
     if isinstance(value, tuple):

@@ -9,6 +9,7 @@ from typing import Any
 from onnxbuild.core.source_error import SourceError
 from onnxbuild.onnxkit.data.completed_axes import BATCH, mapping_in
 from onnxbuild.onnxkit.huggingface.folder import ModelFolder
+from onnxbuild.onnxkit.huggingface.further_inputs import check_further_inputs
 from onnxbuild.onnxkit.huggingface.tasks import Purpose, takes_waveform
 
 SEQUENCE, SAMPLES, FRAMES = "sequence", "samples", "frames"
@@ -18,7 +19,7 @@ _IMAGE_SIZE = 224
 _DETECTION_STRIDE = 32
 _OFFSET_POSITIONS = frozenset({
     "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "longformer",
-    "data2vec-text", "mpnet", "ibert", "xmod", "esm",
+    "data2vec-text", "mpnet", "ibert", "xmod", "esm", "layoutlmv3", "lilt", "luke", "markuplm",
 })  # fmt: skip
 """Types of models that number positions from the padding's id + 1 on."""
 
@@ -61,6 +62,8 @@ def declared_inputs(
             f"config.json ({kind}) does not say whether text, images or sounds go into the model",
             "write `dummy_inputs`, or load the model by `model: {entrypoint: ...}`",
         )
+    if purpose.modality == "text" and not names:
+        check_further_inputs(folder.config, own)
     found = made[purpose.modality](folder, purpose)
     for name in names:
         if name not in found.inputs:

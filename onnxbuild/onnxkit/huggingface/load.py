@@ -43,6 +43,8 @@ def load_folder(context: StepContext, entrypoint: Entrypoint) -> torch.nn.Module
         model, found = _loaded(
             file.parent, fitting, config, allow_pickle=bool(arguments["allow_pickle"])
         )
+    if found["mismatched_keys"]:
+        raise _mismatched(min(found["mismatched_keys"]), model, context)
     lost = sorted(found["missing_keys"])
     pooler = [name for name in lost if "pooler." in name]
     if len(pooler) < len(lost) or (pooler and arguments["task"] != "feature-extraction"):
@@ -131,6 +133,7 @@ def _loaded(
         use_safetensors=not allow_pickle,
         attn_implementation="eager",
         dtype=torch.float32,
+        ignore_mismatched_sizes=True,  # those are an error here, which names them
         output_loading_info=True,
     )
     return model, found
@@ -175,6 +178,19 @@ def _lost(names: Sequence[str], model: torch.nn.Module, context: StepContext) ->
         "random",
         where=context.where,
         fix="write the `task` that the folder's model was trained for, or name another folder",
+    )
+
+
+def _mismatched(
+    weight: tuple[str, Sequence[int], Sequence[int]], model: torch.nn.Module, context: StepContext
+) -> StepError:
+    name, own, expected = weight
+    return StepError(
+        f"{name} is {list(own)} in the folder, and {list(expected)} in the {type(model).__name__} that "
+        "config.json describes",
+        where=context.where,
+        fix="write the `task` that the folder's model was trained for, or save the folder again: its "
+        "config.json is another model's, or `id2label` or `vocab_size` in it were changed",
     )
 
 

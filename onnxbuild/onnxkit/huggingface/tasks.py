@@ -68,7 +68,10 @@ TASKS: Mapping[str, Task] = {
         Task(
             name="image-classification",
             modality="image",
-            heads={"ForImageClassification": _LOGITS},
+            heads={
+                "ForImageClassification": _LOGITS,
+                "ForImageClassificationWithTeacher": _LOGITS,
+            },
             classes=("AutoModelForImageClassification",),
         ),
         Task(
@@ -108,7 +111,13 @@ TASKS: Mapping[str, Task] = {
     )
 }
 
-ALIASES = {"automatic-speech-recognition": "ctc", "semantic-segmentation": "image-segmentation"}
+ALIASES = {
+    "automatic-speech-recognition": "ctc",
+    "ner": "token-classification",
+    "semantic-segmentation": "image-segmentation",
+    "sentiment-analysis": "text-classification",
+    "zero-shot-classification": "text-classification",
+}
 """Other names of a task, as pipelines and other tools have them."""
 
 _LATER_TASKS = frozenset({
@@ -119,7 +128,11 @@ _LATER_HEADS = (
     "ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "ForSeq2SeqLM", "EncoderDecoderModel",
     "ForSpeechSeq2Seq", "ForVision2Seq", "ForImageTextToText",
 )  # fmt: skip
-_LATER = "write what `forward` takes as a callable, as recipes/gpt2.yaml does: `model: {entrypoint: ...}`"
+_BY_CALLABLE = "load it by a callable, `model: {entrypoint: models/mine.py:load}`"
+_LATER = (
+    "load a part, or one step, of it by a callable, as recipes/gpt2.yaml does: `model: {entrypoint: ...}`; "
+    "a cache is inputs and outputs of that module (docs/recipe.md: `past + sequence`)"
+)
 
 TOLERANCES: Mapping[Modality, Mapping[str, Mapping[str, float]]] = {
     "text": {"fp32": {"atol": 1e-4, "rtol": 1e-4}, "fp16": {"atol": 5e-2, "rtol": 1e-2}},
@@ -235,11 +248,24 @@ def _said(config: Mapping[str, Any], architecture: str, modality: Modality | Non
     own = _of_architecture(architecture, modality)
     if own is not None and (own.name != "feature-extraction" or modality is not None):
         return own
-    shown = f"architectures is {architecture}" if architecture else "there is no `architectures`"
     kind = config.get("model_type")
+    of_type = f", model_type is {kind}" if kind else ""
+    if not architecture:
+        raise SourceError(
+            f"{CONFIG} does not say the task: there is no `architectures`{of_type}",
+            f"write `task:` next to `transformers` (of `init`: `--task`), one of {', '.join(TASKS)}",
+        )
+    if modality is None:
+        raise SourceError(
+            f"the inputs of {architecture} are not known: it is no model of text, images or sounds alone"
+            f"{of_type}",
+            f"{_BY_CALLABLE} of the part that you want, such as one tower; or write `task:` and "
+            "`dummy_inputs`",
+        )
     raise SourceError(
-        f"{CONFIG} does not say the task: {shown}" + (f", model_type is {kind}" if kind else ""),
-        f"write `task:` next to `transformers`, one of {', '.join(TASKS)}",
+        f"architectures is {architecture}, which has a head of no known task{of_type}",
+        f"{_BY_CALLABLE}; or, without this head, write `task: feature-extraction` next to "
+        "`transformers` (of `init`: `--task feature-extraction`)",
     )
 
 

@@ -108,6 +108,7 @@ def test_one_way_to_draw_values_takes_the_place_of_another(load, tmp_path):
     ("config", "tokenizer", "names", "longest", "mask"),
     [
         ({"type_vocab_size": 0}, {}, ["input_ids", "attention_mask"], 24, "right"),
+        ({"model_type": "luke", "pad_token_id": 1}, {}, ["input_ids", "attention_mask", "token_type_ids"], 22, "right"),
         ({"model_type": "roberta", "pad_token_id": 1, "type_vocab_size": 1}, {}, ["input_ids", "attention_mask"], 22, "right"),
         ({}, {"model_input_names": ["input_ids", "attention_mask"]}, ["input_ids", "attention_mask"], 24, "right"),
         ({}, {"model_max_length": 9}, ["input_ids", "attention_mask", "token_type_ids"], 9, "right"),
@@ -326,12 +327,12 @@ def test_a_mistake_is_reported_with_its_line_and_the_fix(load, tmp_path, text, w
         ([], "model.safetensors", "config.json holds no mapping", "save it again"),
         (BERT | {"auto_map": {"AutoModel": "mine.Model"}}, "model.safetensors", "(trust_remote_code)", "entrypoint"),
         (BERT | {"quantization_config": {"bits": 4}}, "model.safetensors", "quantized for another runtime", "name the original"),
-        (BERT | {"architectures": ["BertForPreTraining"]}, "model.safetensors", "does not say the task: architectures is BertForPreTraining", "write `task:`"),
+        (BERT | {"architectures": ["BertForPreTraining"]}, "model.safetensors", "architectures is BertForPreTraining, which has a head of no known task, model_type is bert", "without this head, write `task: feature-extraction`"),
         ({"model_type": "bert"}, "model.safetensors", "there is no `architectures`, model_type is bert", "write `task:`"),
         (BERT | {"architectures": ["GPT2LMHeadModel"]}, "model.safetensors", "GPT2LMHeadModel generates text: text generation", "recipes/gpt2.yaml"),
         (BERT | {"architectures": ["T5ForConditionalGeneration"]}, "model.safetensors", "come later", "entrypoint"),
         (BERT | {"architectures": ["T5Model"], "is_encoder_decoder": True}, "model.safetensors", "T5Model has an encoder and a decoder", "entrypoint"),
-        (BERT | {"architectures": ["CLIPModel"], "vision_config": {}}, "model.safetensors", "does not say the task: architectures is CLIPModel", "write `task:`"),
+        (BERT | {"architectures": ["CLIPModel"], "vision_config": {}}, "model.safetensors", "the inputs of CLIPModel are not known", "one tower"),
         (BERT | {"vocab_size": "many"}, "model.safetensors", "vocab_size is 'many'", "save_pretrained"),
         (WAVE | {"architectures": ["ClapForAudioClassification"], "model_type": "clap", "conv_kernel": None}, "model.safetensors", "nothing is known of the inputs of a model of sounds with model_type clap", "write `dummy_inputs`"),
     ],
@@ -344,6 +345,65 @@ def test_a_folder_that_can_not_be_taken_is_refused_in_one_sentence(
     assert what in found
     assert fix in mend
     assert where == "demo.yaml:3:23"
+
+
+BOXES = "bbox: {dtype: int64, shape: [batch, sequence, 4], fill: 0}"
+PIXELS = "pixel_values: {dtype: float32, shape: [batch, 3, 32, 32], low: 0, high: 1}"
+TAGS = "{dtype: int64, shape: [batch, sequence, 5], fill: 0}"
+
+
+@pytest.mark.parametrize(
+    ("config", "declared"),
+    [
+        ({"model_type": "layoutlm"}, BOXES),
+        ({"model_type": "lilt"}, BOXES),
+        ({"model_type": "bros"}, BOXES.replace("int64", "float32")),
+        ({"model_type": "layoutlmv3", "input_size": 32, "num_channels": 3}, f"{BOXES}, {PIXELS}"),
+        ({"model_type": "vilt", "image_size": 32}, PIXELS),
+        ({"model_type": "markuplm", "max_depth": 5}, f"xpath_tags_seq: {TAGS}, xpath_subs_seq: {TAGS}"),
+        ({"model_type": "tapas", "type_vocab_sizes": [3, 2, 2, 2, 2]}, f"token_type_ids: {TAGS}"),
+    ],
+)  # fmt: skip
+def test_a_model_of_more_than_text_is_not_built_of_text_alone(load, tmp_path, config, declared):
+    """transformers takes zeros for them, so that the model would run, and be wrong on each document."""
+    folder(tmp_path / "weights", BERT | config)
+    ((what, where, fix),) = faults(load, HEAD)
+    assert what.startswith(f"a model of type {config['model_type']} also takes ")
+    assert where == "demo.yaml:3:23"
+    assert f"declare them: `dummy_inputs: {{{declared}}}`" in fix
+    names = [each.name for each in only(load, f"{HEAD}dummy_inputs: {{{declared}}}\n").inputs]
+    assert {"input_ids", "attention_mask", *(declared.replace("{", " ").split(": ")[:1])} <= {
+        *names
+    }
+    own = HEAD.replace("weights}", "weights, inputs: [input_ids, attention_mask]}")
+    assert len(only(load, own).inputs) == 2
+
+
+def test_a_model_whose_further_inputs_have_no_known_shape_is_refused(load, tmp_path):
+    folder(tmp_path / "weights", BERT | {"model_type": "visual_bert"})
+    ((what, _, fix),) = faults(load, HEAD)
+    assert (
+        what
+        == "a model of type visual_bert also takes visual_embeds, which the task's inputs lack"
+    )
+    assert fix.startswith("write them under `dummy_inputs`, or load the model by")
+
+
+@pytest.mark.parametrize(
+    ("asked", "task"),
+    [("sentiment-analysis", "text-classification"), ("zero-shot-classification", "text-classification")],
+)  # fmt: skip
+def test_a_task_may_have_its_pipelines_name(load, tmp_path, asked, task):
+    folder(tmp_path / "weights")
+    recipe = only(load, HEAD.replace("weights}", f"weights, task: {asked}}}"))
+    assert recipe.model.args["task"] == task
+
+
+def test_a_head_that_learned_from_a_teacher_classifies_images(load, tmp_path):
+    folder(
+        tmp_path / "weights", VIT | {"architectures": ["DeiTForImageClassificationWithTeacher"]}
+    )
+    assert only(load).model.args["task"] == "image-classification"
 
 
 def test_files_that_are_damaged_are_named(load, tmp_path):

@@ -141,6 +141,21 @@ def test_a_head_without_weights_is_refused(tmp_path):
     assert error.fix.startswith("write the `task`")
 
 
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"hidden_size": 32}, " in the folder, and "),
+        ({"num_labels": 5}, "classifier.bias is [2] in the folder, and [5] in the BertForSeq"),
+    ],
+)
+def test_a_weight_of_another_size_is_named_with_both_sizes(tmp_path, changes, what):
+    folder = tiny.saved(tmp_path / "w", partial(tiny.bert, "BertForSequenceClassification"))
+    _config(folder, **changes)
+    error = refused(folder, tmp_path)
+    assert what in error.what
+    assert "save the folder again" in error.fix
+
+
 def test_weights_in_shards_are_loaded(tmp_path):
     import torch
 
@@ -171,7 +186,7 @@ def test_a_pickle_is_loaded_where_it_is_allowed(tmp_path):
     [
         (lambda w: (w / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1"),
          "SafetensorError", "git-lfs pointers"),
-        (lambda w: _config(w, hidden_size=32), "", "load it once by itself"),
+        (lambda w: _config(w, hidden_act="no such"), "", "load it once by itself"),
     ],
 )  # fmt: skip
 def test_what_can_not_be_loaded_is_said_in_one_line(tmp_path, damage, what, fix):
