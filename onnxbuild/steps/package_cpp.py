@@ -66,7 +66,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="package-cpp",
-    version=3,
+    version=4,
     params=PackageCppParams,
     inputs=("bundle", "reference"),
     outputs={"bundle": "bundle"},

@@ -277,6 +277,35 @@ def test_a_package_of_links_into_a_store_runs_with_weights_in_a_file_of_their_ow
     assert (test.code, test.said) == (0, "fewest: ok")
 
 
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake")
+def test_cmake_refuses_a_folder_without_headers_and_a_library_without_its_names(tmp_path):
+    """A wheel has the library under its full version alone: linked so, a program does not start."""
+    _, package = packaged(tmp_path)
+    capi, headers = tmp_path / "capi", tmp_path / "include"
+    capi.mkdir()
+    headers.mkdir()
+    wheel = capi / "libonnxruntime.so.1.31.1"
+    wheel.touch()
+    _, printed = configured(package, headers, wheel)
+    assert "no onnxruntime_cxx_api.h in ORT_INCLUDE_DIR" in printed
+    (headers / "onnxruntime_cxx_api.h").touch()
+    code, printed = configured(package, headers, wheel)
+    assert code != 0
+    (command,) = re.findall("^ *(mkdir ort && .*)$", printed, re.MULTILINE)
+    subprocess.run(command, shell=True, cwd=tmp_path, check=True)
+    assert (tmp_path / "ort/libonnxruntime.so").resolve() == wheel.resolve()
+    assert configured(package, headers, tmp_path / "ort/libonnxruntime.so")[0] == 0
+    assert configured(package, headers, tmp_path / "ort/libonnxruntime.so.1.31.1")[0] == 0
+
+
+def configured(package, headers, library):
+    """(exit code, what CMake printed) of configuring a package."""
+    given = (f"-DORT_INCLUDE_DIR={headers}", f"-DORT_LIBRARY={library}")
+    command = ["cmake", "-S", package, "-B", package.parent / "build", *given]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
 @pytest.mark.slow
 def test_a_forged_model_is_found_also_without_cmake(compiled, tmp_path, monkeypatch):
     _, package, _, _ = compiled

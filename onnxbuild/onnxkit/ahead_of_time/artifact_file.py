@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.params import from_json
 from onnxbuild.onnxkit.host.made_for import MadeFor
-from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.reports import described_file, write_report
 
 DESCRIPTION_FILE = "artifact.json"
 OPERATORS_FILE = "required_operators.config"
@@ -51,6 +50,10 @@ def write_description(folder: Path, description: ArtifactDescription) -> None:
 
 
 def read_description(folder: Path) -> ArtifactDescription:
-    """Read what `write_description` wrote."""
-    parsed: Mapping[str, Any] = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
-    return from_json(ArtifactDescription, parsed, DESCRIPTION_FILE)
+    """Read what `write_description` wrote.
+
+    Raises:
+        StepError: A plug-in's step made the folder, and did not call it.
+    """
+    file = described_file(folder, DESCRIPTION_FILE, __name__)
+    return from_json(ArtifactDescription, json.loads(file.read_bytes()), DESCRIPTION_FILE)

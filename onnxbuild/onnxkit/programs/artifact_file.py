@@ -13,7 +13,7 @@ from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.host.made_for import MadeFor
-from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.reports import described_file, write_report
 
 ProgramFormat = Literal["torchscript", "torch-export", "aotinductor"]
 
@@ -79,9 +79,13 @@ def write_description(folder: Path, description: ProgramDescription) -> None:
 
 
 def read_description(folder: Path) -> ProgramDescription:
-    """Read what `write_description` wrote."""
-    parsed = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
-    return from_json(ProgramDescription, parsed, DESCRIPTION_FILE)
+    """Read what `write_description` wrote.
+
+    Raises:
+        StepError: A plug-in's step made the folder, and did not call it.
+    """
+    file = described_file(folder, DESCRIPTION_FILE, __name__)
+    return from_json(ProgramDescription, json.loads(file.read_bytes()), DESCRIPTION_FILE)
 
 
 def program_bytes(folder: Path) -> int:
