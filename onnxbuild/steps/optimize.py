@@ -197,7 +197,7 @@ class _Judged:
 
 KIND = StepKind(
     name="optimize",
-    version=4,
+    version=5,
     params=OptimizeParams,
     inputs=("model", "config"),
     outputs={"model": "onnx-model"},

@@ -73,7 +73,7 @@ def _changed(before: int, opset: int, reason: str) -> str:
 
 KIND = StepKind(
     name="raise-opset",
-    version=2,
+    version=3,
     params=RaiseOpsetParams,
     inputs=("model",),
     outputs={"model": "onnx-model"},

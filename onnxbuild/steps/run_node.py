@@ -58,7 +58,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="run-node",
-    version=3,
+    version=4,
     params=RunNodeParams,
     inputs=("package", "reference"),
     outputs={"report": "report"},

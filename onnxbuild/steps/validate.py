@@ -11,6 +11,7 @@ from onnxbuild.core.recipe import Precision
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target, TargetGates
 from onnxbuild.onnxkit.accuracy.judged_outputs import judge_outputs
+from onnxbuild.onnxkit.accuracy.noisy_outputs import noisy_findings
 from onnxbuild.onnxkit.accuracy.point_reports import (
     JudgedPoint,
     empty_findings,
@@ -86,7 +87,7 @@ class ValidateParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write report.json; breaches are findings, and outputs of which no value is compared. A target that is not there is skipped.
+    """Write report.json; breaches are findings, and outputs of which no value is compared, or whose error is as large as they are. A target that is not there is skipped.
 
     Where `exact`, the fp32 model, is given and the variant is far from the reference, the breaches' fix, or a
     note, names the node that costs more than all others together, if there is one.
@@ -111,7 +112,9 @@ def run(context: StepContext) -> Outcome:
     ]
     judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
     dominant = _dominant(context, judged)
-    findings = findings_of(judged, subject, _fix_of(params, dominant))
+    fix = _fix_of(params, dominant)
+    findings = findings_of(judged, subject, fix)
+    findings += noisy_findings(judged, params.tolerances, subject, fix)
     findings += threshold_findings(rows, subject)
     empty = empty_findings(judged, subject)
     excused = threshold_note(rows, subject)
@@ -221,7 +224,7 @@ def _judge_point(
 
 KIND = StepKind(
     name="validate",
-    version=9,
+    version=10,
     params=ValidateParams,
     inputs=("model", "reference", "exact?", "session?", "target?"),
     outputs={"report": "report"},

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.accuracy.noisy_outputs import noisy_findings
 from onnxbuild.onnxkit.accuracy.point_reports import (
     empty_findings,
     findings_of,
@@ -57,6 +59,7 @@ def run(context: StepContext) -> Outcome:
     judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
     subject = f"format '{params.format}'"
     findings = findings_of(judged, subject, lambda *_: _FIXES[params.format])
+    findings += noisy_findings(judged, params.tolerances, subject, _own_bounds(params.format))
     findings += empty_findings(judged, subject)
     report = {
         "format": params.format,
@@ -66,6 +69,14 @@ def run(context: StepContext) -> Outcome:
     }
     write_report(context.output("report"), report)
     return Outcome(report["metrics"], findings)
+
+
+def _own_bounds(name: str) -> Callable[[str, str], str]:
+    def fix(output: str, _: str) -> str:
+        bounds = f"`formats: {{{name}: {{validate: {{outputs: {{{output}: {{atol: ..., rtol: ...}}}}}}}}}}`"
+        return f"give the output bounds of its own: {bounds}"
+
+    return fix
 
 
 def _judge_point(
@@ -94,7 +105,7 @@ def _message_of(error: BaseException) -> str:
 
 KIND = StepKind(
     name="validate-program",
-    version=5,
+    version=6,
     params=ValidateProgramParams,
     inputs=("program", "reference"),
     outputs={"report": "report"},

@@ -224,7 +224,7 @@ def test_a_variant_that_passes_far_from_pytorch_gets_a_note_on_the_node_that_dom
         save_model(model(nodes, *ends, weights), made[name])
     inputs = {**made, "reference": reference(tmp_path / "ref")}
     for least, passes in ((None, True), (0.99, False)):
-        tolerances = VariantTolerances(10.0, None, least, None)
+        tolerances = VariantTolerances(outputs={"y": Tolerance(10.0, None, least)})
         params = ValidateParams(
             "int8", "int8", tolerances, CPU_TARGET, TargetGates(), excluded=("*/head",)
         )
@@ -327,3 +327,16 @@ def test_an_output_without_a_value_at_any_point_is_not_passed_but_of_a_pipeline(
     outcome, _ = run_step(KIND, params, tmp_path / "pipeline", inputs)
     assert outcome.findings == ()
     assert "none of its values is compared" in outcome.notes[0]
+
+
+def test_small_outputs_that_are_all_wrong_do_not_pass_by_atol(tmp_path):
+    small = linear()
+    for tensor in small.graph.initializer:
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * 0, tensor.name))
+    outcome, report = run(tmp_path, small, change=lambda y: y * np.float32(1e-7))
+    (finding,) = outcome.findings
+    assert finding.what.startswith(
+        "its error over all 2 points is 100% of its values, allowed 40%"
+    )
+    assert "outputs: {y: {atol: ..., rtol: ...}}" in finding.fix
+    assert not report["passed"]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.accuracy.vector_measures import cosine, norm, quantiles, sqnr_db
 
 if TYPE_CHECKING:
     import numpy as np
-
-QUANTILES = (0.5, 0.9, 0.99, 0.999)
-"""Shares of elements: how errors are distributed."""
 
 _FLOAT32_EPSILON = 2.0**-23
 _LEAST_NORMAL = 2.0**-1022
@@ -37,7 +34,9 @@ class OutputComparison:
         worst_expected: The expected value there.
         worst_actual: The value found there.
         equal: Share of equal elements, 0..1, of exact dtypes (see `is_exact`); None for others.
-        quantiles: |a - b| that QUANTILES of the elements do not exceed; empty for exact dtypes.
+        quantiles: |a - b| that `vector_measures.QUANTILES` of the elements do not exceed; empty for exact dtypes.
+        magnitude: Euclidean norm of b, finite elements alone; 0.0 for exact dtypes.
+        error: Euclidean norm of a - b; 0.0 for exact dtypes.
     """
 
     elements: int
@@ -51,6 +50,8 @@ class OutputComparison:
     worst_actual: float | str | None
     equal: float | None = None
     quantiles: tuple[float, ...] = ()
+    magnitude: float = 0.0
+    error: float = 0.0
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON, without NaN or infinities."""
@@ -162,22 +163,15 @@ def compare(expected: np.ndarray, actual: np.ndarray) -> OutputComparison:
         max_abs=float(difference.max()),
         max_rel=float(relative.max()) if relative.size else 0.0,
         mean_abs=float(difference.mean()),
-        cosine=_cosine(a, b),
-        sqnr_db=_sqnr_db(b, difference),
+        cosine=cosine(a, b),
+        sqnr_db=sqnr_db(b, difference),
         worst=index,
         worst_expected=float(b[worst]),
         worst_actual=float(a[worst]),
-        quantiles=_quantiles(difference),
+        quantiles=quantiles(difference),
+        magnitude=norm(b),
+        error=norm(difference),
     )
-
-
-def _quantiles(difference: np.ndarray) -> tuple[float, ...]:
-    """Values of elements, not between them; one partition, so linear in their number."""
-    import numpy as np
-
-    places = [min(len(difference) - 1, math.ceil(q * len(difference)) - 1) for q in QUANTILES]
-    parted = np.partition(difference, places)
-    return tuple(float(parted[place]) for place in places)
 
 
 def _compare_exact(expected: np.ndarray, actual: np.ndarray) -> OutputComparison:
@@ -258,37 +252,6 @@ def _distance(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
     else:
         distance = np.abs(_finite(actual) - _finite(expected))
     return distance
-
-
-def _cosine(a: np.ndarray, b: np.ndarray) -> float:
-    import numpy as np
-
-    if bool(np.array_equal(a, b)):
-        return 1.0
-    scale_a, scale_b = float(np.abs(a).max()), float(np.abs(b).max())
-    if scale_a == 0.0 or scale_b == 0.0:
-        return 0.0
-    a, b = a / scale_a, b / scale_b  # squares neither overflow nor vanish
-    ab, aa, bb = _product_sum(a, b), _product_sum(a, a), _product_sum(b, b)
-    return max(-1.0, min(1.0, ab / math.sqrt(aa * bb)))
-
-
-def _product_sum(a: np.ndarray, b: np.ndarray) -> float:
-    """The inner product, not by BLAS: its threads, as many as there are cores, change the sum."""
-    import numpy as np
-
-    return float(np.einsum("i,i->", a, b))
-
-
-def _sqnr_db(b: np.ndarray, difference: np.ndarray) -> float | None:
-    import numpy as np
-
-    scale = max(float(np.abs(b).max()), float(difference.max()))
-    if scale == 0.0:
-        return None
-    signal = float(((b / scale) ** 2).sum())
-    noise = float(((difference / scale) ** 2).sum())
-    return 10.0 * math.log10(signal / noise) if signal > 0.0 and noise > 0.0 else None
 
 
 def _first(mask: Any) -> list[int]:

@@ -147,7 +147,7 @@ def findings_of(
 def never_compared(judged: Sequence[JudgedPoint]) -> list[str]:
     """Return the outputs without an element at any point: equal shapes are all that is known of them."""
     elements: dict[str, int] = {}
-    for _, name, found in _comparisons(judged):
+    for _, name, found in comparisons(judged):
         elements[name] = elements.get(name, 0) + found.elements
     return [name for name, count in elements.items() if not count]
 
@@ -181,7 +181,7 @@ def metrics_of(judged: Sequence[JudgedPoint]) -> dict[str, object]:
     Errors and cosine are those of float outputs; `equal_min` is the least share of equal elements
     of any other output, over all points together.
     """
-    every = [c for _, _, c in _comparisons(judged)]
+    every = [c for _, _, c in comparisons(judged)]
     found = [c for c in every if c.equal is None]
     passed = sum(all(not each.breaches for each in outputs.values()) for _, _, outputs in judged)
     ratios = [c.sqnr_db for c in found if c.sqnr_db is not None]
@@ -205,7 +205,7 @@ def _shares(judged: Sequence[JudgedPoint]) -> list[float]:
 def _counts(judged: Sequence[JudgedPoint]) -> dict[str, tuple[int, int]]:
     """(equal elements, elements) of each output that is judged by them, over all points together."""
     counts: dict[str, tuple[int, int]] = {}
-    for _, name, found in _comparisons(judged):
+    for _, name, found in comparisons(judged):
         if found.equal is not None:
             equal, elements = counts.get(name, (0, 0))
             own = round(found.equal * found.elements)
@@ -215,7 +215,7 @@ def _counts(judged: Sequence[JudgedPoint]) -> dict[str, tuple[int, int]]:
 
 def _worst(judged: Sequence[JudgedPoint]) -> dict[str, Any] | None:
     """Return the comparison with the largest absolute difference, among float outputs if there are any."""
-    every = _comparisons(judged)
+    every = comparisons(judged)
     found = [each for each in every if each[2].equal is None] or every
     if not found:
         return None
@@ -223,7 +223,8 @@ def _worst(judged: Sequence[JudgedPoint]) -> dict[str, Any] | None:
     return {"point": point, "output": output, **comparison.to_json()}
 
 
-def _comparisons(judged: Sequence[JudgedPoint]) -> list[tuple[str, str, OutputComparison]]:
+def comparisons(judged: Sequence[JudgedPoint]) -> list[tuple[str, str, OutputComparison]]:
+    """Return (point, output, measures) of all that could be compared."""
     return [
         (point, output, each.comparison)
         for point, output, each in _judgements(judged)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Finding
 from onnxbuild.onnxkit.accuracy.judged_outputs import judge_outputs
+from onnxbuild.onnxkit.accuracy.noisy_outputs import noisy_findings
 from onnxbuild.onnxkit.accuracy.point_reports import JudgedPoint, findings_of, pooled, report_of
 from onnxbuild.onnxkit.accuracy.threshold_rows import ThresholdRows, threshold_report
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
@@ -52,6 +53,7 @@ def verdict_on(
         judged.append((point.name, point.sizes, each))
     judged = pooled(judged, lambda name: bounds_of(tolerances, name).equal_min)
     findings = findings_of(judged, subject, lambda *_: fix)
+    findings += noisy_findings(judged, tolerances, subject, lambda *_: fix)
     return _report(tolerances, judged, findings, rows), findings
 
 

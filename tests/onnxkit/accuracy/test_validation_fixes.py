@@ -25,6 +25,12 @@ def test_the_bound_to_change_is_the_one_that_was_breached(kind, bound):
     assert fix("int8", DYNAMIC, kind).endswith(f", or {bound}")
 
 
+def test_noise_below_atol_is_allowed_for_one_output_at_a_time():
+    found = fix("fp16", ("keep_fp32",), "noise")
+    bounds = "`validate: {fp16: {outputs: {y: {atol: ..., rtol: ...}}}}`"
+    assert found.endswith(f", or give the output bounds of its own: {bounds}")
+
+
 def test_no_bound_helps_where_outputs_can_t_be_compared():
     assert fix("fp32", (), "comparable") == "write `optimize: {level: basic}`"
 

@@ -65,3 +65,19 @@ def test_integers_have_to_be_equal(tmp_path):
     other.graph.node.insert(0, helper.make_node("Ceil", ["x"], ["up"]))
     other.graph.node[1].input[0] = "up"
     assert "output 'y' differs in" in said(tmp_path, one, other)
+
+
+@pytest.mark.parametrize("factor", [0.0, 2.0])
+def test_a_graph_whose_small_outputs_are_all_wrong_is_found_out(tmp_path, factor):
+    def scaled(by):
+        node = helper.make_node("Mul", ["x", "by"], ["y"])
+        sizes = ["batch", 4]
+        given = [weight("by", np.array(by, np.float32))]
+        return model([node], [value("x", sizes)], [value("y", sizes)], given)
+
+    probability = 1e-5  # of one of 100,000 words
+    assert said(tmp_path, scaled(probability), scaled(probability * 1.0001)) == ""
+    found = said(tmp_path, scaled(probability), scaled(probability * factor))
+    assert found.startswith("output 'y' differs in 12 of 12 elements")
+    rounding = 1e-8
+    assert said(tmp_path, scaled(rounding), scaled(rounding * factor)) == ""
