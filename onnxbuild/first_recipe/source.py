@@ -126,9 +126,20 @@ def _missing(path: Path, tail: str = "") -> UsageError:
     return UsageError(f"there is no {path}{hint}", fix=fix)
 
 
+def _by_content() -> list[str]:
+    """Return the kinds of files that are known by their content, as recipes' help calls them."""
+    return [
+        source.help.partition(", relative")[0]
+        for source in MODEL_SOURCES.values()
+        if not (source.suffixes or source.is_folder or source.is_callable)
+    ]
+
+
 def _unknown(path: Path) -> UsageError:
     endings = [ending for source in MODEL_SOURCES.values() for ending in source.suffixes]
-    expected = f"expected FILE.py:CALLABLE or {', '.join(dict.fromkeys(endings))}"
+    expected = (
+        f"expected FILE.py:CALLABLE or {', '.join(dict.fromkeys([*endings, *_by_content()]))}"
+    )
     if path.suffix in _WEIGHTS:
         return UsageError(
             f"{path} holds weights alone, and no program",
