@@ -43,11 +43,6 @@ def _never(_path: Path) -> bool:
     return False
 
 
-def _no_comments(_path: Path) -> Mapping[str, str]:
-    """Return nothing: the hook `comments` of a kind whose files say no more than a recipe holds."""
-    return {}
-
-
 ENVIRONMENT = "environment"
 """Key of `model`: where the model's framework is installed."""
 
@@ -55,11 +50,6 @@ ENVIRONMENT = "environment"
 @dataclass(frozen=True, slots=True)
 class NoOptions:
     """Keys next to NAME in `model`: none."""
-
-
-def _no_draft(_file: Path, _name: str) -> Draft | None:
-    """Return None: the hook `draft` of a kind that names no callables."""
-    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +86,8 @@ class ModelSource:
     recognizes: Callable[[Path], bool] = _never
     tried: Tried = no_trial
     is_callable: bool = False
-    draft: Callable[[Path, str], Draft | None] = _no_draft
-    comments: Callable[[Path], Mapping[str, str]] = _no_comments
+    draft: Callable[[Path, str], Draft | None] = lambda _file, _name: None
+    comments: Callable[[Path], Mapping[str, str]] = lambda _path: {}
     words: str = ""
 
     def takes(self, path: Path) -> bool:

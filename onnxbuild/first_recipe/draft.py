@@ -73,7 +73,7 @@ def recipe_of_file(
         del value["frontend"]  # the file says it
         said = {key: f"from {source.path.name}" for key in value if key not in written}
         said |= dict.fromkeys(("dummy_inputs", "dynamic_axes"), f"from {source.path.name}")
-        said |= MODEL_SOURCES[form].comments(path) | why
+        said |= {**MODEL_SOURCES[form].comments(path), **why}
         return first_recipe(reader, head, placed(value, said), _of_place)
     assert refused is not None
     raise refused
