@@ -175,7 +175,8 @@ def _wanted(graph: Graph, name: FoundName) -> list[Deliverable]:
         known = list(dict.fromkeys(each.name for each in made))
         raise UsageError(
             f"{name.file.name} has no variant '{name.local}'; it has {', '.join(known)}",
-            fix=did_you_mean(name.local, known),
+            fix=did_you_mean(name.local, known)
+            or (f"write {name.typed.recipe}:{known[0]}" if known else f"look at {name.file}"),
         )
     return found
 

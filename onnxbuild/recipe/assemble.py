@@ -29,11 +29,11 @@ from onnxbuild.recipe.declared.globs import Glob
 from onnxbuild.recipe.declared.model_sources import FILLED_IN, ModelSources, source_of
 from onnxbuild.recipe.parts.parts import DEFAULT_OPSET, read_parts, variant_nodes
 from onnxbuild.recipe.schema.meant_keys import as_meant
+from onnxbuild.recipe.schema.setting_fixes import unknown_setting, whole_setting
 from onnxbuild.recipe.schema.validator import KeyValidator
 from onnxbuild.recipe.templates.expand import Renderer, combination_name, combinations
 from onnxbuild.recipe.templates.extend import Sources, read_with_bases
 from onnxbuild.recipe.templates.overrides import apply_overrides, unused_vars
-from onnxbuild.recipe.templates.setting_fixes import whole_setting
 
 NAME_MAX = 200
 _UNRENDERED = ("vars", "matrix")
@@ -113,7 +113,9 @@ class Loader:
         root, self._complete = read_with_bases(file, content, self._sources, self._faults)
         if root is not None:
             written = root
-            root = apply_overrides(root, overrides, self._validator.known, self._faults)
+            known = self._validator.known
+            unknown = lambda node, each, at: unknown_setting(node, each, known, at)  # noqa: E731
+            root = apply_overrides(root, overrides, known, self._faults, unknown)
             self._faults.update(self._frame(root))
             self._written = root
             recipes = self._expanded(root)

@@ -79,6 +79,8 @@ def with_hint(error: click.NoSuchOption) -> click.UsageError:
     meant = _OPTIONS.get(name)
     if name in {"--dry-run", "--dryrun", "-n"} and _verb_of(error) == "run":
         hint = "To see what would run: onnxbuild plan"
+    elif name in {"--quiet", "-q"} and _verb_of(error) == "watch":
+        hint = "For one line a build: onnxbuild watch | cat"
     elif any(meant in each for each in known):
         hint = f"Did you mean '{meant}'?"
         if name == "--threads" and any("--set" in each for each in known):

@@ -260,6 +260,7 @@ def test_a_verb_that_does_not_exist_names_the_nearest(cheap):
         ("help plan", "For the help: onnxbuild plan --help"),
         ("version", "For the version: onnxbuild --version"),
         ("run tiny.yaml --variant int8", "No such option '--variant'. Did you mean '--only'?"),
+        ("watch tiny.yaml -q", "No such option '-q'. For one line a build: onnxbuild watch | cat"),
         (
             "run tiny.yaml --threads 4",
             "'--jobs'? For the threads of a model's session: --set session.intra_op_threads=4",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -77,11 +78,8 @@ class Forms:
         schema = self.resolved(schema)
         if "anyOf" in schema:
             return any(self.is_within_bounds(number, each) for each in schema["anyOf"])
-        return (
-            schema.get("minimum", number) <= number <= schema.get("maximum", number)
-            and number > schema.get("exclusiveMinimum", number - 1)
-            and number < schema.get("exclusiveMaximum", number + 1)
-        )
+        least, most = schema.get("minimum", number), schema.get("maximum", number)
+        return bool(least <= number <= most and number > schema.get("exclusiveMinimum", -math.inf))
 
     def takes_as_text(self, found: object, schema: Schema) -> bool:
         """Return whether quotes are all that a value lacks: `true` is no callable."""

@@ -7,21 +7,25 @@ from dataclasses import replace
 
 from onnxbuild.catalog import MODES, SECTIONS
 from onnxbuild.core.recipe import Location
-from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
+from onnxbuild.document.faults import Fault, Faults, show
 from onnxbuild.document.node import Member, Node, has_template, mapping, scalar, sequence
 from onnxbuild.recipe.parts.parts import entrypoint_paths
-from onnxbuild.recipe.schema.aliases import key_meant
-from onnxbuild.recipe.templates.setting_fixes import is_slip, keys_meant, parts_of, setting_of
 from onnxbuild.recipe.yaml.read import read_yaml
 from onnxbuild.recipe.yaml.scalars import resolve
 
+UnknownSetting = Callable[[Node, tuple[str, str], Location], Fault]
+"""(recipe, (key, text), place) -> the fault of a setting that names nothing."""
+
 _QUOTES = ("'", '"')
 _QUOTED_MIN = 2
-_SHOWN_MAX = 3
 
 
 def apply_overrides(
-    root: Node, overrides: Mapping[str, str], known: Collection[str], faults: Faults
+    root: Node,
+    overrides: Mapping[str, str],
+    known: Collection[str],
+    faults: Faults,
+    unknown: UnknownSetting,
 ) -> Node:
     """The recipe with the command line's values in place.
 
@@ -30,10 +34,11 @@ def apply_overrides(
         overrides: Dotted key -> text, read as a YAML scalar, or a list or mapping in brackets.
         known: The top-level keys of a recipe.
         faults: Takes what is wrong.
+        unknown: Returns the fault of a setting whose name is none.
     """
     for key, text in overrides.items():
         at = Location(f"--set {key}", 0, 0)
-        path = _target(root, (key, text), known, at, faults)
+        path = _target(root, (key, text), known, at, (faults, unknown))
         if path is None:
             continue
         try:
@@ -135,14 +140,15 @@ def _hidden(root: Node, path: tuple[str, ...], value: Node) -> str:
 
 
 def _target(
-    root: Node, setting: tuple[str, str], known: Collection[str], at: Location, faults: Faults
+    root: Node,
+    setting: tuple[str, str],
+    known: Collection[str],
+    at: Location,
+    takers: tuple[Faults, UnknownSetting],
 ) -> tuple[str, ...] | None:
-    key, text = setting
+    key, (faults, unknown) = setting[0], takers
     if key != key.strip():
-        meant = setting_of(".".join(parts_of(key)), text.strip())
-        faults.add(
-            Fault(f"a blank stands next to the '=' of --set {key.strip()}", at, f"write `{meant}`")
-        )
+        faults.add(unknown(root, setting, at))
         return None
     parts = _path(root, key, known)
     if parts is not None:
@@ -151,21 +157,7 @@ def _target(
             faults.add(Fault(what, at, "write `--set NAME=VALUE`"))
             return None
         return _joined(root, parts)
-    first = key.partition(".")[0]
-    names_known = [name for home in ("vars", "matrix") for name in _names(root, home)]
-    names_known += [name for name in known if name not in ("extends", "vars", "matrix")]
-    whole = nearest(key, [each for each in names_known if each.count(".") == key.count(".")])
-    near = key_meant(first, names_known) or whole or nearest(first, names_known)
-    is_surely = is_slip(key, whole) or is_slip(first, near)
-    meant_keys = [] if is_surely else keys_meant(root, key, known)
-    what = f"--set names '{key}', which is no var, no matrix name and no key of the recipe"
-    fix = "name a var of the recipe, or a dotted key such as `quantization.int8.per_channel`"
-    if meant_keys:
-        near = ""
-        fix = f"write {' or '.join(f'`{setting_of(each, text)}`' for each in meant_keys[:_SHOWN_MAX])}"
-    elif near:
-        fix = f"write `{setting_of(near if near == whole else near + key[len(first) :], text)}`"
-    faults.add(Fault(hinted(what, near), at, fix))
+    faults.add(unknown(root, setting, at))
     return None
 
 

@@ -9,8 +9,10 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import pairwise
 
-from onnxbuild.document.faults import Fault
-from onnxbuild.document.node import Node, Path, dotted, key_places
+from onnxbuild.core.recipe import Location
+from onnxbuild.document.faults import Fault, hinted, nearest
+from onnxbuild.document.node import Node, Path, dotted, key_places, members_at
+from onnxbuild.recipe.schema.aliases import key_meant
 from onnxbuild.recipe.schema.places import places, with_name
 
 _SEPARATORS = re.compile(r"[:/\\\[\]\s]+")
@@ -18,6 +20,7 @@ _WRITTEN = re.compile(r"write `([^`]+)`((?:, in \w+)?)")
 _SEVERAL = re.compile(r",\s*(?=[a-z_][\w.]*=)")
 _INDEX = re.compile(r"\[\d+\]$")
 _SURELY = 0.9
+_SHOWN_MAX = 3
 _UNSET = frozenset({"extends", "vars", "matrix"})
 
 
@@ -60,6 +63,39 @@ def keys_meant(root: Node, key: str, known: Collection[str]) -> list[str]:
 def parts_of(key: str) -> list[str]:
     """Return the names that a key consists of, with whatever between them."""
     return [part for part in _SEPARATORS.sub(".", key).strip(".-").split(".") if part]
+
+
+def unknown_setting(
+    root: Node, setting: tuple[str, str], known: Collection[str], at: Location
+) -> Fault:
+    """Return the fault of a setting whose name is none, or has a blank next to it.
+
+    Args:
+        root: The merged recipe.
+        setting: Its key and its text.
+        known: The top-level keys of a recipe.
+        at: The place.
+    """
+    key, text = setting
+    if key != key.strip():
+        meant = setting_of(".".join(parts_of(key)), text.strip())
+        what = f"a blank stands next to the '=' of --set {key.strip()}"
+        return Fault(what, at, f"write `{meant}`")
+    first = key.partition(".")[0]
+    names_known = [name for home in ("vars", "matrix") for name in members_at(root, (home,))]
+    names_known += [name for name in known if name not in ("extends", "vars", "matrix")]
+    whole = nearest(key, [each for each in names_known if each.count(".") == key.count(".")])
+    near = key_meant(first, names_known) or whole or nearest(first, names_known)
+    is_surely = is_slip(key, whole) or is_slip(first, near)
+    meant_keys = [] if is_surely else keys_meant(root, key, known)
+    what = f"--set names '{key}', which is no var, no matrix name and no key of the recipe"
+    fix = "name a var of the recipe, or a dotted key such as `quantization.int8.per_channel`"
+    if meant_keys:
+        near = ""
+        fix = f"write {' or '.join(f'`{setting_of(each, text)}`' for each in meant_keys[:_SHOWN_MAX])}"
+    elif near:
+        fix = f"write `{setting_of(near if near == whole else near + key[len(first) :], text)}`"
+    return Fault(hinted(what, near), at, fix)
 
 
 def _ends(root: Node, parts: list[str], settable: list[str]) -> list[str]:
