@@ -20,6 +20,7 @@ from onnxbuild.onnxkit.fp16.float16 import (
     readers_of_large_constants,
 )
 from onnxbuild.onnxkit.fp16.overflow import nodes_beyond
+from onnxbuild.onnxkit.fp16.turned_factors import batch_transposes
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import all_nodes, initializers, opset_of
@@ -98,6 +99,7 @@ def run(context: StepContext) -> Outcome:
         for name, operator in without_half_form(model).items()
         if operator not in stays and name not in blocked
     }
+    turned = batch_transposes(model)
     functions = {(each.domain, each.name) for each in model.functions}
     calls = [node.name for node in all_nodes(model) if (node.domain, node.op_type) in functions]
     try:
@@ -106,7 +108,7 @@ def run(context: StepContext) -> Outcome:
                 model,
                 keep_io_types=options.keep_io_types,
                 op_types=options.op_block_list,
-                nodes=(*blocked, *kept, *large, *custom, *calls, *fp32_only),
+                nodes=(*blocked, *kept, *large, *custom, *calls, *fp32_only, *turned),
             )
         )
     except ToolError as error:
@@ -137,6 +139,10 @@ def run(context: StepContext) -> Outcome:
         notes.append(f"kept in fp32, their constants exceed 65504: {', '.join(kept)}")
     if custom:
         notes.append(f"kept in fp32, their operators are of a library: {_listed(custom)}")
+    if turned:
+        notes.append(
+            f"kept in fp32, ONNX Runtime would crash on their fp16 form: {_listed(turned)}"
+        )
     if calls:
         notes.append(f"kept in fp32, they call functions of the model: {_listed(calls)}")
     if fp32_only:

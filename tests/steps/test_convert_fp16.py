@@ -327,3 +327,25 @@ def test_a_model_of_operators_without_a_half_form_alone_is_not_converted(tmp_pat
     with pytest.raises(StepError) as caught:
         converted(source, tmp_path / "step")
     assert caught.value.fix == fix
+
+
+@pytest.mark.parametrize("order", [[1, 0, 2], [1, 2, 0]])
+def test_a_transpose_that_would_crash_onnx_runtime_in_fp16_stays_in_fp32(tmp_path, order):
+    """The test's process ends with SIGSEGV if it does not."""
+    nodes = [
+        onnx.helper.make_node("Transpose", ["x"], ["turned"], name="turn", perm=order),
+        onnx.helper.make_node("MatMul", ["turned", "w"], ["y"], name="multiply"),
+    ]
+    made = model(
+        nodes,
+        [value("x", [4, "batch", 4])],
+        [value("y", ["batch", 4, 3])],
+        [weight("w", np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3))],
+    )
+    source = save(made, tmp_path / "source")
+    outcome, target = converted(source, tmp_path / "step")
+    assert outcome.notes == ("kept in fp32, ONNX Runtime would crash on their fp16 form: turn",)
+    assert outcome.metrics["fp16_weights"] == 1
+    feeds = {"x": np.linspace(-2, 2, 48, dtype=np.float32).reshape(4, 3, 4)}
+    expected = run_model(source, feeds)["y"]
+    np.testing.assert_allclose(run_model(target, feeds)["y"], expected, atol=1e-2)
