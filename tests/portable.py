@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
+import psutil  # noqa: F401 - before `resource` can't be imported, which it takes on Linux alone
 import pytest
 
 from onnxbuild.adapters.portable import VARIABLE
