@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -130,7 +130,9 @@ def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where
                 f"dummy input '{name}' is not a parameter of {shown}, which takes "
                 + (f"`{others}` by position alone" if others else ", ".join(by_name) or "none"),
                 where=where,
-                fix=near or _unknown_fix(name, by_position=bool(others)),
+                fix=near
+                or _only_one_meant(name, names, by_name)
+                or _unknown_fix(name, by_position=bool(others)),
             )
     for name, parameter in by_name.items():
         if parameter.default is kinds.empty and name not in names:
@@ -141,6 +143,21 @@ def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where
                 fix=f"add `{name}: {{dtype: ..., shape: [...]}}` to `dummy_inputs`, or give "
                 "the parameter a default",
             )
+
+
+def _only_one_meant(
+    name: str, names: Sequence[str], by_name: Mapping[str, inspect.Parameter]
+) -> str:
+    """Return the fix where just one input is unknown and just one parameter that must be given is missing; else none."""
+    missing = [
+        each
+        for each, parameter in by_name.items()
+        if parameter.default is inspect.Parameter.empty and each not in names
+    ]
+    unknown = [each for each in names if each not in by_name]
+    return (
+        f"write `{missing[0]}` in place of `{name}`" if len(missing) == len(unknown) == 1 else ""
+    )
 
 
 def _unknown_fix(name: str, *, by_position: bool) -> str:

@@ -137,6 +137,12 @@ def test_inputs_that_forward_does_not_take_and_missing_ones_are_refused():
         "dummy input 'input_idz' is not a parameter of Picky.forward, which takes input_ids, mask"
     )
     assert caught.value.fix == "did you mean 'input_ids'?"
+    with pytest.raises(StepError) as caught:
+        check_signature(Picky(), [x()], "m:export")
+    assert caught.value.fix == "write `input_ids` in place of `x`"
+    with pytest.raises(StepError) as caught:
+        check_signature(Picky(), [x(), DummyInput("input_ids", "int64", (1,))], "m:export")
+    assert caught.value.fix == "rename or remove `dummy_inputs.x`"
     with pytest.raises(StepError, match=r"Picky.forward requires 'input_ids'.*gives mask"):
         check_signature(Picky(), [DummyInput("mask", "int64", (1,))], "m:export")
     check_signature(Any(), [x()], "m:export")
