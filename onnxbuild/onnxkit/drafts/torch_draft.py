@@ -6,7 +6,7 @@ import inspect
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from onnxbuild.core.draft import Draft
@@ -28,7 +28,10 @@ _AXES = {
     BATCH: {"min": 1, "max": 8, "example": 2},
     SEQUENCE: {"min": 1, "max": 64, "example": 16},
 }
-_SIZES = ({BATCH: 2, SEQUENCE: 16}, {BATCH: 3, SEQUENCE: 7})
+_FURTHER = f"_{SEQUENCE}"
+"""End of the names of further lengths, see `_own_lengths`."""
+_FURTHER_AXIS = {"min": 1, "max": 64, "example": 12}
+_SIZES = ({BATCH: 2, SEQUENCE: 16, _FURTHER: 5}, {BATCH: 3, SEQUENCE: 7, _FURTHER: 11})
 """Sizes that a guess must run at. They differ in every axis, so that a size that is baked in fails."""
 
 _TRIALS_MAX, _PER_INPUT_MAX = 60, 12
@@ -36,6 +39,7 @@ _TENSOR_TYPES = {
     "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16",
     "LongTensor": "int64", "IntTensor": "int32", "BoolTensor": "bool", "ByteTensor": "uint8",
 }  # fmt: skip
+_MASK_RANK = 2
 _MASKS = re.compile(r"(.*_)?mask")
 _UNKNOWN = Guess("float32", (BATCH, 1), "nothing says what it takes", sure=False)
 
@@ -74,7 +78,7 @@ def draft_of_module(model: object) -> Draft | None:
         chosen = dict(zip(names, guesses, strict=True))
         outputs = _outputs_of(module, chosen)
         if outputs is not None:
-            return _known(chosen, outputs)
+            return _known(_own_lengths(module, chosen), outputs)
     first = {name: (each or [_UNKNOWN])[0] for name, each in zip(names, candidates, strict=True)}
     return _unknown(module, first)
 
@@ -85,6 +89,31 @@ def _combined(candidates: Sequence[Sequence[Guess]]) -> Iterator[tuple[Guess, ..
     if len(alike) == 1:
         yield from ((each,) * len(candidates) for each in next(iter(alike)))
     yield from itertools.product(*candidates)
+
+
+def _own_lengths(module: torch.nn.Module, chosen: Mapping[str, Guess]) -> dict[str, Guess]:
+    """Give inputs a length of their own where forward runs with one: a decoder's `encoder_...` are as long as they like.
+
+    Inputs whose names begin with the same word go together. The first ones keep theirs, and masks alone do not
+    tell: one that forward leaves unread may have any length.
+    """
+    groups: dict[str, list[str]] = {}
+    for name, guess in chosen.items():
+        if SEQUENCE in guess.shape:
+            groups.setdefault(name.partition("_")[0], []).append(name)
+    found = dict(chosen)
+    for word, names in [*groups.items()][1:]:
+        if all(map(_MASKS.fullmatch, names)):
+            continue
+        own = {name: _with_length(found[name], f"{word}{_FURTHER}") for name in names}
+        if _outputs_of(module, {**found, **own}) is not None:
+            found |= own
+    return found
+
+
+def _with_length(guess: Guess, axis: str) -> Guess:
+    shape = tuple(axis if each == SEQUENCE else each for each in guess.shape)
+    return replace(guess, shape=shape)
 
 
 def _taken(module: torch.nn.Module) -> list[str]:
@@ -169,13 +198,17 @@ def _outputs_of(module: torch.nn.Module, guesses: Mapping[str, Guess]) -> _Outpu
 def _tensor(guess: Guess, sizes: Mapping[str, int]) -> torch.Tensor:
     import torch
 
-    shape = [each if isinstance(each, int) else sizes.get(each, 2) for each in guess.shape]
+    shape = [each if isinstance(each, int) else _size_of(each, sizes) for each in guess.shape]
     dtype = getattr(torch, guess.dtype)
     if dtype.is_floating_point:
         return torch.randn(shape, dtype=torch.float32).to(dtype)
     if guess.high:
         return torch.randint(0, guess.high, shape, dtype=dtype)
     return torch.ones(shape, dtype=dtype)
+
+
+def _size_of(axis: str, sizes: Mapping[str, int]) -> int:
+    return sizes.get(axis, sizes[_FURTHER] if axis.endswith(_FURTHER) else 2)
 
 
 def _known(chosen: Mapping[str, Guess], outputs: _Outputs) -> Draft:
@@ -199,7 +232,7 @@ def _picked(guess: Guess) -> str:
 
 def _recipe(chosen: Mapping[str, Guess], outputs: list[str]) -> dict[str, Any]:
     symbols = dict.fromkeys(each for guess in chosen.values() for each in guess.shape)
-    axes = {each: _AXES.get(each, _AXES[BATCH]) for each in symbols if isinstance(each, str)}
+    axes = {each: _axis_of(each) for each in symbols if isinstance(each, str)}
     inputs = {name: _declared(name, guess) for name, guess in chosen.items()}
     return {
         "dummy_inputs": inputs,
@@ -208,8 +241,13 @@ def _recipe(chosen: Mapping[str, Guess], outputs: list[str]) -> dict[str, Any]:
     }
 
 
+def _axis_of(name: str) -> Mapping[str, int]:
+    return _AXES.get(name, _FURTHER_AXIS if name.endswith(_FURTHER) else _AXES[BATCH])
+
+
 def _declared(name: str, guess: Guess) -> dict[str, Any]:
-    is_mask = _MASKS.fullmatch(name) and guess.shape == (BATCH, SEQUENCE)
+    is_row = len(guess.shape) == _MASK_RANK and str(guess.shape[1]).endswith(SEQUENCE)
+    is_mask = _MASKS.fullmatch(name) and guess.shape[0] == BATCH and is_row
     if not is_mask or guess.dtype.startswith("float"):
         return guess.declared()
     return {"dtype": guess.dtype, "shape": list(guess.shape), "mask": "right"}

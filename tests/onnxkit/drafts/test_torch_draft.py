@@ -116,5 +116,45 @@ def test_two_inputs_of_two_layers_are_tried_together():
     assert draft.recipe["outputs"] == ["output"]
 
 
+class Decoder(nn.Module):
+    """Attends from tokens to what an encoder gives, as decoders do."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(50, 4)
+        self.cross = nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def forward(self, input_ids, attention_mask, encoder_hidden_states, encoder_attention_mask):
+        tokens = self.table(input_ids) * attention_mask[..., None]
+        left_out = encoder_attention_mask == 0
+        return self.cross(tokens, encoder_hidden_states, encoder_hidden_states, left_out)[0]
+
+
+def test_what_an_encoder_gives_has_a_length_of_its_own():
+    draft = draft_of_module(Decoder())
+    shapes = {name: each["shape"] for name, each in draft.recipe["dummy_inputs"].items()}
+    assert shapes == {
+        "input_ids": ["batch", "sequence"],
+        "attention_mask": ["batch", "sequence"],
+        "encoder_hidden_states": ["batch", "encoder_sequence", 4],
+        "encoder_attention_mask": ["batch", "encoder_sequence"],
+    }
+    assert draft.recipe["dummy_inputs"]["encoder_attention_mask"]["mask"] == "right"
+    assert draft.recipe["dynamic_axes"]["encoder_sequence"] == {"min": 1, "max": 64, "example": 12}
+
+
+def test_inputs_that_must_be_of_one_length_have_one_axis_and_a_mask_that_is_not_read_has_it_too():
+    class Sum(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.kinds = nn.Embedding(50, 4), nn.Embedding(2, 4)
+
+        def forward(self, input_ids, kind_ids, attention_mask):
+            return self.words(input_ids) + self.kinds(kind_ids)
+
+    shapes = [each["shape"] for each in inputs_of(Sum()).values()]
+    assert shapes == [["batch", "sequence"]] * 3
+
+
 def test_what_is_no_module_has_no_draft():
     assert draft_of_module(3) is None
