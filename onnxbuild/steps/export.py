@@ -13,7 +13,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.export.errors import NoExporterError, explain_failed_run
+from onnxbuild.onnxkit.export.errors import NoExporterError, SizeChoiceError, explain_failed_run
 from onnxbuild.onnxkit.export.export_faults import as_declared_error, at_frozen_line
 from onnxbuild.onnxkit.export.exporters import (
     EXPORTERS,
@@ -38,6 +38,7 @@ from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_mod
 from onnxbuild.onnxkit.model.opsets import OpsetError, needed_opset, newest_form
 from onnxbuild.onnxkit.model.output_axes import name_output_axes
 from onnxbuild.onnxkit.modules.module_config import describe_module
+from onnxbuild.onnxkit.modules.module_outputs import check_output_names
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
 from onnxbuild.onnxkit.modules.state_sums import changed_names, state_sums
 from onnxbuild.onnxkit.operators.asked import asked_nodes, read_translations
@@ -93,7 +94,7 @@ def run(context: StepContext) -> Outcome:
     phase("loading the model")
     module, mode_notes = load_module_noted(context, params.model)
     check_signature(module, params.inputs, context.where)
-    _check_output_names(params, context.where)
+    check_output_names(params.outputs, [each.name for each in params.inputs], context.where)
     loaded = state_sums(module)
     probes = run_probes(module, params.inputs, params.axes, params.outputs, context.where)
     if changed_names(loaded, state_sums(module)):
@@ -153,6 +154,8 @@ def _first_that_matches(
     for exporter in order:
         try:
             exported = _attempt(exporter, context, request, probes)
+        except SizeChoiceError:
+            raise
         except StepError as error:
             refused.append((exporter, error.with_traceback(None)))
             shutil.rmtree(context.scratch / exporter, ignore_errors=True)
@@ -190,9 +193,11 @@ def _attempt(
     """
     from onnxbuild.onnxkit.export.baked_lines import exported_nodes
     from onnxbuild.onnxkit.export.export_check import at_largest, check_parity
+    from onnxbuild.onnxkit.export.restricted_sizes import check_beyond
 
     params: ExportParams = context.params
-    model, remarks = export_graph(exporter, request)
+    restricted: dict[str, int] = {}
+    model, remarks = export_graph(exporter, request, restricted)
     phase(f"{exporter}: checking the graph")
     nodes = exported_nodes(model)
     canonicalize(model)
@@ -234,6 +239,7 @@ def _attempt(
     except StepError as error:
         explained = explain_failed_run(error, exporter, params.opset)
         raise at_frozen_line(explained, exporter, request, probes, nodes) from error
+    check_beyond(folder, probes, restricted, context.where)
     return _Exported(exporter, summary["nodes"], summary["parameters"], (*remarks, *unread))
 
 
@@ -268,26 +274,13 @@ def _extension_notes(
     return tuple(notes)
 
 
-def _check_output_names(params: ExportParams, where: str) -> None:
-    taken = {each.name for each in params.inputs}
-    for n, name in enumerate(params.outputs):
-        if name in taken:
-            kind = "input" if name not in params.outputs[:n] else "output"
-            raise StepError(
-                f"`outputs` names '{name}', which is an {kind} already",
-                where=where,
-                fix=f"name it '{name}_out'",
-            )
-        taken.add(name)
-
-
 def _entrypoints(params: ExportParams) -> tuple[Entrypoint, ...]:
     return (params.model,) if params.translations is None else (params.model, params.translations)
 
 
 KIND = StepKind(
     name="export",
-    version=9,
+    version=10,
     params=ExportParams,
     inputs=("operators?", "operators/nodes?"),
     outputs={"model": "onnx-model", "config": "report"},

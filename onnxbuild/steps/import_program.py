@@ -15,8 +15,8 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.bundles.manifest import read_manifest
 from onnxbuild.onnxkit.data.feeds import make_feeds
-from onnxbuild.onnxkit.export.module_outputs import named_outputs
 from onnxbuild.onnxkit.host.made_for import check_made_for
+from onnxbuild.onnxkit.modules.module_outputs import named_outputs
 from onnxbuild.onnxkit.programs.artifact_file import (
     ProgramDescription,
     ProgramFormat,

@@ -13,7 +13,6 @@ from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
-from onnxbuild.onnxkit.export.module_outputs import OutputError
 from onnxbuild.onnxkit.export.torch_module import (
     ModuleRun,
     check_signature,
@@ -21,6 +20,7 @@ from onnxbuild.onnxkit.export.torch_module import (
     make_torch_deterministic,
     run_module,
 )
+from onnxbuild.onnxkit.modules.module_outputs import OutputError
 
 if TYPE_CHECKING:
     import torch

@@ -99,6 +99,22 @@ class BranchesOnSize(Base):
         return self.linear(x) + torch.ones(rows, 4) if rows == 3 else self.linear(x)
 
 
+class BranchesOnTwoSizes(Base):
+    """Chooses where both sizes are large: no size of one axis alone shows it."""
+
+    def forward(self, x):
+        y = self.linear(x)
+        return y * 2 if x.shape[0] > 6 and x.shape[1] > 10 else y
+
+
+class StopsAtASize(Base):
+    """Writes the same in another way from a size on, as a model that works in blocks does."""
+
+    def forward(self, x):
+        y = self.linear(x)
+        return torch.cat([y[:6], y[6:]]) if x.shape[0] > 6 and x.shape[1] > 10 else y
+
+
 class ScalesBySize(Base):
     def forward(self, x):
         return self.linear(x) * float(x.shape[0])

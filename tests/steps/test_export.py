@@ -187,6 +187,28 @@ def test_an_axis_that_the_tracer_bakes_in_is_found_by_running_other_sizes(tmp_pa
     assert outcome.metrics["exporter"] == "torchscript"
 
 
+PAIR = (DummyInput("x", "float32", ("batch", "rows", 4)),)
+PAIR_AXES = (Axis("batch", 1, 9, 2), Axis("rows", 1, 20, 5))
+
+
+@pytest.mark.slow
+def test_a_choice_by_two_sizes_at_once_is_found_by_what_torch_does_not_answer_for(tmp_path):
+    error = refused(tmp_path, "BranchesOnTwoSizes", inputs=PAIR, axes=PAIR_AXES)
+    assert error.what.startswith(
+        "forward chooses by sizes, and the graph has one choice: at batch=7, rows=20 output "
+    )
+    assert error.fix.endswith("or narrow `dynamic_axes: {batch: {max: 6}}`")
+    axes = (Axis("batch", 1, 6, 2), PAIR_AXES[1])
+    outcome, _ = run(tmp_path / "narrow", "BranchesOnTwoSizes", inputs=PAIR, axes=axes)
+    assert outcome.metrics["exporter"] == "dynamo"
+
+
+@pytest.mark.slow
+def test_a_choice_by_sizes_that_gives_the_same_is_taken(tmp_path):
+    outcome, _ = run(tmp_path, "StopsAtASize", inputs=PAIR, axes=PAIR_AXES)
+    assert (outcome.metrics["exporter"], outcome.notes) == ("dynamo", ())
+
+
 @pytest.mark.slow
 def test_auto_names_both_refusals(tmp_path):
     error = refused(tmp_path, "ScalesBySize")

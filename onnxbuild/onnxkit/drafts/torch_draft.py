@@ -173,7 +173,11 @@ def _outputs_of(module: torch.nn.Module, guesses: Mapping[str, Guess]) -> _Outpu
     """The outputs, where forward runs with these inputs at all sizes; None where it does not."""
     import torch
 
-    from onnxbuild.onnxkit.export.module_outputs import has_keys, named_outputs, tensors_and_others
+    from onnxbuild.onnxkit.modules.module_outputs import (
+        has_keys,
+        named_outputs,
+        tensors_and_others,
+    )
 
     found = None
     for sizes in _SIZES:

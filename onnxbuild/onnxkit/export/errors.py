@@ -34,6 +34,10 @@ _PROJECTION = "build the LSTM with `proj_size=0`, as ONNX's has no projection, p
 _CALLER = re.compile(r'File "([^"]+)", line (\d+), in forward')
 
 
+class SizeChoiceError(StepError):
+    """Forward does something else at sizes that the recipe declares: no exporter's trace has both."""
+
+
 class NoExporterError(StepError):
     """Error of a model that no exporter can translate."""
 

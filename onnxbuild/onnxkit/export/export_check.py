@@ -197,6 +197,17 @@ def check_parity(folder: Path, probes: Probes, where: str, *, frozen: bool = Fal
             raise StepError(f"{baked}at {_show(probe.point)} {reason}", where=where, fix=fix)
 
 
+def compare_at(folder: Path, probes: Probes, point: Point, where: str) -> str:
+    """Return how the graph differs from PyTorch at a point, with its sizes; empty where they agree.
+
+    Raises:
+        StepError: Forward fails there.
+    """
+    probe = _probe(probes, point, probe_feeds(probes.inputs, point), where)
+    reason = _difference(open_session(folder, where=where), probe, probes.names)
+    return f"at {_show(point)} {reason}" if reason else ""
+
+
 def _value_probes(probes: Probes, where: str) -> tuple[ExportProbe, ...]:
     """The exported sizes with other values: the same negated, and fresh ones."""
     first = probes.runs[0]

@@ -24,6 +24,7 @@ from onnxbuild.onnxkit.export.torch_wrapping import (
     example_tensors,
     flattening_wrapper,
     quiet,
+    restricted_axes,
     trace_remarks,
     without_output,
 )
@@ -68,8 +69,15 @@ class ExportRequest:
     opaque: tuple[OpaqueNode, ...] = ()
 
 
-def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto, tuple[str, ...]]:
+def export_graph(
+    exporter: str, request: ExportRequest, restricted: dict[str, int] | None = None
+) -> tuple[onnx.ModelProto, tuple[str, ...]]:
     """Export with one of EXPORTERS.
+
+    Args:
+        exporter: Its name.
+        request: What to export.
+        restricted: Gets the axes that the exporter answers for up to a size only; see `restricted_axes`.
 
     Returns: The model as the exporter made it but for the names, and remarks for the user.
 
@@ -93,7 +101,7 @@ def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto
 
     try:
         with quiet() as caught, grouped_experts(wrapper, notes), torch.no_grad():
-            model = export(wrapper, request, notes)
+            model = export(wrapper, request, notes, {} if restricted is None else restricted)
     except failures as error:
         explained = explain_export(error, exporter, request.opset, request.where, line_of)
         if isinstance(explained, OpsetError):
@@ -122,7 +130,7 @@ def _tried_at_least(
     while True:
         try:
             with quiet(), grouped_experts(wrapper, set()), torch.no_grad():
-                export(wrapper, replace(request, opset=explained.least), set())
+                export(wrapper, replace(request, opset=explained.least), set(), {})
         except failures as error:
             again = explain_export(error, exporter, explained.least, request.where)
             if not isinstance(again, OpsetError):
@@ -157,7 +165,7 @@ def _wrapper(request: ExportRequest) -> torch.nn.Module:
 
 
 def _export_dynamo(
-    wrapper: torch.nn.Module, request: ExportRequest, notes: set[str]
+    wrapper: torch.nn.Module, request: ExportRequest, notes: set[str], restricted: dict[str, int]
 ) -> onnx.ModelProto:
     import torch
 
@@ -180,11 +188,13 @@ def _export_dynamo(
             optimize=request.constant_folding,
             verbose=True,
         )
+    if program.exported_program is not None:
+        restricted |= restricted_axes(program.exported_program, request.inputs, request.axes)
     return program.model_proto
 
 
 def _export_torchscript(
-    wrapper: torch.nn.Module, request: ExportRequest, notes: set[str]
+    wrapper: torch.nn.Module, request: ExportRequest, notes: set[str], _restricted: dict[str, int]
 ) -> onnx.ModelProto:
     import onnx
     import torch

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.axis import Dimension, is_sum, size_at, symbols_of
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.export.module_outputs import named_outputs
 from onnxbuild.onnxkit.model.tensor_types import tensor_of
+from onnxbuild.onnxkit.modules.module_outputs import named_outputs
 
 if TYPE_CHECKING:
     import torch
@@ -67,6 +67,36 @@ def dynamic_shapes(
             dim = torch.export.Dim(_base_name(dimension, step), min=low // step, max=high // step)
             dims[dimension] = dim if step == 1 else step * dim
     return tuple({n: dims[d] for n, d in enumerate(each.shape) if d in dims} for each in inputs)
+
+
+def restricted_axes(
+    program: torch.export.ExportedProgram, inputs: Sequence[DummyInput], axes: Sequence[Axis]
+) -> dict[str, int]:
+    """Return axis -> the greatest size that a program's guards allow, where the recipe declares greater ones.
+
+    torch.onnx.export takes a program whose range is smaller than that of the `Dim` that it was given.
+
+    Args:
+        program: Of forward, its inputs by position.
+        inputs: As the recipe declares them, in the program's order.
+        axes: Those of their shapes.
+    """
+    import torch
+
+    known = {axis.name: axis for axis in axes}
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes}
+    greatest = {symbol: bounds.upper for symbol, bounds in program.range_constraints.items()}
+    found: dict[str, int] = {}
+    for name, each in zip(program.graph_signature.user_inputs, inputs, strict=False):
+        value = values.get(str(name))
+        for dimension, size in zip(each.shape, getattr(value, "shape", ()), strict=False):
+            axis = known.get(str(dimension))
+            if axis is None or not isinstance(size, torch.SymInt):
+                continue
+            upper = size.node.expr.subs(greatest)
+            if bool(upper < axis.max):
+                found[axis.name] = int(upper)
+    return found
 
 
 def dimension_spellings(inputs: Sequence[DummyInput], axes: Sequence[Axis]) -> dict[str, str]:

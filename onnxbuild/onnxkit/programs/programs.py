@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.export.module_outputs import named_outputs
 from onnxbuild.onnxkit.export.torch_wrapping import quiet
 from onnxbuild.onnxkit.model.tensor_types import tensor_of
+from onnxbuild.onnxkit.modules.module_outputs import named_outputs
 from onnxbuild.onnxkit.programs.artifact_file import (
     ProgramDescription,
     ProgramFormat,

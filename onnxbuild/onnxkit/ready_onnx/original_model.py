@@ -11,7 +11,6 @@ from onnxbuild.core.recipe import FILE_DATA, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import an, call_user
-from onnxbuild.onnxkit.export.module_outputs import Returned, named_outputs
 from onnxbuild.onnxkit.export.torch_module import (
     as_module,
     call_callable,
@@ -20,6 +19,7 @@ from onnxbuild.onnxkit.export.torch_module import (
     run_module,
 )
 from onnxbuild.onnxkit.modules.inference import set_for_inference
+from onnxbuild.onnxkit.modules.module_outputs import Returned, named_outputs
 
 if TYPE_CHECKING:
     import numpy as np

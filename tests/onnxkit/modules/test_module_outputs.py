@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.export.module_outputs import named_outputs
+from onnxbuild.onnxkit.modules.module_outputs import named_outputs
 
 PARTS = [torch.tensor(n) for n in range(9)]
 pair = namedtuple("pair", "z a")  # noqa: PYI024

@@ -102,6 +102,24 @@ def _names_by_place(
     return places if len(places) == count and set(declared) <= set(places) else declared
 
 
+def check_output_names(outputs: Sequence[str], inputs: Sequence[str], where: str) -> None:
+    """See that no two values have one name.
+
+    Raises:
+        StepError: An output has the name of an input or of an output before it.
+    """
+    taken = set(inputs)
+    for n, name in enumerate(outputs):
+        if name in taken:
+            kind = "input" if name not in outputs[:n] else "output"
+            raise StepError(
+                f"`outputs` names '{name}', which is an {kind} already",
+                where=where,
+                fix=f"name it '{name}_out'",
+            )
+        taken.add(name)
+
+
 def has_keys(value: object) -> bool:
     """Return whether what forward returned holds a key anywhere, so that outputs go by name."""
     if isinstance(value, Mapping) or _fields(value) is not None:
