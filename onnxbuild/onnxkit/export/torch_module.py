@@ -148,7 +148,7 @@ def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where
 def _only_one_meant(
     name: str, names: Sequence[str], by_name: Mapping[str, inspect.Parameter]
 ) -> str:
-    """Return the fix where just one input is unknown and just one parameter that must be given is missing; else none."""
+    """Return the fix where one input alone is unknown, and one parameter that must be given is missing; else none."""
     missing = [
         each
         for each, parameter in by_name.items()
