@@ -155,9 +155,8 @@ def _only_one_meant(
         if parameter.default is inspect.Parameter.empty and each not in names
     ]
     unknown = [each for each in names if each not in by_name]
-    return (
-        f"write `{missing[0]}` in place of `{name}`" if len(missing) == len(unknown) == 1 else ""
-    )
+    is_meant = name.isidentifier() and len(missing) == len(unknown) == 1
+    return f"write `{missing[0]}` in place of `{name}`" if is_meant else ""
 
 
 def _unknown_fix(name: str, *, by_position: bool) -> str:
