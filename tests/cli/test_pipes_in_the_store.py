@@ -12,7 +12,7 @@ import pytest
 
 from onnxbuild.reporting.how_built import LastRun, last_run
 
-PATIENCE_S = 30
+PATIENCE_S = 300
 
 
 class WaitedError(BaseException):

@@ -94,7 +94,7 @@ def restricted_axes(
             if axis is None or not isinstance(size, torch.SymInt):
                 continue
             upper = size.node.expr.subs(greatest)
-            if bool(upper < axis.max):
+            if upper.is_number and bool(upper < axis.max):
                 found[axis.name] = int(upper)
     return found
 
