@@ -1,14 +1,15 @@
-# make run: install into .venv and build recipes/bert.yaml. make test: each module's tests and a few whole builds, about 5 minutes
-# on two cores. make test-rest: what that leaves out, the portable path (make test-portable), and 200 random programs
-# (ONNXBUILD_LAW_PROGRAMS, ONNXBUILD_LAW_S: more of them, longer). make test-all: both, after make servers, which installs
-# what tests run against. make dist: wheel and sdist of the commit in dist/. make docs: the site in build/site/.
+# make run: install into .venv and build recipes/bert.yaml. make test: each module's tests and a few whole builds, at most 5 minutes
+# on two cores. make test-sample: what CI runs of the slow tests (tests/sample.py); make test-left: the slow tests that the last
+# sample left out. make test-rest: all slow tests, the portable path (make test-portable), and 200 random programs
+# (ONNXBUILD_LAW_PROGRAMS, ONNXBUILD_LAW_S: more of them, longer). make test-all: make test and make test-rest, after make servers,
+# which installs what tests run against. make dist: wheel and sdist of the commit in dist/. make docs: the site in build/site/.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TESTS := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-rest test-portable test-all servers check bench format golden dist docs clean
+.PHONY: run test test-sample test-left test-rest test-portable test-law test-all servers check bench format golden dist docs clean
 
 run: $(INSTALLED)
 	$(BIN)/onnxbuild run recipes/bert.yaml
@@ -22,8 +23,19 @@ test-all: servers test test-rest
 servers:
 	PYTHON=$(PYTHON) tests/install_servers.sh .servers
 
-test-rest: $(INSTALLED) test-portable
-	$(TESTS) -m "(slow and not smoke) or sampled"
+# What CI runs: in four commits in a row all slow tests, the portable path and some random programs.
+test-sample: $(INSTALLED)
+	$(BIN)/python -m tests.sample
+	case $$(($$(git rev-list --count HEAD) % 4)) in \
+	1) $(MAKE) test-portable ;; 3) $(MAKE) test-law ONNXBUILD_LAW_PROGRAMS=20 ;; esac
+
+test-left: $(INSTALLED)
+	$(BIN)/python -m tests.sample --left
+
+test-rest: $(INSTALLED) test-portable test-law
+	$(BIN)/python -m tests.sample --all
+
+test-law: $(INSTALLED)
 	$(BIN)/python -m tests.attack.law --seed 1 --jobs 2 \
 		--programs $${ONNXBUILD_LAW_PROGRAMS:-200} --seconds $${ONNXBUILD_LAW_S:-0}
 
@@ -39,7 +51,6 @@ check: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/onnxbuild lint recipes/*.yaml
-	$(BIN)/python -m pytest -q tests/test_docs.py tests/test_docs_recipes.py tests/test_rooms.py tests/test_docstrings.py tests/recipe/schema/test_recipe_schema.py
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/uptodate.py

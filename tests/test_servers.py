@@ -48,7 +48,7 @@ def test_ci_requires_what_it_could_install(tmp_path, installs, needed):
         check=True,
     )
     assert done.stdout.splitlines() == [
-        f"{target}: {needed}" for target in ("test", "test-rest", "check")
+        f"{target}: {needed}" for target in ("test", "test-sample", "check")
     ]
     said = "not all servers could be installed; the skipped tests have not run"
     assert (said in done.stderr) == (installs == "false")

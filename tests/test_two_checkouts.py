@@ -48,6 +48,7 @@ def _digests(folder: Path, *, cores: int, seed: str) -> dict[str, dict[str, str]
     return digests
 
 
+@pytest.mark.always
 @pytest.mark.slow
 def test_two_checkouts_give_the_same_artifacts(tmp_path):
     one = _digests(tmp_path / "one", cores=1, seed="1")

@@ -152,6 +152,7 @@ def _killed_at_each_change(world: World, refuse: Mapping[str, int] = _NOTHING) -
     assert moment > first + 10
 
 
+@pytest.mark.always
 def test_killed_at_any_of_its_file_operations_it_leaves_one_whole_build(world):
     found = [world.found() for _ in _killed_at_each_change(world)]
     assert found == sorted(found), "the old one, then the new one"

@@ -288,6 +288,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.always
 @pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.what)
 def test_after_a_change_exactly_what_depends_on_it_runs(place, row):
@@ -299,6 +300,7 @@ def test_after_a_change_exactly_what_depends_on_it_runs(place, row):
     assert (again.code, again.ran) == (0, NOTHING), again.texts
 
 
+@pytest.mark.always
 @pytest.mark.slow
 def test_each_file_that_is_not_declared_is_refused_by_name(place):
     """However it is read; one recipe for each, that declares all the others."""

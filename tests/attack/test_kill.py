@@ -23,7 +23,7 @@ import pytest
 from tests.attack import cheap, tiny
 from tests.attack.command import Command, seen, started_by, wait_for_end_of
 
-KILLS = int(os.environ.get("ONNXBUILD_KILLS", "12"))
+KILLS = int(os.environ.get("ONNXBUILD_KILLS", "4"))
 EVENTS = 1 + 2 * len(tiny.ALL)  # of a run: its start, and of each step its start and its end
 STEP_S, START_S = 0.2, 1.0  # about how long a step takes, and the interpreter and the fork server
 VICTIMS = ("command", "fork server", "step")
@@ -69,6 +69,7 @@ def _left_behind(store: Path) -> list[Path]:
     return [*folders, *(store / "locks").glob("run-*"), *(store / "quarantine").iterdir()]
 
 
+@pytest.mark.always
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(KILLS))
 def test_after_a_kill_the_next_run_is_as_clean_as_a_first(
@@ -100,6 +101,7 @@ def test_after_a_kill_the_next_run_is_as_clean_as_a_first(
     assert not _left_behind(store)
 
 
+@pytest.mark.always
 @pytest.mark.slow
 def test_four_cold_runs_at_once_build_each_step_once(clean, tmp_path):
     command = Command(tiny.make(tmp_path / "project"), "tiny.yaml")
@@ -111,6 +113,7 @@ def test_four_cold_runs_at_once_build_each_step_once(clean, tmp_path):
     assert command.run().ran == frozenset()
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("built_before", [False, True], ids=["cold", "after an edit"])
 def test_killed_before_any_of_its_file_operations_a_build_loses_nothing(
     scratch, server, built_before

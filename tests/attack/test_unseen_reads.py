@@ -240,6 +240,7 @@ LOOKS = [
 PROGRAMS = [*LISTINGS, *CHILDREN, *LINKS, *TEXTS, *LOOKS]
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.what)
 def test_what_a_step_used_makes_it_run_again(project, program):
     program.lay(project)

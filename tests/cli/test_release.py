@@ -135,6 +135,7 @@ def test_a_release_is_whole_and_says_what_it_is(project):
     assert project("verify", "dist/tiny-1.0.0.tar", "--run").code == 0
 
 
+@pytest.mark.always
 def test_two_releases_of_one_commit_are_identical_wherever_and_whenever_they_are_made(
     project, tmp_path
 ):
@@ -368,6 +369,7 @@ def test_a_release_is_held_to_the_budgets_of_its_recipe(project):
     assert not [name for name in project.released() if name.startswith("tiny-4")]
 
 
+@pytest.mark.always
 def test_a_killed_release_leaves_nothing_half_written(project):
     command = [sys.executable, "-m", "onnxbuild", "release", "tiny.yaml", "--version", "1"]
     for delay_s in (0.1, 0.25, 0.35, 0.45):

@@ -53,6 +53,7 @@ IN_THE_MODEL = "model.onnx: initializer '2.weight': float32 [2, 8]: 1 of 16 diff
 AT = ", the first at [1, 3]: "
 
 
+@pytest.mark.always
 def test_a_time_is_found_and_the_gate_that_it_fails_does_not_hide_it(project):
     plant(project, "import time\nscale = time.time_ns() % 100_000 / 1000")
     seen = reproduce(project, "--only", "fp32/validate")

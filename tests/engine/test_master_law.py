@@ -79,6 +79,7 @@ def _clean(world: World, plan: Graph) -> dict[str, str]:
     return outputs(fresh.build(plan))
 
 
+@pytest.mark.always
 @pytest.mark.sampled
 @given(st.lists(st.tuples(_graphs(), st.lists(_edits, max_size=4)), min_size=1, max_size=5))
 @settings(max_examples=examples(150))

@@ -16,6 +16,7 @@ BUILT = (
 """One of each kind of source whose framework is installed here."""
 
 
+@pytest.mark.always
 @pytest.mark.slow
 def test_recipes_of_every_source_build_and_their_variants_pass(tmp_path, shared_results):
     project = Project(tmp_path / "project", patience_s=400)

@@ -75,6 +75,7 @@ def out(project):
     return project.folder / "artifacts/out"
 
 
+@pytest.mark.always
 @pytest.mark.parametrize(("recipe", "form"), PACKAGED)
 def test_every_model_is_packaged_in_every_form_and_run(out, recipe, form):
     bundle = WHICH[recipe]

@@ -26,6 +26,7 @@ from tests.verification.conftest import (
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.always
 def test_every_file_of_a_release_is_guarded(released):
     folder = release_of(released)
     names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
@@ -67,6 +68,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda name: name.replace(" ", "-"))
 def test_damage_is_named(released, damage):
     change, named = DAMAGES[damage]
@@ -189,6 +191,7 @@ FORGERIES |= {
 }
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("forgery", FORGERIES, ids=lambda name: name.replace(" ", "-"))
 def test_a_forgery_with_checksums_that_fit_is_named(released, forgery):
     forge, named = FORGERIES[forgery]

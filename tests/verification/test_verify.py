@@ -42,6 +42,7 @@ def test_a_provider_that_nobody_knows_is_refused_before_anything_is_checked(rele
     assert "fix: did you mean 'cpu'?" in done.err
 
 
+@pytest.mark.always
 def test_a_model_out_of_its_tolerance_fails_the_replay(released):
     folder = release_of(released)
     edit_json(
@@ -61,6 +62,7 @@ def test_a_model_out_of_its_tolerance_fails_the_replay(released):
     assert "tensorrt" in none_here.out + none_here.err
 
 
+@pytest.mark.always
 def test_a_rebuild_gives_the_same_bytes_or_says_where_it_parts(released):
     nowhere = released("verify", "dist/tiny-1.0", "--rebuild")
     assert nowhere.code == 2, nowhere.out
