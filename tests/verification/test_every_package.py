@@ -24,7 +24,6 @@ from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.oci.media_types import FILE_PATH
 from onnxbuild.onnxkit.wheels.archive import write_wheel
 from onnxbuild.release_format.checksums import check_sums
-from onnxbuild.release_format.forms import json_bytes
 from onnxbuild.release_format.released import Released, read_release
 from onnxbuild.verification.package_runs import replay_packages
 from onnxbuild.verification.packages import check_packages
@@ -311,40 +310,6 @@ def _list_a_file_more(folder: Path) -> None:
 def test_a_right_model_next_to_the_one_that_is_served_helps_no_forger(package, change, said):
     change(package.folder)
     assert said in package.forged()
-
-
-def test_a_release_of_version_6_has_it_in_another_key_and_is_read(once, tmp_path):
-    folder = shutil.copytree(release_of(once), tmp_path / "tiny-1.0")
-    about = json.loads((folder / "release.json").read_text())
-    assert about.pop("schema_version") == 8
-    assert {each["format"] for each in about["packages"].values()} <= set(PACKAGE_FORMATS)
-    about["format"] = 6
-    (folder / "release.json").write_bytes(json_bytes(about))
-    Forged(folder).again_with_packages()
-    done = look_at(folder)
-    assert done.code == 0, done.out + done.err
-
-
-def test_a_release_of_version_7_is_read(once, tmp_path):
-    folder = shutil.copytree(release_of(once), tmp_path / "tiny-1.0")
-    about = json.loads((folder / "release.json").read_text())
-    (folder / "release.json").write_bytes(json_bytes({**about, "schema_version": 7}))
-    Forged(folder).again_with_packages()
-    done = look_at(folder)
-    assert done.code == 0, done.out + done.err
-
-
-def test_a_release_of_version_5_whose_packages_name_no_variant_is_read(once, tmp_path):
-    folder = shutil.copytree(release_of(once), tmp_path / "tiny-1.0")
-    about = json.loads((folder / "release.json").read_text())
-    del about["schema_version"]
-    about["format"] = 5
-    for each in about["packages"].values():
-        del each["variant"]
-    (folder / "release.json").write_bytes(json_bytes(about))
-    Forged(folder).again_with_packages()
-    done = look_at(folder)
-    assert done.code == 0, done.out + done.err
 
 
 def test_a_model_that_is_missing_is_found(package):
