@@ -131,13 +131,6 @@ def test_a_variant_that_passes_is_looked_at_and_nothing_is_tried(outlier):
     assert "\ntry " not in reported.out
 
 
-def test_a_variant_that_is_not_there_is_a_usage_error(project):
-    reported = project("diagnose", "tiny.yaml:fp23")
-    assert reported.code == 2
-    assert "has no variant 'fp23'; it has fp32" in reported.err
-    assert "did you mean 'fp32'?" in reported.err
-
-
 HEADS = """
 import torch
 
@@ -186,37 +179,6 @@ def test_a_fusion_that_was_given_a_wrong_number_of_heads_is_left_out_by_itself(p
     built = project.run("--only", "fp32/validate")
     assert built.code == 0, built.out + built.err
     assert "left out the fusion bert.attention: with it output '" in built.out
-
-
-def test_a_wrong_fusion_of_a_variants_own_optimize_is_left_out_in_the_variant(project):
-    project.write("models/tiny.py", HEADS)
-    own = "quantization:\n  fp32:\n    mode: none\n    optimize:"
-    project.write("tiny.yaml", HEADS_RECIPE.replace("optimize:", own))
-    built = project.run("--only", "fp32/validate")
-    assert built.code == 0, built.out + built.err
-    assert "fp32/optimize" in built.ran
-    assert "left out the fusion bert.attention: with it output '" in built.out
-
-
-def test_weights_that_4_bits_can_not_hold_are_named_and_kept(project):
-    make(
-        project,
-        OUTLIER,
-        "quantization: {small: {mode: weight_only, block_size: 16, accuracy_level: 0, "
-        "validate: {cosine_min: 0.98}}}\n",
-    )
-    reported = project("diagnose", "tiny.yaml:small")
-    assert reported.code == 0, reported.out + reported.err
-    assert (
-        "first step where the error appears: tiny:small/quantize (quantize-weights)"
-        in reported.out
-    )
-    yaml_ = pasted(reported.out)
-    assert 1 <= len(yaml_["small"]["nodes_to_exclude"]) < 4
-    assert yaml_["small"]["block_size"] == 16
-    replace_quantization(project, reported.out)
-    mended = project.run("--only", "small/validate")
-    assert mended.code == 0, mended.out + mended.err
 
 
 def replace_quantization(project, out):
@@ -326,33 +288,6 @@ def test_a_missed_goal_is_met_by_the_fewest_nodes_in_fp32_and_their_cost_is_repo
     assert [each["passed"] for each in found["trials"]][:1] == [False]
 
 
-def test_a_goal_that_no_list_of_nodes_meets_is_reported_as_such_with_where_else_to_search(
-    searching,
-):
-    searching.edit("tiny.yaml", "include: [dynamic, fp16]", "include: [dynamic]")
-    searching.edit("tiny.yaml", "trials: 2", "trials: 1")
-    searching.edit("tiny.yaml", "goal: {cosine_min: 0.5}", "goal: {cosine_min: 1}")
-    searching.edit("tiny.yaml", "validate: {cosine_min: 0.99999}", "validate: {cosine_min: 0.5}")
-    reported = searching("diagnose", "tiny.yaml:small")
-    assert reported.code == 0, reported.out + reported.err
-    assert re.search(
-        r"even with 3 nodes in fp32 \(\S+ MB\), of 4 in few bits, 'int8-\S+' fails: cosine_min 0\.9",
-        reported.out,
-    )
-    assert "`include: [dynamic, weight_only, fp16]`" in reported.out
-    assert "quantization:" not in reported.out
-
-
-def test_a_trial_that_is_not_there_is_a_usage_error(searching):
-    reported = searching("diagnose", "tiny.yaml:small", "--trial", "int8-dynamik")
-    assert reported.code == 2
-    assert "'small' has no trial 'int8-dynamik'; it tries int8-dynamic, " in reported.err
-    assert "did you mean 'int8-dynamic'?" in reported.err
-    other = searching("diagnose", "tiny.yaml:fp32", "--trial", "x", "--set", "quantization=none")
-    assert other.code == 2
-    assert "'fp32' has no trials: its mode is none, which searches for nothing" in other.err
-
-
 def test_a_failing_metric_says_what_to_type_with_the_settings_of_the_run(project):
     project.write("models/data.py", DATA)
     make(project, OUTLIER, "quantization: {fp32: none}\n")
@@ -364,26 +299,6 @@ def test_a_failing_metric_says_what_to_type_with_the_settings_of_the_run(project
     reported = project("diagnose", "tiny.yaml:fp32", "--set", "evaluate.min=5")
     assert reported.code == 0
     assert "tiny:fp32/evaluate fails: models/data.py:closeness is " in reported.out
-
-
-BROKEN = """
-
-def broken(outputs, labels):
-    raise RuntimeError("broken")
-"""
-
-
-def test_a_metric_that_raises_is_that_error_and_no_remedy_is_tried(project):
-    project.write("models/data.py", DATA + BROKEN)
-    make(project, OUTLIER, "quantization: {fp32: none, int8: dynamic}\n")
-    evaluate = "evaluate: {data: models/data.py:judged, metric: models/data.py:broken}\n"
-    project.edit("tiny.yaml", "quantization:", evaluate + "quantization:")
-    lenient = ("--set", "quantization.int8.validate.cosine_min=0")
-    reported = project("diagnose", "tiny.yaml:int8", *lenient)
-    assert reported.code == 1, reported.out
-    assert "models/data.py:broken raised RuntimeError: broken" in reported.err
-    assert "\ntry " not in reported.out
-    assert "another mode or tolerance" not in reported.out
 
 
 TURNING = """

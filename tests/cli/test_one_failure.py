@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from tests.cli.conftest import Project, make_project
@@ -83,19 +81,6 @@ def test_the_exporters_wall_of_text_is_in_the_log_that_is_named(project):
     assert log.code == 0
     assert "no exporter gives a graph that checks and matches PyTorch: dynamo: " in log.out
     assert "; torchscript: " in log.out
-
-
-def test_without_a_terminal_a_step_is_one_line(project):
-    said = quiet(project, "tiny.yaml")
-    steps = [
-        line.split()[1] for line in said.splitlines() if line.startswith(("done", "run", "FAILED"))
-    ]
-    assert len(steps) == len(set(steps)) == 8
-    project.edit("models/tiny.py", "width=8", "width=9")
-    again = quiet(project, "tiny.yaml", "--only", "export")
-    assert re.search(
-        r"done    tiny:export  \([\d.]+ s, \d+ MiB; source models/tiny.py: \w+ -> \w+\)", again
-    )
 
 
 def test_a_gate_that_fails_is_one_message_with_its_hints_at_the_end(project):

@@ -26,7 +26,7 @@ SWEEP = (
     .replace("{fp32: none}", "{fp32: none, int8: dynamic}\nmatrix: {opset: [17, 18]}")
     + 'opset: "{{ opset }}"\n'
 )
-SPELLINGS = ("bert", "llama", "recipes/llama.yaml", "./recipes/llama.yaml")
+SPELLINGS = ("bert", "llama", "recipes/llama.yaml")
 """The recipe's name, its file's, and its path: bert is in llama.yaml."""
 
 
@@ -95,21 +95,9 @@ REFUSED = {
         "recipes/sweep.yaml makes no 'sweep@opset=19'; it makes sweep@opset=17, sweep@opset=18\n"
         "  fix: did you mean 'sweep@opset=18'?"
     ),
-    "inspect sweep:int8": (
-        "'int8' is a variant of several recipes: sweep@opset=17:int8, sweep@opset=18:int8\n"
-        "  fix: write sweep@opset=17:int8"
-    ),
     "inspect bert:int8-wheel": (
         "'int8-wheel' is made of 'int8' and is not an ONNX variant; inspect works on ONNX variants\n"
         "  fix: onnxbuild inspect bert:int8"
-    ),
-    "view bert:int8-wheel": (
-        "'int8-wheel' is made of 'int8' and is not an ONNX variant; view works on ONNX variants\n"
-        "  fix: onnxbuild view bert:int8"
-    ),
-    "diagnose bert:int8-ort": (
-        "'int8-ort' is made of 'int8' and is not an ONNX variant; diagnose works on ONNX variants\n"
-        "  fix: onnxbuild diagnose bert:int8"
     ),
     "inspect bert:int9": (
         "'bert' has no variant 'int9'; it has fp32, int8, fp32-ort, int8-ort\n"
@@ -129,10 +117,6 @@ REFUSED = {
         "'bert:int8' is a part of a recipe; a whole one is expected here\n"
         "  fix: write recipes/llama.yaml --only bert:int8"
     ),
-    "lint bert:int8": (
-        "'bert:int8' is a part of a recipe; a whole one is expected here\n"
-        "  fix: write recipes/llama.yaml"
-    ),
     "run sweep@opset=17": (
         "'sweep@opset=17' is one combination of the matrix of 'sweep'; a whole file is expected here\n"
         "  fix: write recipes/sweep.yaml --set opset=17"
@@ -148,19 +132,6 @@ REFUSED = {
     "run --only bert": (
         "--only bert is a whole recipe; a variant or a step is expected here\n"
         "  fix: write --only bert:fp32, or the recipe without --only"
-    ),
-    "run sweep --force sweep@opset=17": (
-        "--force sweep@opset=17 is a whole recipe; a variant or a step is expected here\n"
-        "  fix: write --force sweep@opset=17:fp32, or the recipe without --force"
-    ),
-    "run bert --only recipes/llama.yaml:int9": (
-        "--only recipes/llama.yaml:int9 is no variant or step of these recipes; the nearest of 26 are "
-        "int8, int8/check and int8/package\n"
-        "  fix: write one of them; to see all: onnxbuild graph recipes/llama.yaml"
-    ),
-    "explain sweep opsett": (
-        "no recipe has a key 'sweep'; the nearest are seed, wheel and webgpu\n"
-        "  fix: onnxbuild explain seed; all keys: docs/recipe.md"
     ),
 }
 
