@@ -117,9 +117,7 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
-)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130)])
 def test_a_signal_that_comes_while_a_callback_runs_ends_the_command(number, code):
     """Python drops what is raised there, and prints a traceback; imports have such callbacks."""
     done = subprocess.run(
@@ -131,11 +129,3 @@ def test_a_signal_that_comes_while_a_callback_runs_ends_the_command(number, code
         preexec_fn=heed_signals,
     )
     assert (done.returncode, done.stderr) == (code, "")
-
-
-def test_an_exit_status_is_read_where_the_end_of_children_is_ignored(tmp_path):
-    """With SIGCHLD ignored, git's refusals would read as success."""
-    code = "from onnxbuild.processes.signals import unblock_signals as u; u()"
-    code += "; import subprocess, sys; sys.exit(subprocess.run(['false']).returncode)"
-    done = subprocess.run([sys.executable, "-c", code], preexec_fn=block_all, check=False)
-    assert done.returncode == 1
