@@ -1,6 +1,5 @@
 import json
 
-import numpy as np
 import pytest
 
 from onnxbuild.core.entrypoint import Entrypoint
@@ -92,9 +91,6 @@ def test_errors_that_speak_for_themselves_pass():
         call_user(refused, "m.py:load", "tiny:export")
 
 
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [(3, "an int"), ("x", "a str"), (None, "None"), (np.ones(1), "an ndarray"), (int, "a type")],
-)
+@pytest.mark.parametrize(("value", "said"), [(3, "an int"), (int, "a type")])
 def test_values_are_reported_with_their_article(value, said):
     assert an(value) == said
