@@ -51,18 +51,7 @@ def test_it_is_taken_as_it_is(file, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("takes", "reported"),
-    [
-        (replace(INPUT, name="y"), "that.ort takes x; the recipe feeds y"),
-        (
-            replace(INPUT, dtype="int64"),
-            "input 'x' of that.ort is float32; the recipe feeds int64",
-        ),
-        (
-            replace(INPUT, shape=("batch", 5)),
-            "of that.ort has the shape ['batch', 4]; the recipe feeds ['batch', 5]",
-        ),
-    ],
+    ("takes", "reported"), [(replace(INPUT, name="y"), "that.ort takes x; the recipe feeds y")]
 )
 def test_one_of_other_inputs_is_refused(file, tmp_path, takes, reported):
     with pytest.raises(StepError) as caught:
