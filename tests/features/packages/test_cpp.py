@@ -37,12 +37,7 @@ def test_each_variant_gets_a_project_that_is_compiled_run_and_judged(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "what", "fix"),
-    [
-        ("{header: x}", "did you mean 'headers'?", "headers"),
-        ("{headers: none}", "matches no file", "relative to this recipe"),
-        ("{headers: model.py}", "a folder without onnxruntime_cxx_api.h", "`include`"),
-    ],
+    ("options", "what", "fix"), [("{header: x}", "did you mean 'headers'?", "headers")]
 )
 def test_headers_that_can_not_be_found_are_refused_when_the_recipe_is_read(
     tmp_path, options, what, fix
