@@ -253,8 +253,7 @@ def test_a_step_of_a_distribution_that_raises_is_named_with_its_line(project):
         (
             'context.output("report"), {"passed"',
             "the step kind 'own-count' declares the outputs report; run() wrote other",
-        ),
-        ("return Outcome(", "the step kind 'own-count' returned tuple; expected an Outcome"),
+        )
     ],
 )
 def test_a_step_that_lies_about_what_it_makes_is_named(project, change, what):
@@ -278,13 +277,7 @@ def test_a_step_that_lies_about_what_it_makes_is_named(project, change, what):
     ("returned", "what"),
     [
         ("Outcome({}, Finding('a', 'b'))", "the findings Finding(what='a'"),
-        (
-            "Outcome({}, ('too large',))",
-            "the findings ('too large',); expected a tuple of Finding",
-        ),
         ("Outcome(notes='hello')", "the notes 'hello'; expected a tuple of str"),
-        ("Outcome(None)", "the metrics None; expected a mapping"),
-        ("Outcome({'mean': object})", "the metric 'mean' with <class 'object'>, which JSON can't"),
         ("Outcome({'mean': float('nan')})", "the metric 'mean' with nan, which JSON can't hold"),
     ],
 )

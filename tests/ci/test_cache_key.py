@@ -51,7 +51,7 @@ def test_plug_ins_and_lists_of_environments_count(tmp_path, monkeypatch):
     assert {"tools/added.py", "lists/other.txt"} <= {*found}
 
 
-@pytest.mark.parametrize("name", ["wine", "digits_pipeline", "digits_exported"])
+@pytest.mark.parametrize("name", ["wine"])
 def test_a_recipe_whose_model_or_labels_are_a_file_has_a_key_of_that_file(name, monkeypatch):
     monkeypatch.chdir(ROOT)
     files = {

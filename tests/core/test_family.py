@@ -38,9 +38,7 @@ def compared(tree: ast.AST) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(
-    "text", ["each.family == 'report'", "each.family in ('a', 'b')", "each.family != _PAGE"]
-)
+@pytest.mark.parametrize("text", ["each.family == 'report'"])
 def test_a_comparison_is_found(text):
     assert compared(ast.parse(text)) == [1]
 
