@@ -111,6 +111,20 @@ def test_a_single_mode_is_short_for_a_variant_named_by_its_precision(project, ba
     assert f"quantization.{name}" in recipe.lines
 
 
+def test_optimize_takes_a_level_alone(project, base):
+    recipe = project.recipe(base + "optimize: none\n")
+    assert recipe.sections["optimize"] == OptimizeOptions(level="none")
+
+
+def test_lines_name_every_key_of_the_recipe(project):
+    lines = project.recipe(FULL).lines
+    assert str(lines["opset"]) == "recipes/demo.yaml:15:1"
+    assert str(lines["dummy_inputs.attention_mask"]) == "recipes/demo.yaml:10:3"
+    assert str(lines["dynamic_axes.batch.max"]) == "recipes/demo.yaml:14:22"
+    assert str(lines["quantization.small.per_channel"]) == "recipes/demo.yaml:18:26"
+    assert str(lines["evaluate.metric"]) == "recipes/demo.yaml:25:45"
+
+
 def test_a_recipe_can_be_pickled_and_written_as_json(project):
     recipe = project.recipe(FULL)
     assert pickle.loads(pickle.dumps(recipe)) == recipe

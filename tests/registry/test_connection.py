@@ -82,6 +82,17 @@ def test_a_redirect_in_circles_ends(start, tmp_path):
         place.pull(tmp_path / "model")
 
 
+def test_a_redirect_to_what_is_no_host_is_said(registry):
+    registry.behaviour.blobs_at = "http://a b"
+    place = Place(f"{registry.host}/team/tiny")
+    place.push(contents())
+    connection = Connection(registry.host, RegistryAccess(plain_http=True))
+    path = f"/v2/team/tiny/blobs/{next(digest for _, digest in registry.blobs)}"
+    with pytest.raises(BuildError, match="is no URL"), connection.exchange("GET", path):
+        pass
+    connection.close()
+
+
 def test_a_chunk_of_negative_length_is_an_answer_that_broke_off(registry, tmp_path):
     place = Place(f"{registry.host}/team/tiny")
     place.push(contents())
@@ -165,6 +176,17 @@ def test_a_ca_file_that_holds_none_is_named(tmp_path):
     (tmp_path / "ca.pem").write_text("nothing")
     connection = Connection("localhost:1", RegistryAccess(ca_file=tmp_path / "ca.pem"))
     with pytest.raises(UsageError, match="holds no certificate"), connection.exchange("GET", "/"):
+        pass
+
+
+def test_a_host_that_is_none_is_said():
+    connection = Connection(
+        "no-such-host.invalid", RegistryAccess(plain_http=True), pause=lambda _: None
+    )
+    with (
+        pytest.raises(BuildError, match=r"no such host|can't be reached"),
+        connection.exchange("GET", "/"),
+    ):
         pass
 
 

@@ -60,6 +60,26 @@ def test_the_digest_is_the_same_in_every_place(place, tmp_path):
     )
 
 
+def test_blobs_that_two_artifacts_share_are_sent_once(any_place):
+    any_place.push(contents())
+    other = contents({"model.onnx": WEIGHTS, "copy.onnx": WEIGHTS, "load.py": b"exit()\n"})
+    assert any_place.push(other, ":2").sent == 3  # load.py, SHA256SUMS, the config
+
+
+def test_one_blob_of_two_files_comes_back_as_two_files(any_place, tmp_path):
+    any_place.push(contents({"a.onnx": WEIGHTS, "b.onnx": WEIGHTS}))
+    any_place.pull(tmp_path / "model")
+    with (tmp_path / "model/a.onnx").open("ab") as file:
+        file.write(b"more")
+    assert (tmp_path / "model/b.onnx").read_bytes() == WEIGHTS
+
+
+def test_an_empty_file_is_a_blob_like_any_other(any_place, tmp_path):
+    any_place.push(contents({"__init__.py": b"", "model.onnx": WEIGHTS}))
+    any_place.pull(tmp_path / "model")
+    assert (tmp_path / "model/__init__.py").read_bytes() == b""
+
+
 def test_a_tag_that_moves_is_said_with_what_it_was(any_place, tmp_path):
     first = any_place.push(contents())
     second = any_place.push(contents({"model.onnx": b"another"}))
@@ -205,6 +225,14 @@ def test_a_manifest_other_than_the_digest_that_the_registry_names_is_refused(
     with pytest.raises(NotReproducibleError, match=f"{pushed.sha256} is missing, altered or dam"):
         place.pull(tmp_path / "model")
     assert folders(tmp_path) == []
+
+
+def test_a_page_in_place_of_a_manifest_is_no_fault_of_who_pushed(registry, place, tmp_path):
+    pushed = place.push(contents())
+    registry.behaviour.altered[pushed.sha256] = b"<html>Log in</html>"
+    with pytest.raises(NotReproducibleError, match="no OCI image manifest") as caught:
+        place.pull(tmp_path / "model")
+    assert caught.value.fix == "check the address: another server, or a proxy, may have answered"
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,10 @@ def test_a_drop_beyond_the_bound_is_a_finding_with_both_scores(tmp_path):
     ("options", "what"),
     [
         ({"score": "nan"}, "returned nan; expected a finite number"),
+        ({"score": "inf"}, "returned inf; expected a finite number"),
         ({"metric": "reported"}, "returned a str; expected a float"),
+        ({"metric": "raises"}, "raised TypeError: list indices must be integers"),
+        ({"count": 0}, "yields nothing to evaluate on"),
         ({"data": "unlabelled"}, "found a dict; expected a pair (feeds, labels)"),
     ],
 )
@@ -170,3 +173,40 @@ def test_the_drop_is_compared_draw_by_draw(tmp_path):
     low, high = own["drop_interval"]
     assert 0 <= low <= own["drop"] <= high <= 0.05  # far narrower than that of either score
     assert own["score_interval"][1] - own["score_interval"][0] > high - low
+
+
+def test_labels_without_rows_are_drawn_by_the_batch(tmp_path):
+    _, few = evaluated(tmp_path / "few")
+    assert (few["resampled"]["unit"], few["score_interval"]) == ("batch", None)
+    _, enough = evaluated(tmp_path / "enough", count=12)
+    assert enough["score_interval"] == [0.5, 0.5]
+    exact, _ = evaluated(tmp_path / "exact", count=12, min=0.5)
+    assert exact.notes == ()  # no draw is on the other side of the bound
+    _, none = evaluated(tmp_path / "none", count=12, resamples=0)
+    assert none["score_interval"] is None
+
+
+def test_samples_next_to_an_input_without_a_batch_are_drawn_one_by_one(tmp_path):
+    (tmp_path / "model.py").write_text(SCALED)
+    target = f"{tmp_path}/model.py:"
+    params = EvaluateParams(
+        data=Entrypoint(f"{target}data"),
+        metric=Entrypoint(f"{target}share"),
+        model=Entrypoint(f"{target}load"),
+        inputs=(DummyInput("scale", "float32", (2,)), DummyInput("x", "float32", ("batch", 8))),
+        outputs=("y",),
+        variant="",
+        target=None,
+        options=EvaluateOptions(),
+    )
+    _, context = run_step(KIND, params, tmp_path / "step", {})
+    report = json.loads((context.output("report") / "report.json").read_text())
+    assert (report["samples"], report["resampled"]["unit"]) == (28, "sample")
+    assert report["score_interval"] is not None
+
+
+def test_a_metric_that_fails_on_a_draw_gives_no_interval_and_says_so(tmp_path):
+    outcome, report = evaluated(tmp_path, data="many", metric="needs_all")
+    assert report["score"] == 1.0
+    assert report["score_interval"] is None
+    assert "no interval of the score" in outcome.notes[0]

@@ -236,6 +236,17 @@ def test_a_forgery_that_fits_in_everything_but_its_form_is_named(others, forgery
     assert named in done.out
 
 
+def test_a_manifest_that_names_other_files_is_named(others):
+    folder = release_of(others)
+    whole = Forged(folder)
+    (folder / SCRIPTED / "extra.py").write_text("print()")
+    whole.again(SCRIPTED, honest=False)
+    done = look_at(folder)
+    assert done.code == 4
+    assert f"{SCRIPTED}/extra.py is more than {SCRIPTED}/manifest.json names" in done.out
+    assert f"{SCRIPTED}/SHA256SUMS does not name the files next to it" in done.out
+
+
 def test_one_format_called_another_is_named(others):
     folder = release_of(others)
     whole = Forged(folder)

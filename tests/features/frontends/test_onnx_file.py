@@ -114,7 +114,23 @@ def test_files_of_weights_are_declared_by_the_same_line(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "what", "fix"),
-    [("model: {onnx: n.onnx}", "model.onnx: there is no file 'n.onnx'; did you mean 'm.onnx'?", "write `m.onnx`"), ("model: {onnx: m.onnx, args: {}}", "model has `onnx` and `args`", "remove `args`"), ("model: {args: {}}", "key 'entrypoint' is missing in model", "add `entrypoint:"), ("model: {onnx: m.onnx, rename: {z: a}}", "`rename` names 'z', which is neither", "it has x, y"), ("model: {onnx: m.onnx, rename: {x: 'a b'}}", "input is called 'a b'", 'write `rename: {"x": a_b}`'), ("model: {onnx: m.onnx}\nopset: 17", "opset is 17, and the model has opset 18", "write `opset: 18`"), ("model: {onnx: m.onnx}\ndynamic_axes: {bach: {min: 2}}", "'bach'", "")],
+    [
+        ("model: {onnx: n.onnx}", "model.onnx: there is no file 'n.onnx'; did you mean 'm.onnx'?", "write `m.onnx`"),
+        ("model: {onnx: model.py}", "model.py can't be read: it is no ONNX model", "check that the file is complete"),
+        ("model: {onnx: m.onnx, args: {}}", "model has `onnx` and `args`", "remove `args`"),
+        ("model: {onnx: m.onnx, entrypoint: model.py:load}", "model has `onnx` and `entrypoint`", "remove `entrypoint`"),
+        ("model: {onx: m.onnx}", "key 'onx' is not a key of a model; did you mean 'onnx'?", "write `onnx`"),
+        ("model: {args: {}}", "key 'entrypoint' is missing in model", "add `entrypoint:"),
+        ("model: {onnx: 3}", "model.onnx is 3; expected a string", "quote it"),
+        ("model: {onnx: m.onnx, rename: {z: a}}", "`rename` names 'z', which is neither", "it has x, y"),
+        ("model: {onnx: m.onnx}\ndummy_inputs: {X: {low: 0}}", "the model has no input 'X'", "it has x"),
+        ("model: {onnx: m.onnx, rename: {x: 'a b'}}", "input is called 'a b'", 'write `rename: {"x": a_b}`'),
+        ("model: {onnx: m.onnx}\noutputs: [z]", "the model has no output 'z'", "it has y"),
+        ("model: {onnx: m.onnx}\nfrontend: pytorch", "frontend is 'pytorch', and the model is named by `onnx`", "remove"),
+        ("model: {onnx: m.onnx}\nopset: 17", "opset is 17, and the model has opset 18", "write `opset: 18`"),
+        ("model: {onnx: m.onnx, rename: 3}", "model.rename is 3; expected a mapping", "write a mapping"),
+        ("model: {onnx: m.onnx}\ndynamic_axes: {bach: {min: 2}}", "'bach'", ""),
+    ],
 )  # fmt: skip
 def test_a_mistake_is_reported_with_its_line_and_the_fix(load, text, what, fix):
     found = faults(load, f"version: 1\nname: demo\n{text}\n")

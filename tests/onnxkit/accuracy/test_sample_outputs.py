@@ -68,6 +68,30 @@ def test_the_measures_are_those_of_their_definitions():
     assert compare_vectors(zeros, [np.ones(2)], "x").cosine_min == 0.0
 
 
+def test_a_cosine_is_never_above_one():
+    generator = np.random.default_rng(0)
+    for _ in range(200):
+        one = generator.standard_normal(7)
+        scaled = one * generator.uniform(0.1, 10)
+        assert compare_vectors([one], [scaled], "x").cosine_mean <= 1
+        assert compare_vectors([one], [-scaled], "x").cosine_mean >= -1
+
+
+def test_a_projection_may_fill_one_array_again_and_again(tmp_path):
+    held = np.zeros((1, 10))
+
+    def project(outputs, feeds):
+        held[:] = outputs["logits"]
+        return held
+
+    feeds = images(1, 1, 1)
+    found = taken(
+        tmp_path, [{"image": each["image"] * n} for n, each in enumerate(feeds)], project
+    )
+    expected = taken(tmp_path, [{"image": each["image"] * n} for n, each in enumerate(feeds)])
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_other_data_than_the_baseline_s_is_an_error():
     one = [np.ones(2), np.ones(2)]
     for other in ([np.ones(2)], [np.ones(2)] * 3, [np.ones(2), np.ones(3)]):
@@ -103,3 +127,13 @@ def test_ids_are_left_out_of_what_a_cosine_is_taken_of(tmp_path):
     session = open_session(tmp_path / "both")
     both = list(sample_vectors(session, images(3), project=None, target="", where="x"))
     np.testing.assert_allclose(both, logits, rtol=1e-5)
+
+
+def test_ids_alone_have_no_cosine(tmp_path):
+    made = with_ids(tmp_path / "digits")
+    del made.graph.output[0]
+    save_model(made, tmp_path / "ids")
+    session = open_session(tmp_path / "ids")
+    with pytest.raises(StepError, match=r"no output is of floats \(ids\)") as caught:
+        list(sample_vectors(session, images(3), project=None, target="", where="x"))
+    assert caught.value.fix.startswith("name a `fidelity.project` that makes vectors of them")

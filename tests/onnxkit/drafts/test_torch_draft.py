@@ -109,3 +109,7 @@ def test_inputs_that_must_be_of_one_length_have_one_axis_and_a_mask_that_is_not_
 
     shapes = [each["shape"] for each in inputs_of(Sum()).values()]
     assert shapes == [["batch", "sequence"]] * 3
+
+
+def test_what_is_no_module_has_no_draft():
+    assert draft_of_module(3) is None
