@@ -88,6 +88,11 @@ def test_the_fastest_that_meets_the_goal_is_taken_and_written_out(tmp_path):
     assert outcome.metrics == {"chosen": "small", "tried": 5, "met": 4}
 
 
+def test_of_two_that_are_as_fast_the_more_faithful_is_taken(tmp_path):
+    _, report, _ = chosen(tmp_path, Goal(cosine_mean=0.995))
+    assert report["chosen"] == "near"
+
+
 def test_of_equal_models_the_first_of_the_ladder_is_taken_and_the_others_say_so(tmp_path):
     for number, names in enumerate([("near", "large", "nearest"), ("nearest", "near")]):
         outcome, report, _ = chosen(tmp_path / str(number), Goal(cosine_mean=0.995), names=names)

@@ -49,6 +49,25 @@ def raises(outputs, labels):
     return labels["no such thing"]
 """
 
+SCALED = """
+import numpy as np
+import torch
+
+class Scaled(torch.nn.Module):
+    def forward(self, scale, x):
+        return {"y": x.sum(dim=1) * scale.sum()}
+
+def load():
+    return Scaled()
+
+def data():
+    for size in (10, 10, 8):
+        yield {"scale": np.ones(2, np.float32), "x": np.ones((size, 8), np.float32)}, [1] * size
+
+def share(outputs, labels):
+    return float(np.mean([len(each["y"]) == len(truth) for each, truth in zip(outputs, labels)]))
+"""
+
 
 def evaluated(folder, *, model=None, data="data", metric="fixed", baseline=None, **options):
     """Scores the digits CNN, or PyTorch where `model` is given."""

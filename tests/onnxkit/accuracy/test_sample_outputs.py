@@ -4,6 +4,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.accuracy.sample_outputs import compare_vectors, sample_vectors
+from onnxbuild.onnxkit.accuracy.vector_files import read_vectors, write_vectors
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.sessions.open import open_session
 from tests.steps.graphs import digits
@@ -51,6 +52,13 @@ def test_a_value_that_is_not_finite_is_an_error_with_its_item(tmp_path):
     )
     with pytest.raises(StepError, match="the outputs are finite, the projection's is not"):
         taken(tmp_path, images(1), lambda o, f: o["logits"] * np.inf)
+
+
+def test_vectors_of_any_length_read_back(tmp_path):
+    vectors = [np.arange(n, dtype=np.float64) for n in (3, 0, 5)]
+    assert write_vectors(tmp_path, vectors) == 3
+    for one, other in zip(vectors, read_vectors(tmp_path), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_the_measures_are_those_of_their_definitions():
