@@ -127,9 +127,15 @@ REFUSALS = {
 
 
 READ_BY_RUNS = {*ROOMS} - {
-    "what git ignores", "events", "a run's keys", "a run's reports", "a step's log", "a bad file", "a left file",
+    "what git ignores",
+    "events",
+    "a run's keys",
+    "a run's reports",
+    "a step's log",
+    "a bad file",
+    "a left file",
 }  # fmt: skip
-"""Files of the others are for people, or are swept: they are damaged in the ways that stop who reads or removes them."""
+"""Files of the others are for people, or are swept: of damage, what stops whoever reads or removes them."""
 CASES = [
     pytest.param(room, each, marks=pytest.mark.always if each == "flipped in silence" else ())
     for room in ROOMS

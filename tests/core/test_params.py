@@ -62,7 +62,15 @@ def test_an_int_is_taken_for_a_float_and_becomes_one():
 
 @pytest.mark.parametrize(
     ("value", "reported"),
-    [({}, ": key 'name' is missing"), ({"name": 1}, "name: found 1; expected str"), ({"name": "n", "count": True}, "count: found True; expected int"), ({"name": "n", "limit": "3"}, "limit: found '3'; expected int | NoneType"), ({"name": "n", "inner": {"ratio": True}}, "inner.ratio: found True; expected float"), ({"name": "n", "by_name": {"k": {"levl": 1}}}, "by_name.k: unknown key 'levl'; expected level, ratio")],
+    [
+        ({}, ": key 'name' is missing"),
+        ({"name": 1}, "name: found 1; expected str"),
+        ({"name": "n", "count": True}, "count: found True; expected int"),
+        ({"name": "n", "limit": "3"}, "limit: found '3'; expected int | NoneType"),
+        ({"name": "n", "inner": {"ratio": True}}, "inner.ratio: found True; expected float"),
+        ({"name": "n", "by_name": {"k": {"levl": 1}}},
+         "by_name.k: unknown key 'levl'; expected level, ratio"),
+    ],
 )  # fmt: skip
 def test_what_does_not_fit_says_where(value, reported):
     with pytest.raises(ValueError) as caught:

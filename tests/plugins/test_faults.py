@@ -132,7 +132,14 @@ def test_the_rest_works_without_a_faulty_plugin_but_recipes_are_refused(site, tm
 
 @pytest.mark.parametrize(
     ("text", "what"),
-    [("[tool.onnxbuild]\nplugins = 3", "`plugins` is 3; expected a list of Python files"), ("[tool.onnxbuild]\nplugins = ['gone.py']", "`plugins` names 'gone.py', and there is no such file"), ("[tool.onnxbuild]\nplugins = ['a.txt']", "`plugins` names 'a.txt', which is no Python file with a path relative to the project's root"), ("[tool.onnxbuild\nplugins = []", "it is no TOML: ")],
+    [
+        ("[tool.onnxbuild]\nplugins = 3", "`plugins` is 3; expected a list of Python files"),
+        ("[tool.onnxbuild]\nplugins = ['gone.py']",
+         "`plugins` names 'gone.py', and there is no such file"),
+        ("[tool.onnxbuild]\nplugins = ['a.txt']",
+         "`plugins` names 'a.txt', which is no Python file with a path relative to the project's root"),
+        ("[tool.onnxbuild\nplugins = []", "it is no TOML: "),
+    ],
 )  # fmt: skip
 def test_a_list_of_files_that_cant_be_taken_is_a_fault(tmp_path, text, what):
     (tmp_path / "a.py").write_text("")

@@ -199,7 +199,12 @@ def test_the_types_are_those_that_a_checker_sees(tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"jobs": -1}, "`jobs` is -1; expected a number of steps, 1 or more"), ({"memory_bytes": 0}, "`memory_bytes` is 0; expected bytes, 1 or more"), ({"timeout_s": None}, "`timeout_s` is None; expected"), ({"settings": {"opset": float("inf")}}, "settings['opset'] is inf, which a recipe can't")],
+    [
+        ({"jobs": -1}, "`jobs` is -1; expected a number of steps, 1 or more"),
+        ({"memory_bytes": 0}, "`memory_bytes` is 0; expected bytes, 1 or more"),
+        ({"timeout_s": None}, "`timeout_s` is None; expected"),
+        ({"settings": {"opset": float("inf")}}, "settings['opset'] is inf, which a recipe can't"),
+    ],
 )  # fmt: skip
 def test_arguments_that_the_terminal_refuses_are_refused_before_anything_runs(
     project, options, said

@@ -17,8 +17,16 @@ def written(results):
     manifest = Manifest("r", "onnx", "model.onnx", "fp32", "", (), (), {}, {}, {})
     entry = {"variant": "fp32", "bundle": "variants/fp32", "benchmarks": {"cpu": "r:benchmark"}}
     about = {
-        "schema_version": 8, "name": "r", "version": "1", "onnxbuild": "0", "variants": {"fp32": entry}, "formats": {},
-        "ahead_of_time": {}, "bundles": {}, "packages": {}, "measurements": {},
+        "schema_version": 8,
+        "name": "r",
+        "version": "1",
+        "onnxbuild": "0",
+        "variants": {"fp32": entry},
+        "formats": {},
+        "ahead_of_time": {},
+        "bundles": {},
+        "packages": {},
+        "measurements": {},
         "source": {"commit": "c", "dirty": False, "changed": []},
     }  # fmt: skip
     return readme(about, lock, {"fp32": manifest}, {"fp32": figures_of(entry, manifest, lock)})

@@ -183,8 +183,10 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("name", [MODEL, WEIGHTS])
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [(MODEL, "bit flipped"), (WEIGHTS, "truncated"), (MODEL, "swapped"), (WEIGHTS, "swapped")],
+)
 def test_another_model_or_other_weights_are_found_though_all_else_is_forged(package, name, damage):
     if package.form == "ort-mobile":
         other, own = (
@@ -291,7 +293,17 @@ def _list_a_file_more(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("package", "change", "said"),
-    [("triton", _serve_a_second_version, "tiny-fp32 holds 2 versions (1, 2), not one"), ("triton", _serve_a_file_more, "opens tiny-fp32/1/more.onnx, which is no file of"), ("mlflow", _open_a_file_more("MLmodel", f"data: {MODEL}\n", "data: ../more.onnx\n"), "is opened from ../more.onnx"), ("node", _open_a_file_more("index.js", f'MODEL_FILE = "{MODEL}"', 'MODEL_FILE = "../more.onnx"'), "is opened from ../more.onnx"), ("oci", _list_a_file_more, "its artifact has sitecustomize.py, which is no file of the bundle")],
+    [
+        ("triton", _serve_a_second_version, "tiny-fp32 holds 2 versions (1, 2), not one"),
+        ("triton", _serve_a_file_more, "opens tiny-fp32/1/more.onnx, which is no file of"),
+        ("mlflow", _open_a_file_more("MLmodel", f"data: {MODEL}\n", "data: ../more.onnx\n"),
+         "is opened from ../more.onnx"),
+        ("node",
+         _open_a_file_more("index.js", f'MODEL_FILE = "{MODEL}"', 'MODEL_FILE = "../more.onnx"'),
+         "is opened from ../more.onnx"),
+        ("oci", _list_a_file_more,
+         "its artifact has sitecustomize.py, which is no file of the bundle"),
+    ],
     indirect=["package"],
 )  # fmt: skip
 def test_a_right_model_next_to_the_one_that_is_served_helps_no_forger(package, change, said):
@@ -311,9 +323,8 @@ def test_a_file_more_is_found(package):
     assert f"packages/{package.name}/SHA256SUMS does not name the files next to it" in said
 
 
-@pytest.mark.parametrize("change", ["bit flipped", "more"])
-def test_without_a_forger_the_sums_of_the_release_find_it(package, change):
-    _damage(package, change)
+def test_without_a_forger_the_sums_of_the_release_find_it(package):
+    _damage(package, "bit flipped")
     done = look_at(package.release)
     assert done.code == 4
     assert package.name in done.out + done.err
@@ -325,8 +336,6 @@ def _damage(package: Package, change: str) -> None:
         file.unlink()
     elif change == "more":
         (package.folder / "more.txt").write_text("more\n")
-    elif change == "truncated":
-        file.write_bytes(file.read_bytes()[:-16])
     else:
         flip(file)
 
@@ -334,7 +343,6 @@ def _damage(package: Package, change: str) -> None:
 RUN = [each for each in FORMS if PACKAGE_FORMATS[each].replays]
 HOW = {
     "bit flipped": "another file than the one that SHA256SUMS names",
-    "truncated": "another file than the one that SHA256SUMS names",
     "missing": "is missing",
     "more": "more.txt is there, and SHA256SUMS does not name it",
 }

@@ -108,7 +108,11 @@ WITH_LIBRARY = {
 
 @pytest.mark.parametrize(
     ("more", "skipped"),
-    [({"kind": "new"}, ""), ({"kind": "new", "targets": WITH_LIBRARY}, "'cpu' is a plug-in, and its library x.so"), ({"kind": "torch-export"}, UNTRUSTED)],
+    [
+        ({"kind": "new"}, ""),
+        ({"kind": "new", "targets": WITH_LIBRARY}, "'cpu' is a plug-in, and its library x.so"),
+        ({"kind": "torch-export"}, UNTRUSTED),
+    ],
 )  # fmt: skip
 def test_a_kind_that_nobody_knows_is_run_where_it_can_do_no_harm(tmp_path, more, skipped):
     bundle, golden = subject(tmp_path)

@@ -316,7 +316,13 @@ def test_a_skops_file_says_how_wide_its_rows_are_and_loads_what_is_trusted(tmp_p
 
 @pytest.mark.parametrize(
     ("text", "what", "fix"),
-    [("{sklearn: p.joblib}", "p.joblib is a pickle, which is a program", "allow_pickle: true"), ("{sklearn: cut.onnx}", "its name ends in '.onnx'; expected .skops or .joblib", "complete"), ("{xgboost: cut.ubj}", "no whole model of XGBoost, as JSON or UBJSON", "complete"), ("{xgboost: x.json, allow_pickle: true}", "model has `xgboost` and `allow_pickle`", "remove")],
+    [
+        ("{sklearn: p.joblib}", "p.joblib is a pickle, which is a program", "allow_pickle: true"),
+        ("{sklearn: cut.onnx}", "its name ends in '.onnx'; expected .skops or .joblib", "complete"),
+        ("{xgboost: cut.ubj}", "no whole model of XGBoost, as JSON or UBJSON", "complete"),
+        ("{xgboost: x.json, allow_pickle: true}", "model has `xgboost` and `allow_pickle`",
+         "remove"),
+    ],
 )  # fmt: skip
 def test_a_file_that_is_not_whole_or_not_allowed_is_refused_when_the_recipe_is_read(
     tmp_path, text, what, fix
@@ -380,7 +386,14 @@ def boosted():
 
 @pytest.mark.parametrize(
     ("name", "frontend", "what", "fix"),
-    [("unfitted", "sklearn", "LogisticRegression is not fitted", "call `.fit(...)`"), ("other", "sklearn", "returned a XGBClassifier", "write `frontend: xgboost`"), ("own", "xgboost", "returned a Pipeline; expected an XGBClassifier", "write `frontend: sklearn`"), ("two", "sklearn", "gives a list of 2 arrays", "one estimator of each"), ("boosted", "xgboost", "objective 'rank:ndcg', which can't be converted", "binary:")],
+    [
+        ("unfitted", "sklearn", "LogisticRegression is not fitted", "call `.fit(...)`"),
+        ("other", "sklearn", "returned a XGBClassifier", "write `frontend: xgboost`"),
+        ("own", "xgboost", "returned a Pipeline; expected an XGBClassifier",
+         "write `frontend: sklearn`"),
+        ("two", "sklearn", "gives a list of 2 arrays", "one estimator of each"),
+        ("boosted", "xgboost", "objective 'rank:ndcg', which can't be converted", "binary:"),
+    ],
 )  # fmt: skip
 def test_what_a_callable_may_not_return(tmp_path, name, frontend, what, fix):
     (tmp_path / "made.py").write_text(CODE)
@@ -458,7 +471,12 @@ def test_missing_values_go_through_the_conversion_and_the_gate(tmp_path, fronten
 
 @pytest.mark.parametrize(
     ("make", "what", "fix"),
-    [(lambda: xgboost.XGBClassifier(n_estimators=2, n_jobs=1, missing=0), "not nan but 0", "take options"), (lambda: ClassifierChain(LogisticRegression()), "predict gives 2 labels a row", "several targets")],
+    [
+        (lambda: xgboost.XGBClassifier(n_estimators=2, n_jobs=1, missing=0), "not nan but 0",
+         "take options"),
+        (lambda: ClassifierChain(LogisticRegression()), "predict gives 2 labels a row",
+         "several targets"),
+    ],
     ids=["missing", "chain"],
 )  # fmt: skip
 def test_what_a_converter_lacks_is_not_blamed_on_the_inputs(tmp_path, make, what, fix):

@@ -150,7 +150,11 @@ def test_modules_and_functions_give_the_models_outputs(tmp_path, name):
 
 @pytest.mark.parametrize(
     ("name", "what", "fix"),
-    [("pair", "names 1 (y) but the function returns 2 arrays", "name 2"), ("failing", "fails at point", "the reference's own code"), ("nothing", "holds 4 NaN among 4", "mend the model")],
+    [
+        ("pair", "names 1 (y) but the function returns 2 arrays", "name 2"),
+        ("failing", "fails at point", "the reference's own code"),
+        ("nothing", "holds 4 NaN among 4", "mend the model"),
+    ],
 )  # fmt: skip
 def test_what_gives_no_reference_is_one_error(tmp_path, name, what, fix):
     with pytest.raises(StepError) as caught:

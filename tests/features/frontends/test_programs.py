@@ -138,7 +138,17 @@ def test_what_is_written_comes_first_within_what_the_program_takes(load):
 
 @pytest.mark.parametrize(
     ("text", "what", "fix"),
-    [("dynamic_axes: {batch: {max: 17}}", "axis 'batch' is 1 to 17; the program takes 1 to 16", "write `batch: {min: 1, max: 16}`"), ("dynamic_axes: {x_1: {multiple_of: 3, min: 6}}", "in steps of 3; the program takes 4 to 16, multiples of 2", "multiple_of: 2"), ("dummy_inputs: {x: {shape: [batch, 8]}}", "input 'x' of the program has 3 dimensions; the recipe has 2", "remove `shape`"), ("dummy_inputs: {idz: {high: 3}}", "the program has no input 'idz'", "did you mean 'ids'?"), ("reference: {model: model.py:load}", "reference.model needs the frontend 'onnx'", "remove it")],
+    [
+        ("dynamic_axes: {batch: {max: 17}}", "axis 'batch' is 1 to 17; the program takes 1 to 16",
+         "write `batch: {min: 1, max: 16}`"),
+        ("dynamic_axes: {x_1: {multiple_of: 3, min: 6}}",
+         "in steps of 3; the program takes 4 to 16, multiples of 2", "multiple_of: 2"),
+        ("dummy_inputs: {x: {shape: [batch, 8]}}",
+         "input 'x' of the program has 3 dimensions; the recipe has 2", "remove `shape`"),
+        ("dummy_inputs: {idz: {high: 3}}", "the program has no input 'idz'", "did you mean 'ids'?"),
+        ("reference: {model: model.py:load}", "reference.model needs the frontend 'onnx'",
+         "remove it"),
+    ],
 )  # fmt: skip
 def test_a_recipe_that_asks_for_more_is_refused(load, text, what, fix):
     if not what:  # 2 is a size that torch.export never looked at: the export compares it
@@ -201,7 +211,10 @@ class Nested(torch.nn.Module):
 
 @pytest.mark.parametrize(
     ("text", "what", "fix"),
-    [("", "forward of m.pt takes `rate: int`; a recipe feeds tensors", "`submodule: NAME`"), ("submodule: part.other", "m.pt has no submodule 'part.other'", "part has linear, drop")],
+    [
+        ("", "forward of m.pt takes `rate: int`; a recipe feeds tensors", "`submodule: NAME`"),
+        ("submodule: part.other", "m.pt has no submodule 'part.other'", "part has linear, drop"),
+    ],
 )  # fmt: skip
 def test_what_torchscript_does_not_say_has_to_be_written(load, text, what, fix):
     written = f"version: 1\nname: demo\nmodel: {{torchscript: m.pt, {text}}}\n"

@@ -90,7 +90,13 @@ def test_each_variant_gets_a_package_that_is_run_and_judged(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "what", "fix"),
-    [("packages: {node: {version: '1.2'}}", "'1.2', which is no version", "version: 1.2.0"), ("packages: {node: {name: ours}}", "'fp32' and 'int8' would have one name", "ours-{variant}"), ("packages: {node: {}}\noperators: {own: model.py}", "registers no custom operators", "wheel")],
+    [
+        ("packages: {node: {version: '1.2'}}", "'1.2', which is no version", "version: 1.2.0"),
+        ("packages: {node: {name: ours}}", "'fp32' and 'int8' would have one name",
+         "ours-{variant}"),
+        ("packages: {node: {}}\noperators: {own: model.py}", "registers no custom operators",
+         "wheel"),
+    ],
 )  # fmt: skip
 def test_what_can_not_be_packaged_is_refused_when_the_recipe_is_read(tmp_path, text, what, fix):
     load = loader(tmp_path, before=RECIPE)

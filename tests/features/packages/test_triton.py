@@ -35,7 +35,14 @@ def test_the_model_has_the_name_and_the_target_that_are_asked_for(tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "what", "fix"),
-    [("name: net", "for 2 bundles, which Triton could not tell apart", "`name: net-{variant}`"), ("max_queue_delay_us: 5", "`dynamic_batching` is off", "add `dynamic_batching: true`"), ("max_batch_size: 9", "axis 'batch' takes 1 to 8", "write `max_batch_size: 8`"), ("instance_groups: [{device: cpu, gpus: [0]}]", "names GPUs for `device: cpu`", "`device: gpu`"), ("ensemble: true", "a model without `processing` is one graph", "remove `ensemble`")],
+    [
+        ("name: net", "for 2 bundles, which Triton could not tell apart", "`name: net-{variant}`"),
+        ("max_queue_delay_us: 5", "`dynamic_batching` is off", "add `dynamic_batching: true`"),
+        ("max_batch_size: 9", "axis 'batch' takes 1 to 8", "write `max_batch_size: 8`"),
+        ("instance_groups: [{device: cpu, gpus: [0]}]", "names GPUs for `device: cpu`",
+         "`device: gpu`"),
+        ("ensemble: true", "a model without `processing` is one graph", "remove `ensemble`"),
+    ],
 )  # fmt: skip
 def test_what_triton_can_not_serve_is_refused_at_lint(tmp_path, options, what, fix):
     load = loader(tmp_path, before=RECIPE)

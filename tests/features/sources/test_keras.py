@@ -128,7 +128,12 @@ CUSTOM = {"module": None, "class_name": "Mine", "registered_name": "Mine", "conf
 
 @pytest.mark.parametrize(
     ("config", "what", "fix"),
-    [(dense(layer("Lambda", "twice", ["x"])), "layer 'twice' of model.keras is a Lambda", "keras.ops"), (CUSTOM, "needs the class Mine, which", "entrypoint"), ([], "a config.json that is no object", "save the model again")],
+    [
+        (dense(layer("Lambda", "twice", ["x"])), "layer 'twice' of model.keras is a Lambda",
+         "keras.ops"),
+        (CUSTOM, "needs the class Mine, which", "entrypoint"),
+        ([], "a config.json that is no object", "save the model again"),
+    ],
 )  # fmt: skip
 def test_what_no_archive_can_say_is_refused(load, tmp_path, config, what, fix):
     archive(tmp_path / "model.keras", config)

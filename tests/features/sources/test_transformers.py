@@ -97,7 +97,13 @@ def test_what_is_written_comes_first(load, tmp_path):
 
 @pytest.mark.parametrize(
     ("config", "tokenizer", "names", "longest", "mask"),
-    [({"type_vocab_size": 0}, {}, ["input_ids", "attention_mask"], 24, "right"), ({}, {"model_input_names": ["input_ids", "attention_mask"]}, ["input_ids", "attention_mask"], 24, "right"), ({}, {"padding_side": "left"}, ["input_ids", "attention_mask", "token_type_ids"], 24, "left")],
+    [
+        ({"type_vocab_size": 0}, {}, ["input_ids", "attention_mask"], 24, "right"),
+        ({}, {"model_input_names": ["input_ids", "attention_mask"]},
+         ["input_ids", "attention_mask"], 24, "right"),
+        ({}, {"padding_side": "left"}, ["input_ids", "attention_mask", "token_type_ids"], 24,
+         "left"),
+    ],
 )  # fmt: skip
 def test_text_goes_in_as_config_and_tokenizer_say(
     load, tmp_path, *, config, tokenizer, names, longest, mask
@@ -111,7 +117,14 @@ def test_text_goes_in_as_config_and_tokenizer_say(
 
 @pytest.mark.parametrize(
     ("config", "processor", "shape", "height"),
-    [(VIT, {}, (3, 16, 16), None), (VIT, {"size": {"height": 24, "width": 40}, "do_resize": False}, (3, 16, 16), None), (VIT, {"size": {"shortest_edge": 40}, "crop_size": 32, "do_center_crop": False}, (3, 40, 40), None), (DETR, {"size": {"shortest_edge": 800, "longest_edge": 1333}}, (3, "height", "width"), Axis("height", 64, 1312, 800, 32))],
+    [
+        (VIT, {}, (3, 16, 16), None),
+        (VIT, {"size": {"height": 24, "width": 40}, "do_resize": False}, (3, 16, 16), None),
+        (VIT, {"size": {"shortest_edge": 40}, "crop_size": 32, "do_center_crop": False},
+         (3, 40, 40), None),
+        (DETR, {"size": {"shortest_edge": 800, "longest_edge": 1333}}, (3, "height", "width"),
+         Axis("height", 64, 1312, 800, 32)),
+    ],
 )  # fmt: skip
 def test_images_have_the_size_that_their_processor_makes(
     load, tmp_path, *, config, processor, shape, height
@@ -124,9 +137,13 @@ def test_images_have_the_size_that_their_processor_makes(
 
 @pytest.mark.parametrize(
     ("config", "processor", "inputs", "axis"),
-    [(WAVE, {}, [("input_values", ("batch", "samples"))], Axis("samples", 1600, 160_000, 16_000)), ({"model_type": "whisper", "architectures": ["WhisperForAudioClassification"], "vocab_size": 9,
+    [
+        (WAVE, {}, [("input_values", ("batch", "samples"))],
+         Axis("samples", 1600, 160_000, 16_000)),
+        ({"model_type": "whisper", "architectures": ["WhisperForAudioClassification"], "vocab_size": 9,
           "max_source_positions": 20, "num_mel_bins": 8, "is_encoder_decoder": True}, {},
-         [("input_features", ("batch", 8, 40))], None)],
+         [("input_features", ("batch", 8, 40))], None),
+    ],
 )  # fmt: skip
 def test_sounds_go_in_as_waves_or_spectrograms(load, tmp_path, *, config, processor, inputs, axis):
     folder(tmp_path / "weights", config, preprocessor_config=processor)
@@ -137,7 +154,13 @@ def test_sounds_go_in_as_waves_or_spectrograms(load, tmp_path, *, config, proces
 
 @pytest.mark.parametrize(
     ("architecture", "config", "task", "outputs"),
-    [("BertModel", BERT, "feature-extraction", ("last_hidden_state",)), ("BertForTokenClassification", BERT, "token-classification", ("logits",)), ("SegformerForSemanticSegmentation", VIT, "image-segmentation", ("logits",)), ("Wav2Vec2ForSequenceClassification", WAVE, "audio-classification", ("logits",)), ("Wav2Vec2ForCTC", WAVE, "ctc", ("logits",))],
+    [
+        ("BertModel", BERT, "feature-extraction", ("last_hidden_state",)),
+        ("BertForTokenClassification", BERT, "token-classification", ("logits",)),
+        ("SegformerForSemanticSegmentation", VIT, "image-segmentation", ("logits",)),
+        ("Wav2Vec2ForSequenceClassification", WAVE, "audio-classification", ("logits",)),
+        ("Wav2Vec2ForCTC", WAVE, "ctc", ("logits",)),
+    ],
 )  # fmt: skip
 def test_the_architecture_says_the_task(load, tmp_path, *, architecture, config, task, outputs):
     folder(tmp_path / "weights", config | {"architectures": [architecture]})
@@ -206,7 +229,19 @@ def test_a_pickle_is_loaded_where_the_recipe_allows_it(load, tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "what", "fix"),
-    [("weight", "there is no folder 'weight'; did you mean 'weights'?", "write `weights`"), ("weights, task: fill-mask", "task is 'fill-mask', and the folder holds BertForSequenceClassification", "write `task: text-classification`"), ("weights, inputs: [ids]", "`inputs` names 'ids', which is no input of the task", "it has input_ids"), ("weights, rename: {}", "model has `transformers` and `rename`", "remove `rename`"), ("'package:no_such_thing_here/model'", "no package 'no_such_thing_here' is installed", "pip install"), ("weights}\nfrontend: onnx\nvars: {", "frontend is 'onnx', and the model is named by `transformers`", "remove `frontend`")],
+    [
+        ("weight", "there is no folder 'weight'; did you mean 'weights'?", "write `weights`"),
+        ("weights, task: fill-mask",
+         "task is 'fill-mask', and the folder holds BertForSequenceClassification",
+         "write `task: text-classification`"),
+        ("weights, inputs: [ids]", "`inputs` names 'ids', which is no input of the task",
+         "it has input_ids"),
+        ("weights, rename: {}", "model has `transformers` and `rename`", "remove `rename`"),
+        ("'package:no_such_thing_here/model'", "no package 'no_such_thing_here' is installed",
+         "pip install"),
+        ("weights}\nfrontend: onnx\nvars: {",
+         "frontend is 'onnx', and the model is named by `transformers`", "remove `frontend`"),
+    ],
 )  # fmt: skip
 def test_a_mistake_is_reported_with_its_line_and_the_fix(load, tmp_path, text, what, fix):
     folder(tmp_path / "weights")
@@ -218,7 +253,21 @@ def test_a_mistake_is_reported_with_its_line_and_the_fix(load, tmp_path, text, w
 
 @pytest.mark.parametrize(
     ("config", "weights", "what", "fix"),
-    [(None, "model.safetensors", "the folder weights has no config.json", "name a folder that"), (BERT, "adapter_model.safetensors", "holds an adapter (LoRA) without its base model", "save_pretrained"), (BERT | {"quantization_config": {"bits": 4}}, "model.safetensors", "quantized for another runtime", "name the original"), ({"model_type": "bert"}, "model.safetensors", "there is no `architectures`, model_type is bert", "write `task:`"), (BERT | {"architectures": ["T5Model"], "is_encoder_decoder": True}, "model.safetensors", "T5Model has an encoder and a decoder", "entrypoint"), (WAVE | {"architectures": ["ClapForAudioClassification"], "model_type": "clap", "conv_kernel": None}, "model.safetensors", "nothing is known of the inputs of a model of sounds with model_type clap", "write `dummy_inputs`")],
+    [
+        (None, "model.safetensors", "the folder weights has no config.json", "name a folder that"),
+        (BERT, "adapter_model.safetensors", "holds an adapter (LoRA) without its base model",
+         "save_pretrained"),
+        (BERT | {"quantization_config": {"bits": 4}}, "model.safetensors",
+         "quantized for another runtime", "name the original"),
+        ({"model_type": "bert"}, "model.safetensors",
+         "there is no `architectures`, model_type is bert", "write `task:`"),
+        (BERT | {"architectures": ["T5Model"], "is_encoder_decoder": True}, "model.safetensors",
+         "T5Model has an encoder and a decoder", "entrypoint"),
+        (WAVE | {"architectures": ["ClapForAudioClassification"], "model_type": "clap", "conv_kernel": None},
+         "model.safetensors",
+         "nothing is known of the inputs of a model of sounds with model_type clap",
+         "write `dummy_inputs`"),
+    ],
 )  # fmt: skip
 def test_a_folder_that_can_not_be_taken_is_refused_in_one_sentence(
     load, tmp_path, *, config, weights, what, fix
@@ -237,7 +286,11 @@ TAGS = "{dtype: int64, shape: [batch, sequence, 5], fill: 0}"
 
 @pytest.mark.parametrize(
     ("config", "declared"),
-    [({"model_type": "layoutlm"}, BOXES), ({"model_type": "layoutlmv3", "input_size": 32, "num_channels": 3}, f"{BOXES}, {PIXELS}"), ({"model_type": "tapas", "type_vocab_sizes": [3, 2, 2, 2, 2]}, f"token_type_ids: {TAGS}")],
+    [
+        ({"model_type": "layoutlm"}, BOXES),
+        ({"model_type": "layoutlmv3", "input_size": 32, "num_channels": 3}, f"{BOXES}, {PIXELS}"),
+        ({"model_type": "tapas", "type_vocab_sizes": [3, 2, 2, 2, 2]}, f"token_type_ids: {TAGS}"),
+    ],
 )  # fmt: skip
 def test_a_model_of_more_than_text_is_not_built_of_text_alone(load, tmp_path, config, declared):
     """transformers takes zeros for them, so that the model would run, and be wrong on each document."""

@@ -19,9 +19,14 @@ def score(outputs, labels, top=1):
 
 @pytest.mark.parametrize(
     ("function", "args", "given", "what", "fix"),
-    [(load, {"width": 1, "sed": 2}, (), "has no parameter 'sed'", "write `seed` in place of `sed` in its `args`"), (lambda a, b: None, {}, (), "needs 'a' and 'b', which its `args` don't give",
-         "write `args: {a: VALUE, b: VALUE}` where the recipe names it, or give 'a' and 'b' defaults"), (functools.partial(load, 1), {"sedd": 1}, (), "has no parameter 'sedd'",
-         "write `seed` in place of `sedd` in its `args`")],
+    [
+        (load, {"width": 1, "sed": 2}, (), "has no parameter 'sed'",
+         "write `seed` in place of `sed` in its `args`"),
+        (lambda a, b: None, {}, (), "needs 'a' and 'b', which its `args` don't give",
+         "write `args: {a: VALUE, b: VALUE}` where the recipe names it, or give 'a' and 'b' defaults"),
+        (functools.partial(load, 1), {"sedd": 1}, (), "has no parameter 'sedd'",
+         "write `seed` in place of `sedd` in its `args`"),
+    ],
 )  # fmt: skip
 def test_the_difference_and_what_to_write(function, args, given, what, fix):
     found = misfit(function, args, given)

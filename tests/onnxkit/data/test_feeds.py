@@ -55,15 +55,19 @@ def test_tensors_and_arrays_are_taken_in_the_declared_order():
 
 @pytest.mark.parametrize(
     ("feeds", "said", "fix"),
-    [([1], "found a list; expected a mapping", "yield {'pixels': ...}"), (
-            {"pixel": np.ones((1, 3))},
-            "found an input 'pixel'; expected pixels; 'pixels' is missing",
-            "rename 'pixel' to 'pixels'",
-        ), ({"pixels": [[1, 2, 3], [4]]}, "'pixels' is no array: ", "as by padding"), ({"pixels": None}, "'pixels' holds objects (NoneType)", "into numbers"), ({"pixels": np.ones(3, np.float32)}, "shape [3]; expected [batch, 3]", "`array[None]`"), ({"pixels": np.ones((), np.float32)}, "shape []; expected [batch, 3]", "give it 2 axes"), (
-            {"pixels": np.full((1, 3), np.nan, np.float32)},
-            "input 'pixels' holds 3 NaN among 3 values, the first at [0, 0]",
-            "clean the data",
-        ), ({"pixels": np.ones((9, 3), np.float32)}, "'batch' has size 9; expected 1 to 8", "widen")],
+    [
+        ([1], "found a list; expected a mapping", "yield {'pixels': ...}"),
+        ({"pixel": np.ones((1, 3))},
+         "found an input 'pixel'; expected pixels; 'pixels' is missing",
+         "rename 'pixel' to 'pixels'"),
+        ({"pixels": [[1, 2, 3], [4]]}, "'pixels' is no array: ", "as by padding"),
+        ({"pixels": None}, "'pixels' holds objects (NoneType)", "into numbers"),
+        ({"pixels": np.ones(3, np.float32)}, "shape [3]; expected [batch, 3]", "`array[None]`"),
+        ({"pixels": np.ones((), np.float32)}, "shape []; expected [batch, 3]", "give it 2 axes"),
+        ({"pixels": np.full((1, 3), np.nan, np.float32)},
+         "input 'pixels' holds 3 NaN among 3 values, the first at [0, 0]", "clean the data"),
+        ({"pixels": np.ones((9, 3), np.float32)}, "'batch' has size 9; expected 1 to 8", "widen"),
+    ],
 )  # fmt: skip
 def test_feeds_that_are_not_as_declared_are_refused(feeds, said, fix):
     with pytest.raises(StepError) as caught:

@@ -17,7 +17,12 @@ def inputs_of(module):
 
 @pytest.mark.parametrize(
     ("layer", "expected"),
-    [(nn.Linear(5, 2), {"dtype": "float32", "shape": ["batch", 5]}), (nn.Conv3d(2, 3, 5), {"dtype": "float32", "shape": ["batch", 2, 32, 32, 32]}), (nn.GRU(6, 3, batch_first=True), {"dtype": "float32", "shape": ["batch", "sequence", 6]}), (nn.BatchNorm1d(4), {"dtype": "float32", "shape": ["batch", 4]})],
+    [
+        (nn.Linear(5, 2), {"dtype": "float32", "shape": ["batch", 5]}),
+        (nn.Conv3d(2, 3, 5), {"dtype": "float32", "shape": ["batch", 2, 32, 32, 32]}),
+        (nn.GRU(6, 3, batch_first=True), {"dtype": "float32", "shape": ["batch", "sequence", 6]}),
+        (nn.BatchNorm1d(4), {"dtype": "float32", "shape": ["batch", 4]}),
+    ],
     ids=lambda each: type(each).__name__ if isinstance(each, nn.Module) else "",
 )  # fmt: skip
 def test_a_first_layer_says_what_the_module_takes(layer, expected):

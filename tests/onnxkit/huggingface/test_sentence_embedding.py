@@ -25,12 +25,16 @@ def folder(path, *kinds, pooling=None):
 
 @pytest.mark.parametrize(
     ("kinds", "pooling", "said"),
-    [([f"{OLD}.Transformer", f"{OLD}.Pooling", f"{OLD}.Normalize"],
+    [
+        ([f"{OLD}.Transformer", f"{OLD}.Pooling", f"{OLD}.Normalize"],
          {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True},
-         f"mean pooling, then normalize. For embeddings, add `{POOL_AND_NORMALIZE}`"), ([f"{OLD}.Transformer", f"{OLD}.Pooling"], {"pooling_mode": "lasttoken"},
-         "lasttoken pooling. `processing` has no lasttoken pooling: for embeddings, name a callable"), ([f"{OLD}.Transformer", f"{OLD}.Pooling"],
+         f"mean pooling, then normalize. For embeddings, add `{POOL_AND_NORMALIZE}`"),
+        ([f"{OLD}.Transformer", f"{OLD}.Pooling"], {"pooling_mode": "lasttoken"},
+         "lasttoken pooling. `processing` has no lasttoken pooling: for embeddings, name a callable"),
+        ([f"{OLD}.Transformer", f"{OLD}.Pooling"],
          {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
-         "several kinds of pooling. `processing` has no several kinds of pooling")],
+         "several kinds of pooling. `processing` has no several kinds of pooling"),
+    ],
 )  # fmt: skip
 def test_what_follows_the_transformer_is_said_with_the_yaml_to_add(tmp_path, kinds, pooling, said):
     assert said in embedding_comment(folder(tmp_path, *kinds, pooling=pooling))

@@ -21,8 +21,15 @@ def test_a_graph_as_declared_has_no_fault():
 
 @pytest.mark.parametrize(
     ("inputs", "outputs", "opset", "said"),
-    [((X,), ("y",), 17, "opset: the graph has opset 18; expected 17"), ((), ("y",), 18, "input 'x': the graph takes an input 'x' that `dummy_inputs` does not"), ((DummyInput("x", "int64", ("batch", 4)),), ("y",), 18, "dtype is float32; expected int64"), ((DummyInput("x", "float32", ("batch",)),), ("y",), 18, "its rank is 2; expected 1"), ((DummyInput("x", "float32", ("rows", 4)),), ("y",), 18,
-         "axis 'rows' (dimension 0) is 'batch' in the graph"), ((DummyInput("x", "float32", ("batch", 5)),), ("y",), 18, "dimension 1 is 4 in the graph")],
+    [
+        ((X,), ("y",), 17, "opset: the graph has opset 18; expected 17"),
+        ((), ("y",), 18, "input 'x': the graph takes an input 'x' that `dummy_inputs` does not"),
+        ((DummyInput("x", "int64", ("batch", 4)),), ("y",), 18, "dtype is float32; expected int64"),
+        ((DummyInput("x", "float32", ("batch",)),), ("y",), 18, "its rank is 2; expected 1"),
+        ((DummyInput("x", "float32", ("rows", 4)),), ("y",), 18,
+         "axis 'rows' (dimension 0) is 'batch' in the graph"),
+        ((DummyInput("x", "float32", ("batch", 5)),), ("y",), 18, "dimension 1 is 4 in the graph"),
+    ],
 )  # fmt: skip
 def test_each_departure_is_one_fault(inputs, outputs, opset, said):
     found = faults(linear(), inputs, outputs, opset)

@@ -19,7 +19,15 @@ def a(package, name="Thing"):
 
 @pytest.mark.parametrize(
     ("made", "what", "fix"),
-    [(onnx.ModelProto(), "a ModelProto of onnx;", "write `frontend: onnx`"), ("model.jit", "a str;", "`model: {torchscript: FILE}`, or return `torch.jit.load(path)`"), (a("xgboost"), "a Thing of xgboost;", "write `frontend: xgboost`"), (a("keras", "Model"), "a Model of keras;", "`model: {keras: FILE.keras}`; or set KERAS_BACKEND=torch"), ((torch.nn.Linear(2, 2), 3), "a tuple;", "return the module alone: the item 0"), (None, "None;", "return the module itself")],
+    [
+        (onnx.ModelProto(), "a ModelProto of onnx;", "write `frontend: onnx`"),
+        ("model.jit", "a str;", "`model: {torchscript: FILE}`, or return `torch.jit.load(path)`"),
+        (a("xgboost"), "a Thing of xgboost;", "write `frontend: xgboost`"),
+        (a("keras", "Model"), "a Model of keras;",
+         "`model: {keras: FILE.keras}`; or set KERAS_BACKEND=torch"),
+        ((torch.nn.Linear(2, 2), 3), "a tuple;", "return the module alone: the item 0"),
+        (None, "None;", "return the module itself"),
+    ],
 )  # fmt: skip
 def test_each_kind_of_model_has_its_line(made, what, fix):
     error = no_module(made, "m.py:load", "demo:export")

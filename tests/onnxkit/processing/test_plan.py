@@ -120,7 +120,12 @@ def test_a_text_feeds_ids_and_the_mask_and_types_that_the_model_takes():
 
 @pytest.mark.parametrize(
     ("written", "model", "what", "fix"),
-    [(TEXT[:1], BERT, "text has no `tokenize`", "tokenize: {file"), ([GOOD[0], TEXT[1]], IMAGE, "stands behind `image`", "- text: {}"), (TEXT, {"input_ids": ValueType("float32", ("batch", 3))}, "is float32", "another input"), ([*TEXT, {"text": {"name": "b"}}, TEXT[1]], BERT, "'attention_mask' twice", "another")],
+    [
+        (TEXT[:1], BERT, "text has no `tokenize`", "tokenize: {file"),
+        ([GOOD[0], TEXT[1]], IMAGE, "stands behind `image`", "- text: {}"),
+        (TEXT, {"input_ids": ValueType("float32", ("batch", 3))}, "is float32", "another input"),
+        ([*TEXT, {"text": {"name": "b"}}, TEXT[1]], BERT, "'attention_mask' twice", "another"),
+    ],
 )  # fmt: skip
 def test_text_that_does_not_fit_is_refused_with_a_fix(written, model, what, fix):
     with pytest.raises(ProcessingError) as caught:

@@ -55,7 +55,11 @@ def shown(tmp_path, script):
 @needs_node
 @pytest.mark.parametrize(
     ("names", "scores", "said", "bars"),
-    [("label", [0.5, 0.25, 0.125], "eel, 50.0 %", ["eel", "50.0 %", "cat", "25.0 %", "dog", "12.5 %"]), ("class_id", [0.25, 0.5, 0.25], "class 1, 50.0 %", ["class 1", "50.0 %"])],
+    [
+        ("label", [0.5, 0.25, 0.125], "eel, 50.0 %",
+         ["eel", "50.0 %", "cat", "25.0 %", "dog", "12.5 %"]),
+        ("class_id", [0.25, 0.5, 0.25], "class 1, 50.0 %", ["class 1", "50.0 %"]),
+    ],
 )  # fmt: skip
 def test_sorted_scores_are_shown_with_the_classes_that_stand_beside_them(
     tmp_path, names, scores, said, bars
