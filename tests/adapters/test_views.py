@@ -70,8 +70,8 @@ def test_a_deleted_file_is_put_back_and_said(world):
     assert world.content() == WHOLE
 
 
-@pytest.mark.parametrize("text", ["WEIGHTS"])
-def test_an_edited_file_is_put_back_and_said(world, text):
+def test_an_edited_file_is_put_back_and_said(world):
+    text = "WEIGHTS"
     world.lay()
     (world.folder / "model.onnx").write_text(text)
     assert world.lay() == (f"{world.folder / 'model.onnx'} was changed; put back",)

@@ -117,9 +117,10 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130)])
-def test_a_signal_that_comes_while_a_callback_runs_ends_the_command(number, code):
+def test_a_signal_that_comes_while_a_callback_runs_ends_the_command():
     """Python drops what is raised there, and prints a traceback; imports have such callbacks."""
+    number = signal.SIGINT
+    code = 130
     done = subprocess.run(
         [sys.executable, "-c", DROPS.format(number=int(number))],
         capture_output=True,

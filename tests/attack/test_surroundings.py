@@ -56,8 +56,8 @@ def test_a_variable_that_steps_see_enters_the_keys_of_those_that_run_code(projec
     assert "host CUDA_VISIBLE_DEVICES: 0 -> 1" in changed.out
 
 
-@pytest.mark.parametrize("count", ["__import__('multiprocessing').cpu_count()"])
-def test_what_a_fresh_build_counts_otherwise_is_found(project, count):
+def test_what_a_fresh_build_counts_otherwise_is_found(project):
+    count = "__import__('multiprocessing').cpu_count()"
     code = f"import os\n    torch.manual_seed({count})\n"
     project.edit("models/tiny.py", "torch.manual_seed(0)\n", code)
     seen = project("reproduce", "tiny.yaml", "--only", "export")

@@ -145,8 +145,8 @@ def test_a_lock_that_may_only_be_read_can_be_taken(place):
     held.release()
 
 
-@pytest.mark.parametrize("number", [errno.ENOLCK])
-def test_a_filesystem_without_locks_is_called_that(tmp_path, number):
+def test_a_filesystem_without_locks_is_called_that(tmp_path):
+    number = errno.ENOLCK
     path = tmp_path / "locks/store"
 
     def take() -> int:

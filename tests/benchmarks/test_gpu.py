@@ -155,8 +155,9 @@ def wheel_of(folder, tag):
     return path
 
 
-@pytest.mark.parametrize(("tag", "why"), [("cp27-cp27m-linux_x86_64", "is for cp27")])
-def test_wheels_that_are_not_for_here_are_refused(tmp_path, tag, why):
+def test_wheels_that_are_not_for_here_are_refused(tmp_path):
+    tag = "cp27-cp27m-linux_x86_64"
+    why = "is for cp27"
     (tmp_path / "wheels").mkdir()
     if tag:
         wheel_of(tmp_path / "wheels", tag)
@@ -182,8 +183,8 @@ def measured(folder, *arguments):
 
 
 @pytest.mark.skipif(bool(gpus()), reason="a GPU is here")
-@pytest.mark.parametrize("asked", [[]])
-def test_without_a_gpu_the_command_says_so(tmp_path, asked):
+def test_without_a_gpu_the_command_says_so(tmp_path):
+    asked = []
     done = measured(tmp_path, *asked)
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")

@@ -54,8 +54,8 @@ def test_each_is_in_a_folder_of_its_own_judged_and_reported_with_its_load_time(p
 @pytest.mark.skipif(
     Path("/proc/driver/nvidia/version").exists(), reason="there is a GPU on this machine"
 )
-@pytest.mark.parametrize("text", ["tensorrt: {}"])
-def test_what_needs_a_gpu_is_refused_before_it_starts_where_there_is_none(project, text):
+def test_what_needs_a_gpu_is_refused_before_it_starts_where_there_is_none(project):
+    text = "tensorrt: {}"
     built = asking(project, text).run("--only", f"fp32-{text.partition(':')[0]}")
     assert built.code == 1
     assert "needs an NVIDIA GPU with its driver, and TensorRT" in built.out + built.err

@@ -93,7 +93,6 @@ def test_nothing_to_build_says_how_to_begin(cheap):
     assert (seen.code, seen.err) == (2, NOTHING.format(folder=cheap.folder))
 
 
-@pytest.mark.parametrize("columns", ["80"])
 @pytest.mark.parametrize(
     ("file", "content", "reported"),
     [
@@ -115,7 +114,8 @@ def test_nothing_to_build_says_how_to_begin(cheap):
         ),
     ],
 )
-def test_a_model_in_the_place_of_a_recipe_says_what_to_do(cheap, file, content, reported, columns):
+def test_a_model_in_the_place_of_a_recipe_says_what_to_do(cheap, file, content, reported):
+    columns = "80"
     (cheap.folder / file).write_bytes(content)
     for verb in ("run", "plan", "lint", "lock"):
         seen = cheap(verb, file, env={"COLUMNS": columns} if columns else None)

@@ -347,8 +347,8 @@ def test_a_store_with_a_file_in_its_way_is_one_clear_error(cheap):
     )
 
 
-@pytest.mark.parametrize("arguments", [("plan", "tiny.yaml")])
-def test_a_store_with_a_file_for_its_records_says_so_in_verbs_that_only_read(cheap, arguments):
+def test_a_store_with_a_file_for_its_records_says_so_in_verbs_that_only_read(cheap):
+    arguments = ("plan", "tiny.yaml")
     records = cheap.folder / "artifacts" / "ac"
     records.parent.mkdir()
     records.write_text("a file")

@@ -64,8 +64,8 @@ def masked(lines):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after", ["tiny.yaml"])
-def test_what_a_commit_cost_though_a_gate_fails_now(failing, after):
+def test_what_a_commit_cost_though_a_gate_fails_now(failing):
+    after = "tiny.yaml"
     recipe = ["tiny.yaml"] if after == "bad" else []
     seen = failing("diff", "good", after, *recipe)
     (verdict,) = lines_of(seen, "verdicts")

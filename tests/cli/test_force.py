@@ -22,8 +22,8 @@ def built(cheap: CheapProject) -> CheapProject:
     return cheap
 
 
-@pytest.mark.parametrize("name", ["export"])
-def test_a_step_that_is_up_to_date_runs_again_and_says_so(built, name):
+def test_a_step_that_is_up_to_date_runs_again_and_says_so(built):
+    name = "export"
     seen = built.run("--force", name)
     assert (seen.code, seen.ran) == (0, ["export"])
     assert notes(seen.out) == ["tiny:export gave the same bytes again"]
@@ -69,8 +69,8 @@ def test_a_forced_step_that_fails_leaves_the_result_it_had(built):
     assert (seen.code, seen.ran) == (0, [])
 
 
-@pytest.mark.parametrize("option", ["--force"])
-def test_a_typo_lists_the_three_nearest(built, option):
+def test_a_typo_lists_the_three_nearest(built):
+    option = "--force"
     seen = built.run(option, "fp23")
     assert (seen.code, seen.err) == (
         2,

@@ -125,8 +125,8 @@ def test_it_runs_in_coroutines_and_threads_and_from_other_folders(project, tmp_p
     assert list(elsewhere.iterdir()) == []
 
 
-@pytest.mark.parametrize("how", ["script"])
-def test_no_main_guard_is_needed(project, tmp_path, how):
+def test_no_main_guard_is_needed(project, tmp_path):
+    how = "script"
     code = f"import onnxbuild as ob\nprint(ob.run({str(project.folder / 'tiny.yaml')!r}, only='export'))\n"
     script = tmp_path / "script.py"
     script.write_text(code)

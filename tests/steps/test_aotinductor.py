@@ -127,8 +127,8 @@ def compilation(bundle, build):
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
-@pytest.mark.parametrize("form", ["aotinductor"])
-def test_the_program_in_cpp_prints_what_python_prints(tmp_path, form, request):
+def test_the_program_in_cpp_prints_what_python_prints(tmp_path, request):
+    form = "aotinductor"
     if form == "aotinductor":
         bundle = packaged(tmp_path, request.getfixturevalue("compiled"))[1].output("bundle")
         started = compilation(bundle, tmp_path / "build")

@@ -69,11 +69,10 @@ def test_every_cast_is_read(tmp_path):
     assert [n.name for n in graph.node if n.op_type == "Cast" and n.output[0] not in read] == []
 
 
-@pytest.mark.parametrize(
-    ("options", "what", "fix"),
-    [({"op_block_list": ("MatMull",)}, "operator type 'MatMull'", "did you mean 'MatMul'?")],
-)
-def test_a_name_that_is_not_in_the_graph_is_an_error(tmp_path, options, what, fix):
+def test_a_name_that_is_not_in_the_graph_is_an_error(tmp_path):
+    options = {"op_block_list": ("MatMull",)}
+    what = "operator type 'MatMull'"
+    fix = "did you mean 'MatMul'?"
     source = save(linear(), tmp_path / "source")
     with pytest.raises(StepError) as caught:
         converted(source, tmp_path / "step", **options)
@@ -132,9 +131,9 @@ def test_what_overflows_is_kept_in_fp32_and_the_rest_is_not(tmp_path):
     assert outcome.metrics["fp32_nodes_kept"] == 6
 
 
-@pytest.mark.parametrize("keep_io_types", [True])
-def test_outputs_that_are_constants_are_cast_like_the_others(tmp_path, keep_io_types):
+def test_outputs_that_are_constants_are_cast_like_the_others(tmp_path):
     """As folding makes them of what depends on weights alone, such as the boxes of a detector."""
+    keep_io_types = True
     nodes = [onnx.helper.make_node("Mul", ["x", "boxes"], ["y"], name="scale")]
     weights = [weight("boxes", np.float32([0.5, 2])), weight("far", np.float32([1e6]))]
     outputs = [value("y", ["batch", 2]), value("boxes", [2]), value("far", [1])]
@@ -201,10 +200,9 @@ def test_quantizers_stay_in_fp32_where_the_opset_has_them_in_no_other_form(tmp_p
         assert outcome.notes == ((note,) if kept else ())
 
 
-@pytest.mark.parametrize(
-    ("operator", "fix"), [("QuantizeLinear", "write `opset: 19`, which has one")]
-)
-def test_a_model_of_operators_without_a_half_form_alone_is_not_converted(tmp_path, operator, fix):
+def test_a_model_of_operators_without_a_half_form_alone_is_not_converted(tmp_path):
+    operator = "QuantizeLinear"
+    fix = "write `opset: 19`, which has one"
     if operator == "QuantizeLinear":
         node = onnx.helper.make_node(operator, ["x", "s"], ["y"], name="q")
         made = model([node], [value("x", [4])], [value("y", [4], onnx.TensorProto.UINT8)])

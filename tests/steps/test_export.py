@@ -71,8 +71,10 @@ def test_auto_falls_back_to_torchscript_and_says_why(tmp_path):
     )
 
 
-@pytest.mark.parametrize(("name", "function", "operator"), [("HasSymbolic", "SineByHand", "Sin")])
-def test_auto_takes_the_exporter_that_uses_symbolic(tmp_path, name, function, operator):
+def test_auto_takes_the_exporter_that_uses_symbolic(tmp_path):
+    name = "HasSymbolic"
+    function = "SineByHand"
+    operator = "Sin"
     outcome, context = run(tmp_path, name)
     assert outcome.metrics["exporter"] == "torchscript"
     assert outcome.notes == (
@@ -218,15 +220,16 @@ def test_names_that_do_not_fit_are_refused_before_anything_is_exported(tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ClassIds"])
-def test_integers_bools_infinities_and_derived_sizes_are_no_obstacle(tmp_path, name):
+def test_integers_bools_infinities_and_derived_sizes_are_no_obstacle(tmp_path):
+    name = "ClassIds"
     outcome, _ = run(tmp_path, name)
     assert outcome.metrics["exporter"] == "dynamo"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("axes", "shape"), [((), (1, 4))])
-def test_fixed_shapes_and_narrow_axes_are_exported_as_declared(tmp_path, axes, shape):
+def test_fixed_shapes_and_narrow_axes_are_exported_as_declared(tmp_path):
+    axes = ()
+    shape = (1, 4)
     x = DummyInput("x", "float32", shape)
     _, context = run(tmp_path, "Nested", inputs=(x,), axes=axes)
     assert summarize(load_model(context.output("model")))["inputs"][0]["shape"] == list(shape)

@@ -164,8 +164,8 @@ def test_operations_on_images_do_what_their_references_do(tmp_path, operations):
     assert report["metrics"]["points"] >= 5
 
 
-@pytest.mark.parametrize("method", ["bilinear"])
-def test_without_antialias_pixels_are_those_of_interpolate(tmp_path, method):
+def test_without_antialias_pixels_are_those_of_interpolate(tmp_path):
+    method = "bilinear"
     made = model(
         [helper.make_node("Identity", ["x"], ["y"])],
         [value("x", ["batch", 3, 40, 20])],
@@ -207,8 +207,8 @@ def test_operations_on_outputs_do_what_their_references_do(tmp_path):
     assert session.get_inputs()[0].shape == ["batch", "picture_height", "picture_width", 3]
 
 
-@pytest.mark.parametrize("options", [{}])
-def test_a_spectrogram_is_that_of_a_fourier_transform(tmp_path, options):
+def test_a_spectrogram_is_that_of_a_fourier_transform(tmp_path):
+    options = {}
     made = model(
         [helper.make_node("Identity", ["m"], ["out"])],
         [value("m", ["batch", 80, "frames"])],
@@ -418,8 +418,8 @@ def test_detections_are_suppressed_as_onnx_does(tmp_path, dtype):
     assert found.tolist() == [[0, 0, 0], [0, 0, 2]]
 
 
-@pytest.mark.parametrize("dtype", ["float32"])
-def test_no_nan_is_above_a_threshold(tmp_path, dtype):
+def test_no_nan_is_above_a_threshold(tmp_path):
+    dtype = "float32"
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     shape = ["batch", 4]
     node = helper.make_node("Identity", ["s"], ["scores"])

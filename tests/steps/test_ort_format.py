@@ -58,9 +58,10 @@ def test_arm_gets_no_layouts_of_this_cpu_and_any_machine_may_load_it(tmp_path):
     assert not any("nchwc" in each for each in read_description(arm).facts["required_operators"])
 
 
-@pytest.mark.parametrize(("dtype", "style", "is_noted"), [("float16", "fixed", True)])
-def test_weights_of_16_bits_that_become_fp32_are_noted(tmp_path, dtype, style, is_noted):
-    # the CPU that converts computes in fp32: the file of an fp16 variant was as large as that of fp32, without a word
+def test_weights_of_16_bits_that_become_fp32_are_noted(tmp_path):
+    dtype = "float16"
+    style = "fixed"
+    is_noted = True
     weights = numpy_helper.from_array(np.eye(256, dtype=dtype), "weights")
     values = [
         helper.make_tensor_value_info(name, weights.data_type, ["batch", 256]) for name in "xy"
@@ -79,8 +80,9 @@ def test_weights_of_16_bits_that_become_fp32_are_noted(tmp_path, dtype, style, i
         assert "model.ort has 0.3 MB, the variant's model 0.1 MB" in outcome.notes[0]
 
 
-@pytest.mark.parametrize(("change", "passes"), [(0, True)])
-def test_it_is_held_against_pytorch_as_any_variant_is(tmp_path, change, passes):
+def test_it_is_held_against_pytorch_as_any_variant_is(tmp_path):
+    change = 0
+    passes = True
     save_model(linear(), tmp_path / "model")
     _, artifact = made(tmp_path, tmp_path / "model")
     truth = reference(tmp_path / "reference", lambda y: y + change)

@@ -158,8 +158,8 @@ def test_the_loader_stands_alone(bundle, tmp_path):
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
 @pytest.mark.slow
-@pytest.mark.parametrize("external", ["auto"])
-def test_the_program_in_cpp_prints_what_onnx_runtime_gives(tmp_path, external):
+def test_the_program_in_cpp_prints_what_onnx_runtime_gives(tmp_path):
+    external = "auto"
     import onnxruntime
 
     if include_folder() is None:
@@ -228,11 +228,9 @@ def test_a_users_config_joins_the_targets_and_wins(bundle, tmp_path):
     assert "LoadError: there is no session setting 'intra_op_thread'; there are [" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("setting", "words"),
-    [({"graph_optimization": "none"}, "['disable', 'basic', 'extended', 'all']")],
-)
-def test_a_word_that_a_setting_does_not_have_is_an_error_with_those_that_it_has(setting, words):
+def test_a_word_that_a_setting_does_not_have_is_an_error_with_those_that_it_has():
+    setting = {"graph_optimization": "none"}
+    words = "['disable', 'basic', 'extended', 'all']"
     own = to_json(SessionSettings())
     ((name, word),) = setting.items()
     with pytest.raises(onnx_bundle.LoadError) as caught:
@@ -242,9 +240,9 @@ def test_a_word_that_a_setting_does_not_have_is_an_error_with_those_that_it_has(
         onnx_bundle.session_options(onnx_bundle.merged(own, {name: each}))
 
 
-@pytest.mark.parametrize("reduced", [False])
-def test_no_cpu_computes_other_values_with_the_loader(tmp_path, reduced):
+def test_no_cpu_computes_other_values_with_the_loader(tmp_path):
     """Ones times ones: 255 x 127 twice, again and again. Only a CPU without VNNI can fail it."""
+    reduced = False
     made = model(
         [onnx.helper.make_node("MatMul", ["x", "w"], ["y"], name="multiply")],
         [value("x", ["batch", 64])],
@@ -307,9 +305,10 @@ def test_a_model_whose_nodes_share_a_weight_is_refused_with_a_way_out(tmp_path):
     assert "two of its nodes share a weight. Build it with `reduce_range: pairs`" in done.stderr
 
 
-@pytest.mark.parametrize(("flags", "expected"), [("fpu avx2 sse4_2", True)])
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other CPUs have no such sums")
-def test_the_loader_knows_such_a_cpu_by_its_flags(tmp_path, flags, expected):
+def test_the_loader_knows_such_a_cpu_by_its_flags(tmp_path):
+    flags = "fpu avx2 sse4_2"
+    expected = True
     facts = tmp_path / "cpuinfo"
     facts.write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
     assert onnx_bundle.adds_in_16_bits(str(facts)) is expected

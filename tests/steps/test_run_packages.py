@@ -98,8 +98,8 @@ raise RuntimeError("the model needs more memory")
     assert caught.value.what == f"`python -m demo` ends with 1: {said}"
 
 
-@pytest.mark.parametrize("names", [()])
-def test_a_folder_without_one_wheel_is_refused(tmp_path, names):
+def test_a_folder_without_one_wheel_is_refused(tmp_path):
+    names = ()
     package = tmp_path / "demo-wheel"
     package.mkdir()
     for name in names:
@@ -113,8 +113,8 @@ def test_a_folder_without_one_wheel_is_refused(tmp_path, names):
         wheel_format.FEATURE.replays(package, "the wheel", TOLERANCES)
 
 
-@pytest.mark.parametrize("manifest", ["{}"])
-def test_a_wheel_whose_manifest_can_not_be_read_is_no_reason_to_skip(tmp_path, manifest):
+def test_a_wheel_whose_manifest_can_not_be_read_is_no_reason_to_skip(tmp_path):
+    manifest = "{}"
     package, reference = wheel_of(tmp_path / "cpu")
     wheel = next(package.glob("*.whl"))
     skipping(wheel)

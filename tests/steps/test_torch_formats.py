@@ -40,8 +40,8 @@ def test_a_program_gives_what_the_module_gives_at_other_sizes(tmp_path, kind, op
     assert outcome.metrics["size_bytes"] > 0
 
 
-@pytest.mark.parametrize("kind", ["torchscript"])
-def test_nested_outputs_are_flattened_under_the_recipes_names(tmp_path, kind):
+def test_nested_outputs_are_flattened_under_the_recipes_names(tmp_path):
+    kind = "torchscript"
     _, context = make(tmp_path, "Nested", kind, outputs=("a.1.0", "z"))
 
     found = outputs_of(context)

@@ -223,8 +223,8 @@ def test_weights_shorter_than_the_graph_says_are_an_error(tmp_path):
         open_session(linked)
 
 
-@pytest.mark.parametrize("name", ["/etc/hostname"])
-def test_weights_that_lie_elsewhere_are_refused(tmp_path, name):
+def test_weights_that_lie_elsewhere_are_refused(tmp_path):
+    name = "/etc/hostname"
     save_model(linear(rows=600), tmp_path / "a", external="always")
     made = load_model(tmp_path / "a", weights="left")
     for tensor in made.graph.initializer:

@@ -92,8 +92,8 @@ def test_a_save_while_it_builds_stops_the_build_and_starts_it_anew(project, watc
     assert_nothing_is_left(project)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT])
-def test_a_signal_while_it_builds_leaves_nothing_half_written(project, number):
+def test_a_signal_while_it_builds_leaves_nothing_half_written(project):
+    number = signal.SIGINT
     project.edit("models/tiny.py", "    torch.manual_seed(0)", "    import time; time.sleep(600)")
     terminal = Terminal(ONLY, project.folder)
     try:

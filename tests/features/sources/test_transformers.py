@@ -307,11 +307,9 @@ def test_a_model_of_more_than_text_is_not_built_of_text_alone(load, tmp_path, co
     assert len(only(load, own).inputs) == 2
 
 
-@pytest.mark.parametrize(
-    ("asked", "task"),
-    [("sentiment-analysis", "text-classification")],
-)  # fmt: skip
-def test_a_task_may_have_its_pipelines_name(load, tmp_path, asked, task):
+def test_a_task_may_have_its_pipelines_name(load, tmp_path):
+    asked = "sentiment-analysis"
+    task = "text-classification"
     folder(tmp_path / "weights")
     recipe = only(load, HEAD.replace("weights}", f"weights, task: {asked}}}"))
     assert recipe.model.args["task"] == task

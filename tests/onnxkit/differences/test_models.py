@@ -287,8 +287,8 @@ def test_weights_in_a_file_of_their_own_are_compared(tmp_path, weights):
         compare_models(*paths)
 
 
-@pytest.mark.parametrize("content", [b""])
-def test_what_is_no_model_is_refused(tmp_path, content):
+def test_what_is_no_model_is_refused(tmp_path):
+    content = b""
     path, good = tmp_path / "bad.onnx", tmp_path / "good.onnx"
     path.write_bytes(content)
     onnx.save(network(), good)

@@ -110,8 +110,9 @@ def test_a_head_without_weights_is_refused(tmp_path):
     assert error.fix.startswith("write the `task`")
 
 
-@pytest.mark.parametrize(("changes", "what"), [({"hidden_size": 32}, " in the folder, and ")])
-def test_a_weight_of_another_size_is_named_with_both_sizes(tmp_path, changes, what):
+def test_a_weight_of_another_size_is_named_with_both_sizes(tmp_path):
+    changes = {"hidden_size": 32}
+    what = " in the folder, and "
     folder = tiny.saved(tmp_path / "w", partial(tiny.bert, "BertForSequenceClassification"))
     _config(folder, **changes)
     error = refused(folder, tmp_path)

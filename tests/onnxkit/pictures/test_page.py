@@ -70,9 +70,9 @@ def test_heat_is_shown_by_node_block_and_in_the_table():
     assert "Sensitivity</th>" not in model_page(transformer(2), "t", 9)
 
 
-@pytest.mark.parametrize("named", [True])
-def test_the_page_of_a_large_model_stays_small(named):
+def test_the_page_of_a_large_model_stays_small():
     """200 layers that all differ, so that nothing is folded: 3,600 nodes; its time: benchmarks/graph_passes.py."""
+    named = True
     model = transformer(200, named=named)
     kinds = ["Relu", "Tanh", "Abs", "Neg", "Exp", "Sigmoid", "Softplus"]
     for n, node in enumerate(

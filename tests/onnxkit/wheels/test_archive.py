@@ -84,8 +84,8 @@ def test_a_member_that_leaves_the_folder_is_refused(wheel, tmp_path):
     assert not (tmp_path / "out.py").exists()
 
 
-@pytest.mark.parametrize("cut", [0])
-def test_a_truncated_wheel_is_refused(wheel, tmp_path, cut):
+def test_a_truncated_wheel_is_refused(wheel, tmp_path):
+    cut = 0
     wheel.write_bytes(wheel.read_bytes()[:cut])
     with pytest.raises(WheelError, match="is no wheel"):
         unpack_wheel(wheel, tmp_path / "site")
