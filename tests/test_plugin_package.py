@@ -248,7 +248,6 @@ def test_a_step_of_a_distribution_that_raises_is_named_with_its_line(project):
 
 
 def test_a_step_that_lies_about_what_it_makes_is_named(project):
-    change = 'context.output("report"), {"passed"'
     what = "the step kind 'own-count' declares the outputs report; run() wrote other"
     false_claims = {
         "return Outcome(": "return tuple(",
@@ -256,7 +255,7 @@ def test_a_step_that_lies_about_what_it_makes_is_named(project):
     }
     own(project)
     file = project.root / "tools" / "own.py"
-    claim = next(each for each in false_claims if each in change)
+    claim = next(each for each in false_claims if each in 'context.output("report"), {"passed"')
     file.write_text(
         file.read_text().replace(claim, false_claims[claim]).replace("tuple({}, ", "tuple((), *")
     )

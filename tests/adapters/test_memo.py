@@ -119,8 +119,7 @@ def test_a_file_that_was_looked_for_in_vain_is_noticed_when_it_comes(run):
 
 
 def test_a_variable_that_a_recipe_passes_on_counts(run):
-    environment = {"TOKEN": "two"}
-    assert run.recall({"PATH": "/bin", **environment}) is None
+    assert run.recall({"PATH": "/bin", "TOKEN": "two"}) is None
 
 
 def test_a_file_that_changed_while_the_run_went_on_makes_no_memo(tmp_path):

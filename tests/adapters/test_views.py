@@ -71,9 +71,8 @@ def test_a_deleted_file_is_put_back_and_said(world):
 
 
 def test_an_edited_file_is_put_back_and_said(world):
-    text = "WEIGHTS"
     world.lay()
-    (world.folder / "model.onnx").write_text(text)
+    (world.folder / "model.onnx").write_text("WEIGHTS")
     assert world.lay() == (f"{world.folder / 'model.onnx'} was changed; put back",)
     assert world.content() == WHOLE
 

@@ -119,14 +119,12 @@ except KeyboardInterrupt:
 
 def test_a_signal_that_comes_while_a_callback_runs_ends_the_command():
     """Python drops what is raised there, and prints a traceback; imports have such callbacks."""
-    number = signal.SIGINT
-    code = 130
     done = subprocess.run(
-        [sys.executable, "-c", DROPS.format(number=int(number))],
+        [sys.executable, "-c", DROPS.format(number=int(signal.SIGINT))],
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
         check=False,
         preexec_fn=heed_signals,
     )
-    assert (done.returncode, done.stderr) == (code, "")
+    assert (done.returncode, done.stderr) == (130, "")

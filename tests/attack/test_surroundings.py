@@ -57,10 +57,8 @@ def test_a_variable_that_steps_see_enters_the_keys_of_those_that_run_code(projec
 
 
 def test_what_a_fresh_build_counts_otherwise_is_found(project):
-    count = "__import__('multiprocessing').cpu_count()"
-    code = f"import os\n    torch.manual_seed({count})\n"
+    code = "import multiprocessing\n    torch.manual_seed(multiprocessing.cpu_count())\n"
     project.edit("models/tiny.py", "torch.manual_seed(0)\n", code)
     seen = project("reproduce", "tiny.yaml", "--only", "export")
     assert seen.code == 4, seen.out
-    reported = "depends on the umask" if "umask" in count else "depends on the number of cores"
-    assert reported in seen.err
+    assert "depends on the number of cores" in seen.err

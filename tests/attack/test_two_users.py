@@ -146,7 +146,6 @@ def test_a_lock_that_may_only_be_read_can_be_taken(place):
 
 
 def test_a_filesystem_without_locks_is_called_that(tmp_path):
-    number = errno.ENOLCK
     path = tmp_path / "locks/store"
 
     def take() -> int:
@@ -157,10 +156,10 @@ def test_a_filesystem_without_locks_is_called_that(tmp_path):
         with pytest.raises(StoreError) as caught:
             take()
         assert caught.value.what == (
-            f"can't lock {path}: its filesystem has no locks (flock: {os.strerror(number)})"
+            f"can't lock {path}: its filesystem has no locks (flock: {os.strerror(errno.ENOLCK)})"
         )
         assert caught.value.fix == "keep the store on a local disk: --store FOLDER"
         return 0
 
-    assert traced.run(be_refused, refuse={"flock": number}).code == 0
+    assert traced.run(be_refused, refuse={"flock": errno.ENOLCK}).code == 0
     assert traced.run(take).code == 0

@@ -251,12 +251,8 @@ def test_what_a_step_used_makes_it_run_again(project, program):
     assert (edited.code, edited.ran) == (0, ["reference"]), edited.out
 
 
-FORKS = ["a forked worker"]
-
-
-@pytest.mark.parametrize("how", FORKS)
-def test_a_comment_where_forks_ran_runs_nothing(project, how):
-    program = next(each for each in CHILDREN if each.what == f"imported by {how}")
+def test_a_comment_where_forks_ran_runs_nothing(project):
+    program = next(each for each in CHILDREN if each.what == "imported by a forked worker")
     program.lay(project)
     assert project.run(*ONLY).code == 0
     path = project.folder / "models/tiny.py"
@@ -311,20 +307,13 @@ def save_in_database(path: Path, value: float) -> None:
         )
 
 
-OF_CHILDREN = {
-    "cat": "def value():\n    return subprocess.check_output(['cat', {path!r}])\n",
-    "Python": (
-        "def value():\n    code = 'import sys; print(open(sys.argv[1]).read())'\n"
-        "    return subprocess.check_output([sys.executable, '-c', code, {path!r}])\n"
-    ),
-}
+CAT = "def value():\n    return subprocess.check_output(['cat', {path!r}])\n"
 
 
-@pytest.mark.parametrize("child", OF_CHILDREN)
-def test_what_children_read_of_granted_folders_counts(project, granted, child):
+def test_what_children_read_of_granted_folders_counts(project, granted):
     scale = granted / "scale.txt"
     scale.write_text("2")
-    Program("", OF_CHILDREN[child].format(path=str(scale)), writes("x", "")).lay(project)
+    Program("", CAT.format(path=str(scale)), writes("x", "")).lay(project)
     assert project.run(*ONLY).code == 0
     assert project.run(*ONLY).ran == []
     scale.write_text("3")
@@ -332,12 +321,8 @@ def test_what_children_read_of_granted_folders_counts(project, granted, child):
     assert (edited.code, edited.ran) == (0, ["reference"]), edited.out
 
 
-READ_OF_PREFIX = {"cat": OF_CHILDREN["cat"]}
-
-
-@pytest.mark.parametrize("reader", READ_OF_PREFIX)
 @pytest.mark.parametrize("prefix", [sys.prefix, sys.base_prefix], ids=["environment", "Python"])
-def test_what_is_put_next_to_an_environments_packages_counts(project, prefix, reader):
+def test_what_is_put_next_to_an_environments_packages_counts(project, prefix):
     """As NLTK's data are, in `share` or a folder of their own."""
     if not os.access(prefix, os.W_OK):
         pytest.skip(f"{prefix} can't be written")
@@ -346,8 +331,7 @@ def test_what_is_put_next_to_an_environments_packages_counts(project, prefix, re
     try:
         scale = folder / "scale.txt"
         scale.write_text("2")
-        code = READ_OF_PREFIX[reader].format(path=str(scale))
-        Program("", code, writes("x", "")).lay(project)
+        Program("", CAT.format(path=str(scale)), writes("x", "")).lay(project)
         assert project.run(*ONLY).code == 0
         assert project.run(*ONLY).ran == []
         scale.write_text("3")
@@ -357,15 +341,10 @@ def test_what_is_put_next_to_an_environments_packages_counts(project, prefix, re
         shutil.rmtree(folder)
 
 
-GRANTED_LISTINGS = {
-    "ls": "def value():\n    return 1 + len(subprocess.check_output(['ls', {path!r}]))\n"
-}
-
-
-@pytest.mark.parametrize("lister", GRANTED_LISTINGS)
-def test_what_is_listed_of_granted_folders_counts(project, granted, lister):
+def test_what_is_listed_of_granted_folders_counts(project, granted):
     (granted / "one.txt").touch()
-    Program("", GRANTED_LISTINGS[lister].format(path=str(granted)), writes("x", "")).lay(project)
+    code = f"def value():\n    return 1 + len(subprocess.check_output(['ls', {str(granted)!r}]))\n"
+    Program("", code, writes("x", "")).lay(project)
     assert project.run(*ONLY).code == 0
     assert project.run(*ONLY).ran == []
     (granted / "two.txt").touch()
@@ -474,8 +453,6 @@ MADE = {
 
 @pytest.mark.parametrize("what", MADE)
 def test_what_a_step_made_is_no_input(project, what):
-    if "joblib" in what:
-        pytest.importorskip("joblib")
     Program("", MADE[what], writes("x", "")).lay(project)
     first = project.run(*ONLY)
     assert first.code == 0, first.out + first.err

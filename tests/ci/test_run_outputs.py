@@ -176,9 +176,8 @@ def test_what_the_command_line_gets_wrong_reaches_ci_and_replaces_old_files(
 
 
 def test_other_verbs_annotate_an_argument_that_is_no_recipe(cheap, github):
-    verb = "lint"
     cheap.write("x.onnx", "\x00\x01")
-    done = cheap(*verb.split(), "x.onnx", "--github", env=github)
+    done = cheap("lint", "x.onnx", "--github", env=github)
     assert done.code == 2
     (line,) = commands(done.out + done.err)
     assert line.startswith("::error title=onnxbuild::x.onnx is a model")

@@ -115,10 +115,9 @@ def test_nothing_to_build_says_how_to_begin(cheap):
     ],
 )
 def test_a_model_in_the_place_of_a_recipe_says_what_to_do(cheap, file, content, reported):
-    columns = "80"
     (cheap.folder / file).write_bytes(content)
     for verb in ("run", "plan", "lint", "lock"):
-        seen = cheap(verb, file, env={"COLUMNS": columns} if columns else None)
+        seen = cheap(verb, file, env={"COLUMNS": "80"})
         assert (seen.code, seen.out, seen.err) == (2, "", reported)
     assert f"To write its first recipe: onnxbuild init {shlex.quote(file)}" in cheap(file).err
 

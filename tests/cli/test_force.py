@@ -23,8 +23,7 @@ def built(cheap: CheapProject) -> CheapProject:
 
 
 def test_a_step_that_is_up_to_date_runs_again_and_says_so(built):
-    name = "export"
-    seen = built.run("--force", name)
+    seen = built.run("--force", "export")
     assert (seen.code, seen.ran) == (0, ["export"])
     assert notes(seen.out) == ["tiny:export gave the same bytes again"]
     assert "(--force)" in seen.out

@@ -11,9 +11,8 @@ error: models/tiny.py:2:15: '(' was never closed
 
 
 def test_a_syntax_error_has_its_line_and_a_caret(cheap):
-    columns = "80"
     cheap.write("models/tiny.py", "def load(width=8):\n    return len(width\n")
-    seen = cheap("lint", "tiny.yaml", env={"COLUMNS": columns} if columns else None)
+    seen = cheap("lint", "tiny.yaml", env={"COLUMNS": "80"})
     assert (seen.code, seen.out, seen.err) == (2, "", REPORTED)
 
 

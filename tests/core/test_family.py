@@ -39,8 +39,7 @@ def compared(tree: ast.AST) -> list[int]:
 
 
 def test_a_comparison_is_found():
-    text = "each.family == 'report'"
-    assert compared(ast.parse(text)) == [1]
+    assert compared(ast.parse("each.family == 'report'")) == [1]
 
 
 @pytest.mark.slow

@@ -42,15 +42,12 @@ def diagnosed(folder, x, expected, **about):
 
 
 def test_what_was_not_compared_has_no_figures(tmp_path, capsys):
-    x = [-1, -2]
-    expected = [0, 1]
-    shown = "lost"
-    found = diagnosed(tmp_path, x, expected, fault=None)
+    found = diagnosed(tmp_path, [-1, -2], [0, 1], fault=None)
     stage = diagnosis_document(found, 20.0)["stages"][-1]
-    assert (stage["max_abs"], stage["cosine_min"], stage["sqnr"]) == (None, None, shown)
+    assert (stage["max_abs"], stage["cosine_min"], stage["sqnr"]) == (None, None, "lost")
     show_stages(found)
     (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("whole")]
-    assert row.split()[-4:] == ["-", "-", shown, "100%"]
+    assert row.split()[-4:] == ["-", "-", "lost", "100%"]
 
 
 def test_a_gate_that_compared_nothing_has_its_own_fix_shown(tmp_path, capsys):

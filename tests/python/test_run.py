@@ -126,16 +126,12 @@ def test_it_runs_in_coroutines_and_threads_and_from_other_folders(project, tmp_p
 
 
 def test_no_main_guard_is_needed(project, tmp_path):
-    how = "script"
     code = f"import onnxbuild as ob\nprint(ob.run({str(project.folder / 'tiny.yaml')!r}, only='export'))\n"
     script = tmp_path / "script.py"
     script.write_text(code)
-    arguments = [script] if how == "script" else ["-i", "-q"]
     done = subprocess.run(
-        [sys.executable, *arguments],
-        input=code if how == "interactive" else None,
-        capture_output=True, text=True, check=True, cwd=tmp_path,
-    )  # fmt: skip
+        [sys.executable, script], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
     assert done.stdout.splitlines()[-1] == "<Build: ok: 1 built, 0 cached>"
 
 

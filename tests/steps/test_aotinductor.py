@@ -127,8 +127,8 @@ def compilation(bundle, build):
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
-def test_the_program_in_cpp_prints_what_python_prints(tmp_path, request):
-    form = "aotinductor"
+@pytest.mark.parametrize("form", ["aotinductor", "torchscript"])
+def test_the_program_in_cpp_prints_what_python_prints(tmp_path, form, request):
     if form == "aotinductor":
         bundle = packaged(tmp_path, request.getfixturevalue("compiled"))[1].output("bundle")
         started = compilation(bundle, tmp_path / "build")

@@ -138,15 +138,10 @@ def test_strings_are_kept_read_run_and_judged(tmp_path):
 
 
 def test_a_module_can_not_take_strings_and_is_reported_what_to_take(tmp_path):
-    kind = export.KIND
-    options = {"export": export.ExportOptions(), "reference": reference.ReferenceOptions()}
-    model = loads("TakesAny")
-    if kind is export.KIND:
-        params = export.ExportParams(model, (TEXT,), (), (BATCH,), 18, None, options["export"])
-    else:
-        params = reference.ReferenceParams(model, (TEXT,), (), (BATCH,), None, options[kind.name])
+    options = export.ExportOptions()
+    params = export.ExportParams(loads("TakesAny"), (TEXT,), (), (BATCH,), 18, None, options)
     with pytest.raises(StepError) as caught:
-        run_step(kind, params, tmp_path)
+        run_step(export.KIND, params, tmp_path)
     assert caught.value.what == "input 'text' is of strings, and PyTorch has no string tensors"
     assert "`text: {dtype: int64, shape: [...]}`" in caught.value.fix
 

@@ -109,14 +109,12 @@ def test_its_loader_runs_it_here(bundle):
 
 
 def test_its_loader_refuses_a_cpu_that_has_more_or_less(bundle, tmp_path):
-    had = True
-
     def change(manifest):
         flags = manifest["made_for"]["flags"]
-        flag = next(name for name, there in flags.items() if there is not had)
-        flags[flag] = had
+        flag = next(name for name, there in flags.items() if not there)
+        flags[flag] = True
 
     module = changed(bundle, tmp_path / "copy", change)
-    with pytest.raises(module.OtherMachineError, match="without" if had else "with ") as caught:
+    with pytest.raises(module.OtherMachineError, match="without") as caught:
         module.load()
     assert "portable model of variant 'fp32'" in str(caught.value)

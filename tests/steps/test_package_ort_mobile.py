@@ -85,15 +85,11 @@ def test_the_model_is_opened_and_judged(made):
 
 
 def test_a_damaged_package_is_refused(made, tmp_path):
-    def change(package):
-        return (package / "model.ort").write_bytes(b"ORTM")
-
-    what = "model.ort is another file"
     folder, _, package = made
     copy = shutil.copytree(package, tmp_path / "package")
     shutil.copytree(folder / "reference", tmp_path / "reference")
-    change(copy)
-    with pytest.raises(StepError, match=what):
+    (copy / "model.ort").write_bytes(b"ORTM")
+    with pytest.raises(StepError, match=r"model\.ort is another file"):
         run(tmp_path, copy)
 
 
@@ -109,10 +105,7 @@ def test_a_language_whose_api_lacks_a_type_has_no_source_and_that_is_said(tmp_pa
 
 
 def test_a_literal_is_no_template():
-    language = KOTLIN
-    text = 'a$b"é'
-    expected = '"a\\$b\\"\\u00e9"'
-    assert language.quoted(text) == expected
+    assert KOTLIN.quoted('a$b"é') == '"a\\$b\\"\\u00e9"'
 
 
 @pytest.mark.slow

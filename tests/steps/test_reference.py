@@ -73,18 +73,3 @@ def test_samples_that_are_not_as_declared_are_refused(tmp_path, samples, args, s
         run(tmp_path, "Nested", samples=samples, args=args)
     assert said in caught.value.what
     assert not (tmp_path / "out" / "reference" / "points.json").exists()
-
-
-@pytest.mark.parametrize(
-    ("dtype", "high", "fix"),
-    [
-        ("float32", None, "write `dtype: int64` for 'y' in `dummy_inputs`"),
-        ("int64", 100, "write `high: 9` for 'y' in `dummy_inputs`"),
-    ],
-)
-def test_ids_of_the_wrong_type_or_range_are_no_matter_of_sizes(tmp_path, dtype, high, fix):
-    ids = DummyInput("y", dtype, ("batch", 4), low=0, high=high)
-    with pytest.raises(StepError) as caught:
-        run(tmp_path, "Embeds", inputs=(X, ids))
-    assert caught.value.what.startswith("PyTorch fails at point 'example' (batch=3): ")
-    assert caught.value.fix == fix

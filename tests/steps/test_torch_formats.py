@@ -41,8 +41,7 @@ def test_a_program_gives_what_the_module_gives_at_other_sizes(tmp_path, kind, op
 
 
 def test_nested_outputs_are_flattened_under_the_recipes_names(tmp_path):
-    kind = "torchscript"
-    _, context = make(tmp_path, "Nested", kind, outputs=("a.1.0", "z"))
+    _, context = make(tmp_path, "Nested", "torchscript", outputs=("a.1.0", "z"))
 
     found = outputs_of(context)
     want = expected("Nested")

@@ -224,13 +224,12 @@ def test_weights_shorter_than_the_graph_says_are_an_error(tmp_path):
 
 
 def test_weights_that_lie_elsewhere_are_refused(tmp_path):
-    name = "/etc/hostname"
     save_model(linear(rows=600), tmp_path / "a", external="always")
     made = load_model(tmp_path / "a", weights="left")
     for tensor in made.graph.initializer:
         for entry in tensor.external_data:
             if entry.key == "location":
-                entry.value = name
+                entry.value = "/etc/hostname"
     (tmp_path / "a" / "model.onnx").write_bytes(made.SerializeToString())
     with pytest.raises(StepError, match="which is no name in its folder"):
         load_model(tmp_path / "a")

@@ -93,13 +93,12 @@ def test_a_save_while_it_builds_stops_the_build_and_starts_it_anew(project, watc
 
 
 def test_a_signal_while_it_builds_leaves_nothing_half_written(project):
-    number = signal.SIGINT
     project.edit("models/tiny.py", "    torch.manual_seed(0)", "    import time; time.sleep(600)")
     terminal = Terminal(ONLY, project.folder)
     try:
         terminal.until("tiny:export", "running")
-        terminal.process.send_signal(number)
-        assert terminal.end() == 128 + number
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.end() == 128 + signal.SIGINT
     finally:
         terminal.close()
     assert_nothing_is_left(project)

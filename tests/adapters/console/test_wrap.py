@@ -43,14 +43,13 @@ def test_a_terminal_has_its_width(monkeypatch):
 
 
 def test_a_command_is_never_broken():
-    width = 40
     for text in (
         f"  fix: {COMMAND}",
         f"to see where it goes wrong, and which nodes to leave in fp32: {COMMAND}",
         f"  fix: write another name in one of them, or build one alone: {COMMAND}; or read the docs",
         f"  fix: look at the docs: {COMMAND} (see docs/recipe.md)",
     ):
-        lines = wrapped(text, width).split("\n")
+        lines = wrapped(text, 40).split("\n")
         assert sum(COMMAND in line for line in lines) == 1, lines
         assert " ".join(" ".join(lines).split()) == " ".join(text.split())
 

@@ -25,8 +25,7 @@ def found(error=None, guess=None, asked_by=None, **seen):
 
 
 def test_a_refused_file_is_an_error_even_if_the_code_went_on():
-    path = f"{PROJECT}/models/a.bin"
-    error = found(refused={path: ""})
+    error = found(refused={f"{PROJECT}/models/a.bin": ""})
     assert isinstance(error, UndeclaredInputError)
     assert "a.bin' is read but not declared" in error.what
 

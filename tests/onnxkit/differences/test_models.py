@@ -288,9 +288,8 @@ def test_weights_in_a_file_of_their_own_are_compared(tmp_path, weights):
 
 
 def test_what_is_no_model_is_refused(tmp_path):
-    content = b""
     path, good = tmp_path / "bad.onnx", tmp_path / "good.onnx"
-    path.write_bytes(content)
+    path.write_bytes(b"")
     onnx.save(network(), good)
     with pytest.raises((StepError, UsageError), match="is not an ONNX model"):
         compare_models(path, good)

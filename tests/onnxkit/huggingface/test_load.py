@@ -112,11 +112,10 @@ def test_a_head_without_weights_is_refused(tmp_path):
 
 def test_a_weight_of_another_size_is_named_with_both_sizes(tmp_path):
     changes = {"hidden_size": 32}
-    what = " in the folder, and "
     folder = tiny.saved(tmp_path / "w", partial(tiny.bert, "BertForSequenceClassification"))
     _config(folder, **changes)
     error = refused(folder, tmp_path)
-    assert what in error.what
+    assert " in the folder, and " in error.what
     assert "save the folder again" in error.fix
 
 

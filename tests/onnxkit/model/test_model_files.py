@@ -88,8 +88,7 @@ def test_typed_fields_are_written_as_raw_data(tmp_path):
 @pytest.mark.parametrize("name", ["manifest.json", "model.textproto", "model.onnxtxt"])
 @pytest.mark.filterwarnings("ignore:The onnxtxt format is experimental")
 def test_a_text_that_is_no_model_is_named(tmp_path, name):
-    content = b'{"variant": "int8"}'
-    (tmp_path / name).write_bytes(content)
+    (tmp_path / name).write_bytes(b'{"variant": "int8"}')
     with pytest.raises(StepError, match=f"{name} is not an ONNX model") as caught:
         load_model(tmp_path / name)
     assert "name a model's file" in caught.value.fix

@@ -72,8 +72,7 @@ def test_heat_is_shown_by_node_block_and_in_the_table():
 
 def test_the_page_of_a_large_model_stays_small():
     """200 layers that all differ, so that nothing is folded: 3,600 nodes; its time: benchmarks/graph_passes.py."""
-    named = True
-    model = transformer(200, named=named)
+    model = transformer(200, named=True)
     kinds = ["Relu", "Tanh", "Abs", "Neg", "Exp", "Sigmoid", "Softplus"]
     for n, node in enumerate(
         each for each in model.graph.node if each.op_type in ("Relu", "Softmax")

@@ -105,6 +105,5 @@ def test_equal_numbers_give_equal_bytes():
 
 
 def test_what_lies_nowhere_is_refused_by_name():
-    value = float("nan")
     with pytest.raises(StepError, match="'broken' can't be drawn"):
-        drawn([PlotPoint("broken", value, 1.0)])
+        drawn([PlotPoint("broken", float("nan"), 1.0)])

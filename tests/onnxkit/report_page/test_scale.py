@@ -21,7 +21,10 @@ def test_ticks_rise_and_no_two_read_the_same(values, log):
 
 
 def test_labels_have_as_many_digits_as_tell_neighbours_apart():
-    values = [0.9889, 0.9911]
-    log = False
-    labels = ["0.9890", "0.9895", "0.9900", "0.9905", "0.9910"]
-    assert [label for _, label in scale_of(values, log=log).ticks()] == labels
+    assert [label for _, label in scale_of([0.9889, 0.9911], log=False).ticks()] == [
+        "0.9890",
+        "0.9895",
+        "0.9900",
+        "0.9905",
+        "0.9910",
+    ]

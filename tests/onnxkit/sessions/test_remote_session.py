@@ -20,7 +20,6 @@ from onnxbuild.onnxkit.benchmark.remote_call import bound_there
 from onnxbuild.onnxkit.benchmark.runners import onnx_runtime
 from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.onnxkit.providers.placement import placement_of
-from onnxbuild.onnxkit.providers.probe import probe_target
 from onnxbuild.onnxkit.sessions import rpc_client
 from onnxbuild.onnxkit.sessions.open import asked_for, open_here, open_session
 from onnxbuild.onnxkit.sessions.remote_session import HostedSession
@@ -123,18 +122,6 @@ def test_what_onnx_runtime_refuses_there_is_reported_as_here(tmp_path, hosted):
         said.append((caught.value.what, caught.value.where, caught.value.fix))
     assert said[0] == said[1]
     np.testing.assert_array_equal(run_session(hosted, FEEDS)["y"], run_session(here, FEEDS)["y"])
-
-
-def test_a_provider_that_is_not_in_that_package_is_reported(tmp_path, elsewhere, interpreter):
-    qnn = Target("qnn", (Link("qnn"),), environment=elsewhere.environment)
-    (probe,) = probe_target(qnn, None, tmp_path)
-    assert not probe.loads
-    assert "QNNExecutionProvider is not in the installed ONNX Runtime" in probe.reason
-    (probe,) = probe_target(elsewhere, None, tmp_path)
-    assert probe.loads
-    facts = host_of(interpreter, "").call(runtime_facts)
-    assert facts["package"].startswith("onnxruntime")
-    assert facts["package"].endswith(facts["onnxruntime"])
 
 
 class CountingHost(SessionHost):

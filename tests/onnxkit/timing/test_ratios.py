@@ -69,8 +69,7 @@ def test_several_points_give_their_geometric_mean():
 
 
 def test_a_percentile_that_falls_between_two_runs_is_halfway():
-    lengths = (7, 3)
-    low, high = ([value] * length for value, length in zip((100, 300), lengths, strict=True))
+    low, high = ([value] * length for value, length in zip((100, 300), (7, 3), strict=True))
     found = percentile_ratio([low, high] * 6, [[100]] * 12, 50)
     assert found.value == pytest.approx(2), "each turn counts alike"
 

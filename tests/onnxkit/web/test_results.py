@@ -110,10 +110,8 @@ console.log(JSON.stringify([runs, [...drawn[0].slice(0, 9)].filter((_, at) => at
 def test_an_example_picture_of_any_size_and_type_is_shown_from_its_least_to_its_greatest_number(
     tmp_path,
 ):
-    dtype = "float32"
-    side = 224
-    script = PICTURES.replace("SIDE", str(side)).replace("DTYPE", json.dumps(dtype))
-    assert shown(tmp_path, script) == [[[1, 3, side, side]], [0, 255, 159]]
+    script = PICTURES.replace("SIDE", "224").replace("DTYPE", '"float32"')
+    assert shown(tmp_path, script) == [[[1, 3, 224, 224]], [0, 255, 159]]
 
 
 VALUES = """

@@ -85,7 +85,6 @@ def test_a_member_that_leaves_the_folder_is_refused(wheel, tmp_path):
 
 
 def test_a_truncated_wheel_is_refused(wheel, tmp_path):
-    cut = 0
-    wheel.write_bytes(wheel.read_bytes()[:cut])
+    wheel.write_bytes(b"")
     with pytest.raises(WheelError, match="is no wheel"):
         unpack_wheel(wheel, tmp_path / "site")
