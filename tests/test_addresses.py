@@ -226,12 +226,6 @@ def test_a_searched_variant_with_its_own_optimization_has_its_own_baseline(demo)
     assert graph.steps["demo:plain/fidelity"].inputs["baseline"].step == "demo:baseline"
 
 
-def test_a_step_of_what_is_made_ahead_of_time_can_be_asked_for_next_to_a_variant(demo):
-    graph = resolve([demo], HOST, only=["tuned", "plain-ort/validate"])
-    assert "demo:plain-ort/validate" in graph.steps
-    assert "demo:plain/validate" not in graph.steps
-
-
 def test_a_step_that_measures_a_variant_without_being_in_its_folder_says_whose_it_is(demo):
     graph = resolve([demo], HOST)
     at = graph.addresses["demo:plain-load-times"]
@@ -240,15 +234,3 @@ def test_a_step_that_measures_a_variant_without_being_in_its_folder_says_whose_i
     part = resolve([demo], HOST, only=["tuned", "plain-load-times"])
     assert "demo:plain-load-times" in part.steps
     assert "demo:plain/package" not in part.steps
-
-
-def test_a_step_of_a_trial_says_which_search_and_which_trial(demo):
-    at = resolve([demo], HOST).addresses["demo:search/int8-dynamic/quantize"]
-    assert (at.variant, at.trial, at.step) == ("search", "int8-dynamic", "quantize")
-    assert at.owner == "search/int8-dynamic"
-
-
-def test_a_package_of_a_further_bundle_says_of_which():
-    at = StepAddress("demo", "run", "int8", further="pipeline", artifact="wheel")
-    assert str(at) == "demo:int8-pipeline-wheel/run"
-    assert at.bundle == "int8-pipeline-wheel"

@@ -31,11 +31,8 @@ protobuf==6.33.1.post1+local
     ("line", "what"),
     [
         ("numpy", "'numpy' is not pinned; expected NAME==VERSION"),
-        ("numpy>=2", "'numpy>=2' is not pinned; expected NAME==VERSION"),
         ("numpy==2.*", "'numpy==2.*' is not pinned; expected NAME==VERSION"),
-        ("numpy==2.1,<3", "'numpy==2.1,<3' is not pinned; expected NAME==VERSION"),
         ("-r other.txt", "'-r other.txt' is no pinned requirement; expected NAME==VERSION"),
-        ("-e .", "'-e .' is no pinned requirement; expected NAME==VERSION"),
         (
             "it @ https://example.org/it.whl",
             "'it @ https://example.org/it.whl' is no pinned requirement; expected NAME==VERSION",

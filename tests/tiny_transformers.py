@@ -28,38 +28,11 @@ def bert(head: str, **changes: Any) -> Any:
     return getattr(transformers, head)(config)
 
 
-def roberta(head: str) -> Any:
-    import transformers
-
-    sizes = SMALL | {"vocab_size": 60, "max_position_embeddings": 26, "pad_token_id": 1}
-    return getattr(transformers, head)(transformers.RobertaConfig(**sizes))
-
-
 def vit() -> Any:
     import transformers
 
     return transformers.ViTForImageClassification(
         transformers.ViTConfig(**SMALL, image_size=16, patch_size=8, num_labels=3)
-    )
-
-
-def resnet() -> Any:
-    import transformers
-
-    return transformers.ResNetForImageClassification(
-        transformers.ResNetConfig(
-            embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], num_labels=3
-        )
-    )
-
-
-def yolos() -> Any:
-    import transformers
-
-    return transformers.YolosForObjectDetection(
-        transformers.YolosConfig(
-            **SMALL, image_size=[32, 48], patch_size=8, num_detection_tokens=5, num_labels=3
-        )
     )
 
 

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from onnxbuild.core.step import MANIFEST_FILE
 
 SCHEMA_VERSION = 8  # increment when release.json, or what is derived from it and compared, changes
-WITHOUT_PACKAGES, WITHOUT_VARIANTS, VERSION_IN_FORMAT, SHORT_TIMES = 4, 5, 6, 7
-"""Versions of older releases: without packages; with packages whose records name no variant; the last whose
-version is in the key `format`; the last whose README has times of a second and more as `1.23e+03 ms`."""
-READ_VERSIONS = (*range(WITHOUT_PACKAGES, SCHEMA_VERSION + 1),)
-
-SCHEMA_VERSION_KEY, OLD_VERSION_KEY = "schema_version", "format"
-"""Keys of release.json that hold its version: since 7, and before. A package's `format` is its format's name."""
+SCHEMA_VERSION_KEY = "schema_version"
 
 DIST_FOLDER = "dist"
 """Folder where releases are written, below the project's root."""
@@ -46,17 +37,6 @@ NOT_ATTESTED = frozenset({PROVENANCE_FILE, *NOT_SUMMED})
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
-
-
-def version_key(version: object) -> str:
-    """Return the key of release.json that holds its version, if that is the version."""
-    is_old = isinstance(version, int) and version <= VERSION_IN_FORMAT
-    return OLD_VERSION_KEY if is_old else SCHEMA_VERSION_KEY
-
-
-def version_of(about: Mapping[str, Any]) -> Any:
-    """Return the version that a release.json says, of releases that older versions made, too; None without one."""
-    return about.get(SCHEMA_VERSION_KEY, about.get(OLD_VERSION_KEY))
 
 
 def release_name(name: str, version: str) -> str:

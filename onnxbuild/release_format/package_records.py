@@ -9,14 +9,14 @@ from onnxbuild.catalog import PACKAGE_FORMATS
 from onnxbuild.core.graph import Deliverable
 
 PACKAGES = "packages"
-"""Key of the packages' records in release.json, and their folder; releases of version 4 have none."""
+"""Key of the packages' records in release.json, and their folder."""
 VARIANT = "variant"
-"""Key of a record: the variant that a package is made of; those of version 5 have none."""
+"""Key of a record: the variant that a package is made of."""
 
 
 def package_records(about: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield (name, record) of every package that a release.json names, by name."""
-    records = about.get(PACKAGES, {})
+    records = about[PACKAGES]
     for name in sorted(records):
         yield name, records[name]
 

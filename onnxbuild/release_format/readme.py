@@ -14,15 +14,12 @@ from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
 from onnxbuild.release_format.bundles import SECTIONS, BundleSection, bundles_of
 from onnxbuild.release_format.figures import Figures, Latency
-from onnxbuild.release_format.layout import SHORT_TIMES, version_of
 from onnxbuild.release_format.package_records import PACKAGES, package_records
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
 _TEMPLATE = "readme.md.j2"
-_ANY_FRAMEWORK = 6
-"""The version of release.json from which on the page does not call every framework PyTorch."""
 _MIB, _KIB = 2**20, 2**10
 _PLAIN_MS = 999.5  # from here on, three digits would be 1e+03
 
@@ -41,8 +38,7 @@ def readme(
         manifests: Bundle -> its manifest.
         figures: Bundle -> its numbers.
     """
-    is_earlier = version_of(about) < _ANY_FRAMEWORK
-    compared = is_earlier or any(
+    compared = any(
         latency.ratio is not None for each in figures.values() for latency in each.latencies
     )
     baselines = [latency.baseline for each in figures.values() for latency in each.latencies[:1]]
@@ -61,14 +57,13 @@ def readme(
         origin=_origin(about["source"]),
         parts=parts,
         compared=one_heading(baselines) if compared else "",
-        original="PyTorch's" if is_earlier else "the original model's",
         bound={place: machine for place, machine in bound.items() if machine},
         measured=_measured(about, lock),
         session=_first_session(about, manifests),
         packages=[
             (entry["folder"], entry["of"], entry["about"]) for _, entry in package_records(about)
         ],
-        programs=bool(about.get(PACKAGES))
+        programs=bool(about[PACKAGES])
         or any(each.runtime == "torch" or each.operators for each in manifests.values()),
     )
     return rendered
@@ -100,8 +95,7 @@ def _part(
     compared: bool,
 ) -> _Part:
     names = sorted(about[section.key])
-    is_short = version_of(about) <= SHORT_TIMES
-    rows = [_row(name, figures[name], compared=compared, is_short=is_short) for name in names]
+    rows = [_row(name, figures[name], compared=compared) for name in names]
     return _Part(section, rows, about[section.key][names[0]]["bundle"])
 
 
@@ -131,14 +125,13 @@ def _origin(source: Mapping[str, Any]) -> str:
     return entry
 
 
-def _row(name: str, figures: Figures, *, compared: bool, is_short: bool) -> list[str]:
+def _row(name: str, figures: Figures, *, compared: bool) -> list[str]:
     """One bundle's cells.
 
     Args:
         name: The bundle's.
         figures: Its numbers.
         compared: With how many times as fast as the baseline it is.
-        is_short: Every time has three digits, as in older releases.
     """
     latency = figures.latencies[0] if figures.latencies else None
     return [
@@ -149,13 +142,13 @@ def _row(name: str, figures: Figures, *, compared: bool, is_short: bool) -> list
         _of_first(figures.cosines, ".5f"),
         _of_first(figures.equals, ".4f"),
         _of_first(figures.scores, ".4f"),
-        "-" if latency is None else f"{_time(latency.p50_ms, is_short)} ms ({latency.point})",
+        "-" if latency is None else f"{_time(latency.p50_ms)} ms ({latency.point})",
         *([_speedup(latency)] if compared else ()),
     ]
 
 
-def _time(value_ms: float, is_short: bool) -> str:  # noqa: FBT001 - one of two forms
-    return f"{value_ms:.3g}" if is_short or value_ms < _PLAIN_MS else f"{value_ms:,.0f}"
+def _time(value_ms: float) -> str:
+    return f"{value_ms:.3g}" if value_ms < _PLAIN_MS else f"{value_ms:,.0f}"
 
 
 def _of_first(values: Mapping[str, float], form: str) -> str:

@@ -15,11 +15,6 @@ from onnxbuild.release_format.layout import (
     MANIFEST,
     RECIPE_FOLDER,
     REPORTS_FOLDER,
-    SCHEMA_VERSION,
-    WITHOUT_PACKAGES,
-    WITHOUT_VARIANTS,
-    version_key,
-    version_of,
 )
 from onnxbuild.release_format.package_records import PACKAGES, VARIANT, package_records
 
@@ -42,7 +37,7 @@ _COMMIT: Schema = {
 }
 
 
-def release_schema(files: Collection[str], version: object = SCHEMA_VERSION) -> Schema:
+def release_schema(files: Collection[str]) -> Schema:
     """Return the schema of a release.json.
 
     Each `title` says what is wrong with a value that does not fit.
@@ -50,7 +45,6 @@ def release_schema(files: Collection[str], version: object = SCHEMA_VERSION) -> 
     Args:
         files: The release's files: every path that release.json names must be one of them, or a
             folder of one.
-        version: Of the release.json: older ones say less, and have it in another key.
     """
     folders = {str(folder) for name in files for folder in PurePosixPath(name).parents} - {"."}
     bundles = {str(PurePosixPath(n).parent) for n in files if n.endswith(f"/{MANIFEST}")}
@@ -67,7 +61,7 @@ def release_schema(files: Collection[str], version: object = SCHEMA_VERSION) -> 
     package = _record(
         recipe=_TEXT,
         of=_TEXT,
-        **({} if version == WITHOUT_VARIANTS else {VARIANT: _TEXT}),
+        variant=_TEXT,
         format=_NAME,
         about=_TEXT,
         folder=_one_of(folders, "folder"),
@@ -75,7 +69,7 @@ def release_schema(files: Collection[str], version: object = SCHEMA_VERSION) -> 
         output=_NAME,
     )
     return _record(
-        **{version_key(version): _NUMBER},
+        schema_version=_NUMBER,
         name=_NAME,
         version=_VERSION,
         onnxbuild=_TEXT,
@@ -85,7 +79,7 @@ def release_schema(files: Collection[str], version: object = SCHEMA_VERSION) -> 
         lock=file,
         bases=_list(file),
         **{section.key: _map(record) for section in SECTIONS},
-        **({} if version == WITHOUT_PACKAGES else {PACKAGES: _map(package)}),
+        packages=_map(package),
         reports={**_map(_TEXT), "propertyNames": file},
     )
 
@@ -97,9 +91,7 @@ def about_fault(about: Any, files: Collection[str]) -> str:
         about: Its value.
         files: The release's files.
     """
-    version = version_of(about) if isinstance(about, dict) else SCHEMA_VERSION
-    schema = release_schema(files, version)
-    error = next(StrictValidator(schema).iter_errors(about), None)
+    error = next(StrictValidator(release_schema(files)).iter_errors(about), None)
     if error is not None:
         return _shown(error).strip()
     if not about["name"].isprintable():
@@ -142,7 +134,7 @@ def _names_fault(about: Any) -> str:
             return f".{PACKAGES}.{name} has the name of a bundle"
         if entry["of"] not in names:
             return f".{PACKAGES}.{name}.of names no bundle of the release"
-        if VARIANT in entry and entry[VARIANT] not in about[SECTIONS[0].key]:
+        if entry[VARIANT] not in about[SECTIONS[0].key]:
             return f".{PACKAGES}.{name}.{VARIANT} names no variant of the release"
     return "" if names else f".{SECTIONS[0].key} is empty, and so is all else"
 

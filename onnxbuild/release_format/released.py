@@ -18,12 +18,12 @@ from onnxbuild.release_format.forms import following, json_bytes, printable, rea
 from onnxbuild.release_format.layout import (
     BOM_FILE,
     PROVENANCE_FILE,
-    READ_VERSIONS,
     README_FILE,
     RELEASE_FILE,
     RESOLVED_FILE,
+    SCHEMA_VERSION,
+    SCHEMA_VERSION_KEY,
     SUMS_FILE,
-    version_of,
 )
 from onnxbuild.release_format.release_schema import about_fault
 
@@ -102,11 +102,10 @@ def read_release(files: Files) -> Released:
         about = read_json(content)
     except ValueError as error:
         raise _unreadable(str(error)) from error
-    version = version_of(about) if isinstance(about, dict) else None
-    if isinstance(version, int) and version not in READ_VERSIONS:
-        known = ", ".join(map(str, READ_VERSIONS))
+    version = about.get(SCHEMA_VERSION_KEY) if isinstance(about, dict) else None
+    if isinstance(version, int) and version != SCHEMA_VERSION:
         raise NotReproducibleError(
-            f"the release's description has version {version}; this onnxbuild reads {known}",
+            f"the release's description has version {version}; this onnxbuild reads {SCHEMA_VERSION}",
             where=RELEASE_FILE,
             fix="check it with the onnxbuild that made it",
         )

@@ -8,7 +8,6 @@ from typing import Any
 
 from onnxbuild import __version__
 from onnxbuild.catalog import ARTIFACT_FORMATS, PROGRAM_FORMATS
-from onnxbuild.core.digest import Digest
 from onnxbuild.onnxkit.bundles.manifest import LOADER_FILE, SUMS_FILE, Manifest
 from onnxbuild.onnxkit.loaders.script import load_script
 from onnxbuild.release_format.bundles import (
@@ -23,19 +22,6 @@ from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.release_format.released import Released
 from onnxbuild.verification.allowed import config_faults
 from onnxbuild.verification.packages import check_own_sums
-
-_EARLIER_LOADERS = frozenset(
-    {
-        "26ef9ecb0dd491b9df5a4daded3f7af65c756fb942f9d7517afb0681625ca4a3",
-        "5b30aa2877b68625f55f4793da836d6910f44a89a5e92b6e703eb17d798be11d",
-        "71d0f95a2c22289e2fdd33b57a73ccadf1980444036d65694bba40b183e17f7c",
-        "3e14dc066f2868d34442f8396895840acb06885fb32f6cfafd186777df820802",
-        "94077840263b441e52378c771889e4db725911403750ba20eee4436cf5653e97",
-        "244f08f8bbd631a8cbcd22a4f9e2a08e2f631b7a40ad421c6678d740709cd85c",
-    }
-)
-"""sha256 of each load.py that onnxbuild 0.1.0 wrote before: three for each manifest of an own kind, three that need
-Python 3.10 and take any word for a setting."""
 
 
 def check_bundles(release: Released) -> Iterator[ReleaseFault]:
@@ -107,5 +93,5 @@ def _check_loader(release: Released, bundle: str, manifest: Manifest) -> Iterato
         return  # other versions write other loaders
     expected = load_script(manifest.runtime, operators=bool(manifest.operators)).encode()
     found = release.read(place) if place in release.files else b""
-    if found != expected and Digest.of(found).sha256 not in _EARLIER_LOADERS:
+    if found != expected:
         yield ReleaseFault(place, f"is not the loader that onnxbuild {__version__} writes")

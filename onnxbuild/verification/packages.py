@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from onnxbuild.processes.fenced_call import call_fenced
 from onnxbuild.release_format.bundles import bundles_of, manifest_in
 from onnxbuild.release_format.checksums import ReleaseFault
 from onnxbuild.release_format.forms import following, read_json
-from onnxbuild.release_format.layout import MANIFEST, VERSION_IN_FORMAT, version_of
+from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.release_format.package_records import VARIANT, package_records
 from onnxbuild.release_format.released import Released
 
@@ -35,7 +35,7 @@ def check_packages(release: Released) -> Iterator[ReleaseFault]:
         with following(folder):
             if _has_sums(release, entry):
                 yield from check_own_sums(release, folder)
-            of = bundles[_held(release, entry, bundles)]
+            of = bundles[_held(release, entry)]
             manifest = manifest_in(of, release.read)
             form = PACKAGE_FORMATS.get(entry["format"])
             if form is not None and form.has_model(release.folder / folder):
@@ -44,7 +44,7 @@ def check_packages(release: Released) -> Iterator[ReleaseFault]:
                 yield from _check_own(release, folder, form, of["bundle"], manifest)
 
 
-def _held(release: Released, entry: Mapping[str, Any], bundles: Collection[str]) -> str:
+def _held(release: Released, entry: Mapping[str, Any]) -> str:
     """The bundle whose model a package holds: the one that it is of, or, of a pipeline in parts, its variant.
 
     Raises:
@@ -53,8 +53,6 @@ def _held(release: Released, entry: Mapping[str, Any], bundles: Collection[str])
     of, form = str(entry["of"]), PACKAGE_FORMATS.get(entry["format"])
     if form is None or form.is_cut is None or not form.is_cut(release.folder / entry["folder"]):
         return of
-    if VARIANT not in entry:  # version 5 of release.json
-        return max((name for name in bundles if of.startswith(f"{name}-")), key=len, default=of)
     variant = str(entry[VARIANT])
     if not of.startswith(f"{variant}-"):
         raise ValueError(f"'{of}' is no pipeline of '{variant}'")
@@ -122,8 +120,7 @@ def _check_own(
             return
     files = {name: release.files.get(f"{bundle}/{name}") for name in graph_files(manifest)}
     source = {name: None if each is None else each.sha256 for name, each in files.items()}
-    has_source = version_of(release.about) > VERSION_IN_FORMAT  # older releases lack it
-    if has_source and (own.facts or {}).get(SOURCE) != source:
+    if (own.facts or {}).get(SOURCE) != source:
         yield ReleaseFault(place, f"is of a model that was made of another one than {bundle}'s")
     if form.describes:
         yield from _check_described(release, folder, form, own, manifest)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 
 import pytest
 
 from onnxbuild.adapters.git import commit_of, export_commit, look
-from onnxbuild.core.errors import BuildError
 
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
 
@@ -70,12 +68,6 @@ def test_an_untracked_file_counts_only_if_it_is_used(repository, used):
     assert found.changed == ("project/extra.py", "project/w.cache")
 
 
-def test_a_file_that_git_was_reported_to_trust_is_not_trusted(repository, used):
-    git(repository, "update-index", "--assume-unchanged", "project/weights.bin")
-    used[1].write_text("edited in secret")
-    assert look(repository / "project", used).changed == ("project/weights.bin",)
-
-
 def test_a_tracked_link_to_what_is_not_tracked_is_a_change(repository, used, tmp_path):
     (tmp_path / "elsewhere.bin").write_text("z")
     link = repository / "project" / "link.bin"
@@ -89,12 +81,6 @@ def test_a_tracked_link_to_what_is_not_tracked_is_a_change(repository, used, tmp
     assert not look(repository / "project", [*used, link]).dirty
 
 
-def test_a_project_reached_by_a_link_is_the_same(repository, used, tmp_path):
-    (tmp_path / "way").symlink_to(repository)
-    by_link = [tmp_path / "way" / path.relative_to(repository) for path in used]
-    assert not look(tmp_path / "way" / "project", by_link).dirty
-
-
 def test_no_repository_no_commit_and_no_git_each_have_their_reason(tmp_path, monkeypatch):
     assert look(tmp_path, []).why_none == "the project is in no git repository"
     git(tmp_path, "init", "-q")
@@ -102,12 +88,6 @@ def test_no_repository_no_commit_and_no_git_each_have_their_reason(tmp_path, mon
     monkeypatch.setenv("PATH", str(tmp_path))
     found = look(tmp_path, [])
     assert (found.why_none, found.commit, found.dirty) == ("git is not installed", None, True)
-
-
-def test_a_hook_that_speaks_of_another_repository_is_not_heard(repository, used, monkeypatch):
-    monkeypatch.setenv("GIT_DIR", "/nowhere")
-    monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")
-    assert not look(repository / "project", used).dirty
 
 
 def test_what_git_converts_on_the_way_out_counts_where_bytes_are_shipped(repository, used):
@@ -124,42 +104,6 @@ def test_what_git_converts_on_the_way_out_counts_where_bytes_are_shipped(reposit
     assert not look(repository / "project", used, used[:1]).dirty
 
 
-def test_a_replaced_object_is_not_what_the_commit_has(repository, used):
-    def head():
-        command = ["git", "rev-parse", "HEAD"]
-        done = subprocess.run(command, cwd=repository, check=True, capture_output=True)
-        return done.stdout.decode().strip()
-
-    first = head()
-    used[1].write_text("other")
-    git(repository, "commit", "-qa", "--amend", "-m", "first")
-    second = head()
-    git(repository, "update-ref", "HEAD", first)
-    git(repository, "replace", first, second)
-    reported = subprocess.run(
-        ["git", "status", "--porcelain"], cwd=repository, check=True, capture_output=True
-    )
-    assert reported.stdout == b""
-    assert look(repository / "project", used, used).changed == ("project/weights.bin",)
-
-
-def test_files_beyond_the_repository_are_distinguished(repository, used, tmp_path):
-    (tmp_path / "beyond.bin").write_text("x")
-    (repository / "next.bin").write_text("x")
-    found = look(repository / "project", [*used, tmp_path / "beyond.bin", repository / "next.bin"])
-    assert found.beyond == (tmp_path / "beyond.bin",)
-    assert found.changed == ("next.bin",)
-
-
-def test_a_name_that_is_no_text_is_escaped(repository, used):
-    odd = repository / os.fsdecode(b"n\xff.txt")
-    odd.write_text("one")
-    git(repository, "add", "-A")
-    git(repository, "commit", "-qm", "odd")
-    odd.write_text("two")
-    assert look(repository / "project", used).changed == ("n\\xff.txt",)
-
-
 def test_links_that_lead_out_of_the_project_are_left_out_of_an_export(repository, tmp_path):
     project = repository / "project"
     (project / "absolute").symlink_to("/etc/hostname")
@@ -172,11 +116,3 @@ def test_links_that_lead_out_of_the_project_are_left_out_of_an_export(repository
     export_commit(project, commit_of(project, "HEAD"), folder)
     assert sorted(each.name for each in folder.iterdir()) == ["inward", "models", "weights.bin"]
     assert (folder / "inward/a ü.py").read_text() == "one"
-
-
-def test_an_export_that_can_not_be_written_is_a_build_error(repository, tmp_path):
-    folder = tmp_path / "exported"
-    folder.mkdir()
-    (folder / "models").write_text("in the way")
-    with pytest.raises(BuildError, match="can't be written"):
-        export_commit(repository / "project", commit_of(repository, "HEAD"), folder)

@@ -118,29 +118,14 @@ def test_a_file_that_was_looked_for_in_vain_is_noticed_when_it_comes(run):
     assert run.recall() is None
 
 
-@pytest.mark.parametrize(
-    "environment", [{"TOKEN": "two"}, {}, {"TOKEN": "one", "UNSET": ""}], ids=str
-)
-def test_a_variable_that_a_recipe_passes_on_counts(run, environment):
-    assert run.recall({"PATH": "/bin", **environment}) is None
-
-
-def test_another_variable_does_not_count(run):
-    assert run.recall({**ENVIRONMENT, "PATH": "/else", "OTHER": "x"}) == SUMMARY
+def test_a_variable_that_a_recipe_passes_on_counts(run):
+    assert run.recall({"PATH": "/bin", "TOKEN": "two"}) is None
 
 
 def test_a_file_that_changed_while_the_run_went_on_makes_no_memo(tmp_path):
     made = Run(tmp_path)
     made.look()
     made.files["source"].write_bytes(b"as it WAS")
-    made.look()
-    assert not made.remember()
-
-
-def test_a_file_that_was_deleted_while_the_run_went_on_makes_no_memo(tmp_path):
-    made = Run(tmp_path)
-    made.look()
-    made.files["source"].unlink()
     made.look()
     assert not made.remember()
 
@@ -179,24 +164,8 @@ def test_a_project_file_below_a_store_that_holds_the_project_is_no_file_of_the_s
     assert not made.remember()
 
 
-def test_a_path_with_a_line_break_is_looked_at_again_like_any_other(tmp_path):
-    made = Run(tmp_path)
-    made.look()
-    odd = tmp_path / "two\nlines"
-    made.stats.look(str(odd))
-    assert made.remember()
-    assert made.recall() is not None
-    odd.write_bytes(b"")
-    assert made.recall() is None
-
-
 def test_a_memo_that_is_damaged_says_nothing(run):
     run.index._connection.execute("UPDATE witness SET identities = 'x'")
-    assert run.recall() is None
-
-
-def test_a_memo_that_has_lost_its_witnesses_says_nothing(run):
-    run.index._connection.execute("DELETE FROM witness")
     assert run.recall() is None
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxbuild.core.action import NOT_INSTALLED
-from onnxbuild.core.step import COPIED, ENTRY_POINTS, PACKAGES
+from onnxbuild.core.step import COPIED
 from tests.adapters.observe.test_observer import Project, model
 from tests.adapters.site_folder import SiteFolder
 
@@ -38,22 +37,13 @@ def test_each_distribution_of_a_namespace_counts(project, site, upgraded):
     assert not project.holds(observed)
 
 
-def test_a_part_of_a_namespace_that_is_not_imported_does_not_count(project, site):
-    site.install("plug-a", "1", {"ns/a.py": "x = 1\n"})
-    project.write("models/m.py", model("import ns.a\nreturn ns.a.x"))
-    observed = project.observe()
-    site.install("plug-b", "1", {"ns/b.py": "x = 2\n"})
-    assert project.holds(observed)
-
-
 @pytest.mark.parametrize(
     "body",
     [
         "import ns.a\ntry:\n    import ns.b\nexcept ImportError:\n    return 0\nreturn 1",
-        "import ns, pkgutil\nreturn sorted(m.name for m in pkgutil.iter_modules(ns.__path__))",
         "import ns, os\nreturn sorted(os.listdir(list(ns.__path__)[0]))",
     ],
-    ids=["looked for", "iter_modules", "listdir"],
+    ids=["looked for", "listdir"],
 )
 def test_a_new_part_of_a_namespace_counts_where_it_was_looked_for(project, site, body):
     site.install("plug-a", "1", {"ns/a.py": "x = 1\n"})
@@ -76,16 +66,6 @@ def test_distributions_that_own_one_folder_count_all(project, site, upgraded):
     observed = project.observe()
     assert project.holds(observed)
     site.install(upgraded, "2", {path: f"{text}y = 3\n" for path, text in files[upgraded].items()})
-    assert not project.holds(observed)
-
-
-def test_of_two_that_own_one_file_the_order_of_installation_counts(project, site):
-    site.install("first", "1", {"runtime/__init__.py": "x = 1\n"})
-    site.install("second", "1", {"runtime/__init__.py": "x = 2\n"})
-    project.write("models/m.py", model("import runtime\nreturn runtime.x"))
-    observed = project.observe()
-    assert project.value == 2
-    site.install("first", "1", {"runtime/__init__.py": "x = 1\n"})  # pip install --force-reinstall
     assert not project.holds(observed)
 
 
@@ -125,13 +105,10 @@ except metadata.PackageNotFoundError:
     "body",
     [
         VERSION,
-        MAYBE,
         "from importlib.metadata import distribution\nreturn len(distribution('some_tool').files)",
-        "from importlib.util import find_spec\nreturn find_spec('some_tool') is not None",
-        "import importlib.metadata as m\nreturn sorted(m.packages_distributions())",
         "import importlib.metadata as m\nreturn sorted(d.name for d in m.distributions())",
     ],
-    ids=["version", "maybe", "distribution", "find_spec", "packages_distributions", "all"],
+    ids=["version", "distribution", "all"],
 )
 def test_a_package_that_is_asked_about_counts(project, site, body):
     site.install("some_tool", "1", {"some_tool.py": "x = 1\n"})
@@ -146,12 +123,10 @@ def test_a_package_that_is_asked_about_counts(project, site, body):
     "body",
     [
         MAYBE,
-        "from importlib.util import find_spec\nreturn find_spec('some_tool') is not None",
         "import importlib.metadata as m\nreturn 'some_tool' in m.packages_distributions()",
-        "import importlib.metadata as m\nreturn [e.name for e in m.entry_points(group='plugs')]",
         "import importlib.metadata as m\nreturn len(m.entry_points().select(group='plugs'))",
     ],
-    ids=["version", "find_spec", "packages_distributions", "entry points", "select"],
+    ids=["version", "packages_distributions", "select"],
 )
 def test_a_package_that_was_absent_counts_when_it_is_installed(project, site, body):
     project.write("models/m.py", model(body))
@@ -160,21 +135,6 @@ def test_a_package_that_was_absent_counts_when_it_is_installed(project, site, bo
     entry = "[plugs]\nmine = some_tool:x\n"
     site.install("some_tool", "1", {"some_tool.py": "x = 1\n"}, entry_points=entry)
     assert not project.holds(observed)
-
-
-def test_absence_is_recorded_as_such(project):
-    project.write("models/m.py", model(MAYBE))
-    assert project.observe().distributions["some-tool"] == NOT_INSTALLED
-
-
-def test_entry_points_of_another_group_do_not_count(project, site):
-    body = "import importlib.metadata as m\nreturn [e.name for e in m.entry_points(group='plugs')]"
-    project.write("models/m.py", model(body))
-    observed = project.observe()
-    assert f"{ENTRY_POINTS}plugs>" in observed.distributions
-    assert PACKAGES not in observed.distributions
-    site.install("other", "1", {"other.py": ""}, entry_points="[console_scripts]\no = other:x\n")
-    assert project.holds(observed)
 
 
 def test_what_a_library_enumerates_does_not_count(project, site):
@@ -249,14 +209,6 @@ def test_a_pth_file_that_names_another_checkout_is_a_change(project, site, check
     assert not project.holds(observed)
 
 
-def test_a_checkout_that_was_moved_is_none(project, site, checkouts):
-    project.write("models/m.py", model("import helper\nreturn helper.x"))
-    observed = project.observe()
-    (checkouts / "one").rename(checkouts / "three")
-    (site.folder / "mine.pth").write_text(f"{checkouts / 'three'}\n")
-    assert project.holds(observed)
-
-
 def test_a_pth_file_that_is_new_counts_if_it_shadows_a_module(project, site, tmp_path):
     project.write("models/m.py", model("import later\nreturn later.x"))
     site.install("later", "1", {"later.py": "x = 1\n"})
@@ -295,40 +247,16 @@ def vendored(project, site, order):
     project.write("models/m.py", model(order.format(vendor=str(project.folder / "vendor"))))
 
 
-@pytest.mark.parametrize(
-    "order",
-    [
-        FIRST + "import dep\nreturn dep.x",
-        FIRST + "import base, dep\nreturn dep.x",
-        FIRST + "try:\n    import dep\nexcept Exception:\n    pass",
-    ],
-    ids=["itself", "with what needs it", "caught"],
-)
-def test_a_copy_put_first_of_what_is_loaded_is_refused(project, site, order):
+def test_a_copy_put_first_of_what_is_loaded_is_refused(project, site):
+    order = FIRST + "import dep\nreturn dep.x"
     vendored(project, site, order)
     error = project.reported("base")["error"]
     assert "plain Python would import 'dep' from vendor/dep/__init__.py" in error
     assert "sys.path.append" in error
 
 
-@pytest.mark.parametrize(
-    "order",
-    [
-        "import sys\nsys.path.append('{vendor}')\nimport dep\nreturn dep.x",
-        "import sys\nimport dep\nsys.path.insert(0, '{vendor}')\nimport dep\nreturn dep.x",
-        "import sys\nimport base\nsys.path.insert(0, '{vendor}')\nimport dep\nreturn dep.x",
-    ],
-    ids=["last", "loaded before", "loaded with another"],
-)
-def test_a_copy_that_plain_python_would_not_take_is_none(project, site, order):
+def test_a_copy_that_plain_python_would_not_take_is_none(project, site):
+    order = "import sys\nsys.path.append('{vendor}')\nimport dep\nreturn dep.x"
     vendored(project, site, order)
     project.observe("base")
     assert project.value == "installed"
-
-
-def test_a_copy_put_first_of_what_is_not_loaded_is_taken(project, site):
-    vendored(project, site, FIRST + "import dep\nreturn dep.x")
-    observed = project.observe()
-    assert project.value == "vendored"
-    project.write("vendor/dep/__init__.py", "x = 'edited'\n")
-    assert not project.holds(observed)

@@ -69,12 +69,6 @@ def test_an_artifact_is_named_by_kind_paths_and_content(store, tmp_path):
     assert [path for path, _ in one.files] == ["a", "b/c"]
 
 
-def test_a_whole_artifact_has_no_faults(store, tmp_path):
-    artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
-    assert store.faults(artifact) == ()
-    assert set(store.paths(artifact)) == {"model"}
-
-
 def test_newer_results_come_first_and_equal_observations_replace(store, tmp_path):
     artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
     other = store.ingest(outputs_of(tmp_path, model="others"), "onnx-model")
@@ -99,12 +93,6 @@ def test_a_link_is_no_output(store, tmp_path):
     (folder / "link").symlink_to("/etc/hostname")
     with pytest.raises(StepError, match="output 'link' is not a plain file"):
         store.ingest(folder, "report")
-
-
-def test_an_empty_file_and_an_empty_artifact_are_kept(store, tmp_path):
-    artifact = store.ingest(outputs_of(tmp_path, empty=""), "report")
-    assert store.faults(artifact) == ()
-    assert store.faults(Artifact("report", ())) == ()
 
 
 def test_a_lock_can_be_taken_and_released(store):

@@ -188,11 +188,6 @@ def test_where_two_names_can_not_be_exchanged_a_kill_leaves_one_whole_build_or_n
     assert set(found) == {0, 1}
 
 
-def test_a_folder_that_can_not_be_moved_is_mended_by_the_next_run(world):
-    for moment in _killed_at_each_change(world, {"renameat2": errno.EXDEV}):
-        assert world.folder.exists(), moment
-
-
 def test_a_first_delivery_is_there_whole_or_not_at_all(scratch):
     world = World(scratch / "store")
     for moment in range(1, 200):

@@ -19,7 +19,6 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.adapters import memo
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.store.garbage import collect_garbage
 from onnxbuild.adapters.store.housekeeping import verify
@@ -37,15 +36,10 @@ PATIENCE_S = 30
 
 LEADING_OUT = (
     "../../../../outside/part/more.txt",
-    "part/../../../../../outside/part/more.txt",
     "{outside}/part/more.txt",
     "..",
-    ".",
     "",
-    "part//more.txt",
-    "part/",
     "C:/more.txt",
-    "..\\..\\more.txt",
     "nul\0.txt",
 )
 
@@ -189,19 +183,7 @@ def test_a_record_whose_files_lead_out_is_set_aside_and_its_step_runs(world, nam
     assert [path.suffixes for path in (world.store / "quarantine").iterdir()]
 
 
-@pytest.mark.parametrize(
-    "digest",
-    [
-        "../../../../outside/victim",
-        "/outside/victim",
-        "A" * 64,
-        "",
-        "0" * 63 + "/",
-        5,
-        None,
-        ["0"],
-    ],
-)
+@pytest.mark.parametrize("digest", ["../../../../outside/victim", "A" * 64, 5])
 def test_a_record_whose_digests_are_none_is_set_aside_and_its_step_runs(world, digest):
     def forge(trace):
         trace["outputs"]["out"]["files"][0][1] = digest
@@ -215,24 +197,12 @@ def test_a_record_whose_digests_are_none_is_set_aside_and_its_step_runs(world, d
         [["same", "0" * 64, 0], ["same", "1" * 64, 0]],
         [["part", "0" * 64, 0], ["part/more.txt", "0" * 64, 0]],
         [["a", "0" * 64, -1]],
-        [["a", "0" * 64, True]],
-        [["a", "0" * 64]],
-        [{"a": 1, "b": 2, "c": 3}],
         {"a": 1},
-        "abc",
-        7,
     ],
 )
 def test_a_record_that_no_build_can_write_is_set_aside_and_its_step_runs(world, files):
     def forge(trace):
         trace["outputs"]["out"]["files"] = files
-
-    world.check_set_aside(forge)
-
-
-def test_a_record_with_paths_that_hold_a_nul_is_set_aside(world):
-    def forge(trace):
-        trace["observed"]["data"]["nul\0"] = "0" * 64
 
     world.check_set_aside(forge)
 
@@ -250,7 +220,7 @@ def test_what_was_laid_is_removed_nowhere_else(world, name):
     world.check(ended=world.build(OTHERS))
 
 
-@pytest.mark.parametrize("said", ["[]", "7", '{"a": 1}', '{"a": null}', '"text"', "[" * 9999, ""])
+@pytest.mark.parametrize("said", ["[]", '{"a": 1}', "[" * 9999])
 def test_a_list_of_laid_files_that_is_none_counts_as_not_there(world, said):
     (world.store / "out/.laid/cheap/a.json").write_text(said)
     (world.store / "out/cheap/a/report.json").unlink()
@@ -258,9 +228,7 @@ def test_a_list_of_laid_files_that_is_none_counts_as_not_there(world, said):
 
 
 @pytest.mark.parametrize(
-    "names",
-    [["../../outside/victim"], ["/outside"], [], [7], {}, "a", ["part/victim", "part"]],
-    ids=str,
+    "names", [["../../outside/victim"], ["/outside"], [7], ["part/victim", "part"]], ids=str
 )
 def test_a_replacement_that_looks_unfinished_writes_nothing_outside(world, names):
     """Its folder `part` in the view is a link outside; in the staging folder it holds files to be moved."""
@@ -286,37 +254,20 @@ def test_a_replacement_that_looks_unfinished_writes_nothing_outside(world, names
 LINKS = (
     "out",
     "out/.laid",
-    "out/.laid/cheap",
     "out/.laid/cheap/a.json",
     "out/.laid/cheap/a.staging",
-    "out/cheap",
     "out/cheap/a",
     "out/cheap/a/part",
-    "out/cheap/a/part/more.txt",
     "cas",
-    "cas/sha256",
     "cas/sha256/*",
-    "cas/sha256/*/*",
     "ac",
-    "ac/*",
-    "ac/*/*",
     "runs",
-    "runs/*",
-    "runs/*/run.json",
-    "runs/linked",
     "tmp",
-    "tmp/linked",
     "quarantine",
-    "quarantine/linked",
     "pins",
-    "pins/linked.json",
     "locks",
-    "locks/*",
     "index.db",
-    "index.db-journal",
-    "index.db-wal",
     "FORMAT",
-    ".gitignore",
 )
 
 
@@ -341,25 +292,11 @@ def test_a_link_in_the_store_leads_no_write_out(world, place):
 # --- the index, notes of runs, pins ------------------------------------------------------------------
 
 
-def test_an_index_that_names_folders_outside_has_no_file_of_theirs_touched(world):
-    index = Index(world.store / "index.db")
-    summary = {"environment": {}, "environments": [str(world.outside / "victim"), "../../outside"]}
-    (world.outside / "victim.lock").write_text("mine")
-    os.utime(world.outside / "victim.lock", (1, 1))
-    world.before = world._rest()
-    index.save_memo("r", json.dumps([0, summary]), [], 0.0)
-    assert memo.recall(index, "r", {}) == summary
-    index.close()
-    world.check_outside()
-
-
 @pytest.mark.parametrize(
     "statement",
     [
         "CREATE TRIGGER t AFTER INSERT ON stat BEGIN DELETE FROM memo; END",
-        "CREATE VIEW v AS SELECT 1",
         "DROP TABLE memo; CREATE VIEW memo AS SELECT 1 AS request",
-        "CREATE TABLE other (a)",
     ],
 )
 def test_an_index_with_tables_of_somebody_else_is_made_anew(world, statement):
@@ -374,11 +311,8 @@ def test_an_index_with_tables_of_somebody_else_is_made_anew(world, statement):
     "note",
     [
         {"request": "r", "exit_code": 0, "keys": ["../../../outside/victim", "nul\0"]},
-        {"request": "r", "exit_code": 0, "keys": 7},
         {"request": ["r"], "exit_code": {}, "keys": []},
-        {"request": "r", "exit_code": 0, "keys": [], "recipes": {"cheap": 7}},
         [],
-        None,
     ],
     ids=str,
 )
@@ -391,9 +325,7 @@ def test_notes_of_runs_have_nothing_outside_removed(world, note):
     world.check(ended=world.build())
 
 
-@pytest.mark.parametrize(
-    "reported", [{"name": "../../x", "keys": ["../../outside/victim"]}, [], 7]
-)
+@pytest.mark.parametrize("reported", [{"name": "../../x", "keys": ["../../outside/victim"]}, 7])
 def test_pins_have_nothing_outside_removed_or_kept(world, reported):
     (world.store / "pins").mkdir(exist_ok=True)
     (world.store / "pins/p.json").write_text(json.dumps(reported))
@@ -436,26 +368,3 @@ def test_no_file_of_a_store_can_be_replaced_by_one_that_a_run_waits_for(world, m
             world.check(ended=ended)
         world.collect_or_refuse()
         world.check_outside()
-
-
-def test_a_replacement_whose_list_is_a_fifo_is_named(world):
-    staged = world.store / "out/.laid/cheap/a.staging/1"
-    staged.mkdir(parents=True)
-    os.mkfifo(staged / "names.json")
-    ended = world.build(OTHERS)
-    said = (
-        f"{staged / 'names.json'} is not a regular file, where a file of the store belongs\n"
-        f"  fix: remove {staged / 'names.json'}"
-    )
-    assert (ended.code, ended.error) == (1, said)
-    (staged / "names.json").unlink()
-    world.check(ended=world.build(OTHERS))
-
-
-def test_a_terminal_or_endless_device_in_the_store_is_no_file(world):
-    for device in ("/dev/zero", "/dev/tty"):
-        (world.store / "FORMAT").unlink()
-        (world.store / "FORMAT").symlink_to(device)
-        ended = world.build(OTHERS)
-        assert ended.code == 1
-        assert str(world.store / "FORMAT") in ended.error

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-from pathlib import Path
 
 import pytest
-
-from tests.fork_servers import command
 
 pytestmark = pytest.mark.slow
 
@@ -47,32 +43,6 @@ def test_an_undeclared_file_is_named(project):
     (failed,) = [each for each in reported if each["type"] == "step_failed"]
     assert failed["what"] == f"'x/{ODD}' is read but not declared (read at models/tiny.py:6)"
     assert failed["fix"].startswith("rename it, since no recipe can hold a name that is not UTF-8")
-
-
-def test_a_listed_folder_may_hold_one_and_gain_one(project):
-    write(project, f"x/{ODD}")
-    read(project, "__import__('os').listdir('x')")
-    assert project(*EXPORT).ran == ["export"]
-    assert "up to date" in project(*EXPORT).out
-    write(project, os.fsdecode(b"x/\xfe"))
-    assert project(*EXPORT).ran == ["export"]
-
-
-def test_a_recipe_may_be_called_so_and_no_verb_is_confused(project):
-    odd = os.fsdecode(b"r\xff.yaml")
-    (project.folder / "tiny.yaml").rename(project.folder / odd)
-    for arguments in (("plan", odd), ("run", odd, "--only", "export"), ("why", f"{odd}:export")):
-        assert project(*arguments).code == 0
-    for arguments in (("log", odd), ("run", f"no-{odd}")):
-        done = project_bytes(project.folder, *arguments)
-        assert done.returncode == 2
-        assert rb"r\xff.yaml" in done.stderr
-
-
-def project_bytes(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        command(*arguments), cwd=folder, capture_output=True, timeout=300, check=False
-    )
 
 
 def test_a_project_in_a_folder_of_such_a_name_builds_into_a_store_elsewhere(project, tmp_path):

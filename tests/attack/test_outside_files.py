@@ -144,19 +144,6 @@ def test_a_hugging_face_cache_is_read_offline_and_may_move(project, home, tmp_pa
 
 
 @pytest.mark.slow
-def test_a_cache_that_a_variable_names_is_read_through_its_links(project, home):
-    hub_cache(home / "caches/hub")
-    project.write("models/tiny.py", MODEL)
-    snapshots = f"~/caches/hub/{REPOSITORY}/snapshots/**/*"
-    refs = f"~/caches/hub/{REPOSITORY}/refs/main"
-    recipe = RECIPE.format(files=f"'{snapshots}', '{refs}'", env="HF_HOME: ~/caches")
-    project.write("tiny.yaml", recipe)
-    seen = project.run("--only", "export")
-    assert seen.code == 0, seen.out + seen.err
-    assert str(home) not in "".join(records(project).values())
-
-
-@pytest.mark.slow
 def test_a_cache_that_is_not_declared_is_refused_with_the_line_to_add(project, home):
     hub_cache(home / ".cache/huggingface/hub")
     project.write("models/tiny.py", MODEL)
@@ -221,19 +208,3 @@ def test_code_outside_the_project_may_move_too(project, home):
     broken = project.run("--only", "export")
     assert broken.code == 1
     assert "<model code>" not in broken.out
-
-
-@pytest.mark.slow
-def test_equal_recipes_whose_files_lie_in_different_places_are_not_taken_for_one(project, home):
-    for name, width in (("one", "3"), ("two", "5")):
-        (home / name).mkdir()
-        (home / name / "width.txt").write_text(width)
-        code = READER.replace('("~/one", "~/two", "~/deep/three")', '("~/one", "~/two")')
-        project.write("models/tiny.py", code)
-        text = RECIPE.format(files=f"~/{name}/*", env="").replace("name: tiny", f"name: {name}")
-        text = text.replace("input_ids: {dtype: int64, shape: [batch, 6], low: 0, high: 20}",
-                            "input: {dtype: float32, shape: [batch, 6]}")  # fmt: skip
-        project.write(f"{name}.yaml", text)
-    planned = project("plan", "one.yaml", "two.yaml", "--only", "export")
-    assert "run     one:export" in planned.out
-    assert "run     two:export" in planned.out

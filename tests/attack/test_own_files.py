@@ -31,14 +31,6 @@ def test_a_glob_that_could_match_the_store_builds_and_is_up_to_date(project, pat
     assert "up to date" in project(*arguments).out
 
 
-def test_a_recipe_whose_glob_matches_all_can_be_locked(project):
-    declare(project, ".")
-    made = project("lock", "tiny.yaml")
-    assert made.code == 0, made.out + made.err
-    held = project("run", "tiny.yaml", "--locked")
-    assert held.code == 0, held.out + held.err
-
-
 def test_a_declared_file_of_the_store_is_refused_by_a_sentence(project):
     project.write("artifacts/FORMAT", "1")
     (project.folder / "artifacts/cas/sha256").mkdir(parents=True)

@@ -101,14 +101,3 @@ def test_a_model_with_its_own_code_is_up_to_date_until_the_code_changes(remote):
         assert (edited.code, edited.ran) == (0, ["reference"]), edited.out + edited.err
         assert f"models/small/{name}" in edited.out
     assert remote.run(*ONLY).ran == []
-
-
-def test_a_lock_of_it_holds(remote):
-    made = remote("lock", "tiny.yaml")
-    assert made.code == 0, made.out + made.err
-    held = remote.run("--locked")
-    assert (held.code, held.ran) == (0, []), held.out + held.err
-    remote.edit("models/small/scaling.py", "SCALE = 2", "SCALE = 3")
-    refused = remote.run("--locked")
-    assert refused.code == 4, refused.out + refused.err
-    assert "models/small/scaling.py" in refused.err

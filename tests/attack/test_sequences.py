@@ -223,9 +223,8 @@ def _edit(folder: Path, activation: str, width: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-def test_so_does_the_real_command_with_a_real_model(clean, tmp_path, seed):
-    dice = random.Random(seed)
+def test_so_does_the_real_command_with_a_real_model(clean, tmp_path):
+    dice = random.Random(0)
     command = Command(tiny.make(tmp_path / "project"), "tiny.yaml")
     store = command.folder / "artifacts"
     for _ in range(3):

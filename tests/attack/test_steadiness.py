@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -63,7 +62,7 @@ def store(made, scratch) -> Path:
 # --- other places -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["mv", "cp -r", "cp -a"])
+@pytest.mark.parametrize("command", ["mv", "cp -r"])
 def test_a_store_that_was_moved_or_copied_has_all_that_it_had(made, store, command):
     other = store.parent / "deeper" / "other store"
     other.parent.mkdir()
@@ -73,12 +72,6 @@ def test_a_store_that_was_moved_or_copied_has_all_that_it_had(made, store, comma
             seen = made.run(place)
             assert (seen.code, seen.ran, seen.err) == (0, frozenset(), "")
             assert made.is_right(place)
-
-
-def test_a_store_in_memory_is_a_store(made, scratch):
-    assert made.run(scratch / "store").ran == tiny.ALL
-    assert made.run(scratch / "store").ran == frozenset()
-    assert made.is_right(scratch / "store")
 
 
 def test_projects_that_share_a_store_share_results_and_get_what_is_theirs(made, store, tmp_path):
@@ -94,7 +87,7 @@ def test_projects_that_share_a_store_share_results_and_get_what_is_theirs(made, 
     assert made.is_right(store)
 
 
-@pytest.mark.parametrize("part", ["out", "cas", "ac"])
+@pytest.mark.parametrize("part", ["out", "cas"])
 def test_a_part_on_another_filesystem_is_reported(made, scratch, part):
     store = scratch / "store"
     (store / part).mkdir(parents=True)
@@ -109,7 +102,7 @@ def test_a_part_on_another_filesystem_is_reported(made, scratch, part):
     assert made.is_right(store)
 
 
-@pytest.mark.parametrize("part", ["out", "cas", "ac", "runs", "tmp", "locks"])
+@pytest.mark.parametrize("part", ["out", "cas"])
 def test_a_part_that_is_a_symbolic_link_is_reported_and_nothing_is_written_there(
     made, scratch, part
 ):
@@ -153,18 +146,6 @@ def test_a_store_of_a_newer_format_is_left_alone_by_every_verb(made, store):
     assert _content(store) == before
 
 
-def test_an_index_of_a_newer_version_is_made_anew(made, store):
-    with sqlite3.connect(store / "index.db") as index:
-        for table in ("stat", "step", "recipe", "memo", "witness"):
-            index.execute(f"DROP TABLE {table}")
-        index.execute("CREATE TABLE stat (quite TEXT, other BLOB)")
-        index.execute("PRAGMA user_version = 99")
-    index.close()
-    seen = made.run(store)
-    assert (seen.code, seen.ran, seen.err) == (0, frozenset(), "")
-    assert made.is_right(store)
-
-
 def test_records_of_a_newer_version_are_not_read_and_not_taken_for_damage(made, store):
     for path in (store / "ac").rglob("*.json"):
         body = json.loads(path.read_bytes())
@@ -200,7 +181,7 @@ def disk(tmp_path: Path) -> Iterator[Callable[..., Path]]:
         subprocess.run(["umount", "--lazy", folder], check=True)
 
 
-@pytest.mark.parametrize("kib", [8, 32, 64, 128, 192, 256, 320, 384, 448, 512])
+@pytest.mark.parametrize("kib", [8, 64, 192, 320, 448])
 def test_a_disk_that_is_full_at_any_moment_loses_nothing(made, disk, kib):
     store = disk(kib) / "store"
     seen = made.run(store)
@@ -214,7 +195,7 @@ def test_a_disk_that_is_full_at_any_moment_loses_nothing(made, disk, kib):
     assert made.is_right(store)
 
 
-@pytest.mark.parametrize("files", [20, 26, 32, 38, 44, 50, 56, 62])
+@pytest.mark.parametrize("files", [20, 38, 56])
 def test_a_disk_that_takes_no_more_files_is_full_in_one_sentence(made, disk, files):
     store = disk(1 << 13, files) / "store"
     seen = made.run(store)
@@ -227,7 +208,7 @@ def test_a_disk_that_takes_no_more_files_is_full_in_one_sentence(made, disk, fil
     assert made.is_right(store)
 
 
-@pytest.mark.parametrize("part", ["", "ac", "cas/sha256", "tmp", "locks", "runs", "out"])
+@pytest.mark.parametrize("part", ["", "ac", "cas/sha256", "out"])
 def test_a_folder_that_may_not_be_written_is_reported(made, scratch, part):
     store = scratch / "store"
     assert made.run(store).code == 0

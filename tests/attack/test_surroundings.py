@@ -56,38 +56,9 @@ def test_a_variable_that_steps_see_enters_the_keys_of_those_that_run_code(projec
     assert "host CUDA_VISIBLE_DEVICES: 0 -> 1" in changed.out
 
 
-def test_a_lock_says_such_a_variable(project):
-    assert project("lock", "tiny.yaml", env={"LD_LIBRARY_PATH": "/opt/one"}).code == 0
-    held = project("run", "tiny.yaml", "--locked", env={"LD_LIBRARY_PATH": "/opt/other"})
-    assert held.code == 4
-    assert "host LD_LIBRARY_PATH: /opt/one -> /opt/other" in held.err
-
-
-def test_a_home_that_the_recipe_names_is_the_real_one(project, tmp_path):
-    home = tmp_path / "named"
-    home.mkdir()
-    project.edit("tiny.yaml", "models/tiny.py:load}", "models/tiny.py:load, env: [HOME]}")
-    lines = f"import os\n    assert os.environ['HOME'] == {str(home)!r}\n"
-    project.edit("models/tiny.py", "torch.manual_seed(0)\n", lines)
-    arguments = ("run", "tiny.yaml", "--only", "export")
-    done = project(*arguments, env={"HOME": str(home)})
-    assert done.code == 0, done.out
-    assert project(*arguments, env={"HOME": str(tmp_path)}).code == 1  # another key: it runs again
-
-
-@pytest.mark.parametrize("count", ["__import__('multiprocessing').cpu_count()", "os.umask(0)"])
-def test_what_a_fresh_build_counts_otherwise_is_found(project, count):
-    code = f"import os\n    torch.manual_seed({count})\n"
+def test_what_a_fresh_build_counts_otherwise_is_found(project):
+    code = "import multiprocessing\n    torch.manual_seed(multiprocessing.cpu_count())\n"
     project.edit("models/tiny.py", "torch.manual_seed(0)\n", code)
     seen = project("reproduce", "tiny.yaml", "--only", "export")
     assert seen.code == 4, seen.out
-    reported = "depends on the umask" if "umask" in count else "depends on the number of cores"
-    assert reported in seen.err
-
-
-def test_times_and_inodes_of_files_are_named_next_to_paths(project):
-    code = "import os\n    torch.manual_seed(os.stat(__file__).st_mtime_ns)\n"
-    project.edit("models/tiny.py", "torch.manual_seed(0)\n", code)
-    seen = project("reproduce", "tiny.yaml", "--only", "export")
-    assert seen.code == 4, seen.out
-    assert "or what `stat` reports of a file there (its times, its inode)" in seen.err
+    assert "depends on the number of cores" in seen.err

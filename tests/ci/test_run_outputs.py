@@ -12,14 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.ci.github import Annotation, annotations_of_remarks, workflow_command
+from onnxbuild.ci.github import Annotation, workflow_command
 from onnxbuild.ci.job_summary import summary_of_run
 from onnxbuild.ci.junit import junit_of_error
-from onnxbuild.ci.recorder import Recorder
 from onnxbuild.core.errors import RecipeError, RecipeErrors
-from onnxbuild.core.event import StepFailed, StepFinished, StepStarted
-from onnxbuild.core.recipe import Location
-from onnxbuild.document.faults import Remark
 from tests.ci.reading import read_junit, rendered_tables
 from tests.cli.conftest import cheap, make_cheap_project, project  # noqa: F401 - fixtures
 from tests.fakes.cheap_kinds import UNREACHABLE_SQNR_DB
@@ -152,10 +148,7 @@ def test_faults_of_a_recipe_are_annotated_and_replace_an_old_report(cheap, githu
     ("arguments", "said"),
     [
         (("x.onnx",), "x.onnx is a model or other data, not a recipe"),
-        (("empty",), "empty holds no recipe"),
         ((), "holds none in recipes/"),
-        (("tiny.yaml", "--jobs", "none"), "'none' is not a valid integer"),
-        (("tiny.yaml", "--set", "opset"), "'opset' is not KEY=VALUE"),
         (("tiny.yaml", "--pace"), "No such option"),
     ],
 )
@@ -182,30 +175,18 @@ def test_what_the_command_line_gets_wrong_reaches_ci_and_replaces_old_files(
     assert (tmp_path / "output").read_text() == "exit-code=2\n"
 
 
-@pytest.mark.parametrize("verb", ["lint", "cache key"])
-def test_other_verbs_annotate_an_argument_that_is_no_recipe(cheap, github, verb):
+def test_other_verbs_annotate_an_argument_that_is_no_recipe(cheap, github):
     cheap.write("x.onnx", "\x00\x01")
-    done = cheap(*verb.split(), "x.onnx", "--github", env=github)
+    done = cheap("lint", "x.onnx", "--github", env=github)
     assert done.code == 2
     (line,) = commands(done.out + done.err)
     assert line.startswith("::error title=onnxbuild::x.onnx is a model")
-
-
-def test_a_faulty_default_reaches_ci(cheap, github):
-    cheap.write("pyproject.toml", "[tool.onnxbuild]\ndefault = ['none.yaml']\n")
-    done = cheap("run", "--junit", "run.xml", "--github", env=github)
-    assert done.code == 2
-    (line,) = commands(done.out)
-    assert "`default` names 'none.yaml'" in line
-    assert "`default` names 'none.yaml'" in (cheap.folder / "run.xml").read_text()
 
 
 @pytest.mark.parametrize(
     ("ending", "code", "kind", "said"),
     [
         ("KeyboardInterrupt", 130, "InterruptedRunError", "interrupted; finished steps are kept"),
-        ("SystemExit(143)", 143, "InterruptedRunError", "interrupted; finished steps are kept"),
-        ("OSError(28, 'No space left', '/x')", 1, "StoreError", "no space left on the disk"),
         ("ZeroDivisionError('by 0')", 70, "BugError", "a bug in itself: ZeroDivisionError: by 0"),
     ],
 )
@@ -231,84 +212,11 @@ def test_an_interruption_and_a_bug_leave_a_report_too(tmp_path, ending, code, ki
     assert f"the run has no result (exit code {code})" in (made.folder / "run.md").read_text()
 
 
-def test_no_file_of_an_earlier_run_is_there_while_this_one_runs(cheap):
-    cheap.write("run.xml", "of an earlier run")
-    cheap.write("run.md", "of an earlier run")
-    cheap.edit("models/tiny.py", "def load", "import os\n\n\ndef load")
-    cheap.edit("models/tiny.py", "    from", "    assert not os.path.exists('run.xml')\n    from")
-    cheap.edit("models/tiny.py", "    from", "    assert not os.path.exists('run.md')\n    from")
-    done = cheap("run", "tiny.yaml", "--junit", "run.xml", "--summary", "run.md")
-    assert done.code == 0, done.out
-    assert "of an earlier run" not in (cheap.folder / "run.xml").read_text()
-
-
 def test_a_report_that_can_not_be_written_is_an_error_and_said_once(cheap, github):
     cheap.write("file", "")
     done = cheap("run", "tiny.yaml", "--junit", "file/run.xml", "--github", env=github)
     assert done.code == 1
     assert (done.out + done.err).count("file/run.xml") == 2  # the annotation, and the error
-
-
-def test_a_report_that_can_not_be_written_keeps_no_other_from_being_written(
-    cheap, github, tmp_path
-):
-    cheap.write("file", "")
-    wanted = ("--junit", "file/run.xml", "--summary", "run.md", "--github")
-    done = cheap("run", "tiny.yaml", *wanted, env=github)
-    assert done.code == 1
-    assert "fix: name a file in a folder that you may write" in done.err
-    assert "--store" not in done.out + done.err
-    for summary in (cheap.folder / "run.md", tmp_path / "summary.md"):
-        assert summary.read_text().startswith("### onnxbuild: passed\n")
-    outputs = (tmp_path / "output").read_text().splitlines()
-    assert [line for line in outputs if line.startswith("exit-code=")][-1] == "exit-code=1"
-    (tmp_path / "output").unlink()
-    refused = cheap("run", "nothing.yaml", *wanted, env=github)
-    assert refused.code == 2
-    assert "nothing was run (exit code 2)" in (cheap.folder / "run.md").read_text()
-    assert (tmp_path / "output").read_text() == "exit-code=2\n"
-
-
-def test_the_summary_is_a_file_of_its_own_for_other_ci(cheap, tmp_path):
-    outside = {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
-    done = cheap("run", "tiny.yaml", "--summary", "build/run.md", env=outside)
-    assert done.code == 0
-    text = (cheap.folder / "build/run.md").read_text()
-    assert text.startswith("### onnxbuild: passed\n")
-    assert rendered_tables(text)[0][1][:2] == ["tiny", "fp32"]
-    assert not (tmp_path / "summary.md").exists()
-    cheap.write("tiny.yaml", (cheap.folder / "tiny.yaml").read_text() + GATE)
-    assert cheap("run", "tiny.yaml", "--summary", "build/run.md").code == 3
-    assert "failed (exit code 3)" in (cheap.folder / "build/run.md").read_text()
-
-
-def test_a_step_that_breaks_has_its_time_and_a_failed_gate_its_own():
-    times = iter([10.0, 12.5, 20.0, 29.0])
-    recorder = Recorder(lambda: next(times))
-    recorder.emit(StepStarted("t:export", (), "log"))
-    recorder.emit(StepFailed("t:export", "it broke", "", "", 1))
-    recorder.emit(StepStarted("t:validate", (), "log"))
-    recorder.emit(StepFinished("t:validate", 3.0, 0, fails=True))
-    recorder.emit(StepFailed("t:validate", "over the bound", "", "", 3))
-    recorder.emit(StepFailed("t:cached", "over the bound", "", "", 3))
-    assert recorder.seconds == {"t:export": 2.5, "t:validate": 3.0}
-
-
-def test_with_json_the_annotations_go_to_standard_error(cheap, github):
-    cheap.write("tiny.yaml", (cheap.folder / "tiny.yaml").read_text() + GATE)
-    done = cheap("run", "tiny.yaml", "--json", "--github", env=github)
-    assert all(isinstance(json.loads(line), dict) for line in done.out.splitlines())
-    assert len(commands(done.err)) == 1
-
-
-def test_without_githubs_variables_only_annotations_are_printed(cheap, monkeypatch):
-    for name in ("GITHUB_WORKSPACE", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"):
-        monkeypatch.delenv(name, raising=False)
-    cheap.edit("tiny.yaml", "outputs:", "output:")
-    done = cheap("run", "tiny.yaml", "--github")
-    assert commands(done.out)[0].startswith(
-        "::error file=tiny.yaml,line=6,col=1,title=onnxbuild::"
-    )
 
 
 def test_a_remark_is_a_notice_at_its_line(cheap, github):
@@ -325,15 +233,6 @@ def test_a_remark_is_a_notice_at_its_line(cheap, github):
         r"::notice file=project/tiny.yaml,line=(\d+),col=28,title=onnxbuild::", line
     )
     assert int(place) == number
-
-
-def test_a_remark_of_what_is_in_no_file_has_no_place(tmp_path):
-    found = [Remark("odd", Location("--set opset", 0, 0)), Remark("a.yaml:3:1: in the text")]
-    lines = [workflow_command(each, tmp_path, tmp_path) for each in annotations_of_remarks(found)]
-    assert lines == [
-        "::notice title=onnxbuild::--set opset: odd",
-        "::notice title=onnxbuild::a.yaml:3:1: in the text",
-    ]
 
 
 def test_commands_are_escaped(tmp_path):

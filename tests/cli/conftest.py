@@ -193,7 +193,6 @@ def make_cheap_project(folder: Path) -> CheapProject:
     made.write("models/tiny.py", CHEAP_MODEL)
     made.write("models/helper.py", CHEAP_HELPER)
     return made
-    return made
 
 
 @pytest.fixture

@@ -51,32 +51,10 @@ def test_each_is_in_a_folder_of_its_own_judged_and_reported_with_its_load_time(p
     assert "onnxbuild diagnose tiny.yaml:fp32" in diagnosed.err
 
 
-def test_one_can_be_made_by_its_name_and_the_same_bytes_come_out_elsewhere(project, tmp_path):
-    from tests.cli.conftest import make_project
-
-    other = make_project(tmp_path / "other" / "place")
-    found = []
-    for each in (project, other):
-        built = asking(each, "ort: {}").run("--only", "fp32-ort")
-        assert built.code == 0, built.out + built.err
-        assert "benchmark" not in built.ran
-        folder = each.folder / "artifacts/out/tiny/fp32-ort"
-        found.append({path.name: path.read_bytes() for path in folder.iterdir()})
-    assert found[0] == found[1]
-
-
 @pytest.mark.skipif(
     Path("/proc/driver/nvidia/version").exists(), reason="there is a GPU on this machine"
 )
-@pytest.mark.parametrize("text", ["tensorrt: {}", "compiled: {provider: tensorrt}"])
-def test_what_needs_a_gpu_is_refused_before_it_starts_where_there_is_none(project, text):
-    built = asking(project, text).run("--only", f"fp32-{text.partition(':')[0]}")
+def test_what_needs_a_gpu_is_refused_before_it_starts_where_there_is_none(project):
+    built = asking(project, "tensorrt: {}").run("--only", "fp32-tensorrt")
     assert built.code == 1
     assert "needs an NVIDIA GPU with its driver, and TensorRT" in built.out + built.err
-
-
-def test_a_provider_that_compiles_nothing_is_a_mistake_in_the_recipe(project):
-    found = asking(project, "compiled: {provider: cpu}").run()
-    assert found.code == 2
-    assert "has no compiled models (EPContext): its kernels run the nodes as they are" in found.err
-    assert "optimized: {}" in found.err

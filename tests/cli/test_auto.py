@@ -86,38 +86,14 @@ def test_more_trials_redo_none_of_those_that_were_tried(searching):
     assert "sensitivity" not in more.ran
 
 
-def test_a_goal_out_of_reach_says_how_near_it_came_and_delivers_nothing(searching):
-    searching.edit("tiny.yaml", "cosine_mean: 0.9", "cosine_mean: 0.9999999")
-    done = searching.run()
-    assert done.code == 3
-    assert (
-        "none of 3 trials meets the goal (cosine_mean 0.9999999) with a margin of 0.1; the nearest"
-        in done.out
-    )
-    assert not (searching.folder / "artifacts/out/tiny/small").exists()
-
-
 @pytest.mark.parametrize(
     ("old", "new", "named"),
     [
         ("goal: {cosine_mean: 0.9}, ", "", "goal"),
-        ("cosine_mean: 0.9", "max_drop: 0.1", "the recipe has no `evaluate`"),
-        ("fidelity: {data: models/data.py:feeds, project", "fidelity: {project", "no data"),
         (
             "trials: 3",
             "include: [static]",
             "variant 'small' tries 'static', and no calibration.data is named",
-        ),
-        ("cosine_mean", "cosine_mena", "did you mean 'cosine_mean'?"),
-        (
-            "models/data.py:feeds",
-            "models/data.py:fees",
-            "models/data.py defines no 'fees'; did you mean 'feeds'?",
-        ),
-        (
-            "models/data.py:project",
-            "models/data.py:projekt",
-            "models/data.py defines no 'projekt'; did you mean 'project'?",
         ),
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -117,31 +116,10 @@ BOMB = "\n".join(
             ),
         ),
         (
-            RECIPE + "opset: [18\n",
-            (
-                "tiny.yaml:12:1: YAML syntax: a ',' or ']' is missing in this list "
-                "(it starts in line 11)\n  fix: add the `]` or the `,`\n"
-            ),
-        ),
-        (
             BOMB,
             (
                 "tiny.yaml:4:45: the file holds more than 10,000 values once its aliases are expanded\n"
                 "  fix: use fewer aliases, or keep data in a file of its own\n"
-            ),
-        ),
-        (
-            RECIPE.replace("max: 8", "max: '{{ hidn }}'") + "vars: {hidden: 8}\n",
-            (
-                "tiny.yaml:8:24: 'hidn' is not declared in vars or matrix; did you mean 'hidden'?\n"
-                "  fix: write `hidden`\n"
-            ),
-        ),
-        (
-            RECIPE.replace("max: 8", "max: \"{{ ''.__class__.__mro__[1].__subclasses__() }}\""),
-            (
-                "tiny.yaml:8:24: the template reaches for Python's internals ('__class__'); a recipe "
-                "can't\n  fix: use the recipe's vars and matrix, operators and filters\n"
             ),
         ),
         (
@@ -151,15 +129,8 @@ BOMB = "\n".join(
                 "did you mean 'tiny.py'?\n  fix: write `models/tiny.py:load`\n"
             ),
         ),
-        (
-            RECIPE.replace("tiny.py:load", "tiny.py:laod"),
-            (
-                "tiny.yaml:3:21: model.entrypoint: models/tiny.py defines no 'laod'; "
-                "did you mean 'load'?\n  fix: write `models/tiny.py:load`\n"
-            ),
-        ),
     ],
-    ids=["twice", "syntax", "bomb", "undeclared", "internals", "no file", "no callable"],
+    ids=["twice", "bomb", "no file"],
 )
 def test_a_recipe_that_cant_be_read_further_has_one_message(cheap, recipe, reported):
     cheap.write("tiny.yaml", recipe)
@@ -190,13 +161,6 @@ def test_every_verb_refuses_a_faulty_recipe_alike(cheap):
             ),
         ),
         (
-            ("models",),
-            (
-                "error: models holds no recipe (a YAML file with a `version:`)\n"
-                "  fix: if it is a model: onnxbuild init models; else name the folder that holds them\n"
-            ),
-        ),
-        (
             ("tiny.yaml", "--only", "fp23"),
             (
                 "error: --only fp23 is no variant or step of these recipes; the nearest of 9 are "
@@ -205,9 +169,6 @@ def test_every_verb_refuses_a_faulty_recipe_alike(cheap):
             ),
         ),
         (("tiny.yaml", "--set", "opset"), "'opset' is not KEY=VALUE; write --set opset=VALUE"),
-        (("tiny.yaml", "--set", "opset:17"), "'opset:17' is not KEY=VALUE; write --set opset=17"),
-        (("tiny.yaml", "--timeout", "soon"), "'soon' is not a number\n"),
-        (("tiny.yaml", "--timeout", "5 min"), "'5 min' is not a number; write 300, in seconds"),
         (
             ("tiny.yaml", "--set", "opest=17"),
             (
@@ -215,28 +176,9 @@ def test_every_verb_refuses_a_faulty_recipe_alike(cheap):
                 "did you mean 'opset'?"
             ),
         ),
-        (("tiny.yaml", "--set", "opset=99"), "opset is 99; expected an integer from 11 to 23"),
         (("tiny.yaml", "--jobs", "0"), "0 is not in the range x>=1"),
         (("tiny.yaml", "--memory", "much"), "'much' is not a size; write it like 4GiB or 512MiB"),
-        (("tiny.yaml", "--timeout", "0"), "0.0 is not in the range x>0"),
-        (
-            ("",),
-            (
-                "error: the name of a recipe is empty\n"
-                "  fix: write its file or its name: recipes/bert.yaml, bert\n"
-            ),
-        ),
-        (("tiny.yaml", "--timeout", "nan"), "'nan' is not a number"),
         (("tiny.yaml", "--store", ""), "it is empty; write a path"),
-        (("tiny.yaml", "--junit", ""), "it is empty; write a path"),
-        (
-            ("tiny.yaml", "--only", ""),
-            (
-                "error: '' names no variant and no step\n"
-                "  fix: write one: int8, bert:int8, export; without --only all is built\n"
-            ),
-        ),
-        (("tiny.yaml", "--only", "tiny:"), "'tiny:' names no variant and no step"),
         (("tiny.yaml", "--ony", "int8"), "No such option"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -258,14 +200,7 @@ def test_a_verb_that_does_not_exist_names_the_nearest(cheap):
     [
         ("build tiny.yaml", "No such command 'build'. Did you mean 'run'?"),
         ("help plan", "For the help: onnxbuild plan --help"),
-        ("version", "For the version: onnxbuild --version"),
         ("run tiny.yaml --variant int8", "No such option '--variant'. Did you mean '--only'?"),
-        ("watch tiny.yaml -q", "No such option '-q'. For one line a build: onnxbuild watch | cat"),
-        (
-            "run tiny.yaml --threads 4",
-            "'--jobs'? For the threads of a model's session: --set session.intra_op_threads=4",
-        ),
-        ("run tiny.yaml --dry-run", "To see what would run: onnxbuild plan"),
         ("run tiny.yaml opset=20", "fix: write --set opset=20"),
     ],
 )
@@ -273,10 +208,6 @@ def test_words_of_other_tools_get_the_word_that_is_meant(cheap, typed, hint):
     result = cheap(*typed.split())
     assert result.code == 2
     assert hint in result.err
-
-
-def test_an_option_that_a_verb_lacks_is_not_proposed_for_it(cheap):
-    assert "'--only'" not in cheap("lint", "tiny.yaml", "--variant", "int8").err
 
 
 # --- models ---------------------------------------------------------------------------------------
@@ -295,11 +226,7 @@ def failed(project, step: str = "reference", code: int = 1) -> str:
 @pytest.mark.parametrize(
     ("model", "reported"),
     [
-        (
-            "raise ValueError('boom')\ndef load(): ...\n",
-            ["FAILED  tiny:reference: ValueError: boom", "        at models/tiny.py:1"],
-        ),
-        (
+(
             "import no_such_package\ndef load(): ...\n",
             [
                 "FAILED  tiny:reference: ModuleNotFoundError: No module named 'no_such_package'",
@@ -307,30 +234,14 @@ def failed(project, step: str = "reference", code: int = 1) -> str:
                 "        fix: install it next to onnxbuild, in ",
             ],
         ),
-        (
+(
             "def load():\n    raise ValueError('boom')\n",
             [
                 "FAILED  tiny:reference: models/tiny.py:load raised ValueError: boom",
                 "        at models/tiny.py:2",
             ],
         ),
-        (
-            "load = 3\n",
-            [
-                ("FAILED  tiny:reference: 'models/tiny.py:load' is of type int; "
-                "expected a callable"),
-                "        fix: name a function or a class",
-            ],
-        ),
-        (
-            "import torch\ndef load():\n    return torch.nn.Linear\n",
-            [
-                ("FAILED  tiny:reference: models/tiny.py:load returned the class Linear; "
-                "expected a torch.nn.Module"),
-                "        fix: return an instance and not its class: `return Linear(...)`",
-            ],
-        ),
-        (
+(
             NET.format(more=", mask", value="input"),
             [
                 ("FAILED  tiny:reference: Net.forward requires 'mask', which `dummy_inputs` does "
@@ -339,15 +250,7 @@ def failed(project, step: str = "reference", code: int = 1) -> str:
                 "the parameter a default"),
             ],
         ),
-        (
-            NET.replace("input{more}", "inptu").format(value="inptu"),
-            [
-                ("FAILED  tiny:reference: dummy input 'input' is not a parameter of Net.forward, "
-                "which takes inptu"),
-                "        fix: did you mean 'inptu'?",
-            ],
-        ),
-        (
+(
             NET.format(more="", value="input / 0 * 0"),
             [
                 ("FAILED  tiny:reference: output 'logits' of the PyTorch model itself holds 8 NaN among 8 "
@@ -356,7 +259,7 @@ def failed(project, step: str = "reference", code: int = 1) -> str:
                 "(`low`, `high`, `fill` in `dummy_inputs`)"),
             ],
         ),
-        (
+(
             "import os, signal\ndef load():\n    os.kill(os.getpid(), signal.SIGKILL)\n",
             [
                 ("FAILED  tiny:reference: the step's process was killed by SIGKILL, as when the "
@@ -364,19 +267,8 @@ def failed(project, step: str = "reference", code: int = 1) -> str:
                 "        fix: to try it again: onnxbuild run tiny.yaml --only reference",
             ],
         ),
-        (
-            "import ctypes\ndef load():\n    print('here', flush=True)\n    ctypes.string_at(0)\n",
-            [
-                "FAILED  tiny:reference: the step's process was killed by SIGSEGV",
-                "        its last lines:",
-                "        | here",
-            ],
-        ),
-    ],
-    ids=[
-        "raises on import", "package missing", "raises", "not callable", "a class",
-        "input missing", "input not taken", "NaN", "killed", "segfault",
-    ],
+],
+    ids=["package missing", "raises", "input missing", "NaN", "killed"],
 )  # fmt: skip
 def test_a_model_that_does_not_work_fails_its_step_with_one_message(project, model, reported):
     project.write("models/tiny.py", model)
@@ -425,22 +317,6 @@ def test_a_batch_axis_that_is_baked_in_is_named(project):
 
 
 @pytest.mark.slow
-def test_a_provider_that_does_not_load_is_no_silent_cpu_run(project):
-    import onnxruntime
-
-    if Path("/dev/nvidia0").exists() and "CUDAExecutionProvider" in (
-        onnxruntime.get_available_providers()
-    ):
-        pytest.skip("this machine has a GPU")
-    project.edit("tiny.yaml", "quantization", "providers: [cuda]\nquantization")
-    result = project.run("--only", "fp32/validate")
-    assert result.code == 1
-    assert "FAILED  tiny:provider-cuda: target 'cuda' is required, and does not load" in result.out
-    assert "`cuda: {require: false}` next to a target that is here, such as `cpu`" in result.out
-    assert "blocked tiny:fp32/validate" in result.out
-
-
-@pytest.mark.slow
 def test_a_failed_gate_says_all_about_the_worst_element_and_delivers_nothing(project):
     project.edit("tiny.yaml", "quantization", "validate: {fp32: {atol: 0, rtol: 0}}\nquantization")
     first = project.run()
@@ -458,19 +334,6 @@ def test_a_failed_gate_says_all_about_the_worst_element_and_delivers_nothing(pro
     assert list((project.folder / "artifacts/out").iterdir()) == []
 
 
-@pytest.mark.slow
-def test_a_failure_leaves_what_was_built_before_and_the_next_run_goes_on(project):
-    project.edit("models/tiny.py", "    torch.manual_seed(0)", "    raise KeyError(0)")
-    failed(project)
-    project.edit("models/tiny.py", "    raise KeyError(0)", "    torch.manual_seed(0)")
-    assert project.run("--only", "reference").ran == ["reference"]
-    project.edit("models/tiny.py", "    torch.manual_seed(0)", "    raise KeyError(0)")
-    assert project.run("--only", "reference").code == 1
-    project.edit("models/tiny.py", "    raise KeyError(0)", "    torch.manual_seed(0)")
-    again = project.run("--only", "reference")
-    assert (again.code, again.ran) == (0, [])
-
-
 # --- the store ------------------------------------------------------------------------------------
 
 
@@ -484,10 +347,8 @@ def test_a_store_with_a_file_in_its_way_is_one_clear_error(cheap):
     )
 
 
-@pytest.mark.parametrize(
-    "arguments", [("plan", "tiny.yaml"), ("why", "tiny:export"), ("report", "tiny.yaml")]
-)
-def test_a_store_with_a_file_for_its_records_says_so_in_verbs_that_only_read(cheap, arguments):
+def test_a_store_with_a_file_for_its_records_says_so_in_verbs_that_only_read(cheap):
+    arguments = ("plan", "tiny.yaml")
     records = cheap.folder / "artifacts" / "ac"
     records.parent.mkdir()
     records.write_text("a file")
@@ -499,33 +360,15 @@ def test_a_store_with_a_file_for_its_records_says_so_in_verbs_that_only_read(che
     )
 
 
-@pytest.mark.parametrize("verb", ["verify", "init", "lint", "plan", "graph", "explain"])
+@pytest.mark.parametrize("verb", ["verify", "lint"])
 def test_an_empty_name_is_not_the_folder_at_hand(cheap, verb):
     result = cheap(verb, "")
     assert (result.code, result.out) == (2, "")
     assert " empty\n  fix: " in result.err
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
-def test_a_store_where_no_folder_can_be_made_is_one_clear_error(cheap):
-    result = cheap.run("--store", "/proc/no/such")
-    assert (result.code, result.out) == (1, "")
-    assert result.err.startswith("error: can't write /proc/no")
-
-
-def test_a_store_that_cant_be_written_is_one_clear_error(project, disk):
-    folder = disk("1m", "ro")
-    result = project.run("--store", str(folder))
-    assert (result.code, result.out) == (1, "")
-    assert result.err.startswith(f"error: can't write {folder}/")
-    assert result.err.endswith(
-        ": Read-only file system\n"
-        "  fix: make the folder writable, or choose another with --store FOLDER\n"
-    )
-
-
-@pytest.mark.slow
-def test_a_store_that_became_read_only_still_says_what_is_up_to_date(project, disk):
+def test_a_store_that_became_read_only_still_says_what_is_up_to_date(cheap, disk):
+    project = cheap
     folder = disk("4m")
     assert project.run("--store", str(folder), "--only", "reference").code == 0
     subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
@@ -536,8 +379,8 @@ def test_a_store_that_became_read_only_still_says_what_is_up_to_date(project, di
     assert "Read-only file system" in other.err
 
 
-@pytest.mark.slow
-def test_a_full_disk_is_one_clear_error_and_loses_nothing(project, disk):
+def test_a_full_disk_is_one_clear_error_and_loses_nothing(cheap, disk):
+    project = cheap
     folder = disk("4m")
     arguments = ("--store", str(folder), "--only", "reference")
     assert project.run(*arguments).code == 0
@@ -575,8 +418,7 @@ def test_a_disk_that_fills_up_in_a_step_fails_that_step(project, disk):
 
 
 @pytest.mark.parametrize(
-    "redirect",
-    [pytest.param("> /dev/full", marks=pytest.mark.smoke), ">&-", "<&- >&- 2>&-", "2> /dev/full"],
+    "redirect", [pytest.param("> /dev/full", marks=pytest.mark.smoke), "<&- >&- 2>&-"]
 )
 def test_an_output_that_cant_be_written_is_no_bug(project, redirect):
     done = subprocess.run(

@@ -80,13 +80,6 @@ def test_bundles_and_files_of_programs_are_measured_next_to_the_variants(project
     assert report["models"]["trace"]["size_bytes"] == (tmp_path / "trace.pt").stat().st_size
 
 
-def test_a_program_stands_next_to_a_recipe_without_onnx(project, tmp_path):
-    project.edit("tiny.yaml", "quantization: {fp32: none}\n", "formats: [torchscript]\n")
-    done, report = bench(project, scripted(tmp_path / "other.pt", Net(), (2, 4)))
-    assert done.code == 0, done.out + done.err
-    assert set(report["models"]) == {"pytorch", "torchscript", "other"}
-
-
 def test_programs_of_a_release_can_be_compared_with(project):
     project.edit("tiny.yaml", "quantization: {fp32: none}\n", "formats: [torchscript]\n")
     assert project("lock", "tiny.yaml").code == 0
@@ -131,27 +124,19 @@ def of_another_machine(path):
 
 
 ODD = {
-    "weights alone": (weights, "weights.pt", 2, "holds no program"),
-    "another number of inputs": (
+"weights alone": (weights, "weights.pt", 2, "holds no program"),
+"another number of inputs": (
         lambda path: scripted(path, Pair(), (2, 4), (2, 4)), "pair.pt", 1,
         "pair.pt takes input, mask; the recipe feeds input",
     ),
-    "another shape of a graph": (
-        lambda path: exported(path, Net(5), torch.zeros(2, 5)), "wide.pt2", 1,
-        "has the shape [any, 5]; the recipe feeds ['batch', 4]",
-    ),
-    "another dtype of a graph": (
-        lambda path: exported(path, Net().double(), torch.zeros(2, 4).double()), "double.pt2", 1,
-        "is float64; the recipe feeds float32",
-    ),
-    "another shape that only a run shows": (
+"another shape that only a run shows": (
         lambda path: scripted(path, Net(5), (2, 5)), "wide.pt", 1,
         "does not take what the recipe feeds, input float32[2, 4]",
     ),
-    "a manifest that says too little": (
+"a manifest that says too little": (
         other_manifest, "bundle", 1, "says nothing that can be followed",
     ),
-    "another machine": (
+"another machine": (
         of_another_machine, "vax", 1, "can't run here: it was made for vax",
     ),
 }  # fmt: skip
@@ -168,10 +153,3 @@ def test_what_can_not_be_compared_is_refused_by_name(project, tmp_path, odd):
     assert done.code == code, done.out + done.err
     assert reported in done.out + done.err
     assert "fix: " in done.out + done.err
-
-
-def test_a_file_that_is_no_archive_holds_no_program(project, tmp_path):
-    (tmp_path / "junk.pt2").write_bytes(b"version https://git-lfs")
-    done = project("bench", "tiny.yaml", "--against", str(tmp_path / "junk.pt2"))
-    assert done.code == 2
-    assert "holds no program" in done.err

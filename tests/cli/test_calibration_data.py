@@ -188,12 +188,6 @@ def test_a_callables_bad_samples_are_reported(calibrating):
     assert f"at models/data.py:{line}" in reported["raising"]
 
 
-def test_a_callable_that_is_not_there_is_reported_before_anything_runs(calibrating):
-    done = calibrate(calibrating, "models/data.py:fees")
-    assert done.code == 2
-    assert "did you mean 'feeds'?" in done.out + done.err
-
-
 def test_bad_files_are_reported_by_name_with_what_to_do(calibrating, data):
     np.savez(data / "whole.npz", input=rows(4))
     content = (data / "whole.npz").read_bytes()
@@ -227,8 +221,7 @@ def test_bad_files_are_reported_by_name_with_what_to_do(calibrating, data):
     }
     named = {name: f"data/{name}.npz" for name in expected}
     reported = refusals(
-        calibrating,
-        {**named, "among": "data/several/*.npy", "other": "data/several/*.*"},
+        calibrating, {**named, "among": "data/several/*.npy", "other": "data/several/*.*"}
     )
     for name, (what, fix) in expected.items():
         assert reported[name].startswith(f"{name}:int8/calibrate: {what}"), reported[name]
@@ -238,27 +231,3 @@ def test_bad_files_are_reported_by_name_with_what_to_do(calibrating, data):
     assert "at data/several/b.npy, sample 0" in reported["among"]
     assert "'data/several/notes.txt' is neither an .npy nor an .npz file" in reported["other"]
     assert "`data/*.npz`" in reported["other"]
-
-
-def test_a_folder_without_data_is_a_fault_of_the_recipe(calibrating, data):
-    done = calibrate(calibrating, "data/*.npy")
-    assert done.code == 2
-    assert "data/*.npy" in done.err
-    assert "fix:" in done.err
-
-
-def test_a_pattern_that_matches_no_node_is_reported_with_the_names_there_are(calibrating):
-    done = calibrating.run(
-        "--only", "int8/quantize", "--set", 'quantization.int8.nodes_to_exclude=["*/attention/*"]'
-    )
-    assert done.code == 1
-    assert (
-        "the pattern '*/attention/*' in `nodes_to_exclude` matches none of the graph's" in done.out
-    )
-    assert "leave '*/attention/*' out of `nodes_to_exclude`" in done.out
-
-
-def test_a_number_of_samples_that_is_none_is_a_fault_of_the_recipe(calibrating):
-    done = calibrate(calibrating, "dummy", "samples=0")
-    assert done.code == 2
-    assert "calibration.samples" in done.err

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from onnxbuild.reporting.how_built import last_run
-from tests.cli.conftest import QUICK, RECIPE, CheapProject, Project
+from tests.cli.conftest import QUICK, RECIPE, CheapProject
 
 TWO = RECIPE.replace("{fp32: none}", "{fp32: none, half: fp16}") + QUICK
 
@@ -49,11 +49,6 @@ def test_a_removed_variant_is_named_at_the_end_of_a_run_and_clean_removes_it(bui
     assert (built.folder / "artifacts/out/tiny/fp32/model.onnx").exists()
 
 
-def test_clean_sees_a_removed_variant_before_any_run_does(built):
-    built.edit("tiny.yaml", ", half: fp16", "")
-    assert "removed artifacts/out/tiny/half" in built("clean").out
-
-
 def test_a_removed_recipe_is_named_by_a_run_of_another_and_clean_removes_it(built):
     (built.folder / "other.yaml").unlink()
     seen = built("run", "tiny.yaml")
@@ -68,13 +63,6 @@ def test_a_removed_recipe_is_named_by_a_run_of_another_and_clean_removes_it(buil
     assert "other" not in json.loads(
         (built.folder / "artifacts/out/.laid/owners.json").read_text()
     )
-
-
-def test_clean_works_when_all_recipes_are_gone(built):
-    for name in ("tiny.yaml", "other.yaml"):
-        (built.folder / name).unlink()
-    assert built("clean").out.count("removed ") == 4
-    assert not (built.folder / "artifacts/out/tiny").exists()
 
 
 def test_what_a_user_put_there_or_changed_is_kept_and_named(built):
@@ -118,27 +106,6 @@ def test_two_recipes_of_one_name_clash_even_when_they_run_apart(built):
     assert built("run", "twin.yaml").code == 0
 
 
-def test_another_checkout_that_lays_its_files_over_those_of_the_first_says_so(built, tmp_path):
-    other = CheapProject(tmp_path / "checkout")
-    shutil.copytree(built.folder, other.folder, ignore=shutil.ignore_patterns("artifacts"))
-    store = str(built.folder / "artifacts")
-
-    def notes(project):
-        seen = project("run", "tiny.yaml", "--store", store)
-        assert seen.code == 0
-        return [line for line in (seen.out + seen.err).splitlines() if "shares this store" in line]
-
-    assert notes(built) == []
-    other.edit("tiny.yaml", "half: fp16", "half: bf16")
-    (note,) = notes(other)
-    assert f"/out/tiny is of {built.folder}/tiny.yaml, which shares this store" in note
-    assert notes(other) == []
-    (built.folder / "tiny.yaml").rename(built.folder / "moved.yaml")
-    built.edit("moved.yaml", "name: tiny", "name: moved")
-    built.write("tiny.yaml", TWO)
-    assert len(notes(built)) == 1
-
-
 def test_what_checkouts_that_share_a_store_say_of_their_last_runs_is_their_own(cheap, tmp_path):
     other = CheapProject(tmp_path / "checkout")
     shutil.copytree(cheap.folder, other.folder)
@@ -166,19 +133,6 @@ def test_what_checkouts_that_share_a_store_say_of_their_last_runs_is_their_own(c
     assert said(cheap) == own
 
 
-def test_recipes_whose_names_differ_only_in_case_clash_even_when_they_run_apart(built):
-    built.write("twin.yaml", TWO.replace("name: tiny", "name: Tiny"))
-    seen = built("run", "twin.yaml")
-    assert (seen.code, seen.err) == (
-        2,
-        (
-            "error: twin.yaml:1:1: recipes 'tiny' (tiny.yaml) and 'Tiny' (twin.yaml) differ only in case, or in "
-            "how an accent is written: on some disks they have one folder\n"
-            "  fix: write another `name:` in one of them\n"
-        ),
-    )
-
-
 def test_two_recipes_of_one_name_are_both_named_when_they_run_together(cheap):
     cheap.write("twin.yaml", RECIPE + QUICK)
     seen = cheap("run")
@@ -199,30 +153,6 @@ def test_what_was_built_with_a_setting_is_not_left_over_while_its_file_is_there(
     assert "removed artifacts/out/set/fp32" in built("clean").out
 
 
-def test_only_a_part_of_a_recipe_leaves_nothing_over(built):
-    assert left(built("run", "tiny.yaml", "--only", "fp32").err) == []
-    assert built("clean").out == "nothing is left over\n"
-
-
-def test_a_combination_that_a_matrix_no_longer_has_is_left_over(cheap):
-    cheap.write("tiny.yaml", RECIPE + QUICK + "matrix: {width: [4, 8]}\n")
-    assert cheap.run().code == 0
-    cheap.edit("tiny.yaml", "[4, 8]", "[4]")
-    assert left(cheap.run().err) == [
-        "left over: artifacts/out/tiny@width=8/fp32: tiny.yaml no longer has it",
-        "to remove what is left over: onnxbuild clean",
-    ]
-
-
-def test_the_folders_of_a_recipe_that_can_not_be_read_stay(built):
-    built.edit("tiny.yaml", "quantization:", "quantisation:")
-    seen = built("clean")
-    assert seen.err == (
-        "note: tiny.yaml can't be read, so its folders stay; to see why: onnxbuild lint tiny.yaml\n"
-    )
-    assert seen.out == "nothing is left over\n"
-
-
 def test_a_damaged_list_of_owners_is_written_anew(built):
     list_of_owners = built.folder / "artifacts/out/.laid/owners.json"
     before = list_of_owners.read_text()
@@ -234,16 +164,3 @@ def test_a_damaged_list_of_owners_is_written_anew(built):
     built.edit("other.yaml", "batch: {min: 1, max: 8", "batch: {min: 1, max: 7")
     assert built("run").code == 0
     assert list_of_owners.read_text() == before
-
-
-@pytest.mark.slow
-def test_an_up_to_date_run_names_what_is_left_over_at_a_glance(project: Project):
-    project.write("tiny.yaml", RECIPE.replace("fp32: none", "fp32: none, again: none") + QUICK)
-    assert project.run().code == 0
-    project.edit("tiny.yaml", ", again: none", "")
-    first = project.run()
-    assert left(first.err)[0] == "left over: artifacts/out/tiny/again: tiny.yaml no longer has it"
-    again = project.run()
-    assert "nothing to do" in again.out
-    assert left(again.err) == left(first.err)
-    assert left(project.run("--json").err) == []

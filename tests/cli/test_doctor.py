@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-import sysconfig
-from pathlib import Path
 
 import pytest
 
@@ -43,23 +38,6 @@ def test_a_faulty_plug_in_says_what_to_do(cheap: CheapProject, monkeypatch):
     with terminal(80) as screen:
         assert run_command(["doctor"], KINDS) == 1
     assert problems(screen.text) == FAULTY_ON_80
-
-
-@pytest.mark.slow
-def test_no_line_of_it_is_broken_in_a_word(cheap: CheapProject, monkeypatch):
-    plain = cheap("doctor").out
-    monkeypatch.chdir(cheap.folder)
-    with terminal(80) as screen:
-        run_command(["doctor"], KINDS)
-    assert any(len(line) > 80 for line in plain.splitlines())
-    assert all(sys.executable in line or "/" in line for line in screen.broken), screen.broken
-    if not screen.broken:  # paths of this machine may be longer than the terminal is wide
-        assert _words(screen.text) == _words(plain)
-
-
-def _words(text: str) -> list[str]:
-    """All words but those of the line that says how much space is left."""
-    return [word for line in text.splitlines() if "GiB free" not in line for word in line.split()]
 
 
 @pytest.mark.slow
@@ -115,39 +93,3 @@ def test_a_full_disk_says_what_makes_room(cheap: CheapProject, disk, monkeypatch
     with terminal(80) as screen:
         assert run_command(["doctor", "--store", "disk0"], KINDS) == 1
     assert problems(screen.text) == FULL_ON_80
-
-
-def interpreter_without(package: str, folder: Path) -> str:
-    """A virtual environment that has all packages of this one but one; returns its interpreter."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    site = next(folder.glob("lib/python*/site-packages"))
-    for each in Path(sysconfig.get_paths()["purelib"]).iterdir():
-        if each.name.partition("-")[0] != package:
-            (site / each.name).symlink_to(each)
-    return str(folder / "bin/python")
-
-
-LACKING = """\
-problem: the package 'onnxscript' is not installed
-  fix: PYTHON -m pip install onnxscript
-"""
-
-
-@pytest.mark.slow
-def test_a_missing_package_says_what_to_type(project: Project, tmp_path, monkeypatch):
-    lacking = interpreter_without("onnxscript", tmp_path / "p")
-    done = subprocess.run(
-        [lacking, "-m", "onnxbuild", "doctor"],
-        cwd=project.folder, env={**os.environ, **project.cache}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert "onnxscript   not installed\n" in done.stdout, done.stdout + done.stderr
-    said = problems(done.stdout).replace(lacking, "PYTHON")
-    assert (done.returncode, said) == (1, LACKING)
-    monkeypatch.setattr(sys, "executable", lacking)
-    shown = Terminal(("doctor",), project.folder)
-    try:
-        assert shown.end() == 1
-    finally:
-        shown.close()
-    on_80 = problems(shown.final).replace("\n", "").replace(lacking, "PYTHON")
-    assert on_80.split() == LACKING.split()  # the path to Python may be longer than the line

@@ -13,8 +13,6 @@ import pytest
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.toolchain.distributions import Distributions
-from onnxbuild.adapters.toolchain.environments import Environments
-from onnxbuild.core.environment import Environment
 from tests.cli.conftest import Project, make_project
 from tests.environments import INSTALLED, make_venv, write_wheel
 from tests.fork_servers import COLD
@@ -27,7 +25,6 @@ TARGETS = (
     "  other: {provider: cpu, environment: {python: venv/bin/python}}\n"
     "  npu: {provider: qnn, environment: {python: venv/bin/python}}\n"
 )
-RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +64,6 @@ def test_it_is_validated_and_measured_there(built):
     assert {"fp32", "fp32+io-binding", "pytorch"} <= set(measured["models"])
     assert measured["concurrency"]["models"]["fp32"][0]["runs_per_s"] > 0
     assert "QNNExecutionProvider is not in the installed" in manifest["targets"]["npu"]["skipped"]
-
-
-def test_a_diagnosis_looks_at_what_ran_there_and_says_so(built):
-    other = "providers={other: {chain: [qnn, cpu], environment: {python: venv/bin/python}}}"
-    reported = built("diagnose", "tiny.yaml:fp32", "--no-bisect", "--set", other)
-    assert reported.code == 0, reported.out + reported.err
-    assert "looked at on target 'other', with onnxruntime" in reported.out
-    assert " of interpreter venv/bin/python\n" in reported.out
 
 
 def test_the_next_run_does_nothing_and_a_moved_project_neither(built, project):
@@ -122,18 +111,6 @@ def test_a_lock_holds_the_environment_too(project):
     assert "numpy of interpreter venv/bin/python" in refused.err
 
 
-def test_an_environment_that_is_of_no_use_is_reported(project):
-    shutil.rmtree(project.folder / "venv")
-    gone = project.run()
-    assert gone.code == 1
-    assert f"there is no interpreter {project.folder}/venv/bin/python" in gone.out
-    make_venv(project.folder / "venv")
-    empty = project.run()
-    assert empty.code == 1
-    assert "has no ONNX Runtime" in empty.out
-    assert "-m pip install" in empty.out
-
-
 def test_a_list_becomes_an_environment_and_a_lost_one_is_made_again(project, tmp_path):
     write_wheel(project.folder / "wheels", "shared", content=INSTALLED)
     project.write("list.txt", "--no-index\n--find-links wheels\nshared==1.0\n")
@@ -170,19 +147,3 @@ def test_a_list_becomes_an_environment_and_a_lost_one_is_made_again(project, tmp
     finally:
         for name, value in reported.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
-
-
-def test_openvino_validates_and_measures_next_to_the_cpu(tmp_path):
-    """With the environment of recipes/openvino.txt, where it has been made."""
-    known = Environments(StatCache(Index(Path(":memory:"))), lambda path: str(RECIPES / path))
-    if known.is_missing(Environment(requirements="openvino.txt")):
-        pytest.skip("onnxbuild run recipes/openvino.yaml makes the environment (450 MB)")
-    project = make_project(tmp_path / "project")
-    shutil.copy(RECIPES / "openvino.txt", project.folder)
-    written = "{cpu: {}, openvino: {environment: {requirements: openvino.txt}, min_coverage: 0.9}}"
-    done = project.run("--set", f"providers={written}")
-    assert done.code == 0, done.out + done.err
-    openvino = report(project, "manifest.json")["targets"]["openvino"]
-    assert openvino["placement"]["nodes"].keys() == {"OpenVINOExecutionProvider"}
-    assert openvino["environment"]["package"] == "onnxruntime-openvino 1.24.1"
-    assert report(project, "benchmark-openvino.json")["models"]["fp32"]["load_s"] > 0

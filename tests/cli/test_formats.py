@@ -53,15 +53,6 @@ def test_a_size_baked_into_a_trace_fails_the_run_with_a_gates_code(project):
     assert not (project.folder / "artifacts/out/tiny/torchscript/model.pt").exists()
 
 
-def test_variants_without_onnx_are_a_mistake_in_the_recipe(project):
-    project.write(
-        "tiny.yaml", (project.folder / "tiny.yaml").read_text() + "formats: [aotinductor]\n"
-    )
-    found = project.run()
-    assert found.code == 2
-    assert "quantization is written, and formats leaves out onnx" in found.out + found.err
-
-
 def test_verbs_that_are_about_onnx_say_so(project):
     without_onnx(project, "[torchscript]")
     for verb in ("diagnose", "inspect"):

@@ -68,18 +68,3 @@ def test_a_search_goes_on_without_the_trials_that_are_not_applicable(convolution
     why = convolutions("why", "tiny.yaml:small/weights-8/fidelity").out
     assert "is left out: nothing was quantized" in why
     assert convolutions("reproduce", "tiny.yaml").code == 0
-
-
-def test_a_model_to_which_no_trial_is_applicable_and_one_that_is_asked_for_are_errors(
-    convolutions,
-):
-    convolutions.edit("tiny.yaml", "[weight_only, static]", "[weight_only]")
-    convolutions.edit("tiny.yaml", "trials: 2", "trials: 1")
-    done = convolutions.run()
-    assert done.code == 1
-    assert "no trial is applicable to the model: weights-8" in done.out
-    convolutions.edit("tiny.yaml", "trials: 1, include: [weight_only]", "trials: 9")
-    convolutions.edit("tiny.yaml", "quantization:", "quantization:\n  w8: weight_only")
-    done = convolutions.run()
-    assert done.code == 1
-    assert "FAILED  tiny:w8/quantize: nothing was quantized" in done.out

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 
 import pytest
 
 from onnxbuild.core.errors import UsageError
 from onnxbuild.typed.names import find_name, find_recipe
-from tests.cli.conftest import (
-    QUICK,
-    RECIPE,
-    CheapProject,
-    Project,
-    make_cheap_project,
-    make_project,
-)
+from tests.cli.conftest import QUICK, RECIPE, make_cheap_project
 
 RENAMED = (
     RECIPE.replace("name: tiny", "name: session-demo").replace("models/", "../models/") + QUICK
@@ -38,17 +30,6 @@ def once_built(tmp_path_factory):
     return _locked(make_cheap_project(tmp_path_factory.mktemp("odd") / "project"))
 
 
-@pytest.fixture
-def built(once_built, tmp_path):
-    project, _ = once_built
-    return CheapProject(shutil.copytree(project.folder, tmp_path / "project"))
-
-
-@pytest.fixture(scope="module")
-def once_really_built(tmp_path_factory):
-    return _locked(make_project(tmp_path_factory.mktemp("odd") / "project"))
-
-
 def test_what_run_prints_is_what_other_verbs_take(once_built):
     project, done = once_built
     (note,) = [
@@ -66,61 +47,6 @@ def test_what_run_prints_is_what_other_verbs_take(once_built):
         assert [line.split()[1] for line in plan.out.splitlines()[:-1]] == [
             "session-demo:export", "session-demo:optimize", "session-demo:session/quantize",
         ]  # fmt: skip
-
-
-@pytest.mark.slow
-def test_a_locked_build_is_checked_and_reproduced(once_really_built):
-    project, done = once_really_built
-    assert "wrote recipes/odd.lock" in done.out
-    checked = project("lock", FILE, "--check")
-    assert checked.code == 0, checked.out + checked.err
-    again = project("reproduce", FILE, "--only", "check-fast/validate")
-    assert again.code == 0, again.out + again.err
-    assert "session-demo: 4 steps, the same bytes in 1 fresh build" in again.out
-
-
-def test_a_step_of_a_variant_that_is_called_like_a_step_is_built_alone(built):
-    built.edit(FILE, "max: 8", "max: 9")
-    done = built("run", FILE, "--only", "check-fast/validate")
-    assert done.code == 0, done.out + done.err
-    assert "session/quantize" not in done.ran
-    assert "check-fast/validate" in done.ran
-    assert "benchmark" not in done.ran
-
-
-@pytest.mark.slow
-def test_a_failing_gate_is_diagnosed_as_the_run_says(once_really_built, tmp_path):
-    project, _ = once_really_built
-    built = Project(shutil.copytree(project.folder, tmp_path / "project"))
-    tight = "quantization.session.validate.sqnr_db_min=200"
-    failed = built("run", FILE, "--only", "session", "--set", tight)
-    assert failed.code == 3, failed.out + failed.err
-    line = f"onnxbuild diagnose {FILE}:session --set {tight}"
-    assert line in failed.err
-    found = built(*shlex.split(line)[1:], "--no-bisect")
-    assert found.code == 0, found.out + found.err
-    assert "session-demo:session/quantize" in found.out
-
-
-def test_a_step_that_was_built_as_its_equal_has_the_others_log_and_story(built):
-    built.edit(FILE, VARIANTS, "{check-fast: none, session: dynamic, twin: dynamic}")
-    elsewhere = ("--store", "elsewhere")
-    done = built("run", FILE, "--only", "twin", *elsewhere)
-    assert "twin/quantize" in done.ran
-    for name in ("session-demo:twin/quantize", "session-demo:session/quantize"):
-        assert built("log", name, *elsewhere).code == 0
-        why = built("why", name, *elsewhere)
-        assert why.out.splitlines()[-2:] == ["it last ran because of:", "  never built here"]
-
-
-def test_a_log_is_found_by_the_name_that_was_printed_though_the_recipe_is_gone(built):
-    before = built("log", "session-demo:export")
-    (built.folder / FILE).unlink()
-    after = built("log", "session-demo:export")
-    assert (after.code, after.out) == (0, before.out)
-    gone = built("log", "session-demo:exprt")
-    assert gone.code == 2
-    assert "there is no recipe 'session-demo'" in gone.err
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from tests.cli.conftest import Project, make_project
@@ -22,20 +20,6 @@ FAILED  tiny:export: models/tiny.py:load raised ValueError: no weights
 FAILED  tiny:reference: for the same reason
 FAILED (exit code 1): 0 built, 0 cached, 2 failed, 6 not run
 """
-BRANCH = '''
-
-class Branching(torch.nn.Module):
-    """What no exporter can follow."""
-
-    def forward(self, input):
-        if input.sum() > 0:
-            return input
-        return input * 2
-
-
-def branching():
-    return Branching()
-'''
 
 
 @pytest.fixture
@@ -65,37 +49,6 @@ def test_two_steps_that_load_the_same_broken_module_are_one_message(project):
     finally:
         terminal.close()
     assert terminal.final == SAID
-
-
-def test_the_exporters_wall_of_text_is_in_the_log_that_is_named(project):
-    project.edit("models/tiny.py", "\n\ndef load", f"{BRANCH}\n\ndef load")
-    project.edit("tiny.yaml", "models/tiny.py:load", "models/tiny.py:branching")
-    project.edit("tiny.yaml", "export: {exporter: torchscript}\n", "")
-    said = quiet(project, "tiny.yaml", "--only", "export")
-    lines = said.splitlines()
-    (failed,) = [line for line in lines if line.startswith("FAILED  ")]
-    assert failed.startswith("FAILED  tiny:export: no exporter gives a graph that checks")
-    assert len(failed) < 400
-    assert "Traceback" not in said
-    assert "        at models/tiny.py:8" in lines
-    (command,) = [line for line in lines if "onnxbuild log" in line]
-    log = project(*command.partition("onnxbuild ")[2].split())
-    assert log.code == 0
-    assert "no exporter gives a graph that checks and matches PyTorch: dynamo: " in log.out
-    assert "; torchscript: " in log.out
-
-
-def test_without_a_terminal_a_step_is_one_line(project):
-    said = quiet(project, "tiny.yaml")
-    steps = [
-        line.split()[1] for line in said.splitlines() if line.startswith(("done", "run", "FAILED"))
-    ]
-    assert len(steps) == len(set(steps)) == 8
-    project.edit("models/tiny.py", "width=8", "width=9")
-    again = quiet(project, "tiny.yaml", "--only", "export")
-    assert re.search(
-        r"done    tiny:export  \([\d.]+ s, \d+ MiB; source models/tiny.py: \w+ -> \w+\)", again
-    )
 
 
 def test_a_gate_that_fails_is_one_message_with_its_hints_at_the_end(project):

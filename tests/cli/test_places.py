@@ -89,11 +89,6 @@ def test_the_first_run_says_where_the_store_is_and_git_does_not_see_it(cheap):
     assert "artifacts" not in seen.stdout
 
 
-def test_a_store_in_a_folder_with_other_files_leaves_them_to_git(cheap):
-    cheap.run("--only", "reference", "--store", ".")
-    assert not (cheap.folder / ".gitignore").exists()
-
-
 def test_a_store_elsewhere_leaves_the_project_untouched(cheap, tmp_path):
     before = tree(cheap.folder)
     arguments = (*REFERENCE, "--store", "../other store")
@@ -143,52 +138,6 @@ def test_the_callers_surroundings_do_not_count(project, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     again = project(*REFERENCE, env={"PYTHONPATH": environment["PYTHONPATH"]})
     assert (again.code, again.ran) == (0, [])
-
-
-@pytest.mark.slow
-def test_an_onnxbuild_that_is_not_installed_runs_its_own_children(project, tmp_path):
-    """As from a checkout whose dependencies alone are installed."""
-    package = Path(__file__).parents[2] / "onnxbuild"
-    (tmp_path / "checkout").mkdir()
-    (tmp_path / "checkout/onnxbuild").symlink_to(package)
-    code = (
-        "import sys\n"
-        "sys.meta_path = [f for f in sys.meta_path if 'editable' not in repr(f).lower()]\n"
-        f"sys.path.insert(0, {str(tmp_path / 'checkout')!r})\n"
-        "from onnxbuild.cli.main import main\n"
-        f"sys.argv = ['onnxbuild', *{REFERENCE!r}]\n"
-        "main()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=project.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.slow
-def test_another_virtual_environment_is_another_request(project):
-    """The memo of one interpreter says nothing about another's packages."""
-    assert project(*REFERENCE).code == 0
-    again = project(*REFERENCE)
-    assert "up to date" in again.out or again.ran == []
-    code = (
-        "import sys; sys.prefix = '/another/venv'\n"
-        "from onnxbuild.cli.main import main\n"
-        f"sys.argv = ['onnxbuild', *{REFERENCE!r}]\n"
-        "main()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=project.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "up to date" not in done.stdout
 
 
 def test_gc_and_verify_leave_a_store_that_a_run_can_use(cheap):

@@ -80,19 +80,6 @@ def test_after_an_edit_what_depends_on_it_runs_and_an_undeclared_file_is_refused
     assert "secret.txt" in refused.out + refused.err
 
 
-def test_a_step_that_dies_is_reported(built, tmp_path):
-    folder = tmp_path / "project"
-    shutil.copytree(built.folder, folder, symlinks=True)
-    other = type(built)(folder)
-    other.write(
-        "models/tiny.py",
-        "import os, signal\ndef load():\n    os.kill(os.getpid(), signal.SIGKILL)\n",
-    )
-    died = other("run", "tiny.yaml", env=PORTABLE)
-    assert "the step's process was killed by SIGKILL" in died.out
-    assert died.code == 1
-
-
 def test_a_run_that_is_interrupted_ends_and_leaves_nothing_to_clean_up(tmp_path):
     project = make_project(tmp_path / "project")
     sleeps = "    import time; print('begins', flush=True); time.sleep(600)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from pathlib import Path
@@ -127,35 +126,6 @@ def exported(tmp_path) -> Project:
     done = made("run", "tiny.yaml", "--only", "export")
     assert done.code == 0, done.out
     return made
-
-
-@pytest.fixture
-def large(exported) -> Project:
-    """A store with a quarter of a gigabyte of blobs, which hold nothing but holes."""
-    made = exported
-    for number in range(16):
-        size = (16 << 20) + number
-        name = hashlib.sha256(bytes(size)).hexdigest()
-        path = made.folder / "artifacts/cas/sha256" / name[:2] / name
-        path.parent.mkdir(exist_ok=True)
-        with path.open("wb") as file:
-            file.truncate(size)
-    return made
-
-
-def test_reading_the_store_says_the_same_on_a_terminal_and_elsewhere(large):
-    terminal = Terminal(("cache", "verify"), large.folder)
-    try:
-        assert terminal.end() == 0, terminal.all
-    finally:
-        terminal.close()
-    assert max(map(len, terminal.all.splitlines())) <= 80
-    assert re.search(r"^ok: \d+ files, none damaged$", terminal.final, re.MULTILINE)
-    plain = large("cache", "verify")
-    assert (plain.code, plain.err) == (0, "")
-    assert re.fullmatch(r"ok: \d+ files, none damaged\n", plain.out)
-    document = json.loads(large("cache", "verify", "--json").out)
-    assert document["ok"] is True
 
 
 def test_reading_the_store_has_a_bar_on_a_terminal(exported):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 
 import pytest
 
@@ -105,17 +103,3 @@ def test_a_model_that_ran_nowhere_is_not_delivered(built):
     assert nowhere.code == 1
     assert "the model ran on none of its targets, so nothing vouches for it" in nowhere.out
     assert "add `cpu` to `providers`" in nowhere.out
-
-
-@pytest.mark.slow
-def test_doctor_says_why_each_provider_does_not_load(built):
-    reported = built("doctor")
-    assert reported.code == 0
-    assert "provider     cpu: loads\n" in reported.out
-    path = os.pathsep.join(("/usr/local/bin", "/usr/bin", "/bin"))
-    compiler = shutil.which("g++", path=path) or shutil.which("clang++", path=path)
-    assert f"\nc++          {compiler or 'no g++ and no clang++'}" in reported.out
-    assert "             - no NVIDIA device: " in reported.out
-    assert (
-        "- openvino: it is in onnxruntime-openvino: give the target an environment" in reported.out
-    )

@@ -183,16 +183,6 @@ def test_what_no_commit_has_is_released_only_on_request_and_then_said(project):
     assert project.release("--force").code == 0
 
 
-def test_a_source_or_a_lock_that_is_not_committed_counts_as_dirty(project):
-    project.write("notes.txt", "nobody uses this")
-    assert project.release().code == 0
-    project.git("rm", "-q", "--cached", "models/helper.py", "tiny.lock")
-    project.git("commit", "-q", "-m", "forgotten")
-    refused = project.release(version="2")
-    assert refused.code == 4
-    assert "models/helper.py, tiny.lock" in refused.err
-
-
 def test_a_checkout_that_git_converted_is_no_clean_one(project, tmp_path):
     there = Repository(tmp_path / "clone")
     project.git("clone", "-q", "-c", "core.autocrlf=true", str(project.folder), str(there.folder))
@@ -242,37 +232,6 @@ def test_a_release_of_a_models_file_has_what_was_built_of_it_and_not_the_file(pr
     assert project("verify", "dist/tiny-1.0.0", "--run").code == 0
 
 
-def test_a_name_that_checksums_can_not_list_is_not_released(project):
-    for name in ("ti\u2028ny", "ti\\ny"):
-        shutil.copy(project.folder / "tiny.yaml", project.folder / f"{name}.yaml")
-        shutil.copy(project.folder / "tiny.lock", project.folder / f"{name}.lock")
-        done = project("release", f"{name}.yaml", "--version", "1", "--allow-dirty")
-        assert done.code == 2, done.err
-        assert "SHA256SUMS can't list a file that is called 'recipe/ti\\" in done.err
-    assert project.released() == []
-
-
-def test_files_that_would_be_one_on_some_disks_are_not_released(project):
-    shutil.copy(project.folder / "tiny.yaml", project.folder / "Resolved.yaml")
-    shutil.copy(project.folder / "tiny.lock", project.folder / "Resolved.lock")
-    project.write("TINY.yaml", "extends: tiny.yaml\nname: other\n")
-    shutil.copy(project.folder / "tiny.lock", project.folder / "TINY.lock")
-    for name, other in (("Resolved", "recipe/resolved.yaml"), ("TINY", "recipe/TINY.yaml")):
-        done = project("release", f"{name}.yaml", "--version", "1", "--allow-dirty")
-        assert done.code == 2, done.err
-        assert f"a release can't hold these files: '{other}' and 'recipe/" in done.err
-        assert "fix: rename the recipe, or its base" in done.err
-    assert project.released() == []
-
-
-def test_projects_that_share_a_store_keep_their_own_pins(project, tmp_path):
-    there = Repository(shutil.copytree(project.folder, tmp_path / "other"))
-    for each in (project, there):
-        done = each.release("--store", str(tmp_path / "store"))
-        assert done.code == 0, done.err
-    assert len(pins(tmp_path / "store")) == 2
-
-
 def test_a_project_without_git_is_like_a_dirty_one(project):
     shutil.rmtree(project.folder / ".git")
     refused = project.release()
@@ -309,13 +268,6 @@ def test_what_is_not_as_locked_is_not_released(project):
     assert missing.code == 2
     assert "there is no lock for tiny.yaml" in missing.err
     assert "onnxbuild lock tiny.yaml" in missing.err
-    assert project.released() == []
-
-
-@pytest.mark.parametrize("version", ["../1", ""])
-def test_a_version_that_is_none_is_refused(project, version):
-    done = project.release(version=version)
-    assert (done.code, "is no version" in done.err) == (2, True)
     assert project.released() == []
 
 

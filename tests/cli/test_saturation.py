@@ -60,16 +60,11 @@ def test_a_planted_matmul_is_reported_with_its_share_and_the_fix_in_both_modes(s
     assert done.out.count("write `reduce_range: pairs`") >= 2
 
 
-@pytest.mark.parametrize("variant", ["decided", "unsigned", "seven"])
-def test_variants_that_can_not_saturate_are_not_replayed(saturating, variant):
+def test_variants_that_can_not_saturate_are_not_replayed(saturating):
+    variant = "decided"
     done = saturating.run("--only", f"{variant}/saturation")
     assert done.code == 2
     assert f"--only {variant}/saturation is no variant or step" in done.err
-
-
-def test_a_target_with_vnni_has_nothing_to_replay(saturating):
-    done = saturating.run("--only", "static/saturation", "--set", "target.cpu=avx512_vnni")
-    assert done.code == 2
 
 
 def test_without_calibration_data_random_inputs_are_reported_as_such(saturating):
@@ -81,12 +76,3 @@ def test_without_calibration_data_random_inputs_are_reported_as_such(saturating)
     done = saturating.run("--only", "dynamic/saturation")
     assert done.code == 0, done.out + done.err
     assert "over 16 random inputs: " in done.out
-
-
-def test_data_that_yields_nothing_is_refused(saturating):
-    done = saturating.run(
-        "--only", "dynamic/saturation", "--set", "calibration.data=models/data.py:nothing"
-    )
-    assert done.code == 1
-    assert "models/data.py:nothing yields no sample; expected 16" in done.out
-    assert "yield at least one mapping" in done.out

@@ -62,10 +62,7 @@ def test_what_is_found_is_locked_and_built_the_same_without_measuring(tuning, tm
     )  # fmt: skip
     assert "output logits float32 [1, 2]" in shown.stdout
     points = json.loads((out / "one/benchmark.json").read_text())["points"]
-    assert [set(each["results"]) for each in points] == [
-        {"fp32"},
-        {"fp32", "one"},
-    ]
+    assert [set(each["results"]) for each in points] == [{"fp32"}, {"fp32", "one"}]
 
     there = tmp_path / "elsewhere"
     shutil.copytree(tuning.folder, there, ignore=shutil.ignore_patterns("artifacts"))
@@ -77,26 +74,6 @@ def test_what_is_found_is_locked_and_built_the_same_without_measuring(tuning, tm
     assert "fp32/session" in built.ran
     assert (there / "artifacts/out/tiny/fp32/manifest.json").read_bytes() == before
     assert tuning("lock", "--check", "tiny.yaml").code == 0
-
-
-def test_a_run_says_what_was_found_and_the_next_does_nothing(tuning):
-    first = tuning.run("--only", "fp32/package")
-    assert first.code == 0, first.out + first.err
-    assert "variant 'fp32': session {intra_op_threads:" in first.out
-    assert "of the recipe's settings" in first.out
-    again = tuning.run("--only", "fp32/package")
-    assert again.ran == []
-
-
-def test_faults_and_doubts_are_reported_by_lint(tuning):
-    done = tuning("lint", "tiny.yaml")
-    assert (done.code, done.out) == (0, "ok: tiny (14 steps)\n")
-    assert "note: tiny.yaml:12:53: session has `intra_op_threads: 64`" in done.err
-    tuning.edit("tiny.yaml", "batch: 1}, tune", "bach: 1}, tune")
-    done = tuning("lint", "tiny.yaml")
-    assert done.code == 2
-    assert "tiny.yaml:11:49: quantization.one.session.free_dimensions names 'bach'" in done.err
-    assert "did you mean 'batch'?" in done.err
 
 
 SUFFIXES = {"spare": "", "cpu": "-cpu", "cuda": "-cuda", "other": "-other"}

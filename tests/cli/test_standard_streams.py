@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.terminal.help import VERBS
 from tests.cli.conftest import Project, make_project
 from tests.fork_servers import command
 from tests.warm_commands import run_unread
@@ -18,23 +17,12 @@ pytestmark = pytest.mark.slow
 ARGUMENTS = {
     "run": ("run", "tiny.yaml", "--set", "opset=17"),
     "why": ("why", "tiny:export"),
-    "diagnose": ("diagnose", "tiny:fp32"),
-    "release": ("release", "tiny.yaml", "--version", "2", "--allow-dirty"),
     "verify": ("verify", "dist/tiny-1"),
-    "init": ("init", "models/tiny.py:load", "--name", "first"),
-    "diff": ("diff", "tiny.yaml", "artifacts/out/tiny"),
-    "inspect": ("inspect", "artifacts/out/tiny/fp32/model.onnx"),
-    "view": ("view", "artifacts/out/tiny/fp32/model.onnx"),
-    "push": ("push", "tiny:fp32", "oci:pushed:1"),
-    "pull": ("pull", "oci:released:1"),
-    "log": ("log", "tiny:export"),
     "schema": ("schema",),
-    "completion": ("completion", "bash"),
     "doctor": ("doctor",),
-    "clean": ("clean",),
     "cache": ("cache", "stats"),
 }
-"""What makes each verb print; `VERB tiny.yaml` for those that are not here."""
+"""What makes verbs print: with click, at a glance, from a child, and what is large."""
 
 
 @pytest.fixture(scope="module")
@@ -70,13 +58,13 @@ def run(
         os.close(writer)
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_closed_pipe_ends_every_verb_as_sigpipe_would(built, verb):
-    done = run_unread(ARGUMENTS.get(verb, (verb, "tiny.yaml")), built.folder, timeout_s=60)
+@pytest.mark.parametrize("verb", ARGUMENTS)
+def test_a_closed_pipe_ends_a_verb_as_sigpipe_would(built, verb):
+    done = run_unread(ARGUMENTS[verb], built.folder, timeout_s=60)
     assert (done.code, done.err) == (141, "")
 
 
-@pytest.mark.parametrize("arguments", ["--help", "run --help", "run tiny.yaml --json", "doctor"])
+@pytest.mark.parametrize("arguments", ["--help", "run tiny.yaml --json"])
 def test_a_closed_pipe_ends_whatever_prints(built, arguments):
     done = run(built.folder, *arguments.split(), closed=("stdout",))
     assert (done.returncode, done.stderr) == (141, "")
@@ -115,10 +103,7 @@ def shell(
     [
         ('"$@" >/dev/full', 1, "no space left on the disk while writing the output"),
         ('"$@" none.yaml 2>/dev/full', 2, ""),
-        ('"$@" none.yaml 2>&-', 2, ""),
-        ('"$@" >&-', 0, ""),
         ('"$@" <&- >&- 2>&-', 0, ""),
-        ('nohup "$@" | cat; exit ${PIPESTATUS[0]}', 0, ""),
     ],
 )
 def test_outputs_that_are_full_or_closed_change_no_other_exit_code(built, line, code, said):
@@ -129,11 +114,11 @@ def test_outputs_that_are_full_or_closed_change_no_other_exit_code(built, line, 
     assert "Exception ignored" not in done.stderr
 
 
-@pytest.mark.parametrize("verb", ["run", "why", "verify", "doctor", "cache"])
+@pytest.mark.parametrize("verb", ["run", "verify"])
 def test_a_working_folder_that_was_removed_is_said_to_be(built, tmp_path, verb):
     (tmp_path / "gone").mkdir()
     line = f'cd {tmp_path}/gone && rmdir {tmp_path}/gone && "$@"'
-    done = shell(tmp_path, line, *ARGUMENTS.get(verb, (verb, "tiny.yaml")))
+    done = shell(tmp_path, line, *ARGUMENTS[verb])
     assert done.returncode == 2
     assert done.stderr.splitlines()[-2:] == [
         "error: the folder that this was started in does not exist any more",
@@ -141,17 +126,7 @@ def test_a_working_folder_that_was_removed_is_said_to_be(built, tmp_path, verb):
     ]
 
 
-def test_what_names_no_file_works_in_a_folder_that_was_removed(tmp_path):
-    (tmp_path / "gone").mkdir()
-    line = f'cd {tmp_path}/gone && rmdir {tmp_path}/gone && "$@"'
-    done = shell(tmp_path, line, "--version")
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.parametrize(
-    ("encoding", "shown"),
-    [("utf-8", r"ä\xff"), ("utf-8:surrogateescape", r"ä\xff"), ("iso-8859-5", r"\xe4\xff")],
-)
+@pytest.mark.parametrize(("encoding", "shown"), [("utf-8", r"ä\xff"), ("iso-8859-5", r"\xe4\xff")])
 def test_names_are_shown_whatever_the_output_can_encode(built, encoding, shown):
     name = os.fsdecode("ä".encode() + b"\xff.yaml")
     done = shell(built.folder, '"$@" 2>&1', "run", name, PYTHONIOENCODING=encoding)

@@ -52,8 +52,3 @@ def test_no_cell_is_lost_or_cut_on_a_narrow_terminal(width):
     longest = max(len(cell) for row in ROWS for cell in (*row, *row.values()))
     lines = format_table(ROWS, width, keys=1)
     assert all(len(line) <= max(width, longest + 2) for line in lines)
-
-
-def test_a_table_of_its_keys_alone_and_of_nothing():
-    assert format_table([{"recipe": "bert"}], 3) == ["recipe", "bert"]
-    assert format_table([], 80) == []

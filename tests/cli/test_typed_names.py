@@ -26,7 +26,7 @@ SWEEP = (
     .replace("{fp32: none}", "{fp32: none, int8: dynamic}\nmatrix: {opset: [17, 18]}")
     + 'opset: "{{ opset }}"\n'
 )
-SPELLINGS = ("bert", "llama", "recipes/llama.yaml", "./recipes/llama.yaml")
+SPELLINGS = ("bert", "llama", "recipes/llama.yaml")
 """The recipe's name, its file's, and its path: bert is in llama.yaml."""
 
 
@@ -95,22 +95,6 @@ REFUSED = {
         "recipes/sweep.yaml makes no 'sweep@opset=19'; it makes sweep@opset=17, sweep@opset=18\n"
         "  fix: did you mean 'sweep@opset=18'?"
     ),
-    "inspect sweep:int8": (
-        "'int8' is a variant of several recipes: sweep@opset=17:int8, sweep@opset=18:int8\n"
-        "  fix: write sweep@opset=17:int8"
-    ),
-    "inspect bert:int8-wheel": (
-        "'int8-wheel' is made of 'int8' and is not an ONNX variant; inspect works on ONNX variants\n"
-        "  fix: onnxbuild inspect bert:int8"
-    ),
-    "view bert:int8-wheel": (
-        "'int8-wheel' is made of 'int8' and is not an ONNX variant; view works on ONNX variants\n"
-        "  fix: onnxbuild view bert:int8"
-    ),
-    "diagnose bert:int8-ort": (
-        "'int8-ort' is made of 'int8' and is not an ONNX variant; diagnose works on ONNX variants\n"
-        "  fix: onnxbuild diagnose bert:int8"
-    ),
     "inspect bert:int9": (
         "'bert' has no variant 'int9'; it has fp32, int8, fp32-ort, int8-ort\n"
         "  fix: did you mean 'int8'?"
@@ -120,7 +104,6 @@ REFUSED = {
         "there is no step 'int8'; there are int8/check, int8/package, int8/quantize, int8/validate\n"
         "  fix: write bert:int8/check"
     ),
-    "why bert": "'bert' is not RECIPE:STEP\n  fix: write it like bert:export or bert:int8/quantize",
     "run brt": (
         "there is no recipe 'brt'; recipes/ has llama, sweep\n"
         "  fix: give the path of a recipe file"
@@ -129,14 +112,6 @@ REFUSED = {
         "'bert:int8' is a part of a recipe; a whole one is expected here\n"
         "  fix: write recipes/llama.yaml --only bert:int8"
     ),
-    "lint bert:int8": (
-        "'bert:int8' is a part of a recipe; a whole one is expected here\n"
-        "  fix: write recipes/llama.yaml"
-    ),
-    "run sweep@opset=17": (
-        "'sweep@opset=17' is one combination of the matrix of 'sweep'; a whole file is expected here\n"
-        "  fix: write recipes/sweep.yaml --set opset=17"
-    ),
     "run models/tiny.py:load": (
         "models/tiny.py:load is a callable, not a recipe\n"
         "  fix: write a first recipe: onnxbuild init models/tiny.py:load"
@@ -144,23 +119,6 @@ REFUSED = {
     "run --only brt:int8": (
         "--only brt:int8 names a recipe that is not among these: bert, sweep@opset=17 and sweep@opset=18\n"
         "  fix: write --only bert:int8"
-    ),
-    "run --only bert": (
-        "--only bert is a whole recipe; a variant or a step is expected here\n"
-        "  fix: write --only bert:fp32, or the recipe without --only"
-    ),
-    "run sweep --force sweep@opset=17": (
-        "--force sweep@opset=17 is a whole recipe; a variant or a step is expected here\n"
-        "  fix: write --force sweep@opset=17:fp32, or the recipe without --force"
-    ),
-    "run bert --only recipes/llama.yaml:int9": (
-        "--only recipes/llama.yaml:int9 is no variant or step of these recipes; the nearest of 26 are "
-        "int8, int8/check and int8/package\n"
-        "  fix: write one of them; to see all: onnxbuild graph recipes/llama.yaml"
-    ),
-    "explain sweep opsett": (
-        "no recipe has a key 'sweep'; the nearest are seed, wheel and webgpu\n"
-        "  fix: onnxbuild explain seed; all keys: docs/recipe.md"
     ),
 }
 

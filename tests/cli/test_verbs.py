@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 import numpy as np
 import onnx
 import pytest
@@ -70,34 +68,6 @@ def test_why_names_the_first_cause_however_far_it_is(project):
     assert reported[1:3] == ["  tiny:export", "    param opset: 18 -> 17"]
 
 
-def test_reasons_are_reported_from_what_was_last_used(project):
-    project.edit("tiny.yaml", "quantization:", "opset: 16\nquantization:")
-    for old, new in ((16, 18), (18, 17), (17, 18)):
-        project.edit("tiny.yaml", f"opset: {old}", f"opset: {new}")
-        assert project.run("--only", "export").code == 0
-    reported = project("why", "tiny.yaml:export", "--set", "opset=16").out
-    assert "param opset: 18 -> 16" in reported
-
-
-def test_damaged_rows_of_the_index_are_no_rows(project):
-    for _ in range(2):
-        assert project.run("--only", "export").code == 0
-    with sqlite3.connect(project.folder / "artifacts/index.db") as index:
-        index.execute("UPDATE memo SET summary='{'")
-        index.execute("UPDATE step SET action='{'")
-        index.execute("UPDATE stat SET checked_ns='x', digest=17")
-    index.close()
-    assert project("plan", "tiny.yaml").code == 0
-    assert project.run("--only", "export").code == 0
-
-
-def test_what_is_no_model_is_refused(project):
-    project.write("empty.onnx", "")
-    seen = project("inspect", "empty.onnx")
-    assert seen.code == 2
-    assert "empty.onnx is not an ONNX model" in seen.err
-
-
 def test_inspect_tells_types_apart_and_has_a_unit_for_small_models(project):
     def shown(*types):
         values = [helper.make_value_info(f"v{n}", each) for n, each in enumerate(types)]
@@ -121,13 +91,3 @@ def test_looking_leaves_no_store_behind(project):
     assert project("plan", "tiny.yaml").code == 0
     assert project("cache", "stats").code == 2
     assert not (project.folder / "artifacts").exists()
-
-
-def test_the_folder_of_a_variant_that_is_gone_is_reported(project):
-    project.edit("tiny.yaml", "{fp32: none}", "{fp32: none, half: fp16}")
-    project.edit("tiny.yaml", "max_time_s: 0.1", "baseline: false, max_time_s: 0.1")
-    assert project.run().code == 0
-    project.edit("tiny.yaml", ", half: fp16", "")
-    seen = project.run()
-    assert "left over: artifacts/out/tiny/half: tiny.yaml no longer has it\n" in seen.err
-    assert (project.folder / "artifacts/out/tiny/half/model.onnx").exists()

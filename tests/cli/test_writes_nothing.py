@@ -57,11 +57,8 @@ VERBS = {
     "lock --check": (("lock", "tiny.yaml", "--check"), 0),
     "plan": (("plan", "tiny.yaml", *ANOTHER), 0),
     "why": (("why", "tiny:export", *ANOTHER), 0),
-    "lint": (("lint", "tiny.yaml", *ANOTHER), 0),
     "graph": (("graph", "tiny.yaml", *ANOTHER), 0),
-    "log": (("log", "tiny:export"), 0),
     "cache verify": (("cache", "verify"), 0),
-    "cache stats": (("cache", "stats"), 0),
     "a refused lock --update": (("lock", "tiny.yaml", "--update", "numpy"), 4),
 }
 OF_REAL_MODELS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -91,15 +90,6 @@ def test_a_gate_that_fails_on_both_sides_is_said_if_it_finds_something_else():
     ]
 
 
-def test_a_gate_that_decides_nothing_passes_or_fails_now():
-    assert said([bundle()], [bundle(passed=False)]) == [
-        ("verdicts", "validation on cpu fails now", ("int8",))
-    ]
-    assert said([bundle(passed=False)], [bundle()]) == [
-        ("verdicts", "validation on cpu passes now", ("int8",))
-    ]
-
-
 def test_variants_on_one_side_alone():
     assert said([bundle("fp32"), bundle("int8")], [bundle("fp32"), bundle("int4")]) == [
         ("verdicts", "variant int8 is gone", ()),
@@ -172,29 +162,6 @@ def test_steps_that_gave_something_else_for_no_known_reason(other, sentence):
     assert compare(before, side(bundle())).equal, "nothing is known of the other's steps"
 
 
-def test_the_page_of_a_build_is_not_missed_in_a_release():
-    page = ComparedBundle("tiny", "report", is_page=True)
-    build, other = side(bundle("fp32"), bundle(), page), side(bundle("fp32"), bundle())
-    release = replace(other, kind="release")
-    assert compare(build, release).equal
-    assert compare(release, build).equal
-    assert [each.sentence for each in compare(build, other).differences] == [
-        "variant report is gone"
-    ]
-
-
-def test_a_variant_and_the_release_that_holds_it_have_one_recipe():
-    written = {"tiny": {"name": "tiny", "variants": {"fp32": {"mode": "none"}, "int8": {}}}}
-    release = side(bundle("fp32"), bundle(), lock=replace(lock(), resolved=written))
-    variant = replace(release, bundles=release.bundles[:1], variant="fp32")
-    assert compare(variant, release).equal
-    assert compare(release, variant).equal
-    written = {"tiny": {"name": "tiny", "variants": {"fp32": {"mode": "fp16"}, "int8": {}}}}
-    edited = replace(release, lock=replace(lock(), resolved=written))
-    for found in (compare(variant, edited), compare(variant, replace(edited, variant="fp32"))):
-        assert [each.sentence for each in found.differences] == ["variant.mode: none -> fp16"]
-
-
 def file(path, *, at=None, name="join", **attributes):
     """A bundle that is one file: a product and a Concat; one weight may be changed."""
     weights = np.arange(16, dtype=np.float32).reshape(4, 4)
@@ -244,14 +211,6 @@ def test_a_page_says_what_has_changed_and_of_which_node(tmp_path):
     assert said in words(page)
 
 
-def test_a_page_says_that_an_attribute_is_gone(tmp_path):
-    before = side(file(tmp_path / "one.onnx", note="old"))
-    found = compare(before, side(file(tmp_path / "two.onnx")))
-    (difference,) = found.differences
-    assert difference.sentence == "attribute 'note' of Concat 'join' is gone; it was old"
-    assert difference.sentence in words(page_of(found))
-
-
 def test_models_that_mean_the_same_say_what_is_written_in_another_way(tmp_path):
     values = [helper.make_tensor_value_info(n, 1, ("batch",)) for n in "xy"]
     graph = helper.make_graph(
@@ -289,13 +248,6 @@ def test_names_in_models_move_no_cursor(tmp_path):
     ("kind", "given", "folder", "command"),
     [
         ("build", "my bert.yaml", "/store/1", "onnxbuild diff x.onnx 'my bert.yaml:fp32'"),
-        ("folder", "out/bert/", "/p/out/bert/fp32", "onnxbuild diff x.onnx out/bert/fp32"),
-        (
-            "release",
-            "dist/bert-1.0.tar",
-            "/tmp/1/bert-1.0/variants/fp32",
-            "tar -xf dist/bert-1.0.tar && onnxbuild diff x.onnx bert-1.0/variants/fp32",
-        ),
         ("commit", "HEAD~1", "/store/1", "onnxbuild diff x.onnx 'HEAD~1' bert:fp32"),
     ],
 )

@@ -38,11 +38,8 @@ def compared(tree: ast.AST) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(
-    "text", ["each.family == 'report'", "each.family in ('a', 'b')", "each.family != _PAGE"]
-)
-def test_a_comparison_is_found(text):
-    assert compared(ast.parse(text)) == [1]
+def test_a_comparison_is_found():
+    assert compared(ast.parse("each.family == 'report'")) == [1]
 
 
 @pytest.mark.slow

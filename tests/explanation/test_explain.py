@@ -11,16 +11,14 @@ from onnx import TensorProto, helper
 
 from onnxbuild.building.request import Request, graph_of
 from onnxbuild.core.errors import RecipeErrors, UsageError
-from onnxbuild.core.recipe import Location
 from onnxbuild.document.faults import Faults
-from onnxbuild.document.node import node_of, plain
+from onnxbuild.document.node import plain
 from onnxbuild.explanation.command import explain
 from onnxbuild.recipe.yaml.read import read_yaml
-from onnxbuild.recipe.yaml.write import block_lines, scalar_text
+from onnxbuild.recipe.yaml.write import scalar_text
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
-HERE = Location("here", 1, 1)
 
 
 def steps(path, **settings):
@@ -155,21 +153,6 @@ def test_a_module_of_a_base_elsewhere_is_refused(folder):
         in_full(path)
 
 
-def test_a_file_of_a_base_in_a_parent_folder_is_refused_with_the_true_reason(folder):
-    text = BASE.replace("m.py", "models/m.py").replace(", files: [d/*.txt]", "")
-    (folder / "base.yaml").write_text(text)
-    (folder / "sub").mkdir()
-    path = folder / "sub/mine.yaml"
-    path.write_text("extends: ../base.yaml\nname: mine\n")
-    with pytest.raises(UsageError) as caught:
-        in_full(path)
-    assert str(caught.value) == (
-        "sub/mine.yaml: it can't be written as one file: its base base.yaml is in another folder, "
-        "where the code that it names also finds what it imports; here it would not\n"
-        "  fix: put sub/mine.yaml next to base.yaml, or read the base: onnxbuild explain base.yaml"
-    )
-
-
 def test_libraries_of_a_base_elsewhere_are_written_relative_to_the_recipe(folder):
     weight = helper.make_tensor("w", TensorProto.FLOAT, [4, 4], [1.0] * 16)
     node = helper.make_node("MatMul", ["x", "w"], ["y"])
@@ -198,8 +181,7 @@ def test_a_faulty_recipe_is_refused_with_all_its_faults(folder):
 
 @pytest.mark.parametrize(
     "value",
-    ["a", "", "1", "1e3", "true", "null", "~", "no", "a: b", "a #b", "- a", "*a", "&a", "{a}", "é\n", "m.py:f",
-     "data/*.npz", "x:", "{{ a }}", "{% a", 1, -2, 0.5, 1e-5, 1e20, True, None, " a "],
+    ["a", "1e3", "~", "a #b", "&a", "m.py:f", "{{ a }}", -2, 1e20, " a "],
 )  # fmt: skip
 def test_every_scalar_is_read_as_it_was(value):
     faults = Faults()
@@ -210,10 +192,3 @@ def test_every_scalar_is_read_as_it_was(value):
 
         read = Renderer(faults).render(read, {})
     assert plain(read) == {"a": value, "b": [value]}
-
-
-def test_a_long_mapping_has_a_line_for_each_key():
-    value = {"a": {"b": {f"key_{n}": "x" * 20 for n in range(5)}, "c": ["y" * 30] * 4, "d": {}}}
-    lines = list(block_lines(node_of(value, HERE), lambda _: "said"))
-    assert lines[:3] == ["a:  # said", "  b:", f"    key_0: {'x' * 20}"]
-    assert plain(read_yaml("\n".join(lines).encode(), "f", Faults())) == value

@@ -9,7 +9,7 @@ import pytest
 
 from onnxbuild.core.errors import UsageError
 from onnxbuild.explanation.key_example import example_of
-from onnxbuild.explanation.key_page import is_key, key_lines
+from onnxbuild.explanation.key_page import key_lines
 from onnxbuild.recipe.schema.key_index import NAME, known_keys
 from onnxbuild.recipe.schema.lean_jsonschema import Draft202012Validator
 from onnxbuild.recipe.schema.recipe_schema import rendered_schema
@@ -67,16 +67,7 @@ def said(text: str, columns: int = 80) -> str:
     return "".join(f"{line}\n" for line in key_lines(text, columns))
 
 
-@pytest.mark.parametrize(
-    ("typed", "page"),
-    [
-        ("quantization.int8.balance", BALANCE),
-        ("balance", BALANCE),
-        ("quantization.int8.goal", GOAL),
-        ("goal", GOAL),
-        ("min", MIN),
-    ],
-)
+@pytest.mark.parametrize(("typed", "page"), [("quantization.int8.balance", BALANCE), ("min", MIN)])
 def test_a_key_is_explained(typed, page):
     assert said(typed) == page
 
@@ -88,25 +79,14 @@ def test_lines_fit_the_terminal(columns):
             assert len(line) <= columns or "docs/recipe.md#" in line or ": {" in line, line
 
 
-@pytest.mark.parametrize(
-    ("typed", "near"),
-    [
-        ("balanse", "balance"),
-        ("quantization.int8.opp_types", "quantization.int8.op_types"),
-        ("dynamic_axis.batch.min", "dynamic_axes.batch.min"),
-    ],
-)
-def test_an_unknown_key_names_the_three_nearest(typed, near):
+def test_an_unknown_key_names_the_three_nearest():
+    typed = "balanse"
+    near = "balance"
     with pytest.raises(UsageError) as caught:
         key_lines(typed, 80)
     what = re.escape(f"no recipe has a key '{typed}'; the nearest are {near}, ")
     assert re.fullmatch(what + r"\S+ and \S+", caught.value.what), caught.value.what
     assert caught.value.fix == f"onnxbuild explain {near}; all keys: docs/recipe.md"
-
-
-def test_items_of_lists_may_be_numbered():
-    assert said("benchmark.points[0]") == said("benchmark.points")
-    assert said("processing.preprocess.0.resize.size") == said("processing.preprocess.resize.size")
 
 
 def test_each_key_has_a_page_and_an_example_that_the_schema_takes():
@@ -134,16 +114,6 @@ def test_each_key_of_the_schema_is_in_its_section_of_the_reference():
         assert f"| `{key.path[-1]}` |" in sections[title] or (
             f"the provider {key.path[-1]} " in sections[title]
         ), (key.path, title)
-
-
-def test_files_and_folders_are_no_keys(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("opset").mkdir()
-    assert not is_key("opset")
-    assert not is_key("recipes/bert.yaml")
-    assert not is_key("gone.yaml")
-    assert is_key("quantization.int8.balance")
-    assert is_key("formats.torch-export")
 
 
 def test_a_sections_plain_word_has_its_default_and_an_example_that_differs_from_it():

@@ -77,18 +77,3 @@ def test_each_of_two_heads_has_the_names_of_its_own_classes(named):
         "animals": animals, "animal_name": animals, "sizes": sizes, "size_name": sizes, "size": sizes,
     }  # fmt: skip
     assert named(asked, heads, "fp32", animal=3, size=3) == {"animal": animals, "size": sizes}
-
-
-def test_names_of_what_a_threshold_gives_are_no_names_of_classes(named):
-    asked = ["sigmoid: {}", "threshold: {min: 0.5}", "labels: {file: two.txt}"]
-    found = named(asked, ["logits"], "fp32-pipeline", probabilities=2, label=0)
-    assert found == {"label": FILES["two.txt"]}
-    assert named(asked, ["logits"], "fp32", logits=2) == {}
-
-
-def test_where_a_graph_of_the_users_stands_between_the_number_of_places_decides(named, tmp_path):
-    (tmp_path / "own.py").write_text("def make(): ...\ndef expected(): ...\n")
-    asked = ["model: {callable: own.py:make}", "labels: {file: animals.txt}"]
-    asked[-1] += "\n  expected: own.py:expected"
-    found = named(asked, ["logits"], "fp32-pipeline", logits=3, label=0)
-    assert found == {"logits": FILES["animals.txt"], "label": FILES["animals.txt"]}

@@ -146,26 +146,6 @@ def test_a_size_that_ran_is_taken_and_files_that_were_read_are_declared(code, on
     assert onnxbuild("lint", "recipes/mine.yaml").code == 0
 
 
-def test_weights_that_native_code_opens_are_declared(code, onnxbuild):
-    import torch
-    from safetensors.torch import save_file
-
-    save_file(torch.nn.Linear(4, 2).state_dict(), code / "models/linear.safetensors")
-    assert onnxbuild("init", "models/mine.py:loaded").code == 0
-    assert written(code)["model"]["files"] == ["../models/linear.safetensors"]
-    assert onnxbuild("run", "recipes/mine.yaml").code == 0
-
-
-def test_outputs_that_are_no_tensors_are_left_out(code, onnxbuild):
-    said = onnxbuild("init", "models/mine.py:Cached")
-    assert said.code == 0, said.err
-    assert "fill in" not in said.out
-    assert written(code)["outputs"] == ["logits"]
-    text = (code / "recipes/mine.yaml").read_text().replace("\n# ", " ")
-    assert "what forward returned, without past_key_values (object), which is no tensor" in text
-    assert onnxbuild("run", "recipes/mine.yaml").code == 0
-
-
 def test_what_can_not_be_known_is_marked_and_lints(code, onnxbuild):
     said = onnxbuild("init", "models/mine.py:Odd")
     assert said.code == 0
@@ -205,15 +185,6 @@ def test_a_callable_that_gives_no_model_is_one_error(code, onnxbuild, name, what
     assert "fix: " in said.err
     assert said.err.count("error:") == 1
     assert files_in(code) == before
-
-
-def test_a_callable_that_needs_arguments_is_asked_for_defaults(code, onnxbuild):
-    said = onnxbuild("init", "models/mine.py:sized")
-    assert (said.code, said.out) == (1, "")
-    assert (
-        "error: models/mine.py:sized needs 'width' and 'depth', and `init` calls it without arguments\n"
-        "  fix: write defaults: `def sized(width=..., depth=...)`" in said.err
-    )
 
 
 @pytest.mark.parametrize(

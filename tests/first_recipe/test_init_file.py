@@ -182,21 +182,6 @@ def test_a_name_that_no_recipe_can_have_is_refused(here, onnxbuild, name):
     assert "can be no recipe's name" in said.err
 
 
-def test_a_name_is_made_of_a_files_that_can_be_none(here, onnxbuild):
-    save_model(here / "größe 2 (neu).onnx")
-    assert onnxbuild("init", "größe 2 (neu).onnx").code == 0
-    assert written(here / "recipes/gr-e-2-neu.yaml")["model"] == {"onnx": "../größe 2 (neu).onnx"}
-
-
-def test_a_file_has_no_task(here, onnxbuild):
-    save_model(here / "two.onnx")
-    said = onnxbuild("init", "two.onnx", "--task", "classification")
-    assert said.code == 2
-    assert said.err.startswith("error: `task` says nothing of two.onnx")
-    assert onnxbuild("init", "two.onnx", "--allow-pickle").code == 2
-    assert files_in(here) == {".git", "two.onnx"}
-
-
 def test_a_folder_that_can_not_be_written_is_one_error(here, onnxbuild):
     save_model(here / "two.onnx")
     (here / "recipes").write_text("a file")

@@ -20,14 +20,6 @@ def test_after_a_file_that_exists_nothing_of_the_others_is_left(tmp_path):
     assert (tmp_path / "b").read_text() == "mine"
 
 
-def test_a_folder_that_was_there_stays(tmp_path):
-    (tmp_path / "old").mkdir()
-    (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match=r"can't write .*/file/b: Not a directory"):
-        put_files({tmp_path / "old/a": "1", tmp_path / "file/b": "2"})
-    assert files_in(tmp_path) == {"old", "file"}
-
-
 def test_files_are_whole_and_no_draft_is_left(tmp_path):
     put_files({tmp_path / "x/a": "ä\n", tmp_path / "x/b": ""})
     assert files_in(tmp_path) == {"x", "x/a", "x/b"}

@@ -30,15 +30,9 @@ def test_a_lock_reads_back_however_odd_its_texts_are():
     ("old", "new", "reported"),
     [
         ("host:\n", "host:\n  cpu: z\n", "key 'cpu' is written twice (line "),
-        ("recipe: ", "recipe: evil.yaml\nrecipe: ", "key 'recipe' is written twice"),
         ("host:\n", "host:\n  3: z\n", "key '3' is not a string"),
-        ("host:\n", "host:\n  <<: {cpu: z}\n", "key '<<' is not a string"),
-        ("  cores: '2'", "  cores: 2", "2 is not a string"),
         ("size_bytes: 5", "size_bytes: 5.0", "5.0 is no size"),
-        ("size_bytes: 5", "size_bytes: true", "True is no size"),
-        ("host:\n", "guest: {}\nhost:\n", "key 'guest' is not one of a lock's"),
         ("format: 1", "format: 2", "format 2; expected 1"),
-        ("kind: export/1", "kind: export", "'export' is no step kind with its version"),
         ("kind: export/1", "kind: export/01", "'export/01' is no step kind with its version"),
     ],
 )
@@ -64,15 +58,8 @@ def test_a_command_can_be_typed_as_it_is_reported():
     assert reported == "onnxbuild lock 'my recipe.yaml' --update '<net model 1>/x' --update torch"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]\n" for n in range(1, 40)),
-        "a: &a [*a]\n",
-        "a: &a {b: {c: *a}}\n",
-    ],
-)
-def test_aliases_that_stand_for_more_than_anybody_can_read_are_refused(text):
+def test_aliases_that_stand_for_more_than_anybody_can_read_are_refused():
+    text = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]\n" for n in range(1, 40))
     with pytest.raises(UsageError, match="aliases stand for more values than a lock has"):
         parse_lock(text, "net.lock", "")
 
@@ -84,7 +71,7 @@ def test_an_alias_that_yaml_itself_writes_is_read():
     assert parse_lock(lock_text(shared), "", "") == shared
 
 
-@pytest.mark.parametrize("of", ["recipe", "files", "sources", "folders"])
+@pytest.mark.parametrize("of", ["recipe", "folders"])
 def test_a_name_that_is_not_utf_8_is_in_no_lock(of):
     name = "x/w\udcff.bin"
     odd = replace(LOCK, **{of: name if of == "recipe" else {name: "1" * 64}})

@@ -1,18 +1,9 @@
-import json
-
 import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.ahead_of_time import artifact_file as ahead_of_time
 from onnxbuild.onnxkit.programs import artifact_file as programs
 from onnxbuild.onnxkit.reports import write_report
-
-
-def test_a_report_is_sorted_readable_json(tmp_path):
-    write_report(tmp_path, {"b": 1, "a": ["ü"]})
-    text = (tmp_path / "report.json").read_text(encoding="utf-8")
-    assert text == '{\n  "a": [\n    "ü"\n  ],\n  "b": 1\n}\n'
-    assert json.loads(text) == {"b": 1, "a": ["ü"]}
 
 
 def test_a_number_that_json_lacks_is_refused(tmp_path):

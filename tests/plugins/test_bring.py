@@ -103,24 +103,6 @@ def test_an_edit_of_an_installed_file_changes_the_digest_and_is_imported_again(s
     assert shown == "how many slices of it"
 
 
-def test_what_is_as_it_was_is_not_imported_again(site):
-    install(site, "my-toast", FEATURES)
-    bring_plugins()
-    first = catalog.composition()
-    bring_plugins()
-    assert catalog.composition() is first
-
-
-def test_another_version_takes_the_place_of_the_old_one(site):
-    install(site, "my-toast", FEATURES)
-    bring_plugins()
-    old = site / "my_toast-1.0.dist-info"
-    old.rename(site / "my_toast-1.1.dist-info")
-    (plugin,) = [each for each in bring_plugins() if each.name == "my-toast"]
-    assert plugin.version == "1.1"
-    assert catalog.CATALOG["fake-step"].name == "fake-step"
-
-
 def test_an_editable_distribution_counts_with_all_its_sources(site, tmp_path):
     install(site, "my-toast", FEATURES)
     origin = tmp_path / "checkout"
@@ -186,15 +168,6 @@ def test_what_a_projects_file_imports_of_the_project_counts_and_stays_apart(tmp_
     assert "third-step" in catalog.CATALOG
 
 
-def test_an_import_leaves_the_projects_folders_as_they_were(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)  # as where users run it
-    file = project(tmp_path, f"from names_of_steps import STEP\n{FEATURE}")
-    (file.parent / "names_of_steps.py").write_text("STEP = 'first-step'\n")
-    refuse_faulty(bring_plugins(tmp_path))
-    assert sorted(path.name for path in file.parent.iterdir()) == ["names_of_steps.py", "own.py"]
-    assert sys.dont_write_bytecode is False
-
-
 def test_no_file_of_a_project_takes_the_place_of_an_installed_module(tmp_path):
     file = project(tmp_path, f"import colorsys\n{FEATURE}")
     (file.parent / "colorsys.py").write_text("raise RuntimeError('shadow')\n")
@@ -215,8 +188,3 @@ def test_the_memo_looks_at_all_that_decides_which_plugins_there_are(site, tmp_pa
         "metadata": site / "my_toast-1.0.dist-info" / "entry_points.txt",
     }[gone]
     assert {str(path), str(file), os.path.realpath(site)} <= looked_at
-
-
-def test_a_project_without_the_word_takes_no_toml_reader(tmp_path, monkeypatch):
-    (tmp_path / "pyproject.toml").write_text("[project\nbroken, and none of our business")
-    assert not [each for each in bring_plugins(tmp_path) if each.of_project]

@@ -62,11 +62,7 @@ def test_the_phase_of_a_step_is_passed_on_once_it_has_run_for_a_second(tmp_path)
 
 @pytest.mark.parametrize(
     "content",
-    [
-        "", "[1, 2]", "[1, NaN, 's', '']", '[1, NaN, "s", ""]', "{}", '[1, 2, "s", 3]', '[1, 2, ["s"], ""]',
-        f'[1, 1{"0" * 400}, "s", ""]', "[" * 1900, f'[1, 2, {"[" * 900}{"]" * 900}, ""]',
-    ],
-    ids=range(10),
+    ["", '[1, NaN, "s", ""]', '[1, 2, ["s"], ""]', f'[1, 2, {"[" * 900}{"]" * 900}, ""]'],
 )  # fmt: skip
 def test_what_no_writer_writes_is_nothing(tmp_path, content):
     (tmp_path / PROGRESS_FILE).write_text(content)
@@ -76,15 +72,3 @@ def test_what_no_writer_writes_is_nothing(tmp_path, content):
 def test_a_pipe_in_its_place_is_nothing_and_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / PROGRESS_FILE)
     assert read_progress(tmp_path, "b:c") is None
-
-
-def test_a_note_can_move_no_cursor(tmp_path):
-    (tmp_path / PROGRESS_FILE).write_text('[1, 2, "s", "\\u001b[2Jgone\\n"]')
-    assert read_progress(tmp_path, "b:c").note == " [2Jgone "
-
-
-def test_a_step_that_closed_the_file_goes_on(tmp_path, clock):
-    write = ProgressWriter(tmp_path)
-    clock[0] += 2
-    os.close(write._file)
-    write(1, 2, "s", "")

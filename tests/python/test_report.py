@@ -89,14 +89,6 @@ def test_a_variants_page_shows_its_recipe_alone_with_the_benchmark_of_the_whole(
     assert "int8-weights/check" not in steps
 
 
-def test_a_variants_page_of_a_build_of_some_parts_needs_no_other(two, monkeypatch):
-    monkeypatch.chdir(two.folder)
-    build = ob.run(["tiny.yaml", "other.yaml"], only=["fp32", "other:int8-weights"])
-    assert cards(build["int8-weights"].report("docs/weights.html")) == ["int8-weights"]
-    assert cards(build["fp32"].report()) == ["fp32"]
-    assert cards(build.report()) == ["fp32", "int8-weights"]
-
-
 def test_after_a_failed_gate_pages_show_what_failed_and_what_passed(two, monkeypatch):
     monkeypatch.chdir(two.folder)
     two.edit("tiny.yaml", "cosine_min: 0.5", "cosine_min: 0.99999999")
@@ -111,15 +103,3 @@ def test_after_a_failed_gate_pages_show_what_failed_and_what_passed(two, monkeyp
     assert "Don't ship int8: 1 gate failed; no variant passes." in failed
     assert "What failed, and what to try" in failed
     assert "Ready to ship: fp32 passes all 2 gates." in said(build["fp32"].report())
-
-
-def test_a_package_has_the_page_of_what_it_packages(project, monkeypatch):
-    monkeypatch.chdir(project.folder)
-    project.write(
-        "tiny.yaml", (project.folder / "tiny.yaml").read_text() + "packages: {wheel: {}}\n"
-    )
-    build = ob.run("tiny.yaml")
-    (package,) = [name for name in build if build[name].family == "package"]
-    text = said(build[package].report())
-    assert "Ready to ship: fp32 passes" in text
-    assert f"{package}/" in text.partition("How it was built")[2]

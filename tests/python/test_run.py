@@ -73,15 +73,7 @@ def test_a_failure_is_raised_in_the_terminals_words_and_leaves_what_was_built(
 
 @pytest.mark.parametrize(
     ("arguments", "options"),
-    [
-        (["none.yaml"], {}),
-        (["tiny.yaml", "--only", "fp23"], {"only": "fp23"}),
-        (["tiny.yaml", "--set", "opset=99"], {"settings": {"opset": 99}}),
-        (["tiny.yaml", "--locked"], {"locked": True}),
-        (["tiny.yaml", "--force", "fp23"], {"force": "fp23"}),
-        (["models"], {}),
-        (["models/tiny.py"], {}),
-    ],
+    [(["none.yaml"], {}), (["tiny.yaml", "--locked"], {"locked": True}), (["models/tiny.py"], {})],
 )
 def test_errors_are_those_of_the_terminal(project, monkeypatch, arguments, options):
     monkeypatch.chdir(project.folder)
@@ -112,14 +104,6 @@ def test_without_a_recipe_all_of_the_project_are_built_and_a_folder_stands_for_i
 
 
 @pytest.mark.usefixtures("warm_steps")
-def test_what_is_forced_runs_again_though_it_is_up_to_date(project):
-    path = project.folder / "tiny.yaml"
-    assert ob.run(path, only="check").summary == "ok: 2 built, 0 cached"
-    assert ob.run(path, only="check").summary == "up to date: 2 steps, nothing to do"
-    assert ob.run(path, only="check", force="export").summary == "ok: 1 built, 1 cached"
-
-
-@pytest.mark.usefixtures("warm_steps")
 def test_it_runs_in_coroutines_and_threads_and_from_other_folders(project, tmp_path, monkeypatch):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -141,17 +125,13 @@ def test_it_runs_in_coroutines_and_threads_and_from_other_folders(project, tmp_p
     assert list(elsewhere.iterdir()) == []
 
 
-@pytest.mark.parametrize("how", ["script", "interactive"])
-def test_no_main_guard_is_needed(project, tmp_path, how):
+def test_no_main_guard_is_needed(project, tmp_path):
     code = f"import onnxbuild as ob\nprint(ob.run({str(project.folder / 'tiny.yaml')!r}, only='export'))\n"
     script = tmp_path / "script.py"
     script.write_text(code)
-    arguments = [script] if how == "script" else ["-i", "-q"]
     done = subprocess.run(
-        [sys.executable, *arguments],
-        input=code if how == "interactive" else None,
-        capture_output=True, text=True, check=True, cwd=tmp_path,
-    )  # fmt: skip
+        [sys.executable, script], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
     assert done.stdout.splitlines()[-1] == "<Build: ok: 1 built, 0 cached>"
 
 
@@ -217,14 +197,8 @@ def test_the_types_are_those_that_a_checker_sees(tmp_path):
     ("options", "said"),
     [
         ({"jobs": -1}, "`jobs` is -1; expected a number of steps, 1 or more"),
-        ({"jobs": 0}, "`jobs` is 0; expected"),
-        ({"jobs": "2"}, "`jobs` is '2'; expected"),
         ({"memory_bytes": 0}, "`memory_bytes` is 0; expected bytes, 1 or more"),
-        ({"timeout_s": 0}, "`timeout_s` is 0; expected seconds above 0"),
-        ({"timeout_s": float("nan")}, "`timeout_s` is nan; expected"),
         ({"timeout_s": None}, "`timeout_s` is None; expected"),
-        ({"store": ""}, "`store` is empty"),
-        ({"settings": {"outputs": {"y"}}}, "settings['outputs'] is {'y'}, which a recipe can't hold"),
         ({"settings": {"opset": float("inf")}}, "settings['opset'] is inf, which a recipe can't"),
     ],
 )  # fmt: skip

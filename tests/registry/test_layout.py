@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
@@ -75,13 +73,6 @@ def test_a_push_to_a_broken_index_is_refused_with_what_to_do_and_sends_nothing(
     assert sorted(layout.rglob("*")) == before
     (layout / "index.json").unlink()
     place.push(contents(), ":a")
-
-
-def test_a_layout_without_its_folder_of_blobs_gets_it_again(layout, place):
-    layout.mkdir()
-    (layout / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
-    place.push(contents(), ":a")
-    assert len(index(layout)) == 1
 
 
 def test_what_is_no_layout_is_refused(tmp_path, layout, place):
@@ -169,14 +160,6 @@ def test_a_manifest_other_than_its_tag_names_is_refused_and_mended_by_a_push(
     place.pull(tmp_path / "model")
 
 
-def test_a_push_moves_a_tag_whose_manifest_is_damaged(layout, place, tmp_path):
-    before = place.push(contents())
-    (layout / "blobs/sha256" / before.sha256).unlink()
-    place.push(contents({"model.onnx": b"another"}))
-    place.pull(tmp_path / "model")
-    assert (tmp_path / "model/model.onnx").read_bytes() == b"another"
-
-
 def test_a_blob_whose_disk_fails_is_named(layout, place, tmp_path):
     place.push(contents())
     blob = layout / "blobs/sha256" / hashlib.sha256(WEIGHTS).hexdigest()
@@ -184,23 +167,3 @@ def test_a_blob_whose_disk_fails_is_named(layout, place, tmp_path):
     blob.symlink_to("/proc/self/mem")  # a regular file, whose first bytes give EIO
     with pytest.raises(NotReproducibleError, match=rf"the blob sha256:{blob.name} can't be read"):
         place.pull(tmp_path / "model")
-
-
-WITHOUT_LINKS = """\
-import errno, sys
-from pathlib import Path
-from onnxbuild.registry.layout import LayoutRepository
-def refuse(event, _):
-    if event == "os.link":
-        raise OSError(errno.EPERM, "Operation not permitted")
-sys.addaudithook(refuse)
-LayoutRepository(Path(sys.argv[1]), make=True).close()
-"""
-
-
-def test_a_layout_is_made_where_there_are_no_hard_links(layout, place):
-    subprocess.run([sys.executable, "-c", WITHOUT_LINKS, layout], check=True)
-    assert json.loads((layout / "oci-layout").read_text()) == {"imageLayoutVersion": "1.0.0"}
-    assert sorted(p.name for p in layout.iterdir()) == ["blobs", "oci-layout"]
-    place.push(contents())
-    assert len(index(layout)) == 1

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-import lzma
 import subprocess
 import sys
 from pathlib import Path
@@ -23,9 +22,6 @@ from tests.registry.conftest import Keys, Place, contents, tree
 from tests.registry.real_server import PASSWORD, USER, Server, tool
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parents[2]
-RELEASE = ROOT / "tests/verification/releases/first-manifests.tar.xz"
 
 
 @pytest.fixture(scope="module")
@@ -82,11 +78,11 @@ def shop(tmp_path_factory, guarded, certificate, keys):
     made = make_project(tmp_path_factory.mktemp("shop") / "project")
     shop = Shop(made.folder)
     shop.server, shop.certificate, shop.keys = guarded, certificate, keys
-    assert shop("run", "tiny.yaml", "--only", "fp32/package").code == 0
-    (shop.folder / "tiny-1.0.tar").write_bytes(lzma.decompress(RELEASE.read_bytes()))
+    assert shop("lock", "tiny.yaml").code == 0
+    assert shop("release", "tiny.yaml", "--version", "1.0", "--allow-dirty").code == 0
     signed = shop.oci("push", "tiny:fp32", shop.there("tiny:fp32"), "--sign", str(keys.private))
     assert signed.code == 0, signed.err
-    released = shop.oci("push", "tiny-1.0.tar", shop.there("tiny:1.0"))
+    released = shop.oci("push", "dist/tiny-1.0.tar", shop.there("tiny:1.0"))
     assert released.code == 0, released.err
     return shop
 

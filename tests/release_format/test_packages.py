@@ -20,16 +20,6 @@ def test_a_compiler_and_a_gpu_are_in_the_toolchain_and_are_no_packages():
     assert found.purl == "pkg:pypi/torch@2.13.0%2Bcpu"
 
 
-def test_a_package_that_goes_by_two_names_is_reported_once():
-    record = f"onnxruntime-gpu 1.31.1 {'c' * 64}"
-    found = packages_of(locked({"onnxruntime": record, "onnxruntime-gpu": record}))
-    assert [each.name for each in found] == ["onnxruntime-gpu"]
-
-
-def test_a_package_without_a_record_has_no_digest():
-    assert packages_of(locked({"own": "own 0.1 none"}))[0].record == ""
-
-
 def test_packages_of_other_environments_are_reported_and_their_interpreters_are_not():
     there = Environment(requirements="openvino.txt")
     found = packages_of(

@@ -53,10 +53,6 @@ def divergence(**contents):
     return first_divergence(graph_of(NEEDS), STORED, fresh)
 
 
-def test_equal_builds_do_not_part():
-    assert divergence() is None
-
-
 def test_the_first_step_its_output_and_its_followers():
     found = divergence(export=b"E", optimize=b"O", check=b"C")
     assert found == Divergence("export", "model", "", others=(), followers=2)
@@ -92,8 +88,3 @@ def test_what_measures_times_is_not_compared_nor_what_needs_it():
     left = comparable(graph_of(needs), CATALOG)
     assert list(left.steps) == ["export"]
     assert left.deliverables == ()
-
-
-def test_only_what_was_made_is_compared():
-    left = comparable(graph_of(NEEDS), CATALOG, made=["export", "check"])
-    assert list(left.steps) == ["export"]

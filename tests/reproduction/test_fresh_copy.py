@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.core.errors import StepError
 from onnxbuild.project_folder import find_project
 from onnxbuild.reproduction.fresh_copy import FreshCopy
 from onnxbuild.reproduction.recorded_inputs import Recorded
@@ -52,18 +51,6 @@ def test_where_a_name_alone_counts_the_content_is_left_out(project, tmp_path):
     assert not (copy / "gone.txt").exists()
 
 
-def test_a_project_without_a_marker_is_found_too(project, tmp_path):
-    (project / "pyproject.toml").unlink()
-    (tmp_path / ".git").mkdir()  # further up
-    copy = copied(project, tmp_path, files=["models/a.py"])
-    assert find_project(copy / "tiny.yaml") == copy
-
-
-def test_a_worktrees_git_file_stays_a_file(project, tmp_path):
-    (project / ".git").write_text("gitdir: elsewhere")
-    assert (copied(project, tmp_path) / ".git").is_file()
-
-
 def test_links_inside_the_project_lead_into_the_copy(project, tmp_path):
     (project / "shared").symlink_to("models")
     (project / "c.py").symlink_to(project / "models/a.py")
@@ -88,11 +75,6 @@ def test_relative_paths_out_of_the_project_work_in_the_copy(project, tmp_path):
     assert (copy / "../base.yaml").read_text() == "version: 1"
     assert not (copy.parent / "base.yaml").is_symlink()  # its own relative paths lead on
     assert (copy.parent / "weights.bin").readlink() == tmp_path / "home/weights.bin"
-
-
-def test_a_file_that_is_gone_is_reported(project, tmp_path):
-    with pytest.raises(StepError, match=r"models/c\.py was there a moment ago"):
-        copied(project, tmp_path, files=["models/c.py"])
 
 
 def test_an_environment_in_the_project_is_at_its_place_and_stays_as_it_is(project, tmp_path):

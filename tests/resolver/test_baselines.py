@@ -44,15 +44,9 @@ def benchmark_of():
     ("recipe", "runner", "toolchain"),
     [
         ("digits", "pytorch", ()),
-        ("digits_exported", "pytorch", ()),
         ("digits_torchscript", "pytorch", ()),
-        ("digits_keras", "keras", ()),
-        ("cancer", "scikit-learn", ("scikit-learn",)),
         ("diabetes", "xgboost", ("xgboost", "scikit-learn")),
-        ("wine", "lightgbm", ("lightgbm", "scikit-learn")),
-        ("digits_saved_model", "tensorflow", ("tensorflow",)),
         ("digits_tflite", "tensorflow-lite", ("tensorflow",)),
-        ("digits_jax", "jax", ("jax",)),
         ("vad", "onnx-as-given", ()),
     ],
 )

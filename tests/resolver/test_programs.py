@@ -63,13 +63,6 @@ def test_aotinductor_compiles_what_torch_export_made(load):
     ]  # fmt: skip
 
 
-def test_without_onnx_nothing_of_onnx_is_made(load):
-    assert local(resolve(load("formats: [torchscript]\n"), HOST)) == [
-        "torchscript/convert", "benchmark", "reference", "torchscript/validate",
-        "torchscript/package",
-    ]  # fmt: skip
-
-
 def test_formats_change_no_other_step_and_no_other_recipe(load):
     plain, asked = load(""), load(ALL)
     without, others = resolve(plain, HOST), resolve(asked, HOST)
@@ -111,16 +104,6 @@ def test_only_takes_the_name_of_a_format_and_measures_that_alone(load, only):
     graph = resolve(load(ALL), HOST, [only])
     assert set(local(graph)) == {*STEPS, "benchmark"}
     assert measured(graph) == ["program/torchscript"]
-
-
-def test_only_takes_a_step_of_a_format(load):
-    assert set(local(resolve(load(ALL), HOST, ["torchscript/package"]))) == STEPS
-
-
-def test_only_a_variant_leaves_formats_out(load):
-    graph = resolve(load(ALL), HOST, ["fp32"])
-    assert not [s for s in local(graph) if "torch" in s]
-    assert measured(graph) == ["model/fp32"]
 
 
 def test_only_a_format_and_a_variant_measures_both_and_a_step_of_onnx_is_found_next_to_it(load):

@@ -44,16 +44,3 @@ class CachedAttention(nn.Module):
 
 def load(name):
     return globals()[name]()
-
-
-def prefills_and_decodes():
-    """Calibration data: prompts with an empty cache, then single tokens after one."""
-    torch.manual_seed(1)
-    for past, sequence in ((0, 5), (4, 1), (0, 3), (7, 1)):
-        cache = torch.randn(2, past, 8)
-        yield {
-            "x": torch.randn(2, sequence, 8),
-            "past_key": cache,
-            "past_value": cache,
-            "mask": torch.ones(2, past + sequence),
-        }

@@ -1,8 +1,5 @@
 """Modules that freeze a size somewhere, each on a line of its own."""
 
-import math
-
-import numpy as np
 from torch import nn
 from torch.nn import functional
 
@@ -23,24 +20,12 @@ class ReadsRows(nn.Module):
         return x.reshape(rows, -1)  # freezes
 
 
-class CountsByNumpy(nn.Module):
-    def forward(self, x):
-        pixels = int(np.prod(x.shape[2:]))
-        return x.reshape(-1, 16, pixels)  # freezes
-
-
 class Loops(nn.Module):
     def forward(self, x):
         total = x[0]
         for n in range(1, x.shape[0]):
             total = total * n + x[n]  # freezes
         return total
-
-
-class Cuts(nn.Module):
-    def forward(self, x):
-        height = math.floor(math.sqrt(x.shape[2]))
-        return x[:, :, :height]  # freezes
 
 
 class Resizes(nn.Module):

@@ -50,11 +50,6 @@ class Structured(Base):
         return Structure(self.linear(x) + y.to(x.dtype), {"a": x, "b": x + 1})
 
 
-class ReturnsAPair(Base):
-    def forward(self, x):
-        return self.linear(x), x + 1
-
-
 class Attends(Base):
     """What one exporter has from opset 14 on, and the other from 17."""
 
@@ -105,14 +100,6 @@ class BranchesOnTwoSizes(Base):
     def forward(self, x):
         y = self.linear(x)
         return y * 2 if x.shape[0] > 6 and x.shape[1] > 10 else y
-
-
-class StopsAtASize(Base):
-    """Writes the same in another way from a size on, as a model that works in blocks does."""
-
-    def forward(self, x):
-        y = self.linear(x)
-        return torch.cat([y[:6], y[6:]]) if x.shape[0] > 6 and x.shape[1] > 10 else y
 
 
 class ScalesBySize(Base):
@@ -175,50 +162,6 @@ class HasWrongSymbolic(Base):
         return NotSwish.apply(self.linear(x))
 
 
-class Flattens(Base):
-    def forward(self, x):
-        return self.linear(x).flatten()
-
-
-class LogOfNegative(Base):
-    def forward(self, x):
-        return self.linear(x), torch.log(-x * x - 1)
-
-
-class NegativeInfinity(Base):
-    def forward(self, x):
-        return self.linear(x).masked_fill(x > 0, float("-inf"))
-
-
-class NeverOpens(Base):
-    def forward(self, x):
-        return (self.linear(x) - 100).relu()
-
-
-class Packs(Base):
-    """Its LSTM reads packed rows; as `padded` says it reads all, and each row's last step is taken."""
-
-    padded = False
-
-    def __init__(self):
-        super().__init__()
-        self.lstm = nn.LSTM(4, 3, batch_first=True)
-
-    def forward(self, x, lengths):
-        if self.padded:
-            y, _ = self.lstm(x)
-            return y.gather(1, (lengths - 1)[:, None, None].expand(-1, 1, y.shape[2])).squeeze(1)
-        packed = nn.utils.rnn.pack_padded_sequence(
-            x, lengths, batch_first=True, enforce_sorted=False
-        )
-        _, (last, _) = self.lstm(packed)
-        return last[-1]
-
-
-class ReadsPadded(Packs):
-    padded = True
-
-
 class ClassIds(Base):
     def forward(self, x):
         return self.linear(x).argmax(-1), x > 0
@@ -239,11 +182,6 @@ class TakesAny(Base):
 class TakesBfloat16(Base):
     def forward(self, x):
         return self.linear(x.float())
-
-
-class GivesBfloat16(Base):
-    def forward(self, x):
-        return x + 1
 
 
 class Tags(Base):

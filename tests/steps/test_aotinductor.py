@@ -9,12 +9,8 @@ import sys
 import zipfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.data.feeds import make_feeds
-from onnxbuild.onnxkit.programs.programs import open_program
 from onnxbuild.steps import aotinductor, package_program
 from tests.fakes.step_context import run_step
 from tests.steps.programs import BATCH, ROOT, X, Y, judged, make
@@ -71,49 +67,6 @@ def test_machine_code_holds_no_path_and_no_source(compiled):
         assert str(folder).encode() not in content
 
 
-@pytest.mark.slow
-def test_machine_code_asks_for_its_threads_where_it_runs(compiled):
-    """torch's default leaves so little work to one thread, or fixes this machine's number of them."""
-    with zipfile.ZipFile(compiled.output("program") / "model.pt2") as package:
-        (library,) = (name for name in package.namelist() if name.endswith(".so"))
-        assert b"GOMP_parallel" in package.read(library)
-
-
-@pytest.mark.slow
-def test_a_bound_program_runs_without_arguments(compiled, exported):
-    feeds = make_feeds((X, Y), {"batch": 2}, "0")
-    for context in (compiled, exported):
-        program = open_program(context.output("program"), threads=1)
-        once = program.bind(feeds)
-        np.testing.assert_allclose(once()[0].numpy(), program.run(feeds)["sum"], rtol=0)
-
-
-def test_without_a_compiler_the_fix_is_reported(tmp_path, exported, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    params = aotinductor.AotInductorParams(aotinductor.AotInductorOptions())
-    with pytest.raises(StepError) as caught:
-        run_step(aotinductor.KIND, params, tmp_path, {"program": exported.output("program")})
-    assert "there is no g++ and no clang++" in caught.value.what
-    assert "apt-get install g++" in caught.value.fix
-
-
-@pytest.mark.slow
-def test_a_broken_compiler_is_reported_by_its_own_words(tmp_path, exported, monkeypatch):
-    broken = tmp_path / "g++"
-    broken.write_text(
-        '#!/bin/sh\ncase "$*" in *--version*) echo g++ 12;; *) '
-        "echo 'x.cpp:1:1: fatal error: no such header' >&2; exit 1;; esac\n"
-    )
-    broken.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    params = aotinductor.AotInductorParams(aotinductor.AotInductorOptions())
-    with pytest.raises(StepError) as caught:
-        run_step(aotinductor.KIND, params, tmp_path, {"program": exported.output("program")})
-    assert "AOTInductor can't compile the exported program" in caught.value.what
-    assert caught.value.what.endswith(": no such header")
-    assert not list((tmp_path / "out").rglob("*.pt2"))
-
-
 def packaged(folder, context, name="TwoInputs", names=("sum",), **judging):
     """The bundle of a program that was judged."""
     judged(folder, name, context, inputs=(X, Y), names=names, **judging)
@@ -156,15 +109,6 @@ def test_a_bundle_holds_what_a_stranger_needs(tmp_path, options):
     for line in (bundle / "SHA256SUMS").read_text().splitlines():
         digest, name = line.split("  ")
         assert hashlib.sha256((bundle / name).read_bytes()).hexdigest() == digest
-
-
-@pytest.mark.slow
-def test_a_bundle_of_torch_export_has_no_program_in_cpp(tmp_path, exported):
-    outcome, made = packaged(tmp_path, exported)
-
-    assert not [name for name in outcome.metrics["files"] if name.startswith("cpp/")]
-    printed = printed_by([sys.executable, "-I", "load.py"], made.output("bundle"))
-    assert printed.startswith("sum float32 [3, 4]")
 
 
 def compilation(bundle, build):

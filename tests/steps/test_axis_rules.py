@@ -5,18 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnxbuild.core.axis import axes_for_callers
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET, TargetGates
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.data.data_files import file_feeds
 from onnxbuild.onnxkit.data.feeds import check_feeds
 from onnxbuild.onnxkit.data.reference_files import read_reference
-from onnxbuild.onnxkit.loaders import onnx_bundle, shared
 from onnxbuild.onnxkit.model.inspect import summarize
 from onnxbuild.onnxkit.model.model_files import load_model
-from onnxbuild.steps import calibrate, export, reference, torch_export, validate
+from onnxbuild.steps import export, reference, torch_export, validate
 from tests.fakes.step_context import run_step
 
 MODULES = Path(__file__).parent / "axis_modules.py"
@@ -87,19 +84,6 @@ def test_a_model_whose_axes_have_rules_is_exported_and_matches_at_every_point(
     assert shapes == {each.name: list(each.shape) for each in MODELS[name][0]}
 
 
-def test_outputs_have_the_names_of_multiples_and_sums(tmp_path):
-    image = exported(tmp_path / "image", "UNet", "torchscript")
-    cached = exported(tmp_path / "cached", "CachedAttention", "torchscript")
-    (output,) = summarize(load_model(image))["outputs"]
-    assert output["shape"] == ["batch", 4, "height", "width"]
-    shapes = [each["shape"] for each in summarize(load_model(cached))["outputs"]]
-    assert shapes == [
-        ["batch", "sequence", 8],
-        ["batch", "past + sequence", 8],
-        ["batch", "past + sequence", 8],
-    ]
-
-
 def test_an_empty_cache_is_a_point_with_and_without_a_single_token(tmp_path):
     found = {p.name: p for p in read_reference(referenced(tmp_path, "CachedAttention"))}
     assert found["min"].sizes == {"batch": 1, "past": 0, "sequence": 1}
@@ -141,21 +125,6 @@ def test_a_size_that_only_multiples_fit_is_reported_with_the_rule_to_type(tmp_pa
     )
 
 
-def test_calibration_takes_samples_with_and_without_a_cache(tmp_path):
-    model = exported(tmp_path / "export", "CachedAttention", "torchscript")
-    params = calibrate.CalibrateParams(
-        Entrypoint(f"{MODULES}:prefills_and_decodes"),
-        CACHED,
-        calibrate.CalibrationOptions(),
-        CACHED_AXES,
-    )
-    outcome, context = run_step(calibrate.KIND, params, tmp_path / "step", {"model": model})
-    assert outcome.metrics["samples"] == 4
-    text = (context.output("calibration") / "ranges.json").read_text()
-    assert "NaN" not in text
-    assert "Infinity" not in text
-
-
 def test_a_sample_whose_sum_or_multiple_is_wrong_is_refused():
     x, cache = np.ones((2, 3, 8), np.float32), np.ones((2, 4, 8), np.float32)
     feeds = {"x": x, "past_key": cache, "past_value": cache, "mask": np.ones((2, 6), np.float32)}
@@ -173,24 +142,3 @@ def test_a_sample_whose_sum_or_multiple_is_wrong_is_refused():
         caught.value.what == "axis 'width' has size 40; expected a multiple of 16 from 16 to 128"
     )
     assert caught.value.fix == "cut or pad the data to 48"
-
-
-def test_the_loaders_example_and_rules_are_those_of_the_manifest():
-    axes = axes_for_callers((*CACHED_AXES, *IMAGE_AXES[1:]))
-    sizes = {name: axis["example"] for name, axis in axes.items()}
-    found = [shared.size_of(n, sizes) for n in ("batch", 8, "past + sequence", "past + 1")]
-    assert found == [2, 8, 8, 6]
-    assert onnx_bundle.rule_of(axes["past"]) == "0 to 16"
-    assert onnx_bundle.rule_of(axes["height"]) == "16 to 128, a multiple of 16"
-
-
-def test_files_are_cut_into_samples_of_sizes_that_the_axis_takes(tmp_path):
-    inputs = (DummyInput("rows", "float32", ("rows", 3)),)
-    np.save(tmp_path / "rows.npy", np.ones((10, 3), np.float32))
-    file = ("rows.npy", tmp_path / "rows.npy")
-    for axis, sizes in (
-        (Axis("rows", 0, 8, 2), [1] * 10),
-        (Axis("rows", 0, 8, 4, multiple_of=4), [4, 4]),
-    ):
-        found = [len(feeds["rows"]) for _, feeds in file_feeds([file], inputs, [axis], "m")]
-        assert found == sizes

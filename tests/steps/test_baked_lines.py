@@ -37,14 +37,7 @@ def line_of(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "operator"),
-    [
-        ("ReadsRows", "Reshape"),
-        ("CountsByNumpy", "Reshape"),
-        ("Loops", "Add"),
-        ("Cuts", "Slice"),
-        ("Resizes", "Concat"),
-    ],
+    ("name", "operator"), [("ReadsRows", "Reshape"), ("Loops", "Add"), ("Resizes", "Concat")]
 )
 def test_a_frozen_size_is_named_with_its_line(tmp_path, capfd, name, operator):
     error = refused(tmp_path, name, "torchscript")
@@ -63,10 +56,3 @@ def test_a_pooling_that_cant_be_translated_is_named_with_its_line(tmp_path):
         "accessible"
     )
     assert error.fix.startswith("pool to a size of 1, or declare the pooled sizes as numbers")
-
-
-@pytest.mark.slow
-def test_a_pooling_whose_kernel_dynamo_freezes_is_named_with_its_line(tmp_path):
-    error = refused(tmp_path, "Pools", "dynamo")
-    assert error.where.endswith(f"baking_modules.py:{line_of('Pools')}")
-    assert "axes 'height' and 'width' are baked into the graph: " in error.what

@@ -7,15 +7,9 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DUMMY_DATA, FILE_DATA, Axis, DummyInput, Entrypoint
-from onnxbuild.onnxkit.quantize.equalization import (
-    balance_values,
-    normalized_values,
-    relative_error,
-)
-from onnxbuild.onnxkit.quantize.outlier_channels import branch_outliers, hidden_values, outliers
 from onnxbuild.onnxkit.sensitivity.dynamic_rounding import quantizable_nodes
 from onnxbuild.onnxkit.sessions.run import run_session
-from onnxbuild.steps import calibrate, preprocess, quantize_dynamic, quantize_static, round_weights
+from onnxbuild.steps import quantize_dynamic, round_weights
 from onnxbuild.steps.balance import KIND, BalanceParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, model, value, weight
@@ -80,30 +74,6 @@ def test_eight_bits_lose_far_less_of_a_balanced_model(tmp_path):
     assert best < better
 
 
-def test_static_ranges_lose_less_of_a_balanced_model_too(tmp_path):
-    source = save(transformer(), tmp_path / "source")
-    _, even, _ = balanced(source, tmp_path / "balance")
-
-    def static(model, folder):
-        inputs = {"model": model}
-        _, context = run_step(preprocess.KIND, preprocess.PreprocessParams(), folder / "a", inputs)
-        inputs = {"model": context.output("model")}
-        params = calibrate.CalibrateParams(
-            data("calibration"), TOKENS, calibrate.CalibrationOptions(samples=6)
-        )
-        _, context = run_step(calibrate.KIND, params, folder / "b", inputs)
-        inputs["calibration"] = context.output("calibration")
-        options = quantize_static.StaticOptions(
-            reduce_range=False, activation_type="uint8", op_types=("MatMul",)
-        )
-        params = quantize_static.StaticParams(options)
-        _, context = run_step(quantize_static.KIND, params, folder / "c", inputs)
-        return context.output("model")
-
-    plain = loss(static(source, tmp_path / "plain"), source)
-    assert loss(static(even, tmp_path / "even"), source) < plain / 3
-
-
 def test_rounded_weights_are_what_the_quantizer_finds_and_kept_nodes_do_not_take_them(tmp_path):
     source = save(transformer(), tmp_path / "source")
     _, fitted = rounded(source, tmp_path / "round")
@@ -126,7 +96,7 @@ def test_rounded_weights_are_what_the_quantizer_finds_and_kept_nodes_do_not_take
         assert np.abs(intended[name] - exact[name]).max() > 0
 
 
-@pytest.mark.parametrize("activation", ["Gelu", "FastGelu", "Relu", "SiLU"])
+@pytest.mark.parametrize("activation", ["Gelu", "SiLU"])
 def test_a_balanced_model_computes_what_it_did(tmp_path, activation):
     domain = "" if activation == "Relu" else "com.microsoft"
     source = save(transformer(activation=activation, domain=domain), tmp_path / "source")
@@ -139,26 +109,6 @@ def test_a_balanced_model_computes_what_it_did(tmp_path, activation):
     np.testing.assert_allclose(
         run_model(even, feeds)["y"], run_model(source, feeds)["y"], rtol=1e-4, atol=1e-4
     )
-
-
-def test_a_gemm_with_its_own_bias_and_a_transposed_matrix_is_balanced_too(tmp_path):
-    source = save(transformer(gemm=True), tmp_path / "source")
-    outcome, even, report = balanced(source, tmp_path / "step", name="rows", inputs=ROWS)
-    assert outcome.metrics["outlier_channels"] == len(OUTLIERS)
-    assert report["balanced"][0]["nodes"] == ["up_product", "query_product"]
-    feeds = {"x": tokens(50)["x"][0]}
-    np.testing.assert_allclose(
-        run_model(even, feeds)["y"], run_model(source, feeds)["y"], rtol=1e-4, atol=1e-4
-    )
-
-
-def test_one_mul_serves_all_that_multiply_a_value_and_what_else_reads_it_is_left_alone(tmp_path):
-    source = save(transformer(), tmp_path / "source")
-    _, even, _ = balanced(source, tmp_path / "step")
-    nodes = {node.name: node for node in onnx.load(even / "model.onnx").graph.node}
-    assert operators(even)["Mul"] == operators(source)["Mul"] + 1
-    assert nodes["up_product"].input[0] == nodes["query_product"].input[0] != "n"
-    assert nodes["residual"].input[1] == "n"
 
 
 @pytest.mark.parametrize("shift", [True, False])
@@ -218,32 +168,14 @@ def test_a_fused_bert_with_attention_is_balanced(tmp_path):
     assert "no calibration" in outcome.notes[-1]
 
 
-@pytest.mark.parametrize("made", ["linear", "no outliers and no normalization"])
-def test_a_model_without_anything_to_balance_stays_as_it_is(tmp_path, made):
+def test_a_model_without_anything_to_balance_stays_as_it_is(tmp_path):
     x = (DummyInput("x", "float32", ("batch", 4)),)
     source = save(linear(), tmp_path / "source")
     params = BalanceParams(Entrypoint(DUMMY_DATA), x, AXES, samples=2)
-    if made != "linear":
-        source = save(transformer(norm=False, activation="Sigmoid", domain=""), tmp_path / "other")
-        params = BalanceParams(data("calibration"), TOKENS)
     outcome, context = run_step(KIND, params, tmp_path / "step", {"model": source})
     assert outcome.notes[0].startswith("nothing to balance")
-    name = "model.onnx"
-    assert (context.output("model") / name).read_bytes() == (source / name).read_bytes()
-
-
-def test_a_weight_that_two_nodes_share_is_scaled_for_each_alone(tmp_path):
-    made = transformer()
-    for node in made.graph.node:
-        if node.name == "query_product":
-            node.input[0], node.input[1] = "h", "down"
-    source = save(made, tmp_path / "source")
-    _, even, report = balanced(source, tmp_path / "step")
-    assert report["branches"] == []  # another node reads the hidden values
-    feeds = tokens(50)
-    np.testing.assert_allclose(
-        run_model(even, feeds)["y"], run_model(source, feeds)["y"], rtol=1e-4, atol=1e-4
-    )
+    made = context.output("model") / "model.onnx"
+    assert made.read_bytes() == (source / "model.onnx").read_bytes()
 
 
 def chain(*, gemm):
@@ -286,37 +218,6 @@ def test_outliers_of_layers_in_a_row_pass_from_one_branch_to_the_next(tmp_path, 
     assert not hidden["a2"][:, 9].any()
 
 
-def test_outliers_are_few_and_far_beyond_the_ninth_channel():
-    peak = np.ones(40, np.float32)
-    assert outliers(peak) == ()
-    peak[[30, 4]] = 2.5
-    assert outliers(peak) == (4, 30)
-    peak[10:20] = 2.5
-    assert outliers(peak) == ()
-    assert outliers(np.float32([1, 1, 100])) == ()
-
-
-def test_data_that_yields_nothing_is_refused(tmp_path):
-    source = save(transformer(), tmp_path / "source")
-    with pytest.raises(StepError, match="nothing yields no sample; expected 100"):
-        balanced(source, tmp_path / "step", name="nothing")
-
-
-def test_a_nan_in_what_is_multiplied_is_refused_by_name(tmp_path):
-    source = save(transformer(), tmp_path / "source")
-    with pytest.raises(StepError, match="holds a NaN on calibration sample 0"):
-        balanced(source, tmp_path / "step", name="broken")
-
-
-def test_a_relative_error_is_that_of_the_worst_output():
-    one = {"a": np.float32([1, -4, np.nan]), "b": np.float32([0.5]), "count": np.int64([3])}
-    assert relative_error(one, one) == 0
-    assert relative_error(one, {**one, "a": np.float32([1.5, -4, np.nan])}) == 0.125
-    assert relative_error(one, {**one, "b": np.float32([0.25])}) == 0.5
-    assert relative_error(one, {**one, "a": np.float32([1, -4, 2])}) == float("inf")
-    assert relative_error({"a": np.float32([0])}, {"a": np.float32([1])}) > 1
-
-
 def test_a_model_that_would_compute_something_else_is_refused(tmp_path):
     made = transformer()
     made.graph.node.append(onnx.helper.make_node("Mul", ["y", "huge"], ["far"]))
@@ -327,25 +228,3 @@ def test_a_model_that_would_compute_something_else_is_refused(tmp_path):
     with pytest.raises(StepError, match="differs from the one it was made of") as caught:
         balanced(source, tmp_path / "step")
     assert "write `balance: false`" in caught.value.fix
-
-
-def test_every_layer_of_a_deep_model_is_balanced():
-    layers = 40
-    nodes, weights, last = [], [], "x"
-    for n in range(layers):
-        nodes += [
-            onnx.helper.make_node("LayerNormalization", [last, f"s{n}"], [f"a{n}"], f"norm{n}"),
-            onnx.helper.make_node("MatMul", [f"a{n}", f"u{n}"], [f"b{n}"], f"up{n}"),
-            onnx.helper.make_node("Relu", [f"b{n}"], [f"c{n}"], f"relu{n}"),
-            onnx.helper.make_node("MatMul", [f"c{n}", f"d{n}"], [f"e{n}"], f"down{n}"),
-        ]
-        weights += [weight(f"{name}{n}", np.eye(16, dtype=np.float32)) for name in "ud"]
-        weights.append(weight(f"s{n}", np.ones(16, np.float32)))
-        last = f"e{n}"
-    made = model(nodes, [value("x", ["n", 16])], [value(last, ["n", 16])], weights)
-    peak = np.float32([1] * 15 + [9])
-    names = [*hidden_values(made), *normalized_values(made)]
-    branches = branch_outliers(made, dict.fromkeys(names, peak))
-    balanced_values = balance_values(made, dict.fromkeys(names, peak))
-    assert len(branches) == len(balanced_values) == layers
-    onnx.checker.check_model(made)

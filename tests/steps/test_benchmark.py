@@ -19,7 +19,6 @@ from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.timing.samples_file import read_groups
 from onnxbuild.steps import torch_export, torchscript
 from onnxbuild.steps.benchmark import KIND, BenchmarkParams
-from onnxbuild.steps.convert_fp16 import Fp16Options
 from tests.fakes.step_context import run_step
 from tests.steps.graphs import DIGITS, digits
 from tests.steps.test_convert_fp16 import converted
@@ -94,13 +93,6 @@ def test_each_model_is_measured_at_each_point_next_to_pytorch(measured):
             )
 
 
-def test_all_take_part_in_every_round(measured):
-    _, report = measured
-    for point in report["points"]:
-        counts = [found["samples"] for found in point["results"].values()]
-        assert max(counts) <= 20 * min(counts)  # a burst is 20 runs at most
-
-
 def test_what_each_costs_alone_is_reported(measured):
     _, report = measured
     for model in report["models"].values():
@@ -121,41 +113,6 @@ def test_every_speedup_has_its_interval_and_every_run_is_kept(measured):
             ratio, low, high = found[f"speedup_p{percent}"]
             assert low <= ratio <= high
         assert point["warmup_rounds"] >= 0
-
-
-def test_the_host_and_the_threads_are_on_record(measured):
-    _, report = measured
-    assert report["host"]["threads"] == 1
-    assert report["host"]["cpu"]
-    assert report["host"]["cores"] >= 1
-    assert len(report["host"]["affinity"]) >= 1
-    assert 0 <= report["host"]["steal_percent"] <= 100
-    assert report["host"]["others_busy_percent"] >= 0
-
-
-def test_the_table_gets_the_first_point(measured):
-    outcome, report = measured
-    first = report["points"][0]["results"]
-    assert outcome.metrics["point"] == "batch=1"
-    assert outcome.metrics["noisy"] == bool(report["host"]["noisy"])
-    assert outcome.metrics["baseline"] == {"name": "pytorch", "title": "PyTorch"}
-    assert report["baseline"]["how"].startswith("eager")
-    assert outcome.metrics["variants"]["fp32"] == {
-        "p50_ms": first["fp32"]["p50_ms"],
-        **{key: first["fp32"][key] for key in ("speedup", "speedup_low", "speedup_high")},
-        "size_bytes": report["models"]["fp32"]["size_bytes"],
-    }
-
-
-def test_without_points_the_example_is_measured_and_without_baseline_no_ratio_is(
-    tmp_path, benchmarked
-):
-    outcome, report = benchmarked(tmp_path, {"fp32": digits(tmp_path / "fp32")}, baseline=False)
-    (point,) = report["points"]
-    assert point["sizes"] == {"batch": 2}
-    assert set(point["results"]) == {"fp32"}
-    assert outcome.metrics["variants"]["fp32"]["speedup"] is None
-    assert report["baseline"] == outcome.metrics["baseline"] == {"absent": "not asked for"}
 
 
 @pytest.mark.slow
@@ -202,29 +159,6 @@ def test_programs_next_to_onnx_are_measured_next_to_it_and_alone(tmp_path, bench
         assert outcome.metrics["variants"][name]["p50_ms"] == point["results"][name]["p50_ms"]
 
 
-@pytest.mark.slow
-def test_programs_alone_are_measured_without_a_session(tmp_path, benchmarked):
-    programs = {"torchscript": program(tmp_path / "torchscript", torchscript)}
-    outcome, report = benchmarked(tmp_path, {}, programs, clients=(1, 2), io_binding=True)
-    assert set(report["models"]) == {"pytorch", "torchscript"}
-    assert report["copies"]["models"] == {}
-    assert "io_binding` is about ONNX Runtime's sessions: torchscript have" in outcome.notes[0]
-    one, two = report["concurrency"]["models"]["torchscript"]
-    assert (one["clients"], two["clients"]) == (1, 2)
-    assert 0 < one["low"] <= one["runs_per_s"] <= one["high"]
-    assert two["p50_ms"] <= two["p99_ms"]
-
-
-@pytest.mark.slow
-def test_a_program_that_does_not_take_a_point_is_an_error_with_its_fix(tmp_path, benchmarked):
-    narrow = {"torch-export": program(tmp_path / "torch-export", torch_export, most=8)}
-    points = ({"batch": 9},)
-    what, _, fix = benchmarked(tmp_path, {}, narrow, baseline=False, points=points)
-    reported = "PyTorch fails to run the torch-export program with image [9, 1, 8, 8]: "
-    assert what.startswith(reported)
-    assert "`benchmark.points`" in fix
-
-
 def test_a_point_that_can_not_be_measured_is_an_error(tmp_path, benchmarked):
     model = digits(tmp_path / "fp32")
     what, _, fix = benchmarked(tmp_path / "a", {"fp32": model}, points=({"batsh": 1},))
@@ -232,10 +166,6 @@ def test_a_point_that_can_not_be_measured_is_an_error(tmp_path, benchmarked):
     assert fix == "did you mean 'batch'?"
     what, _, fix = benchmarked(tmp_path / "b", {"fp32": model}, points=({"batch": (1, 65)},))
     assert what == "`benchmark.points` has batch=65; `dynamic_axes` allows 1 to 64"
-
-
-def test_fp16_options_default_to_keeping_the_interface():
-    assert Fp16Options().keep_io_types
 
 
 def test_each_variant_runs_as_it_is_delivered_and_at_the_sizes_that_it_takes(
@@ -307,30 +237,6 @@ def test_where_memory_is_short_groups_are_measured_next_to_pytorch(tmp_path, ben
 
 
 @pytest.mark.slow
-def test_without_pytorch_the_smallest_is_in_each_group(tmp_path, benchmarked):
-    models = {name: wide(tmp_path / name, seed) for seed, name in enumerate("abcd")}
-    models["small"] = digits(tmp_path / "small")
-    _, report = benchmarked(tmp_path, models, more_bytes=110 << 20, threads=1, baseline=False)
-    assert all("small" in group for group in report["groups"])
-    assert set(report["points"][0]["results"]) == {*"abcd", "small"}
-
-
-def test_all_are_one_group_where_they_fit(measured):
-    _, report = measured
-    assert "groups" not in report
-    assert "groups" not in report["method"]
-
-
-def test_a_model_that_does_not_fit_next_to_pytorch_is_an_error_with_its_fix(tmp_path, benchmarked):
-    what, where, fix = benchmarked(
-        tmp_path, {"a": wide(tmp_path / "a", 0)}, more_bytes=40 << 20, threads=1
-    )
-    assert what.startswith("'a' together with 'pytorch' takes 0.")
-    assert where == "test:step"
-    assert "`--memory`" in fix
-
-
-@pytest.mark.slow
 def test_equal_models_are_measured_once_and_share_what_was_found(tmp_path, benchmarked):
     first = digits(tmp_path / "first")
     again = tmp_path / "again"
@@ -360,25 +266,7 @@ def test_equal_models_are_measured_once_and_share_what_was_found(tmp_path, bench
     assert read_groups(folder, point, "again") == read_groups(folder, point, "first")
 
 
-def test_a_model_is_measured_against_itself_if_that_is_asked_for(tmp_path, benchmarked):
-    models = {"own": digits(tmp_path / "model"), "elsewhere": tmp_path / "model"}
-    outcome, report = benchmarked(
-        tmp_path,
-        models,
-        threads=1,
-        baseline=False,
-        comparison_models=("elsewhere",),
-        max_time_s=0.1,
-    )
-    assert not [each for each in outcome.notes if "measured once" in each]
-    assert not any("same_as" in each for each in report["models"].values())
-    folder, point = tmp_path / "step" / "out" / "report", report["points"][0]["point"]
-    assert read_groups(folder, point, "own") != read_groups(folder, point, "elsewhere")
-
-
-@pytest.mark.parametrize(
-    ("table", "batch", "items"), [(8, "batch", 16), (8, 4, 4), ("rows", "batch", 16)]
-)
+@pytest.mark.parametrize(("table", "batch", "items"), [(8, "batch", 16), ("rows", "batch", 16)])
 def test_items_are_rows_of_the_batch_behind_inputs_without_one(
     tmp_path, benchmarked, table, batch, items
 ):

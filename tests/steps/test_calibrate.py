@@ -85,43 +85,10 @@ def test_ranges_are_those_of_the_values_over_all_samples(tmp_path):
     }  # fmt: skip
 
 
-def test_ranges_read_back_as_the_float32_they_were(tmp_path):
-    _, report = calibrated(two("Neg"), tmp_path, "ramps", value=0.1)
-    assert np.float32(report["ranges"]["x"][1]) == np.float32(0.1) * 2
-
-
-def test_samples_may_differ_in_size(tmp_path):
-    _, report = calibrated(two("Neg"), tmp_path, "sizes")
-    assert report["ranges"]["x"] == [-1.0, 1.0]
-
-
-def test_the_callable_may_return_a_list(tmp_path):
-    outcome, _ = calibrated(linear(), tmp_path, "listed", samples=1)
-    assert outcome.metrics["samples"] == 1
-
-
-def test_no_more_samples_are_taken_than_asked_for(tmp_path):
-    outcome, report = calibrated(linear(), tmp_path, "ramps", samples=5, count=1000)
-    assert report["samples"] == 5
-    assert outcome.notes == ("5 samples are few to calibrate with; 100 are usual",)
-
-
-def test_fewer_samples_than_asked_for_are_reported(tmp_path):
-    outcome, _ = calibrated(linear(), tmp_path, "ramps", samples=200, count=120)
-    (note,) = outcome.notes
-    assert note.endswith("yields 120 samples, fewer than the 200 asked for")
-
-
 def test_infinities_leave_a_value_without_a_range(tmp_path):
     _, report = calibrated(two("Log"), tmp_path, "ramps", value=2.0)  # log 0 is -inf
     assert report["unbounded"] == ["inner"]
     assert sorted(report["ranges"]) == ["x", "y"]
-
-
-def test_a_nan_anywhere_in_a_value_is_an_error_with_its_name(tmp_path):
-    with pytest.raises(StepError) as caught:
-        calibrated(two("Sqrt"), tmp_path, "ramps", value=-1.0)
-    assert caught.value.what == "value 'inner' holds a NaN on calibration sample 1"
 
 
 def test_a_nan_that_the_runtimes_own_reductions_pass_over_is_found(tmp_path):
@@ -139,9 +106,6 @@ def test_a_nan_that_the_runtimes_own_reductions_pass_over_is_found(tmp_path):
     ("callable_", "args", "what"),
     [
         ("ramps", {"count": 0}, "yields no sample; expected 3"),
-        ("broken", {}, "raised RuntimeError: disk on fire"),
-        ("misnamed", {}, "found an input 'y'; expected x"),
-        ("number", {}, "returned an int; expected something to iterate over"),
         ("one", {}, "returned a dict; expected an iterable of such samples"),
     ],
 )
@@ -151,15 +115,7 @@ def test_data_that_can_t_be_used_is_an_error(tmp_path, callable_, args, what):
     assert what in caught.value.what
 
 
-def test_the_file_is_the_same_each_time(tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        calibrated(linear(), tmp_path / name, "ramps")
-    made = [tmp_path / name / "step/out/calibration/ranges.json" for name in ("a", "b")]
-    assert made[0].read_bytes() == made[1].read_bytes()
-
-
-@pytest.mark.parametrize("method", ["moving_average", "percentile", "entropy", "mse"])
+@pytest.mark.parametrize("method", ["moving_average", "mse"])
 def test_each_method_gives_a_range_of_its_own_and_says_what_it_clips(tmp_path, method):
     outcome, report = calibrated(linear(), tmp_path, "tails", samples=100, method=method)
     assert report["method"] == outcome.metrics["method"] == method
@@ -171,13 +127,6 @@ def test_each_method_gives_a_range_of_its_own_and_says_what_it_clips(tmp_path, m
     assert 4 < high < greatest
     assert 0 < report["clipped"]["x"] < 0.05
     assert outcome.metrics["clipped_tensors"] == len(report["clipped"])
-
-
-def test_the_moving_average_is_that_of_the_samples_ranges(tmp_path):
-    _, report = calibrated(linear(), tmp_path, "ramps", samples=3, method="moving_average")
-    low, high = report["ranges"]["x"]
-    mean = 0.01 * 1.0  # from 0, one per cent towards 1, then one per cent towards 2
-    assert [low, high] == pytest.approx([mean + 0.01 * (2 - mean)] * 2)
 
 
 def test_ranges_of_a_histogram_do_not_depend_on_how_samples_are_batched(tmp_path):
@@ -196,22 +145,10 @@ def test_ranges_of_a_histogram_do_not_depend_on_how_samples_are_batched(tmp_path
     assert made[0] == made[1] == made[2]
 
 
-def test_data_may_be_an_archive(tmp_path):
-    np.savez(tmp_path / "calib.npz", x=np.float32([[1, 2, 3, 4], [5, 6, 7, 8]]))
-    data = Entrypoint("files", files=(str(tmp_path / "calib.npz"),))
-    outcome, report = calibrated_on(data, linear(), tmp_path, CalibrationOptions(samples=5))
-    assert report["samples"] == 2
-    assert report["ranges"]["x"] == [1.0, 8.0]
-    assert "calib.npz yields 2 samples, fewer than the 5 asked for" in outcome.notes[0]
-
-
 @pytest.mark.parametrize(
     ("arrays", "what"),
     [
         ({"y": np.zeros((2, 4), np.float32)}, "found an input 'y'; expected x"),
-        ({"x": np.zeros((2, 4))}, "input 'x' has dtype float64; expected float32"),
-        ({"x": np.zeros((2, 5), np.float32)}, "input 'x' has shape [1, 5]; expected [batch, 4]"),
-        ({"x": np.float32([[1, 2, 3, np.nan]])}, "input 'x' holds 1 NaN"),
         ({"x": np.zeros((0, 4), np.float32)}, "yields no sample; expected 5"),
     ],
 )

@@ -71,12 +71,6 @@ def test_onnx_runtime_itself_says_so_of_its_cpu_provider(tmp_path):
         compiler.compile_to_file(str(tmp_path / "compiled.onnx"))
 
 
-def test_a_provider_that_is_not_in_this_onnx_runtime_is_named(tmp_path):
-    with pytest.raises(StepError, match="is not in the installed ONNX Runtime") as caught:
-        compiled(tmp_path, "qnn")
-    assert caught.value.where == "test:step"
-
-
 @pytest.mark.skipif(
     "TensorrtExecutionProvider" not in onnxruntime.get_available_providers()
     or Path("/proc/driver/nvidia/version").exists(),

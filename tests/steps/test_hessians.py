@@ -1,5 +1,4 @@
 import numpy as np
-import onnx
 import pytest
 
 from onnxbuild.core.errors import StepError
@@ -9,7 +8,7 @@ from onnxbuild.steps import quantize_weights
 from onnxbuild.steps.hessians import KIND, HessianParams
 from onnxbuild.steps.quantize_weights import WeightOptions, WeightParams
 from tests.fakes.step_context import run_step
-from tests.onnxkit.models import linear, model, value
+from tests.onnxkit.models import linear
 from tests.steps.graphs import WORDS, run_model, save, sentences, tiny_bert
 from tests.steps.test_quantize_dynamic import cosine
 
@@ -89,11 +88,3 @@ def test_a_bert_loses_less_by_gptq_than_by_rounding_to_the_nearest(tmp_path, dat
 def test_data_that_says_nothing_is_an_error(tmp_path, data, name, what):
     with pytest.raises(StepError, match=what):
         collected(save(linear(), tmp_path / "source"), tmp_path / "step", data(name), ROWS)
-
-
-def test_a_model_without_weights_is_an_error(tmp_path, data):
-    made = model(
-        [onnx.helper.make_node("Relu", ["x"], ["y"])], [value("x", [2])], [value("y", [2])]
-    )
-    with pytest.raises(StepError, match="no MatMul or Gemm with a constant fp32 matrix"):
-        collected(save(made, tmp_path / "source"), tmp_path / "step", data("rows"), ROWS)

@@ -50,24 +50,10 @@ def test_it_is_taken_as_it_is(file, tmp_path):
         imported(file, tmp_path, manifest(tmp_path, made_for))
 
 
-@pytest.mark.parametrize(
-    ("takes", "reported"),
-    [
-        (replace(INPUT, name="y"), "that.ort takes x; the recipe feeds y"),
-        (
-            replace(INPUT, dtype="int64"),
-            "input 'x' of that.ort is float32; the recipe feeds int64",
-        ),
-        (
-            replace(INPUT, shape=("batch", 5)),
-            "of that.ort has the shape ['batch', 4]; the recipe feeds ['batch', 5]",
-        ),
-    ],
-)
-def test_one_of_other_inputs_is_refused(file, tmp_path, takes, reported):
+def test_one_of_other_inputs_is_refused(file, tmp_path):
     with pytest.raises(StepError) as caught:
-        imported(file, tmp_path, takes=takes)
-    assert reported in caught.value.what
+        imported(file, tmp_path, takes=replace(INPUT, name="y"))
+    assert "that.ort takes x; the recipe feeds y" in caught.value.what
 
 
 def test_one_that_can_not_run_here_is_refused(file, tmp_path):

@@ -13,13 +13,8 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET, TargetGates
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.model.model_files import save_model
-from onnxbuild.onnxkit.processing.audio import log_mel, mel_bands
 from onnxbuild.onnxkit.processing.chains import type_of
-from onnxbuild.onnxkit.processing.options import (
-    LogMelOptions,
-    PostprocessOperation,
-    PreprocessOperation,
-)
+from onnxbuild.onnxkit.processing.options import PostprocessOperation, PreprocessOperation
 from onnxbuild.onnxkit.processing.pipeline import Pipeline, raw_inputs
 from onnxbuild.onnxkit.processing.plan import plan_inputs
 from onnxbuild.onnxkit.sessions.settings import STEADY
@@ -169,14 +164,13 @@ def test_operations_on_images_do_what_their_references_do(tmp_path, operations):
     assert report["metrics"]["points"] >= 5
 
 
-@pytest.mark.parametrize("method", ["bilinear", "bicubic"])
-def test_without_antialias_pixels_are_those_of_interpolate(tmp_path, method):
+def test_without_antialias_pixels_are_those_of_interpolate(tmp_path):
     made = model(
         [helper.make_node("Identity", ["x"], ["y"])],
         [value("x", ["batch", 3, 40, 20])],
         [value("y", ["batch", 3, 40, 20])],
     )
-    resize = {"resize": {"size": [40, 20], "method": method, "antialias": False}}
+    resize = {"resize": {"size": [40, 20], "antialias": False}}
     asked = pipeline([BEFORE[0], resize, {"cast": {"dtype": "float32"}}, {"to_nchw": {}}])
     inputs = (DummyInput("x", "float32", ("batch", 3, 40, 20)),)
     folder, _, _ = merged(tmp_path, asked, made, inputs)
@@ -184,7 +178,7 @@ def test_without_antialias_pixels_are_those_of_interpolate(tmp_path, method):
     pixels = np.random.default_rng(0).integers(0, 256, (2, 30, 33, 3), np.uint8)
     (found,) = session.run(None, {"picture": pixels})
     image = torch.from_numpy(pixels).permute(0, 3, 1, 2).float()
-    exact = torch.nn.functional.interpolate(image, (40, 20), mode=method, align_corners=False)
+    exact = torch.nn.functional.interpolate(image, (40, 20), mode="bilinear", align_corners=False)
     expected = exact.round().clamp(0, 255).numpy()
     assert np.abs(found - expected).max() <= 1  # a half may be rounded either way
     assert (found != expected).mean() < 0.01
@@ -212,8 +206,7 @@ def test_operations_on_outputs_do_what_their_references_do(tmp_path):
     assert session.get_inputs()[0].shape == ["batch", "picture_height", "picture_width", 3]
 
 
-@pytest.mark.parametrize("options", [{}, {"scale": "slaney", "log": "log10", "center": False}])
-def test_a_spectrogram_is_that_of_a_fourier_transform(tmp_path, options):
+def test_a_spectrogram_is_that_of_a_fourier_transform(tmp_path):
     made = model(
         [helper.make_node("Identity", ["m"], ["out"])],
         [value("m", ["batch", 80, "frames"])],
@@ -223,7 +216,7 @@ def test_a_spectrogram_is_that_of_a_fourier_transform(tmp_path, options):
     asked = pipeline(
         [
             {"audio": {"name": "sound", "max_size": 4000, "example_size": 2000}},
-            {"log_mel": options},
+            {"log_mel": {}},
         ]
     )
     folder, raw, axes = merged(tmp_path, asked, made, inputs, (BATCH, Axis("frames", 1, 99, 9)))
@@ -233,17 +226,6 @@ def test_a_spectrogram_is_that_of_a_fourier_transform(tmp_path, options):
     assert verdict.findings == ()
 
 
-def test_a_spectrogram_is_that_of_torch():
-    samples = np.random.default_rng(0).uniform(-1, 1, (2, 3000)).astype(np.float32)
-    options = LogMelOptions()
-    spectrum = torch.stft(
-        torch.from_numpy(samples), 400, 160, window=torch.hann_window(400), return_complex=True
-    )
-    power = torch.from_numpy(mel_bands(options)).float() @ spectrum.abs() ** 2
-    found = log_mel(samples, options)
-    assert np.allclose(found, power.clamp(min=1e-10).log().numpy(), atol=1e-3)
-
-
 IDS = (
     DummyInput("ids", "int64", ("batch", "sequence"), low=0, high=50),
     DummyInput("mask", "int64", ("batch", "sequence"), mask="right"),
@@ -251,7 +233,7 @@ IDS = (
 SEQUENCE = Axis("sequence", 1, 32, 5)
 
 
-@pytest.mark.parametrize("pool", [{"mask": "mask"}, {}, {"mode": "cls"}])
+@pytest.mark.parametrize("pool", [{"mask": "mask"}, {"mode": "cls"}])
 def test_embeddings_are_pooled_and_of_length_one(tmp_path, pool):
     asked = pipeline((), [{"pool": pool}, {"l2_normalize": {}}])
     folder, raw, axes = merged(tmp_path, asked, encoder(), IDS, (BATCH, SEQUENCE))
@@ -332,27 +314,6 @@ def test_the_merged_model_is_the_same_twice_and_its_opset_that_of_the_model(tmp_
     assert len(set(outputs)) == len(outputs)
 
 
-def test_weights_in_a_file_of_their_own_stay_there(tmp_path):
-    asked = pipeline(BEFORE, [{"softmax": {}}])
-    save_model(classifier(), tmp_path / "outside", external="always")
-    outside = onnx.load(tmp_path / "outside" / "model.onnx", load_external_data=False)
-    assert outside.graph.initializer[0].data_location == TensorProto.EXTERNAL
-    chains = plan_inputs(asked.preprocess, {"x": type_of(X)})
-    raw, axes = raw_inputs(chains, (X,), (BATCH,))
-    params = merge_processing.MergeProcessingParams(asked, raw, axes)
-    inputs = {"model": tmp_path / "outside"}
-    _, context = run_step(merge_processing.KIND, params, tmp_path, inputs)
-    assert (context.output("model") / "model.onnx.data").exists()
-
-
-def test_a_model_in_fp16_takes_what_images_become(tmp_path):
-    asked = pipeline(BEFORE, [{"l2_normalize": {}}])
-    folder, raw, axes = merged(tmp_path, asked, classifier(TensorProto.FLOAT16))
-    _, found = reference(tmp_path, asked, raw, axes)
-    verdict, _ = judged(tmp_path, folder, found, atol=0.02)
-    assert verdict.findings == ()
-
-
 CUSTOM = """
 from onnx import TensorProto, helper
 
@@ -410,10 +371,6 @@ def too_few(tmp_path):
     return {"postprocess_2": labels(tmp_path, NAMES[:9])}
 
 
-def with_a_gap(tmp_path):
-    return {"postprocess_2": labels(tmp_path, [*NAMES[:3], "", *NAMES[4:]])}
-
-
 def none(_):
     return {}
 
@@ -425,10 +382,7 @@ CALLED = [{"model": {"callable": "c"}}]
     ("behind", "declared", "what", "fix"),
     [
         (BEHIND, too_few, "labels.txt has 9 labels, for 10 classes", "write 10 lines"),
-        (BEHIND, with_a_gap, "labels.txt:4 is empty", "remove the line"),
         (CALLED, older, "of opset 17; expected 18", "make_opsetid"),
-        (CALLED, nothing, "returned None", "onnxscript"),
-        ([{"pool": {}}], none, "at least 3 axes", "of"),
         ([{"softmax": {"to": "picture"}}], none, "has the name of an input", "`to`"),
     ],
 )
@@ -441,13 +395,7 @@ def test_what_does_not_fit_the_model_is_one_error_with_its_fix(
     assert fix in caught.value.fix
 
 
-def test_a_model_of_an_older_opset_is_refused_with_the_opset_that_it_needs(tmp_path):
-    with pytest.raises(StepError, match="resize needs opset 18; the model has opset 17") as caught:
-        merged(tmp_path, pipeline(BEFORE), classifier(opset=17))
-    assert caught.value.fix == "write `opset: 18`"
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_detections_are_suppressed_as_onnx_does(tmp_path, dtype):
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     made = model(
@@ -459,10 +407,7 @@ def test_detections_are_suppressed_as_onnx_does(tmp_path, dtype):
         [value("boxes", ["batch", 3, 4], kind), value("scores", ["batch", 1, 3], kind)],
     )
     behind = [{"nms": {"boxes": "boxes", "scores": "scores"}}]
-    inputs = (
-        DummyInput("b", dtype, ("batch", 3, 4)),
-        DummyInput("s", dtype, ("batch", 1, 3)),
-    )
+    inputs = (DummyInput("b", dtype, ("batch", 3, 4)), DummyInput("s", dtype, ("batch", 1, 3)))
     folder, _, _ = merged(tmp_path, pipeline((), behind), made, inputs)
     session = onnxruntime.InferenceSession(str(folder / "model.onnx"))
     boxes = np.array([[[0, 0, 10, 10], [1, 0, 11, 10], [50, 50, 60, 60]]], dtype)
@@ -471,8 +416,8 @@ def test_detections_are_suppressed_as_onnx_does(tmp_path, dtype):
     assert found.tolist() == [[0, 0, 0], [0, 0, 2]]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_no_nan_is_above_a_threshold(tmp_path, dtype):
+def test_no_nan_is_above_a_threshold(tmp_path):
+    dtype = "float32"
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     shape = ["batch", 4]
     node = helper.make_node("Identity", ["s"], ["scores"])

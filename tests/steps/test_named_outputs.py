@@ -46,30 +46,6 @@ def test_a_stock_bert_gives_its_outputs_under_their_own_names(tmp_path):
             np.testing.assert_allclose(array, point.outputs[name], atol=1e-5)
 
 
-def test_outputs_are_called_by_their_keys_where_the_recipe_names_none(tmp_path):
-    pytest.importorskip("transformers")
-    _, context = exported(tmp_path, BERT, IDS, (), AXES)
-    made = summarize(load_model(context.output("model")))["outputs"]
-    assert [each["name"] for each in made] == ["last_hidden_state", "pooler_output"]
-
-
-def test_a_tuples_names_go_by_position_and_the_reference_says_so(tmp_path):
-    options = reference.ReferenceOptions()
-
-    def notes(name, *names):
-        model = Entrypoint(f"{MODULES}:load", {"name": name})
-        params = reference.ReferenceParams(model, (X,), names, (BATCH,), None, options)
-        return run_step(reference.KIND, params, tmp_path / name)[0].notes
-
-    (note,) = notes("ReturnsAPair", "hidden", "next")
-    assert note == (
-        "outputs go by position, as forward returns a tuple: hidden is float32 [3, 4], "
-        "next is float32 [3, 4]"
-    )
-    assert notes("ReturnsAPair") == ()
-    assert notes("Nested", "a.1.0", "z") == ()
-
-
 def test_a_wrong_name_is_refused_with_its_own_fix_by_every_step_that_runs_the_module(tmp_path):
     model = Entrypoint(f"{MODULES}:load", {"name": "Nested"})
     options = reference.ReferenceOptions()

@@ -1,7 +1,6 @@
 """The step that takes libraries of custom operators in: what it writes, and each way to be refused."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -11,9 +10,8 @@ from onnxbuild.onnxkit.loaders.operator_libraries import this_platform
 from onnxbuild.onnxkit.sessions.custom_operators import OperatorLibrary, read_libraries
 from onnxbuild.steps.operators import KIND, OperatorsParams
 from tests.fakes.step_context import run_step
-from tests.native import HERE, compiled, fancy_library
+from tests.native import compiled, fancy_library
 
-SOURCE = (HERE / "fancy.cc").read_text()
 PLAIN = 'extern "C" int plain() { return 1; }\n'
 ENTRY = 'extern "C" void* RegisterCustomOps(void*, const void*) { return nullptr; }\n'
 
@@ -69,32 +67,6 @@ def test_what_is_no_library_is_refused(tmp_path):
     assert fix.startswith("name the file that the compiler wrote: libNAME.so")
 
 
-def test_libraries_for_other_platforms_alone_are_refused(tmp_path):
-    what, fix = refused(tmp_path / "step", for_arm(tmp_path))
-    here = this_platform()
-    assert what == (
-        f"operators.libraries has no library for this platform, {here}: libfancy.so is for linux-aarch64"
-    )
-    assert fix == f"compile it on {here}, and add that file to `operators.libraries`"
-
-
-def test_a_library_without_the_function_is_refused(tmp_path):
-    made = compiled(tmp_path, "libplain.so", PLAIN)
-    what, fix = refused(tmp_path / "step", made)
-    assert what.endswith("has the function RegisterCustomOps: libplain.so")
-    assert 'extern "C"' in fix
-
-
-def test_a_function_with_a_name_of_c_plus_plus_is_refused_by_the_loader(tmp_path):
-    made = compiled(tmp_path, "libmangled.so", ENTRY.replace('extern "C" ', ""))
-    what, fix = refused(tmp_path / "step", made)
-    assert what == (
-        "ONNX Runtime can't load the library of custom operators libmangled.so: undefined symbol: "
-        "RegisterCustomOps"
-    )
-    assert 'extern "C"' in fix
-
-
 def test_a_library_that_needs_another_says_which_and_loads_with_it(tmp_path):
     needed = compiled(tmp_path, "libneeded.so", PLAIN)
     flags = ("-Wl,--no-as-needed", "-Wl,-rpath,$ORIGIN", f"-L{tmp_path}", "-lneeded")
@@ -116,21 +88,7 @@ def test_two_libraries_with_one_domain_are_refused(tmp_path):
     )
 
 
-def test_two_libraries_of_one_name_and_platform_are_refused(tmp_path):
-    other = tmp_path / "other" / "libfancy.so"
-    other.parent.mkdir()
-    other.write_bytes(fancy_library().read_bytes())
-    what, fix = refused(tmp_path / "step", fancy_library(), other)
-    assert what.endswith(f"for {this_platform()} are named libfancy.so")
-    assert fix == "rename one of them"
-
-
 def test_a_library_that_crashes_is_named(tmp_path):
     crash = ENTRY.replace("return", "*(volatile int*)0 = 1; return")
     what, _ = refused(tmp_path / "step", compiled(tmp_path, "libcrash.so", crash))
     assert what == "loading libcrash.so, alone in a process, was killed by SIGSEGV"
-
-
-def test_the_docs_show_the_library_that_is_tested():
-    page = (Path(__file__).parents[2] / "docs/operators.md").read_text()
-    assert SOURCE.partition("#define")[2] in page

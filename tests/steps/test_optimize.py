@@ -4,7 +4,6 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
-from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.steps.optimize import KIND, OptimizeOptions, OptimizeParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear
@@ -56,40 +55,11 @@ def test_a_bert_gets_one_node_for_each_attention_and_says_the_same(tmp_path):
     np.testing.assert_allclose(run_model(target, sentences())["hidden"], expected, atol=1e-5)
 
 
-def test_the_options_come_before_the_models_own_config(tmp_path):
-    source = tiny_bert(tmp_path / "source")
-    reported = {"model_type": "resnet"}
-    outcome, _ = optimized(
-        source, tmp_path / "step", reported, model_type="bert", num_heads=HEADS, hidden_size=HIDDEN
-    )
-    assert outcome.metrics["fused"]["Attention"] == 2
-
-
-def test_related_architectures_are_fused_as_what_they_are_related_to(tmp_path):
-    source = tiny_bert(tmp_path / "source")
-    outcome, _ = optimized(source, tmp_path / "step", {**BERT, "model_type": "roberta"})
-    assert outcome.metrics["fused"]["Attention"] == 2
-
-
-def test_without_transformer_fusions_the_runtimes_own_are_kept(tmp_path):
-    source = tiny_bert(tmp_path / "source")
-    outcome, _ = optimized(source, tmp_path / "step", BERT, transformer=False)
-    assert "Attention" not in outcome.metrics["fused"]
-    assert outcome.metrics["nodes_after"] < outcome.metrics["nodes_before"]
-
-
 def test_basic_uses_standard_operators_alone(tmp_path):
     source = tiny_bert(tmp_path / "source")
     outcome, target = optimized(source, tmp_path / "step", level="basic")
     assert outcome.metrics["fused"] == {}
     assert {each.domain for each in onnx.load(target / "model.onnx").opset_import} == {""}
-
-
-def test_none_changes_nothing(tmp_path):
-    source = tiny_bert(tmp_path / "source")
-    outcome, target = optimized(source, tmp_path / "step", BERT, level="none")
-    assert outcome.metrics["nodes_after"] == outcome.metrics["nodes_before"]
-    assert (target / "model.onnx").read_bytes() == (source / "model.onnx").read_bytes()
 
 
 def test_attention_is_fused_for_every_mask_not_for_padding_at_the_end_alone(tmp_path):
@@ -131,20 +101,6 @@ def test_a_model_that_no_fusion_leaves_right_stays_as_it_was_exported(tmp_path):
     assert operators(target) == operators(source)
 
 
-def test_a_model_type_without_fusions_is_reported_and_optimized_all_the_same(tmp_path):
-    source = tiny_bert(tmp_path / "source")
-    outcome, _ = optimized(source, tmp_path / "step", {"model_type": "mamba"})
-    assert outcome.notes == ("no transformer fusions: ONNX Runtime has none for 'mamba' models",)
-    assert outcome.metrics["nodes_after"] < outcome.metrics["nodes_before"]
-
-
-def test_fusions_that_find_nothing_are_reported(tmp_path):
-    source = save(linear(), tmp_path / "source")
-    outcome, target = optimized(source, tmp_path / "step", takes=ROWS, model_type="bert")
-    assert outcome.notes == ("the 'bert' fusions found nothing to fuse",)
-    assert run_model(target, {"x": np.ones((2, 4), np.float32)})["y"].shape == (2, 3)
-
-
 def test_fusions_that_fail_leave_the_runtimes_own_and_a_note(tmp_path):
     source = digits(tmp_path / "source")
     outcome, target = optimized(source, tmp_path / "step", takes=IMAGE, model_type="unet")
@@ -169,19 +125,3 @@ def test_activations_stay_apart_from_convolutions_so_that_quantizers_see_them(tm
     assert found["Conv"] == 3
     assert found["Gemm"] == 2
     assert not {"FusedConv", "FusedGemm"} & set(found)
-
-
-def test_weights_next_to_the_model_give_the_same_result(tmp_path):
-    inside, _ = tiny_bert(tmp_path / "a"), tiny_bert(tmp_path / "b", external="always")
-    assert (tmp_path / "b" / "model.onnx.data").exists()
-    _, one = optimized(inside, tmp_path / "one", BERT)
-    _, two = optimized(tmp_path / "b", tmp_path / "two", BERT)
-    assert (two / "model.onnx.data").exists()
-    assert load_model(one) == load_model(two)
-
-
-def test_no_file_is_left_in_the_input(tmp_path):
-    source = tiny_bert(tmp_path / "source", external="always")
-    before = sorted(path.name for path in source.iterdir())
-    optimized(source, tmp_path / "step", BERT)
-    assert sorted(path.name for path in source.iterdir()) == before

@@ -7,14 +7,11 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import read_description
-from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.steps import package_ahead_of_time
 from onnxbuild.steps.optimize_for_host import KIND, HostGraphParams
 from tests.fakes.step_context import run_step
-from tests.onnxkit.models import linear
 from tests.steps.graphs import digits
 
 IMAGE = np.linspace(0, 1, 2 * 64, dtype=np.float32).reshape(2, 1, 8, 8)
@@ -96,21 +93,6 @@ def test_operators_of_this_kind_of_cpu_are_reported(tmp_path):
     assert bool(special) == ("com.microsoft.nchwc" in domains)
 
 
-def test_weights_next_to_the_model_are_read(tmp_path):
-    _, folder = made(tmp_path, digits(tmp_path / "model", external="always"))
-    levels = onnxruntime.GraphOptimizationLevel
-    expected = run(digits(tmp_path / "plain") / "model.onnx", levels.ORT_ENABLE_ALL)
-    np.testing.assert_array_equal(run(folder / "model.onnx", levels.ORT_DISABLE_ALL), expected)
-
-
-def test_a_model_that_onnx_runtime_refuses_is_an_error_of_the_step(tmp_path):
-    broken = linear()
-    broken.graph.node[0].op_type = "NoSuchOperator"
-    save_model(broken, tmp_path / "model")
-    with pytest.raises(StepError, match="ONNX Runtime refuses the model"):
-        made(tmp_path, tmp_path / "model")
-
-
 def test_the_manifest_says_what_it_was_made_for_and_both_sizes(bundle):
     manifest = json.loads((bundle / "manifest.json").read_text())
     assert manifest["kind"] == "optimized"
@@ -126,50 +108,13 @@ def test_its_loader_runs_it_here(bundle):
     assert loader(bundle).load().run(None, {"image": IMAGE})[0].shape == (2, 10)
 
 
-def test_its_loader_takes_options_of_ones_own(bundle):
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    assert loader(bundle).load(options=options).get_session_options().intra_op_num_threads == 1
-    session = loader(bundle).load(session={"intra_op_threads": 1})
-    assert session.get_session_options().intra_op_num_threads == 1
-
-
-@pytest.mark.parametrize("had", [True, False])
-def test_its_loader_refuses_a_cpu_that_has_more_or_less(bundle, tmp_path, had):
+def test_its_loader_refuses_a_cpu_that_has_more_or_less(bundle, tmp_path):
     def change(manifest):
         flags = manifest["made_for"]["flags"]
-        flag = next(name for name, there in flags.items() if there is not had)
-        flags[flag] = had
+        flag = next(name for name, there in flags.items() if not there)
+        flags[flag] = True
 
     module = changed(bundle, tmp_path / "copy", change)
-    with pytest.raises(module.OtherMachineError, match="without" if had else "with ") as caught:
+    with pytest.raises(module.OtherMachineError, match="without") as caught:
         module.load()
     assert "portable model of variant 'fp32'" in str(caught.value)
-
-
-def test_its_loader_refuses_another_architecture(bundle, tmp_path):
-    module = changed(bundle, tmp_path / "copy", lambda m: m["made_for"].update(machine="riscv64"))
-    with pytest.raises(module.OtherMachineError, match="made for riscv64"):
-        module.load()
-
-
-def test_its_loader_warns_of_another_onnx_runtime(bundle, tmp_path):
-    module = changed(
-        bundle, tmp_path / "copy", lambda m: m["versions"].update(onnxruntime="1.0.0")
-    )
-    with pytest.warns(UserWarning, match=r"made by onnxruntime 1\.0\.0"):
-        module.load()
-
-
-def test_its_loader_says_which_provider_is_missing(bundle, tmp_path):
-    module = changed(
-        bundle,
-        tmp_path / "copy",
-        lambda m: m["targets"]["cpu"]["chain"][0].update(name="QNNExecutionProvider"),
-    )
-    with pytest.raises(RuntimeError, match="has no QNNExecutionProvider"):
-        module.load()
-
-
-def test_a_cpu_that_can_not_be_looked_at_is_no_cpu(bundle, tmp_path):
-    assert loader(bundle).cpu_flags(str(tmp_path / "none")) is None

@@ -9,7 +9,6 @@ from onnx import helper, numpy_helper
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.target import CPU_TARGET, TargetGates
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.ahead_of_time import ort_format as ort_format_kit
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import OPERATORS_FILE, read_description
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
 from onnxbuild.onnxkit.ahead_of_time.ort_format import required_operators
@@ -51,14 +50,6 @@ def test_the_list_names_operators_with_their_types_and_no_path(tmp_path):
     assert outcome.metrics["required_operators"] == len(operators)
 
 
-def test_without_type_reduction_the_list_names_operators_alone(tmp_path):
-    _, folder = made(tmp_path, type_reduction=False)
-    text = (folder / OPERATORS_FILE).read_text()
-    assert "{" not in text
-    assert "--enable_reduced" not in text
-    assert "ai.onnx:MaxPool" in required_operators(text)
-
-
 def test_arm_gets_no_layouts_of_this_cpu_and_any_machine_may_load_it(tmp_path):
     _, arm = made(tmp_path / "arm")
     _, amd64 = made(tmp_path / "amd64", platform="amd64")
@@ -67,20 +58,8 @@ def test_arm_gets_no_layouts_of_this_cpu_and_any_machine_may_load_it(tmp_path):
     assert not any("nchwc" in each for each in read_description(arm).facts["required_operators"])
 
 
-def test_saved_runtime_optimizations_are_replayed_where_they_were_saved(tmp_path):
-    _, fixed = made(tmp_path / "fixed")
-    _, runtime = made(tmp_path / "runtime", style="runtime")
-    assert read_description(fixed).config == {}
-    assert read_description(runtime).config == ort_format_kit.REPLAY
-
-
-@pytest.mark.parametrize(
-    ("dtype", "style", "is_noted"),
-    [("float16", "fixed", True), ("float16", "runtime", False), ("float32", "fixed", False)],
-)
-def test_weights_of_16_bits_that_become_fp32_are_noted(tmp_path, dtype, style, is_noted):
-    # the CPU that converts computes in fp32: the file of an fp16 variant was as large as that of fp32, without a word
-    weights = numpy_helper.from_array(np.eye(256, dtype=dtype), "weights")
+def test_weights_of_16_bits_that_become_fp32_are_noted(tmp_path):
+    weights = numpy_helper.from_array(np.eye(256, dtype="float16"), "weights")
     values = [
         helper.make_tensor_value_info(name, weights.data_type, ["batch", 256]) for name in "xy"
     ]
@@ -89,28 +68,23 @@ def test_weights_of_16_bits_that_become_fp32_are_noted(tmp_path, dtype, style, i
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     (tmp_path / "model").mkdir()
     save_model(model, tmp_path / "model")
-    outcome, _ = made(tmp_path, tmp_path / "model", style=style)
-    assert bool(outcome.notes) is is_noted
-    if is_noted:
-        assert outcome.notes[0].startswith(
-            "ONNX Runtime has made fp32 of 0.1 MB of float16 weights"
-        )
-        assert "model.ort has 0.3 MB, the variant's model 0.1 MB" in outcome.notes[0]
+    outcome, _ = made(tmp_path, tmp_path / "model", style="fixed")
+    assert outcome.notes[0].startswith("ONNX Runtime has made fp32 of 0.1 MB of float16 weights")
+    assert "model.ort has 0.3 MB, the variant's model 0.1 MB" in outcome.notes[0]
 
 
-@pytest.mark.parametrize(("change", "passes"), [(0, True), (1e-2, False)])
-def test_it_is_held_against_pytorch_as_any_variant_is(tmp_path, change, passes):
+def test_it_is_held_against_pytorch_as_any_variant_is(tmp_path):
     save_model(linear(), tmp_path / "model")
     _, artifact = made(tmp_path, tmp_path / "model")
-    truth = reference(tmp_path / "reference", lambda y: y + change)
+    truth = reference(tmp_path / "reference", lambda y: y + 1e-3)
     params = validate.ValidateParams(
         "fp32-ort", "fp32", VariantTolerances(atol=1e-5, rtol=1e-4), CPU_TARGET, TargetGates()
     )
     inputs = {"model": artifact, "reference": truth}
     outcome, context = run_step(validate.KIND, params, tmp_path / "validate", inputs)
     report = json.loads((context.output("report") / "report.json").read_text())
-    assert report["passed"] is passes
-    assert bool(outcome.findings) is not passes
+    assert not report["passed"]
+    assert outcome.findings
     assert all("fp32-ort" in each.where for each in outcome.findings)
 
 
@@ -121,12 +95,3 @@ def test_a_model_over_the_formats_limit_is_refused(tmp_path):
     with pytest.raises(StepError, match="holds 2 GiB at most") as caught:
         made(tmp_path, source)
     assert "ahead_of_time" in caught.value.fix
-
-
-def test_a_model_that_onnx_runtime_refuses_is_an_error_of_the_step(tmp_path):
-    broken = linear()
-    broken.graph.node[0].op_type = "NoSuchOperator"
-    save_model(broken, tmp_path / "model")
-    with pytest.raises(StepError, match="can't write the model in ORT format") as caught:
-        made(tmp_path, tmp_path / "model")
-    assert caught.value.where == "test:step"

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
 
 from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Axis
@@ -159,13 +158,12 @@ def test_the_loader_stands_alone(bundle, tmp_path):
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
 @pytest.mark.slow
-@pytest.mark.parametrize("external", ["auto", "always"])
-def test_the_program_in_cpp_prints_what_onnx_runtime_gives(tmp_path, external):
+def test_the_program_in_cpp_prints_what_onnx_runtime_gives(tmp_path):
     import onnxruntime
 
     if include_folder() is None:
         pytest.skip(NO_HEADERS)
-    _, bundle = packaged(tmp_path, external=external)
+    _, bundle = packaged(tmp_path)
     example = compiled_example(bundle, tmp_path)
     printed = subprocess.run(
         [example, bundle / "model.onnx"], capture_output=True, text=True, check=True
@@ -183,31 +181,6 @@ def test_the_program_in_cpp_prints_what_onnx_runtime_gives(tmp_path, external):
     assert failed.stderr.startswith("nothing.onnx: ")
 
 
-@pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
-@pytest.mark.slow
-def test_the_program_in_cpp_prints_doubles_in_full_and_all_unsigned_integers(tmp_path):
-    if include_folder() is None:
-        pytest.skip(NO_HEADERS)
-    _, bundle = packaged(tmp_path)
-    types = ("uint8", "uint16", "uint32", "uint64")
-    constants = [weight(name, np.array([np.iinfo(name).max], name)) for name in types]
-    constants.append(weight("double", np.array([0.1], np.float64)))
-    names = [each.name for each in constants]
-    nodes = [helper.make_node("Identity", [name], [f"{name}_out"]) for name in names]
-    outputs = [value(f"{each.name}_out", [1], each.data_type) for each in constants]
-    save(model(nodes, [], outputs, constants), tmp_path / "types")
-    printed = subprocess.run(
-        [compiled_example(bundle, tmp_path), tmp_path / "types/model.onnx"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
-    assert printed == [
-        "uint8_out [1]", " 255", "uint16_out [1]", " 65535", "uint32_out [1]", " 4294967295",
-        "uint64_out [1]", " 18446744073709551615", "double_out [1]", " 0.10000000000000001",
-    ]  # fmt: skip
-
-
 def compiled_example(bundle, folder):
     """The program in C++ of a bundle, compiled with the library of ONNX Runtime's wheel."""
     import onnxruntime
@@ -222,23 +195,6 @@ def compiled_example(bundle, folder):
     subprocess.run(["cmake", "-S", bundle / "cpp", "-B", build, *given], check=True)
     subprocess.run(["cmake", "--build", build], check=True)
     return build / "example"
-
-
-def test_the_loader_makes_the_session_that_the_manifest_names_for_the_target(bundle, tmp_path):
-    reported = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from load import load\n"
-        "for session in (load(), load('cpu'), load('cpu', {'intra_op_threads': 1})):\n"
-        "    found = session.get_session_options()\n"
-        "    print(found.intra_op_num_threads, found.enable_cpu_mem_arena,\n"
-        "          found.get_session_config_entry('session.force_spinning_stop'))\n"
-    )
-    manifest = json.loads((bundle / "manifest.json").read_text())
-    assert manifest["targets"]["cpu"]["session"]["spinning"] == "stop"
-    done = subprocess.run(
-        [sys.executable, "-I", "-B", "-c", reported, str(bundle)],
-        cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300,
-    )  # fmt: skip
-    assert done.stdout.splitlines() == ["2 False 1", "2 False 1", "1 False 1"]
 
 
 def test_a_users_config_joins_the_targets_and_wins(bundle, tmp_path):
@@ -271,36 +227,7 @@ def test_a_users_config_joins_the_targets_and_wins(bundle, tmp_path):
     assert "LoadError: there is no session setting 'intra_op_thread'; there are [" in done.stderr
 
 
-def test_settings_are_merged_entry_by_entry():
-    own = to_json(SessionSettings(free_dimensions={"batch": 1}, config={"a": "1", "b": "2"}))
-    given = {"config": {"b": 3, "a": None}, "free_dimensions": {"sequence": 8}}
-    reported = onnx_bundle.merged(own, given)
-    assert reported["config"] == {"b": 3}
-    assert reported["free_dimensions"] == {"batch": 1, "sequence": 8}
-    assert onnx_bundle.merged(own, {}) == own
-    assert own["config"] == {"a": "1", "b": "2"}
-
-
-@pytest.mark.parametrize(
-    ("setting", "words"),
-    [
-        ({"graph_optimization": "none"}, "['disable', 'basic', 'extended', 'all']"),
-        ({"execution_mode": "paralel"}, "['sequential', 'parallel']"),
-        ({"spinning": False}, "['allow', 'stop', 'never']"),
-    ],
-)
-def test_a_word_that_a_setting_does_not_have_is_an_error_with_those_that_it_has(setting, words):
-    own = to_json(SessionSettings())
-    ((name, word),) = setting.items()
-    with pytest.raises(onnx_bundle.LoadError) as caught:
-        onnx_bundle.merged(own, setting)
-    assert str(caught.value) == f"'{name}' is {word!r}; expected one of {words}"
-    for each in onnx_bundle._WORDS[name]:
-        onnx_bundle.session_options(onnx_bundle.merged(own, {name: each}))
-
-
-@pytest.mark.parametrize("reduced", [False, "pairs"])
-def test_no_cpu_computes_other_values_with_the_loader(tmp_path, reduced):
+def test_no_cpu_computes_other_values_with_the_loader(tmp_path):
     """Ones times ones: 255 x 127 twice, again and again. Only a CPU without VNNI can fail it."""
     made = model(
         [onnx.helper.make_node("MatMul", ["x", "w"], ["y"], name="multiply")],
@@ -308,7 +235,7 @@ def test_no_cpu_computes_other_values_with_the_loader(tmp_path, reduced):
         [value("y", ["batch", 16])],
         [weight("w", np.ones((64, 16), np.float32))],
     )
-    options = quantize_dynamic.DynamicOptions(reduce_range=reduced)
+    options = quantize_dynamic.DynamicOptions(reduce_range=False)
     _, context = run_step(
         quantize_dynamic.KIND,
         quantize_dynamic.DynamicParams(options),
@@ -317,7 +244,7 @@ def test_no_cpu_computes_other_values_with_the_loader(tmp_path, reduced):
     )
     _, bundle = packaged(tmp_path / "package", model=context.output("model"))
     manifest = json.loads((bundle / "manifest.json").read_text())
-    assert manifest["sums_may_saturate"] is (reduced is False)
+    assert manifest["sums_may_saturate"]
     reported = (
         "import sys; sys.path.insert(0, sys.argv[1]); from load import adds_in_16_bits, load\n"
         "import numpy as np\n"
@@ -330,8 +257,7 @@ def test_no_cpu_computes_other_values_with_the_loader(tmp_path, reduced):
     )  # fmt: skip
     found, saturates = done.stdout.splitlines()
     np.testing.assert_allclose(json.loads(found), np.full((5, 16), 64), rtol=0.005)
-    warned = "neither VNNI nor AMX" in done.stderr
-    assert warned is (saturates == "True" and reduced is False)
+    assert ("neither VNNI nor AMX" in done.stderr) is (saturates == "True")
 
 
 def test_a_model_whose_nodes_share_a_weight_is_refused_with_a_way_out(tmp_path):
@@ -364,15 +290,11 @@ def test_a_model_whose_nodes_share_a_weight_is_refused_with_a_way_out(tmp_path):
     assert "two of its nodes share a weight. Build it with `reduce_range: pairs`" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("flags", "expected"),
-    [("fpu avx2 sse4_2", True), ("avx2 avx512_vnni", False), ("avx2 avx_vnni", False)],
-)
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other CPUs have no such sums")
-def test_the_loader_knows_such_a_cpu_by_its_flags(tmp_path, flags, expected):
+def test_the_loader_knows_such_a_cpu_by_its_flags(tmp_path):
     facts = tmp_path / "cpuinfo"
-    facts.write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
-    assert onnx_bundle.adds_in_16_bits(str(facts)) is expected
+    facts.write_text("processor\t: 0\nflags\t\t: fpu avx2 sse4_2\n")
+    assert onnx_bundle.adds_in_16_bits(str(facts)) is True
     assert onnx_bundle.adds_in_16_bits(str(tmp_path / "nothing")) is False
 
 
@@ -387,31 +309,8 @@ def test_external_data_is_part_of_the_bundle(tmp_path):
     assert not (bundle / "evaluation.json").exists()
 
 
-def test_files_of_one_name_in_different_folders_are_distinguished(tmp_path):
-    more = {"a/part.bin": b"first", "b/part.bin": b"second"}
-    _, bundle = packaged(tmp_path, more=more)
-    files = json.loads((bundle / "manifest.json").read_text())["files"]
-    sums = (bundle / "SHA256SUMS").read_text()
-    for name, content in more.items():
-        digest = hashlib.sha256(content).hexdigest()
-        assert files[name] == {"sha256": digest, "size_bytes": len(content)}
-        assert f"{digest}  {name}\n" in sums
-
-
 def test_the_same_inputs_give_the_same_bytes_in_another_folder(bundle, tmp_path):
     _, again = packaged(tmp_path)
     for path in filter(Path.is_file, bundle.rglob("*")):
         name = path.relative_to(bundle)
         assert (again / name).read_bytes() == path.read_bytes(), name
-
-
-def test_no_file_names_the_folder_it_was_made_in(bundle):
-    made = str(bundle.parents[2]).encode()
-    files = filter(Path.is_file, bundle.rglob("*"))
-    assert [path.name for path in files if made in path.read_bytes()] == []
-
-
-def test_a_file_of_the_bundle_can_be_edited_without_touching_the_store(tmp_path):
-    _, bundle = packaged(tmp_path)
-    (bundle / "model.onnx").write_bytes(b"edited")
-    assert (tmp_path / "model" / "model.onnx").stat().st_size > 1000

@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +11,8 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import HEADERS
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import BundleTarget, ManifestProvider
-from onnxbuild.onnxkit.bundles.write import names_below, write_sums
+from onnxbuild.onnxkit.bundles.write import names_below
 from onnxbuild.onnxkit.cpp.names import TYPES
-from onnxbuild.onnxkit.cpp.own_test import compile_test, find_tools, run_test
 from onnxbuild.onnxkit.packages.golden import read_plain_outputs
 from onnxbuild.onnxkit.sessions.custom_operators import OperatorLibrary
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
@@ -29,7 +27,6 @@ HALVES = {"float16": "float32"}
 
 CUDA = ManifestProvider("CUDAExecutionProvider", {"device_id": "0"}, "cuda")
 XNNPACK = ManifestProvider("XnnpackExecutionProvider", {"intra_op_num_threads": "2"}, "xnnpack")
-NNAPI = ManifestProvider("NnapiExecutionProvider", {}, "nnapi")
 CPU = ManifestProvider(CPU_NAME, {}, "cpu")
 
 
@@ -117,23 +114,6 @@ def test_libraries_of_operators_come_along_and_are_registered_by_platform(tmp_pa
     header = (package / "include/all_types_fp32/model.h").read_text()
     assert f'options.RegisterCustomOpsLibrary((folder / "{file}").c_str());' in header
     assert "detail::register_operators(options, file.parent_path());" in header
-
-
-def test_what_c_has_no_type_for_is_refused(tmp_path):
-    with pytest.raises(StepError) as caught:
-        packaged(tmp_path, ["string"])
-    assert caught.value.what == "'in.string' is of the type string, which C++ packages don't carry"
-    assert "`cpp` out of `packages`" in caught.value.fix
-
-
-def test_providers_that_c_can_not_append_are_left_out_or_refused(tmp_path):
-    outcome, package = packaged(tmp_path / "some", providers=(NNAPI, CPU))
-    assert outcome.notes == ("ONNX Runtime's C++ API can't append nnapi: left out",)
-    assert "Nnapi" not in (package / "include/all_types_fp32/model.h").read_text()
-    with pytest.raises(StepError) as caught:
-        packaged(tmp_path / "none", providers=(NNAPI,))
-    assert "can't append NnapiExecutionProvider" in caught.value.what
-    assert caught.value.fix.startswith("add `cpu` to `providers`")
 
 
 def run(folder, package, headers, **changes):
@@ -226,57 +206,6 @@ def test_the_program_says_what_is_wrong_and_ends_with_its_code(compiled, tmp_pat
     assert (code, "00/output-0.bin is missing, or has another size" in error) == (1, True)
 
 
-CHOICES = """
-#include <cstdio>
-#include "model.h"
-namespace detail = all_types_fp32::detail;
-int main(int count, char** words) {
-  std::vector<detail::Provider> chain;
-  for (int n = 1; n < count; ++n) chain.push_back({words[n], "", {}});
-  for (const auto& choice : detail::choices_of(chain)) {
-    for (const detail::Provider& each : choice) std::printf("%s ", each.name.c_str());
-    std::printf("\\n");
-  }
-}
-"""
-
-
-@pytest.mark.slow
-def test_a_provider_that_does_not_load_keeps_none_before_it_from_being_used(compiled, tmp_path):
-    # `providers: [cpu, cuda]`: ONNX Runtime opens no session with a provider that does not load, not even behind the CPU's
-    _, package, _, _ = compiled
-    other = shutil.copytree(package, tmp_path / "package")
-    (other / "main.cpp").write_text(CHOICES)
-    tools = find_tools(include_folder())
-    program = compile_test(other, "all_types_fp32_golden_test", tools, tmp_path)
-
-    def choices(*chain):
-        done = subprocess.run([program, *chain], capture_output=True, text=True, check=True)
-        return [line.split() for line in done.stdout.splitlines()]
-
-    assert choices(CPU_NAME, "CUDA", "TRT") == [[CPU_NAME]]
-    assert choices("CUDA", CPU_NAME, "TRT") == [["CUDA", CPU_NAME]]
-    assert choices("CUDA", "TRT", CPU_NAME) == [["CUDA", "TRT", CPU_NAME], ["CUDA", CPU_NAME]]
-    assert choices("CUDA", "TRT") == [["CUDA", "TRT"], ["CUDA"]]
-    assert choices("CUDA") == [["CUDA"]]
-
-
-@pytest.mark.slow
-def test_a_package_of_links_into_a_store_runs_with_weights_in_a_file_of_their_own(
-    compiled, tmp_path
-):
-    _, package, _, program = compiled
-    linked = tmp_path / "linked"
-    for number, name in enumerate(names_below(package)):
-        stored = tmp_path / f"store/{number:03}/{number}"
-        stored.parent.mkdir(parents=True)
-        shutil.copy(package / name, stored)
-        (linked / name).parent.mkdir(parents=True, exist_ok=True)
-        (linked / name).symlink_to(stored)
-    test = run_test(program, linked, tmp_path)
-    assert (test.code, test.said) == (0, "fewest: ok")
-
-
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake")
 def test_cmake_refuses_a_folder_without_headers_and_a_library_without_its_names(tmp_path):
     """A wheel has the library under its full version alone: linked so, a program does not start."""
@@ -304,28 +233,3 @@ def configured(package, headers, library):
     command = ["cmake", "-S", package, "-B", package.parent / "build", *given]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, done.stderr
-
-
-@pytest.mark.slow
-def test_a_forged_model_is_found_also_without_cmake(compiled, tmp_path, monkeypatch):
-    _, package, _, _ = compiled
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    for name in ("g++", "clang++", "as", "ld"):
-        if found := shutil.which(name):
-            (tools / name).symlink_to(found)
-    monkeypatch.setenv("PATH", str(tools))
-    forged = shutil.copytree(package, tmp_path / "forged")
-    shutil.copytree(package.parents[2] / "reference", tmp_path / "reference")
-    identities(sorted(TYPES), tmp_path / "other", scale=1.5)
-    for name in ("model.onnx", "model.onnx.data"):
-        (tmp_path / "other" / name).replace(forged / "model" / name)
-    (forged / "SHA256SUMS").unlink()
-    write_sums(forged)
-    outcome, context = run(tmp_path, forged, include_folder())
-    assert [each.where for each in outcome.findings] == [
-        "the C++ package, output 'class-float32', point 'example' (batch=2)"
-    ]
-    report = json.loads((context.output("report") / "report.json").read_text())
-    assert report["ran"].endswith("compiled with the compiler alone")
-    assert run_test(Path("/bin/false"), forged, tmp_path).code == 1

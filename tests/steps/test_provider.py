@@ -4,7 +4,6 @@ from pathlib import Path
 import onnxruntime
 import pytest
 
-from onnxbuild.core.entrypoint import FILE_DATA, Entrypoint
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.target import CPU_TARGET, Link, Target
 from onnxbuild.steps.provider import KIND, ProviderParams
@@ -63,16 +62,3 @@ def test_without_a_gpu_cuda_says_so_and_not_that_the_cpu_will_do(tmp_path):
     _, report = looked(tmp_path, CUDA)
     assert report["faults"]["cuda"][0]["cause"] in ("device", "driver")
     assert "CPUExecutionProvider" not in report["absent"]
-
-
-def test_a_library_that_is_no_plug_in_is_refused(tmp_path):
-    library = tmp_path / "libnpu.so"
-    library.write_text("no library")
-    plugin = Target("npu", (Link("npu"),), Entrypoint(FILE_DATA, files=(str(library),)))
-    _, report = looked(tmp_path, plugin)
-    assert "ONNX Runtime refuses the plug-in libnpu.so" in report["absent"]
-
-
-def test_the_same_look_gives_the_same_bytes(tmp_path):
-    first, second = (looked(tmp_path / name, CUDA)[1] for name in "ab")
-    assert first == second

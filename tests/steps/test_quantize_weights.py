@@ -3,12 +3,10 @@ import onnx
 import pytest
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.steps.quantize_weights import KIND, WeightOptions, WeightParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, model, value, weight
 from tests.steps.graphs import digits, interface, operators, run_model, save, sentences, tiny_bert
-from tests.steps.test_optimize import BERT, optimized
 from tests.steps.test_quantize_dynamic import cosine, weights_of
 
 
@@ -36,14 +34,7 @@ def batch(columns=64):
 
 
 @pytest.mark.parametrize(
-    ("options", "least"),
-    [
-        ({"bits": 8}, 0.9999),
-        ({"bits": 8, "symmetric": True, "block_size": 16}, 0.9999),
-        ({}, 0.99),
-        ({"symmetric": True, "block_size": 64, "accuracy_level": 0}, 0.98),
-        ({"method": "hqq"}, 0.99),
-    ],
+    ("options", "least"), [({"bits": 8}, 0.9999), ({}, 0.99), ({"method": "hqq"}, 0.99)]
 )
 def test_a_bert_keeps_its_interface_and_comes_close(tmp_path, options, least):
     source = tiny_bert(tmp_path / "source")
@@ -62,13 +53,6 @@ def test_four_bits_take_an_eighth_of_the_weights_place_and_their_scales(tmp_path
     assert outcome.metrics["weights_sqnr_db"] > 15
 
 
-def test_nodes_keep_their_names(tmp_path):
-    source = save(linear(rows=64, columns=8), tmp_path / "source")
-    _, target = quantized(source, tmp_path / "step")
-    found = {node.name: node.op_type for node in onnx.load(target / "model.onnx").graph.node}
-    assert found["multiply"] == "MatMulNBits"
-
-
 def test_rows_of_embeddings_are_quantized_where_the_recipe_says_so(tmp_path):
     source = tiny_bert(tmp_path / "source")
     for bits in (4, 8):
@@ -81,7 +65,7 @@ def test_rows_of_embeddings_are_quantized_where_the_recipe_says_so(tmp_path):
         assert cosine(run_model(target, sentences())["hidden"], expected) > 0.98
 
 
-@pytest.mark.parametrize("attributes", [{}, {"transB": 1}, {"alpha": 1.0, "beta": 1.0}])
+@pytest.mark.parametrize("attributes", [{}, {"alpha": 1.0, "beta": 1.0}])
 def test_a_gemm_becomes_a_product_and_a_sum(tmp_path, attributes):
     source = gemm(tmp_path / "source", **attributes)
     outcome, target = quantized(source, tmp_path / "step", bits=8)
@@ -91,7 +75,7 @@ def test_a_gemm_becomes_a_product_and_a_sum(tmp_path, attributes):
     np.testing.assert_allclose(run_model(target, batch())["y"], expected, atol=0.2)
 
 
-@pytest.mark.parametrize("attributes", [{"alpha": 2.0}, {"beta": 0.5}, {"transA": 1}])
+@pytest.mark.parametrize("attributes", [{"alpha": 2.0}, {"transA": 1}])
 def test_a_gemm_that_does_more_is_left_alone(tmp_path, attributes):
     source = gemm(tmp_path / "source", **attributes)
     with pytest.raises(StepError, match="nothing was quantized"):
@@ -109,29 +93,11 @@ def test_a_weight_that_two_nodes_read_is_kept_once(tmp_path):
     assert set(weights_of(target)) == {"w_Q4", "w_scales", "w_zero_points"}
 
 
-def test_a_row_that_is_no_multiple_of_the_block_is_padded(tmp_path):
-    source = save(linear(rows=40, columns=8), tmp_path / "source")
-    _, target = quantized(source, tmp_path / "step", bits=8)
-    expected = run_model(source, batch(40))["y"]
-    np.testing.assert_allclose(run_model(target, batch(40))["y"], expected, atol=0.2)
-
-
 def test_nodes_named_stay_in_fp32(tmp_path):
     source = tiny_bert(tmp_path / "source")
     outcome, target = quantized(source, tmp_path / "step", nodes_to_exclude=("*query*",))
     assert outcome.metrics["quantized"] == {"MatMul": 10}
     assert [name for name in weights_of(target) if "query" in name and "Q4" in name] == []
-
-
-def test_nodes_to_include_are_the_only_ones(tmp_path):
-    source = tiny_bert(tmp_path / "source")
-    outcome, _ = quantized(
-        source,
-        tmp_path / "step",
-        nodes_to_include=("*query*", "*key*"),
-        nodes_to_exclude=("*.0*",),
-    )
-    assert outcome.metrics["quantized"] == {"MatMul": 2}
 
 
 def test_the_classifier_of_a_cnn_is_quantized_and_convolutions_stay(tmp_path):
@@ -140,28 +106,10 @@ def test_the_classifier_of_a_cnn_is_quantized_and_convolutions_stay(tmp_path):
     assert operators(target)["Conv"] == 3
 
 
-def test_fused_attention_brings_a_note(tmp_path):
-    source = tiny_bert(tmp_path / "source")
-    _, fused = optimized(source, tmp_path / "optimize", BERT)
-    outcome, _ = quantized(fused, tmp_path / "step")
-    (note,) = outcome.notes
-    assert note.startswith("2 fused attention nodes keep their fp32 weights; write `optimize:")
-
-
 @pytest.mark.parametrize(
     ("options", "what", "fix"),
     [
         ({"nodes_to_exclude": ("multiplyy",)}, "node 'multiplyy'", "did you mean 'multiply'?"),
-        (
-            {"op_types": ("Gather",)},
-            "nothing was quantized; expected at least one Gather with a constant fp32 matrix",
-            "see `op_types`",
-        ),
-        (
-            {"nodes_to_include": ("ffn*",)},
-            "the pattern 'ffn*' in `nodes_to_include`",
-            "write a pattern",
-        ),
         ({"nodes_to_exclude": ("mult*",)}, "nothing was quantized", "see `op_types`"),
     ],
 )
@@ -172,23 +120,6 @@ def test_options_that_cannot_be_met_are_errors(tmp_path, options, what, fix):
     assert what in caught.value.what
     assert caught.value.fix.startswith(fix)
     assert caught.value.where == "test:step"
-
-
-def test_a_weight_that_is_not_finite_is_an_error(tmp_path):
-    made = model(
-        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"], name="product")],
-        [value("x", ["n", 2])], [value("y", ["n", 1])], [weight("w", np.float32([[1], [np.inf]]))],
-    )  # fmt: skip
-    with pytest.raises(StepError, match="weight 'w' of node 'product' holds NaN or infinity"):
-        quantized(save(made, tmp_path / "source"), tmp_path / "step")
-
-
-def test_weights_next_to_the_model_are_quantized_the_same(tmp_path):
-    inside, external = tiny_bert(tmp_path / "a"), tiny_bert(tmp_path / "b", external="always")
-    _, one = quantized(inside, tmp_path / "one")
-    _, two = quantized(external, tmp_path / "two")
-    assert (two / "model.onnx.data").exists()
-    assert load_model(one) == load_model(two)
 
 
 def test_a_table_with_rows_of_odd_length_stays_in_fp32_where_two_elements_share_a_byte(tmp_path):

@@ -3,11 +3,9 @@
 import json
 
 import numpy as np
-import pytest
 from onnx import helper
 
 from onnxbuild.core.recipe import DummyInput, Entrypoint
-from onnxbuild.onnxkit.saturation.saturation import GIVEN_IN_8_BITS
 from onnxbuild.steps.saturation import KIND, SaturationParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import model, value, weight
@@ -79,21 +77,6 @@ def test_sums_that_could_and_do_not_are_reported_as_such(tmp_path):
     outcome, report = replayed(tmp_path, [[100], [100]], row=(1, 0))
     assert [each["saturated"] for each in report["nodes"]] == [0]
     assert "no 16-bit sum saturates in 3 samples, though those of 1 node could" in outcome.notes[0]
-
-
-@pytest.mark.parametrize("row", [(255, 255), (1, 0)])
-def test_weights_that_were_in_8_bits_before_have_no_option_as_the_fix(tmp_path, row):
-    outcome, _ = replayed(tmp_path, [[127], [127]], row=row, given=True)
-    assert outcome.notes[0].endswith(f"product: {GIVEN_IN_8_BITS}")
-    assert "reduce_range" not in outcome.notes[0]
-
-
-def test_a_node_whose_exact_outputs_are_all_zeros_has_a_report(tmp_path):
-    """Its input is at the end of its range, where the zero point is 255."""
-    outcome, report = replayed(tmp_path, [[127], [127]], row=(0, 0), zero=255)
-    (node,) = report["nodes"]
-    assert (node["saturated"] > 0, node["sqnr_db"]) == (True, -999.0)
-    assert "product 100% (exact would be all zeros)" in outcome.notes[0]
 
 
 def test_weights_of_seven_bits_need_no_replay(tmp_path):

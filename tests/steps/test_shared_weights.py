@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from tests.onnxkit.models import model, value, weight
-from tests.steps.graphs import operators, save
+from tests.steps.graphs import operators
 from tests.steps.quantizers import LEAST, WAYS, Case, combinations, dynamic, static
 
 ROWS, WIDTH = 40, 24
@@ -123,15 +123,6 @@ CASES = {
 def test_a_weight_read_in_two_ways_keeps_its_value_for_both(tmp_path, name, way):
     case = Case(tmp_path, *CASES[name]())
     assert case.cosine(WAYS[way](case)) > LEAST[way]
-
-
-@pytest.mark.parametrize("rows", [WIDTH, ROWS])
-def test_weights_that_lie_next_to_the_model_do_so_too(tmp_path, rows):
-    made, feeds = tied_autoencoder(rows)
-    case = Case(tmp_path, made, feeds)
-    case.source = save(made, tmp_path / "separate", external="always")
-    assert (case.source / "model.onnx.data").exists()
-    assert case.cosine(dynamic(case)) > LEAST["dynamic"]
 
 
 def test_a_layer_that_is_used_often_is_kept_once(tmp_path):

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.target import CPU_TARGET, Link, Target
 from onnxbuild.onnxkit.sessions.options import TuneOptions
@@ -98,14 +97,6 @@ def test_a_choice_gives_the_bytes_that_the_search_gave(tmp_path):
         )
     assert outputs[0] == outputs[1]
     assert read_settings(context.output("judged")) == base.judged()
-
-
-def test_a_model_of_one_size_is_measured_there(tmp_path, model):
-    one = SessionSettings(free_dimensions={"batch": 1})
-    _, report, _ = tuned(tmp_path / "a", model, one, search=("memory",), max_time_s=1)
-    assert report["points"] == ["batch=1"]
-    with pytest.raises(StepError, match="takes batch=1 alone"):
-        tuned(tmp_path / "b", model, one, points=({"batch": 2},), max_time_s=1)
 
 
 def test_on_a_target_that_is_not_there_the_recipes_settings_stay(tmp_path, model):

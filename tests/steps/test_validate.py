@@ -7,7 +7,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.target import CPU_TARGET, Link, Target, TargetGates
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES, Tolerance, VariantTolerances
-from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter, read_reference
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.steps.validate import KIND, ValidateParams
 from tests.fakes.step_context import run_step
@@ -93,19 +93,6 @@ def test_int8_is_judged_by_cosine_and_reported_per_channel(tmp_path):
     assert "per_channel: true" in outcome.findings[0].fix
 
 
-def test_an_outputs_own_tolerance_replaces_the_variants(tmp_path):
-    loose = VariantTolerances(atol=1e-5, rtol=1e-4, outputs={"y": Tolerance(atol=1.0)})
-    outcome, _ = run(tmp_path, tolerances=loose, change=lambda y: y + 0.5)
-    assert outcome.findings == ()
-
-
-def test_a_tolerance_for_an_output_that_is_not_there_is_an_error(tmp_path):
-    wrong = VariantTolerances(outputs={"yy": Tolerance(atol=1.0)})
-    with pytest.raises(StepError) as caught:
-        run(tmp_path, tolerances=wrong)
-    assert "given for output 'yy'; the model has y" in caught.value.what
-
-
 def test_shape_dtype_and_nan_come_before_any_tolerance(tmp_path):
     outcome, _ = run(tmp_path / "shape", change=lambda y: y[:, :2].copy())
     assert "it has shape [2, 3]; expected [2, 2]" in outcome.findings[0].what
@@ -117,14 +104,6 @@ def test_shape_dtype_and_nan_come_before_any_tolerance(tmp_path):
     outcome, report = run(tmp_path / "nan", nan, change=lambda y: np.ones((len(y), 4), np.float32))
     assert "NaN, the first at [0, 0]" in outcome.findings[0].what
     assert report["metrics"]["max_abs"] is None
-
-
-def test_a_missing_output_and_a_failing_run_are_findings(tmp_path):
-    outcome, _ = run(tmp_path / "missing", other=np.ones(1, np.float32))
-    assert outcome.findings[0].what.startswith("the model has no such output; it has y")
-    fixed = linear(rows=5)
-    outcome, _ = run(tmp_path / "failing", fixed)
-    assert outcome.findings[0].what.startswith("ONNX Runtime fails: Got invalid dimensions")
 
 
 def test_a_variant_with_float16_at_its_edges_is_fed_and_judged(tmp_path):
@@ -140,30 +119,9 @@ def test_a_variant_with_float16_at_its_edges_is_fed_and_judged(tmp_path):
     assert outcome.metrics["max_abs"] > 0
 
 
-def test_a_precision_that_no_advice_was_written_for_is_judged_all_the_same(tmp_path):
-    strict = VariantTolerances(atol=1e-3)
-    outcome, _ = run(tmp_path, tolerances=strict, precision="bits9", change=lambda y: y + 1)
-    fixes = {each.fix for each in outcome.findings}
-    assert fixes == {
-        "take a mode with more bits, or widen `validate: {bits9: {atol: ..., rtol: ...}}`"
-    }
-
-
 def test_a_provider_that_is_missing_fails_the_step(tmp_path):
     with pytest.raises(StepError, match="'qnn'"):
         run(tmp_path, target=Target("qnn", (Link("qnn"),)))
-
-
-def test_reports_of_two_runs_are_the_same(tmp_path):
-    _, first = run(tmp_path / "a")
-    _, second = run(tmp_path / "b")
-    assert first == second
-
-
-def test_where_the_nodes_ran_is_reported(tmp_path):
-    _, report = run(tmp_path)
-    assert report["placement"]["coverage"] == 1.0
-    assert set(report["placement"]["nodes"]) == {"CPUExecutionProvider"}
 
 
 def test_too_many_nodes_on_the_cpu_are_a_finding(tmp_path):
@@ -180,8 +138,8 @@ def test_too_many_nodes_on_the_cpu_are_a_finding(tmp_path):
     assert "2 of 2 nodes run on the CPU (1 Gemm, 1 Relu)" in outcome.findings[0].what
 
 
-@pytest.mark.parametrize("require", ["none", "one"])
-def test_a_target_that_leaves_all_to_the_cpu_has_not_passed(tmp_path, require):
+def test_a_target_that_leaves_all_to_the_cpu_has_not_passed(tmp_path):
+    require = "none"
     aside = Target("npu", (Link("CPUExecutionProvider"),))  # no name of the CPU's own target
     outcome, report = run(tmp_path, target=aside, gates=TargetGates(require))
     assert report == {
@@ -236,12 +194,6 @@ def test_a_variant_that_passes_far_from_pytorch_gets_a_note_on_the_node_that_dom
         assert (outcome.findings == ()) is passes
 
 
-def test_a_variant_that_is_near_pytorch_gets_no_note(tmp_path):
-    save_model(linear(), tmp_path / "exact")
-    outcome, _ = run(tmp_path)
-    assert outcome.notes == ()
-
-
 def ids_of(shift):
     """y as `linear` makes it, and ids of 20,000 and more, `shift` of the first rows too many."""
     made = linear()
@@ -277,35 +229,6 @@ def test_wrong_ids_fail_a_model_of_few_bits_whose_cosine_is_near_one(tmp_path):
     assert wrong.metrics["equal_min"] == 0.0
     assert wrong.metrics["max_abs"] < 1e-6, "ids don't count as the outputs' error"
     assert wrong.metrics["cosine_min"] > 0.9999
-
-
-def test_an_empty_batch_is_compared_like_any_other(tmp_path):
-    def empty_at_min(y):
-        return y if len(y) > 1 else y[:0]
-
-    found = reference(tmp_path / "empty", empty_at_min)
-    (example, least) = read_reference(found)
-    least.feeds["x"] = least.feeds["x"][:0]
-    again = tmp_path / "again"
-    again.mkdir()
-    writer = ReferenceWriter(again)
-    for point in (example, least):
-        writer.add(point)
-    writer.finish()
-    save_model(linear(), tmp_path / "model")
-    for precision in ("fp32", "int8"):
-        default = DEFAULT_TOLERANCES[precision]
-        tolerances = VariantTolerances(
-            default.atol, default.rtol, default.cosine_min, default.sqnr_db_min
-        )
-        params = ValidateParams(precision, precision, tolerances, CPU_TARGET, TargetGates())
-        inputs = {"model": tmp_path / "model", "reference": again}
-        outcome, context = run_step(KIND, params, tmp_path / precision, inputs)
-        assert outcome.findings == ()
-        assert outcome.metrics["points_passed"] == 2
-        text = (context.output("report") / "report.json").read_text()
-        assert json.loads(text)["points"][1]["outputs"]["y"]["elements"] == 0
-        assert "NaN" not in text
 
 
 def test_an_output_without_a_value_at_any_point_is_not_passed_but_of_a_pipeline(tmp_path):

@@ -218,24 +218,6 @@ def test_the_wheel_works_where_uv_tool_installs_it(built, installers, tmp_path):
 
 @in_a_checkout
 @pytest.mark.slow
-def test_the_wheel_works_where_pipx_installs_it(built, installers, tmp_path):
-    constraints = f"--constraint {ROOT / 'constraints.txt'}"
-    command = [
-        BIN / "pipx",
-        "install",
-        "--backend",
-        "uv",
-        "--python",
-        sys.executable,
-        "--pip-args",
-        constraints,
-    ]
-    ran([*command, built[0][1]], tmp_path, installers)
-    works(Path(installers["PIPX_BIN_DIR"], "onnxbuild"), tmp_path)
-
-
-@in_a_checkout
-@pytest.mark.slow
 def test_the_wheel_works_in_an_environment_of_pip(built, tmp_path):
     """Its packages are this environment's, by a .pth: pip takes a minute and a half to copy them."""
     place = tmp_path / "environment"

@@ -24,7 +24,6 @@ from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.oci.media_types import FILE_PATH
 from onnxbuild.onnxkit.wheels.archive import write_wheel
 from onnxbuild.release_format.checksums import check_sums
-from onnxbuild.release_format.forms import json_bytes
 from onnxbuild.release_format.released import Released, read_release
 from onnxbuild.verification.package_runs import replay_packages
 from onnxbuild.verification.packages import check_packages
@@ -184,8 +183,10 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("name", [MODEL, WEIGHTS])
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [(MODEL, "bit flipped"), (WEIGHTS, "truncated"), (MODEL, "swapped"), (WEIGHTS, "swapped")],
+)
 def test_another_model_or_other_weights_are_found_though_all_else_is_forged(package, name, damage):
     if package.form == "ort-mobile":
         other, own = (
@@ -265,10 +266,6 @@ def _serve_a_second_version(folder: Path) -> None:
     shutil.copytree(folder / "tiny-fp32/1", folder / "tiny-fp32/2")
 
 
-def _serve_a_second_model(folder: Path) -> None:
-    shutil.copytree(folder / "tiny-fp32", folder / "tiny-more")
-
-
 def _serve_a_file_more(folder: Path) -> None:
     (folder / "tiny-fp32/1/more.onnx").write_bytes(b"more")
 
@@ -298,53 +295,20 @@ def _list_a_file_more(folder: Path) -> None:
     ("package", "change", "said"),
     [
         ("triton", _serve_a_second_version, "tiny-fp32 holds 2 versions (1, 2), not one"),
-        ("triton", _serve_a_second_model, "holds 2 models (tiny-fp32, tiny-more), not one"),
         ("triton", _serve_a_file_more, "opens tiny-fp32/1/more.onnx, which is no file of"),
-        ("mlflow", _open_a_file_more("MLmodel", f"data: {MODEL}\n    onnx_s", "data: more.onnx\n    onnx_s"), "MLmodel do not name one file"),
-        ("mlflow", _open_a_file_more("MLmodel", f"data: {MODEL}\n", "data: ../more.onnx\n"), "is opened from ../more.onnx"),
-        ("node", _open_a_file_more("index.js", f'MODEL_FILE = "{MODEL}"', 'MODEL_FILE = "../more.onnx"'), "is opened from ../more.onnx"),
-        ("web", _open_a_file_more("model.js", f'MODEL_FILES = ["{MODEL}"', 'MODEL_FILES = ["../more.onnx"'), "is opened from ../more.onnx"),
-        ("oci", _list_a_file_more, "its artifact has sitecustomize.py, which is no file of the bundle"),
+        ("mlflow", _open_a_file_more("MLmodel", f"data: {MODEL}\n", "data: ../more.onnx\n"),
+         "is opened from ../more.onnx"),
+        ("node",
+         _open_a_file_more("index.js", f'MODEL_FILE = "{MODEL}"', 'MODEL_FILE = "../more.onnx"'),
+         "is opened from ../more.onnx"),
+        ("oci", _list_a_file_more,
+         "its artifact has sitecustomize.py, which is no file of the bundle"),
     ],
     indirect=["package"],
 )  # fmt: skip
 def test_a_right_model_next_to_the_one_that_is_served_helps_no_forger(package, change, said):
     change(package.folder)
     assert said in package.forged()
-
-
-def test_a_release_of_version_6_has_it_in_another_key_and_is_read(once, tmp_path):
-    folder = shutil.copytree(release_of(once), tmp_path / "tiny-1.0")
-    about = json.loads((folder / "release.json").read_text())
-    assert about.pop("schema_version") == 8
-    assert {each["format"] for each in about["packages"].values()} <= set(PACKAGE_FORMATS)
-    about["format"] = 6
-    (folder / "release.json").write_bytes(json_bytes(about))
-    Forged(folder).again_with_packages()
-    done = look_at(folder)
-    assert done.code == 0, done.out + done.err
-
-
-def test_a_release_of_version_7_is_read(once, tmp_path):
-    folder = shutil.copytree(release_of(once), tmp_path / "tiny-1.0")
-    about = json.loads((folder / "release.json").read_text())
-    (folder / "release.json").write_bytes(json_bytes({**about, "schema_version": 7}))
-    Forged(folder).again_with_packages()
-    done = look_at(folder)
-    assert done.code == 0, done.out + done.err
-
-
-def test_a_release_of_version_5_whose_packages_name_no_variant_is_read(once, tmp_path):
-    folder = shutil.copytree(release_of(once), tmp_path / "tiny-1.0")
-    about = json.loads((folder / "release.json").read_text())
-    del about["schema_version"]
-    about["format"] = 5
-    for each in about["packages"].values():
-        del each["variant"]
-    (folder / "release.json").write_bytes(json_bytes(about))
-    Forged(folder).again_with_packages()
-    done = look_at(folder)
-    assert done.code == 0, done.out + done.err
 
 
 def test_a_model_that_is_missing_is_found(package):
@@ -359,9 +323,8 @@ def test_a_file_more_is_found(package):
     assert f"packages/{package.name}/SHA256SUMS does not name the files next to it" in said
 
 
-@pytest.mark.parametrize("change", ["bit flipped", "truncated", "missing", "more"])
-def test_without_a_forger_the_sums_of_the_release_find_it(package, change):
-    _damage(package, change)
+def test_without_a_forger_the_sums_of_the_release_find_it(package):
+    _damage(package, "bit flipped")
     done = look_at(package.release)
     assert done.code == 4
     assert package.name in done.out + done.err
@@ -373,8 +336,6 @@ def _damage(package: Package, change: str) -> None:
         file.unlink()
     elif change == "more":
         (package.folder / "more.txt").write_text("more\n")
-    elif change == "truncated":
-        file.write_bytes(file.read_bytes()[:-16])
     else:
         flip(file)
 
@@ -382,7 +343,6 @@ def _damage(package: Package, change: str) -> None:
 RUN = [each for each in FORMS if PACKAGE_FORMATS[each].replays]
 HOW = {
     "bit flipped": "another file than the one that SHA256SUMS names",
-    "truncated": "another file than the one that SHA256SUMS names",
     "missing": "is missing",
     "more": "more.txt is there, and SHA256SUMS does not name it",
 }

@@ -17,17 +17,11 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.target import CPU_TARGET, TargetGates
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.bundles.manifest import (
-    BundleTarget,
-    Manifest,
-    Verdict,
-    to_manifest,
-)
+from onnxbuild.onnxkit.bundles.manifest import BundleTarget, Manifest, Verdict, to_manifest
 from onnxbuild.onnxkit.bundles.manifest import ManifestProvider as Link
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import validate
-from onnxbuild.verification.allowed import holds_compiled_nodes
 from onnxbuild.verification.fenced_replay import UNTRUSTED, Replay, _judged, attempt
 from onnxbuild.verification.replay import replay
 from onnxbuild.verification.replay_context import ReplayContext, Replayed, ReplayRequest
@@ -107,11 +101,8 @@ def replayed(folder: Path, bundle: Path, golden: Path) -> Replayed:
     return found
 
 
-ON_GPU = {
-    "cpu": BundleTarget((Link("TensorrtExecutionProvider", {}),), SessionSettings()),
-}
 WITH_LIBRARY = {
-    "cpu": BundleTarget((Link("CPUExecutionProvider", {}),), SessionSettings(), library="x.so"),
+    "cpu": BundleTarget((Link("CPUExecutionProvider", {}),), SessionSettings(), library="x.so")
 }
 
 
@@ -119,9 +110,7 @@ WITH_LIBRARY = {
     ("more", "skipped"),
     [
         ({"kind": "new"}, ""),
-        ({"kind": "new", "targets": ON_GPU}, UNTRUSTED),
         ({"kind": "new", "targets": WITH_LIBRARY}, "'cpu' is a plug-in, and its library x.so"),
-        ({"kind": "onnx", "targets": ON_GPU, "folder_options": ("trt_engine_cache_path",)}, UNTRUSTED),
         ({"kind": "torch-export"}, UNTRUSTED),
     ],
 )  # fmt: skip
@@ -211,8 +200,6 @@ def damage(golden: Path, change) -> None:
     ("harm", "named"),
     [
         (lambda golden: damage(golden, lambda p: p[0].update(file="../x")), "[0].file is '../x'"),
-        (lambda golden: damage(golden, list.clear), "it is no list of points"),
-        (lambda golden: (golden / "example.npz").write_bytes(b"x"), "example.npz can't be read"),
         (
             lambda golden: np.savez(golden / "example.npz", **{"input.x": np.ones(1)}),
             "it has no outputs to compare with",
@@ -241,29 +228,11 @@ def test_a_model_that_the_cpu_refuses_fails_and_one_of_an_absent_provider_is_ski
     "answer",
     [
         None,
-        [],
-        {},
         {"metrics": {}, "findings": []},
-        {"metrics": {"points": 0, "max_abs": 0.0, "cosine_min": 1.0}, "findings": []},
-        {"metrics": {"points": True, "max_abs": 0.0, "cosine_min": 1.0}, "findings": []},
         {"metrics": {"points": 4, "max_abs": None, "cosine_min": 1.0}, "findings": []},
-        {"metrics": {"points": 4, "max_abs": "0", "cosine_min": 1.0}, "findings": []},
-        {"metrics": {"points": 4, "max_abs": 0.0, "cosine_min": 1.0}, "findings": [1]},
         {"metrics": 7, "findings": [["x", "y"]]},
     ],
 )
 def test_an_answer_that_is_no_verdict_is_none(answer):
     with pytest.raises(StepError, match="no verdict that can be read"):
         _judged(answer)
-
-
-def test_compiled_nodes_are_found_wherever_they_stand(tmp_path):
-    assert not holds_compiled_nodes(save(linear(), tmp_path / "plain.onnx"))
-    node = helper.make_node("EPContext", ["x"], ["y"], domain="com.microsoft")
-    inner = helper.make_graph([node], "inner", [], [value("y", [1])])
-    outer = helper.make_node("If", ["c"], ["z"], then_branch=inner, else_branch=inner)
-    made = model([outer], [value("c", [], TensorProto.BOOL)], [value("z", [1])])
-    assert holds_compiled_nodes(save(made, tmp_path / "compiled.onnx"))
-    for before in ((1 << 24) - 4, 1 << 24, (1 << 24) - 9, (2 << 24) - 1):
-        (tmp_path / "file").write_bytes(bytes(before) + b"EPContext")
-        assert holds_compiled_nodes(tmp_path / "file"), before

@@ -24,30 +24,14 @@ from tests.verification.conftest import (
 pytestmark = pytest.mark.slow
 
 
-def _only_old_key(about, version):
-    """Write the version where releases had it until version 6."""
-    del about["schema_version"]
-    about["format"] = version
-
-
 @pytest.mark.parametrize(
     ("damage", "named"),
     [
         (lambda about: about.update(schema_version=99), "description has version 99"),
-        (lambda about: about.update(schema_version=6), "it has no 'format'"),
-        (lambda about: about.update(format=6), "it has 'format', which no release has"),
-        (lambda about: _only_old_key(about, 99), "description has version 99"),
-        (lambda about: _only_old_key(about, 8), "it has no 'schema_version'"),
+        (lambda about: about.pop("schema_version"), "it has no 'schema_version'"),
         (lambda about: about.pop("variants"), "it does not say what is in it"),
-        (lambda about: about["variants"].update(fp32=[]), "it does not say what is in it"),
-        (lambda about: about.update(lock="nothing.lock"), "it does not say what is in it"),
         (lambda about: about.pop("epoch_s"), "it has no 'epoch_s'"),
         (lambda about: about.update(epoch_s=True), ".epoch_s is no number"),
-        (lambda about: about.update(epoch_s=1e9), ".epoch_s is no number"),
-        (
-            lambda about: about["source"].update(changed=5, dirty=True),
-            ".source.changed is no list",
-        ),
         (
             lambda about: about["reports"].update({"reports/check.json": ["a"]}),
             ".reports.reports/check.json is no text",
@@ -56,10 +40,8 @@ def _only_old_key(about, version):
             lambda about: about["reports"].update({"../../../../etc/hostname": "tiny:check"}),
             ".reports.../../../../etc/hostname names no file of the release",
         ),
-        (lambda about: about.update(lock="../../etc/passwd"), ".lock names no file"),
         (lambda about: about["variants"]["fp32"].update(golden="../.."), "names no folder"),
         (lambda about: about.update(variants={}), ".variants is empty"),
-        (lambda about: about.update(name="tiny\x1b[2J"), ".name is no name"),
         (lambda about: about.update(more=1), "it has 'more', which no release has"),
     ],
 )
@@ -90,13 +72,7 @@ def test_a_release_is_reported_once_and_as_releases_are_written(released, damage
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("packages:\n", "packages:\n  evil: evil\n"),
-        ("resolved:\n", "resolved:\n  evil: 1\n"),
-        ("steps:\n", "steps:\n  evil: 1\n"),
-        ("# All", "[" * 5000),
-    ],
+    ("old", "new"), [("packages:\n", "packages:\n  evil: evil\n"), ("# All", "[" * 5000)]
 )
 def test_a_lock_that_can_not_be_followed_is_no_bug(released, old, new):
     folder = release_of(released)
@@ -122,7 +98,7 @@ def kind_of(place):
     return tuple("each" if isinstance(key, int) else key for key in place)
 
 
-@pytest.mark.parametrize("name", ["release.json", PROVENANCE, "reports/benchmark.json"])
+@pytest.mark.parametrize("name", ["release.json", PROVENANCE])
 def test_any_value_gone_or_replaced_is_refused_by_name(released, name):
     folder = release_of(released)
     path = folder / name

@@ -84,29 +84,12 @@ def test_a_file_that_was_saved_while_the_first_build_read_it_has_changed(built):
     assert changed("early.py", "late.py", "copied.py") == ["copied.py", "late.py"]
 
 
-def test_a_folder_with_a_name_that_came_or_went_during_the_first_build_has_changed(built):
-    folder, changed = built
-    (folder / "models/helper.py").write_text("")
-    (folder / "gone/tiny.py").unlink()
-    (folder / "still/a.py").write_text("the folder has the same names")
-    assert changed("models", "gone", "still") == ["gone", "models"]
-
-
 def test_what_a_build_makes_in_a_folder_is_no_change_of_it(built):
     folder, changed = built
     (folder / "artifacts").mkdir()
     (folder / "models/__pycache__").mkdir()
     (folder / "models/.tiny.py.swp").write_text("")
     assert changed(".", "models") == []
-
-
-def test_a_file_that_is_read_no_more_is_not_looked_at_any_more(watched):
-    folder, changes = watched
-    (folder / "tiny.yaml").write_text("b")  # between two looks: known when the build ends
-    changes.watch([str(folder), str(folder / "tiny.yaml")], now_ns())
-    (folder / "models/tiny.py").write_text("b")
-    (folder / "models/helper.py").write_text("")
-    assert names(folder, changes) == ["tiny.yaml"]
 
 
 def test_sources_are_those_of_the_project_alone(tmp_path):

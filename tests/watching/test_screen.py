@@ -50,13 +50,3 @@ def test_what_moved_stands_above_the_table_and_is_seen_on_a_short_terminal(build
     assert lines[10].split()[1] == "v0"
     assert lines[11] == "... 19 more lines, in a taller window"
     assert lines[-1] == "save a file to build again; q or Ctrl-C to stop"
-
-
-def test_a_tall_terminal_shows_all_of_it(build):
-    lines = drawn(50, build)
-    assert [line for line in lines if line.startswith("tiny ")][-1].split()[1] == "v19"
-    assert not [line for line in lines if "more lines" in line]
-
-
-def test_a_terminal_of_four_lines_still_names_the_keys(build):
-    assert drawn(4, build)[-1].startswith("save a file")

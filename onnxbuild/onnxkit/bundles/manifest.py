@@ -14,7 +14,6 @@ from onnxbuild.core.file_names import check_part
 from onnxbuild.core.params import from_json, to_json
 from onnxbuild.core.recipe import Precision
 from onnxbuild.core.target import CPU
-from onnxbuild.onnxkit.bundles.first_manifests import as_second
 from onnxbuild.onnxkit.bundles.kinds import KINDS, ONNX
 from onnxbuild.onnxkit.host.made_for import MadeFor
 from onnxbuild.onnxkit.loaders.script import Runtime
@@ -237,7 +236,7 @@ def to_manifest(manifest: Manifest) -> dict[str, Any]:
 
 
 def read_manifest(content: object) -> Manifest:
-    """Return the description of a bundle; bundles of onnxbuild's first form are read, too.
+    """Return the description of a bundle.
 
     Args:
         content: The JSON value of manifest.json, whoever wrote it.
@@ -247,13 +246,10 @@ def read_manifest(content: object) -> Manifest:
     """
     if not isinstance(content, Mapping):
         raise ValueError("it is no mapping")  # noqa: TRY004 - a fault of the file, not of a caller
-    if content.get("schema_version") == SCHEMA_VERSION:
-        second = {key: value for key, value in content.items() if key != "schema_version"}
-    elif "schema_version" not in content:
-        second = as_second(content)
-    else:
+    if content.get("schema_version") != SCHEMA_VERSION:
         raise ValueError(f"its schema_version is not {SCHEMA_VERSION}")
-    found = from_json(Manifest, second, MANIFEST_FILE)
+    known = {key: value for key, value in content.items() if key != "schema_version"}
+    found = from_json(Manifest, known, MANIFEST_FILE)
     if not _KIND.fullmatch(found.kind):
         what = f"its kind is {found.kind!a}; expected letters, digits, '_' and '-'"
         raise ValueError(what)

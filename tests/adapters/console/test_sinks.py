@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from onnxbuild.adapters.console.sinks import FanOut, JsonLines, PlainLines, RunLog
+from onnxbuild.adapters.console.sinks import JsonLines, PlainLines, RunLog
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.event import (
     Notice,
@@ -36,18 +36,6 @@ def test_json_lines_are_flat_objects_with_their_type():
     }
     assert last["type"] == "run_finished"
     assert last["exit_code"] == 0
-
-
-def test_several_sinks_hear_the_same(tmp_path):
-    lines: list[str] = []
-    log = RunLog(tmp_path / "runs/r1/events.jsonl")
-    FanOut([PlainLines(lines.append), log]).emit(Notice("ü"))
-    log.close()
-    assert lines == ["note    ü"]
-    assert json.loads((tmp_path / "runs/r1/events.jsonl").read_text()) == {
-        "type": "notice",
-        "text": "ü",
-    }
 
 
 def test_a_run_log_on_a_full_disk_is_one_clear_error(tmp_path):
@@ -124,12 +112,3 @@ def test_a_step_without_a_count_says_its_phase_and_what_it_took_last_time():
         "running bert:check  (31 s)",
         "running bert:export  (1 min 2 s: 8 of 10 points)",
     ]
-
-
-def test_what_is_made_before_any_step_runs_ends_with_its_last_report():
-    lines: list[str] = []
-    now = [0.0]
-    sink = PlainLines(lines.append, monotonic_s=lambda: now[0])
-    for done, now[0] in ((1, 0.0), (4, 31.0), (9, 40.0), (1, 50.0)):
-        sink.emit(StepProgress("old.txt", done, 9, "packages", "fetching x" if done < 9 else ""))
-    assert lines == ["running old.txt  (31 s: 4 of 9 packages, 0.1/s, 52 s left; fetching x)"]

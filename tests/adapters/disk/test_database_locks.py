@@ -82,21 +82,6 @@ def test_a_killed_process_leaves_nothing_to_unlock(tmp_path, hold):
     assert (tmp_path / "lock").read_bytes() == b""
 
 
-def test_a_lock_that_was_removed_is_made_again(tmp_path):
-    first = try_lock(tmp_path / "lock")
-    (tmp_path / "lock").unlink()
-    assert can_lock(tmp_path / "lock")
-    first.release()
-
-
-def test_a_file_that_is_there_for_more_than_its_lock_stays_as_it_is(tmp_path):
-    (tmp_path / "mark").write_text("{}")
-    held = try_lock(tmp_path / "mark")
-    assert try_lock(tmp_path / "mark", shared=True) is None
-    held.release()
-    assert (tmp_path / "mark").read_text() == "{}"
-
-
 @pytest.mark.parametrize("name", ["lock", ".mark.lock"])
 def test_a_link_in_the_place_of_the_file_is_refused_and_not_followed(tmp_path, name):
     (tmp_path / "mark").write_text("{}")

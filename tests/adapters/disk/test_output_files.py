@@ -43,12 +43,6 @@ def test_a_pipe_is_written_to_and_stays(tmp_path):
     assert pipe.is_fifo()
 
 
-def test_a_folder_is_no_file_and_no_fix_removes_it_or_is_about_the_store(tmp_path):
-    with pytest.raises(StoreError, match="is a folder, where a file belongs") as caught:
-        write_output(tmp_path, b"page")
-    assert caught.value.fix == "name a file in a folder that you may write"
-
-
 def test_a_read_only_filesystem_is_said_of_the_file_and_not_of_a_temporary_one(
     tmp_path, monkeypatch
 ):

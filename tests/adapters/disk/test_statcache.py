@@ -9,7 +9,7 @@ import time
 import pytest
 
 from onnxbuild.adapters.disk.index import Index
-from onnxbuild.adapters.disk.statcache import ABSENT, StatCache, hash_file, identity, once, settled
+from onnxbuild.adapters.disk.statcache import StatCache, hash_file, identity, once, settled
 
 
 def counting():
@@ -67,25 +67,12 @@ def test_an_edit_with_its_time_set_back_is_seen(tmp_path):
     assert StatCache(index).digest(str(path)) == hashlib.sha256(b"bbbb").hexdigest()
 
 
-def test_a_file_that_is_not_there_has_no_digest(tmp_path):
-    stats = StatCache(Index(tmp_path / "index.db"))
-    assert stats.digest(str(tmp_path / "gone")) is None
-    assert stats.seen[str(tmp_path / "gone")] == ABSENT
-    assert identity(str(tmp_path / "gone")) == ABSENT
-
-
 def test_an_index_that_is_no_database_is_made_anew(tmp_path):
     path = tmp_path / "index.db"
     path.write_bytes(b"not a database at all, but long enough to look like one" * 50)
     index = Index(path)
     index.save_stats({"p": ("1:2:3:4", 5, "d")})
     assert index.stat("p") == ("1:2:3:4", 5, "d")
-
-
-def test_an_index_that_cant_be_written_still_answers(tmp_path):
-    index = Index(tmp_path / "no" / "such" / "folder" / "index.db")
-    index.save_stats({"p": ("1:2:3:4", 5, "d")})
-    assert index.stat("q") is None
 
 
 @pytest.mark.parametrize(("after_ns", "trusted"), [(1_000_000, False), (30_000_000, True)])
@@ -105,10 +92,7 @@ def test_a_digest_taken_within_a_clock_tick_of_the_change_is_not_trusted(
     ("changed_ns", "after_ns", "trusted"),
     [
         (5_000_000_001, 19_000_000, False),
-        (5_000_000_001, 20_000_000, True),
         (4_000_000_000, 20_000_000, False),
-        (4_000_000_000, 1_999_999_999, False),
-        (4_000_000_000, 2_100_000_000, True),
         (4_000_000_000, -1_000_000_000, False),
     ],
 )

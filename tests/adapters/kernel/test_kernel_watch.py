@@ -153,18 +153,6 @@ def test_each_link_on_the_way_is_reported_with_its_target(world):
     assert list(seen["read"]) == [f"{root}/alias.txt"]
 
 
-def test_a_link_that_is_only_read_is_reported(world):
-    (world.project / "latest").symlink_to("nowhere")
-    seen = world.seen(lambda: os.readlink("latest") and None)
-    assert seen["links"] == {f"{world.project}/latest": "nowhere"}
-
-
-def test_links_in_a_circle_end(world):
-    (world.project / "one").symlink_to("two")
-    (world.project / "two").symlink_to("one")
-    assert world.seen(lambda: os.path.exists("one") and None)["read"] == {}
-
-
 def test_what_is_listed_and_what_is_looked_for_in_vain_is_reported(world):
     world.path("layers/one.py")
 
@@ -220,18 +208,6 @@ def test_what_would_be_written_is_reported_as_that_for_files_folders_and_sockets
     assert seen["read"] == {}
 
 
-def test_a_device_that_is_looked_for_is_reported(world):
-    assert world.seen(lambda: os.path.exists("/dev/nvidiactl") and None)["devices"]
-    assert not world.seen(lambda: os.path.exists("/dev/null") and None)["devices"]
-
-
-def test_a_path_at_the_end_of_a_page_of_memory_is_read_whole(world):
-    path = world.path("a/" * 60 + "a.txt")
-    assert list(world.seen(lambda: [open(path).close() for _ in range(50)] and None)["read"]) == [
-        path
-    ]
-
-
 def test_io_uring_which_no_filter_sees_is_not_there(world):
     def act():
         import ctypes
@@ -263,12 +239,6 @@ def test_a_fork_that_reports_by_itself_is_taken_for_the_step(world):
     taken = world.seen(forked(lambda: os.access(world.job / ADOPTION, os.F_OK)))["refused"]
     assert plain[secret].startswith("python")
     assert taken[secret] == ""
-
-
-@pytest.mark.parametrize("way", ["/proc/self/cwd/a.txt", "/proc/thread-self/root{path}"])
-def test_a_path_through_proc_is_reported_as_what_it_leads_to(world, way):
-    path = world.path("a.txt")
-    assert list(world.seen(lambda: open(way.format(path=path)).close())["read"]) == [path]
 
 
 @pytest.mark.parametrize("way", ["/proc/self/fd/{number}", "/dev/fd/{number}"])

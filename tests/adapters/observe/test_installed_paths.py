@@ -11,13 +11,8 @@ from onnxbuild.adapters.observe.installed_paths import is_data_of_prefix, prefix
     ("path", "is_data"),
     [
         ("env/share/nltk_data/words.txt", True),
-        ("env/models/weights.safetensors", True),
-        ("env/bin/python", False),
         ("env/lib/python3/site-packages/one/data.json", False),
-        ("env/ssl/openssl.cnf", False),
         ("env/share/zoneinfo/UTC", False),
-        ("env/pyvenv.cfg", False),
-        ("program/data/table.json", False),
         ("elsewhere/models/weights.safetensors", False),
     ],
 )

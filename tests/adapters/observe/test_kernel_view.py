@@ -6,7 +6,6 @@ import pytest
 
 from onnxbuild.adapters.observe.kernel_view import View, merged
 from onnxbuild.adapters.toolchain.path_names import PathNames
-from onnxbuild.core.step import DEVICES
 
 PYTHON = {"sources": {"models/m.py": "a"}, "data": {}, "listings": {}, "distributions": ["torch"]}
 KERNEL = {
@@ -50,10 +49,6 @@ def test_installed_files_count_by_all_their_owners_and_by_themselves_if_they_hav
     assert found["data"] == {"/site/own.py": ""}
 
 
-def test_devices_that_were_looked_for_are_a_distribution(record):
-    assert DEVICES in record(devices=True)["distributions"]
-
-
 def test_a_look_at_what_was_used_says_nothing_more(record):
     found = record(
         read={"a.bin": "1"},
@@ -75,12 +70,3 @@ def test_links_are_recorded_with_targets_as_they_are_or_relative_to_named_folder
 ):
     found = record(links={"latest": "step1", "weights": f"{tmp_path}/real"})
     assert found["links"] == {"latest": "step1", "weights": "real"}
-
-
-def test_a_link_to_the_project_itself_is_not_recorded(tmp_path):
-    (tmp_path / "project").mkdir()
-    link = tmp_path / "link"
-    link.symlink_to("project")
-    view = View(PathNames(link, {}), lambda _: (), ())
-    links = {str(link): "project", str(link / "latest"): "step2"}
-    assert merged(PYTHON, {**KERNEL, "links": links}, view)["links"] == {"latest": "step2"}

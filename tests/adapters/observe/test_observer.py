@@ -186,13 +186,6 @@ def test_a_package_its_submodules_and_relative_imports_are_seen(project, regular
     assert not project.holds(observed)
 
 
-def test_a_type_comment_counts(project):
-    project.write("models/m.py", model("return 1", "x = []  # type: list\n"))
-    observed = project.observe()
-    project.write("models/m.py", model("return 1", "x = []  # type: tuple\n"))
-    assert not project.holds(observed)
-
-
 def test_a_module_that_is_not_there_is_noticed_when_it_comes(project):
     body = "try:\n    import optional\nexcept ImportError:\n    return 0\nreturn optional.x"
     project.write("models/m.py", model(body))
@@ -237,15 +230,8 @@ def test_a_same_size_edit_never_runs_stale_bytecode(project):
         assert project.value == value
 
 
-def test_no_bytecode_is_left_in_the_project(project):
-    project.write("models/m.py", model("import helper\nreturn helper.x"))
-    project.write("models/helper.py", "x = 1\n")
-    project.observe()
-    assert list(project.folder.rglob("__pycache__")) == []
-
-
-@pytest.mark.parametrize("name", ["json.py", "json/__init__.py", "numpy.py"])
-def test_a_file_with_the_name_of_a_loaded_module_is_refused(project, name):
+def test_a_file_with_the_name_of_a_loaded_module_is_refused(project):
+    name = "json.py"
     project.write("models/m.py", model("return 1"))
     project.write(f"models/{name}", "")
     top = name.partition("/")[0].removesuffix(".py")
@@ -253,14 +239,6 @@ def test_a_file_with_the_name_of_a_loaded_module_is_refused(project, name):
         f"models/{name} has the name of an installed module, '{top}'\n"
         "  fix: give the file another name"
     )
-
-
-def test_a_main_module_and_a_folder_of_data_are_no_shadows(project):
-    project.write("models/m.py", model("return 1"))
-    project.write("models/__main__.py", "")
-    project.write("models/json/data.txt", "")
-    project.observe()
-    assert project.value == 1
 
 
 def test_a_helper_that_is_edited_while_the_step_runs_is_noticed(project):
@@ -297,17 +275,6 @@ def test_a_data_file_that_is_opened_is_seen(project):
     assert not project.holds(observed)
 
 
-def test_folders_of_the_system_that_are_listed_are_no_input(project):
-    """Those of processes and devices: /proc has another listing at every moment."""
-    body = "import os\nreturn sum(len(os.listdir(f)) for f in ('/proc', '/proc/self', '/dev', '/sys', '/etc', 'models'))"
-    project.write(
-        "models/m.py", model(body.replace("'models'", f"{str(project.folder / 'models')!r}"))
-    )
-    observed = project.observe()
-    assert project.value > 0
-    assert set(observed.data) == {"models/"}
-
-
 def test_a_data_file_that_is_not_there_is_noticed_when_it_comes(project):
     body = (
         f"{READ}try:\n    return (here / 'w.txt').read_text()\n"
@@ -334,31 +301,6 @@ def test_a_link_that_points_elsewhere_is_a_change(project):
     assert not project.holds(observed)
 
 
-def test_a_linked_module_that_points_elsewhere_is_a_change(project):
-    project.write("models/m.py", model("import helper\nreturn helper.x"))
-    project.write("v1.py", "x = 1")
-    project.write("v2.py", "x = 2")
-    link = project.folder / "models/helper.py"
-    link.symlink_to("../v1.py")
-    observed = project.observe()
-    link.unlink()
-    link.symlink_to("../v2.py")
-    assert not project.holds(observed)
-
-
-def test_a_project_behind_a_link_is_seen_as_the_project(project, tmp_path):
-    project.write("models/m.py", model(f"import helper\n{READ}return (here / 'w').read_text()"))
-    project.write("models/helper.py", "")
-    project.write("models/w", "one")
-    link = tmp_path / "link"
-    link.symlink_to(project.folder)
-    observed = project.observe(at=link)
-    assert set(observed.sources) == {"models/m.py", "models/helper.py"}
-    assert set(observed.data) == {"models/w"}
-    assert project.holds(observed)
-    assert project.observe() == observed
-
-
 def test_a_source_that_is_also_read_as_data_counts_as_bytes(project):
     body = f"import helper\n{READ}return (here / 'helper.py').read_text()"
     project.write("models/m.py", model(body))
@@ -367,13 +309,6 @@ def test_a_source_that_is_also_read_as_data_counts_as_bytes(project):
     assert "models/helper.py" in observed.sources
     project.write("models/helper.py", "x = 1  # a comment")
     assert not project.holds(observed)
-
-
-def test_a_source_quoted_in_a_message_is_no_data(project):
-    body = "import helper, traceback\ntry:\n    helper.f()\nexcept ValueError:\n    traceback.print_exc()"
-    project.write("models/m.py", model(body))
-    project.write("models/helper.py", "def f():\n    raise ValueError\n")
-    assert project.observe().data == {}
 
 
 @pytest.mark.parametrize(
@@ -426,16 +361,7 @@ def test_a_library_that_is_loaded_is_seen(project):
     assert set(project.observe().data) == {"models/ops.so"}
 
 
-def test_what_was_built_here_before_is_data_like_any_other(project):
-    project.write("models/m.py", model(f"{READ}return (here / '../artifacts/out/x').read_text()"))
-    project.write("artifacts/out/x", "one")
-    observed = project.observe()
-    assert len(observed.data) == 1
-    project.write("artifacts/out/x", "two")
-    assert not project.holds(observed)
-
-
-@pytest.mark.parametrize("folder", ["/usr/src", "/usr/local/src", "/run", "/dev/shm", "/etc"])
+@pytest.mark.parametrize("folder", ["/usr/src", "/run", "/etc"])
 def test_a_project_is_seen_wherever_it_lies(folder, tmp_path):
     """/usr is the prefix of many interpreters, and where containers keep their code."""
     root = Path(folder) / f"onnxbuild-test-{os.getpid()}"
@@ -479,14 +405,3 @@ def test_packages_that_user_code_asks_for_are_seen_preloaded_or_not(project, pre
     assert {"networkx", "sympy"} <= set(observed.distributions)
     assert observed.sources.keys() == {"models/m.py"}
     assert observed.data == {}
-
-
-def test_packages_that_are_not_asked_for_do_not_count(project):
-    project.write("models/m.py", model("return 1"))
-    found = project.observe("networkx", "sympy").distributions
-    assert [name for name in found if not name.startswith("<")] == []
-
-
-def test_a_preloaded_package_that_a_fresh_one_asks_for_is_seen(project):
-    project.write("models/m.py", model("import sympy\nreturn 1"))
-    assert {"sympy", "mpmath"} <= set(project.observe("mpmath").distributions)

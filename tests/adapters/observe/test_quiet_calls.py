@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import sys
 from pathlib import Path
 
 import pytest
 
-from onnxbuild.adapters.kernel import landlock
 from onnxbuild.adapters.kernel.kernel_watch import reason_not
 from onnxbuild.adapters.observe.installed_paths import ABSENT, InstalledPaths
 from onnxbuild.adapters.observe.quiet_listings import Entry, install_quiet_listings
@@ -104,26 +102,6 @@ def test_a_look_in_vain_is_reported_once_and_a_file_that_comes_is_found(world):
 
     assert world.seen(act)["looked"] == {f"{world.project}/flag": "absent"}
     assert world.calls == 3  # two looks, and the file that is made
-
-
-@watched
-def test_a_look_that_fails_says_so_as_ever(world):
-    def act():
-        QuietLooks((), Step()).install()
-        path = f"{world.project}/no"
-        for each in (path, Path(path)):
-            for call in (os.stat, os.lstat):
-                with pytest.raises(FileNotFoundError) as error:
-                    call(each)
-                assert error.value.filename == path
-        with pytest.raises(TypeError):
-            os.lstat(path, follow_symlinks=True)
-        with pytest.raises(TypeError):
-            os.stat(path, no_such_option=True)
-        assert os.stat(os.open(world.project, os.O_RDONLY)).st_mode
-        assert os.stat("project", dir_fd=os.open("..", os.O_RDONLY)).st_mode
-
-    world.seen(act)
 
 
 @watched
@@ -241,23 +219,6 @@ def test_other_folders_and_forks_are_reported(world):
     assert world.calls == 2 + OF_FORK
 
 
-@watched
-@pytest.mark.skipif(landlock.abi() == 0, reason="no Landlock here")
-def test_a_folder_that_may_not_be_listed_is_reported(world):
-    world.reported["readable"].remove(str(world.software))
-
-    def act():
-        landlock.restrict(
-            readable=[str(world.project), "/proc"], listable=[], writable=[str(world.job)]
-        )
-        install_listings(world)
-        with pytest.raises(PermissionError) as error:
-            os.scandir(f"{world.software}/package")
-        assert error.value.filename == f"{world.software}/package"
-
-    assert list(world.seen(act)["unlisted"]) == [f"{world.software}/package"]
-
-
 def test_a_path_leads_to_where_its_folder_is(world):
     (world.software / "alias").symlink_to("package")
     (world.software / "out").symlink_to(world.project)
@@ -329,25 +290,3 @@ def test_an_entry_says_what_python_s_own_says(folder):
         expected = {entry.name: answers(entry) for entry in entries}
     assert {name: answers(entry) for name, entry in ours.items()} == expected
     assert len(expected) == 7
-
-
-def test_an_entry_s_state_is_looked_at_once(folder):
-    with SCANDIR(folder) as entries:
-        entry = next(Entry(each, folder) for each in entries if each.name == "file")
-    assert entry.stat().st_size == 1
-    Path(folder, "file").write_text("longer")
-    assert entry.stat().st_size == 1
-
-
-@watched
-def test_what_is_left_of_a_listing_ends_with_it(world):
-    def act():
-        install_listings(world)
-        with os.scandir(f"{world.software}/package") as entries:
-            assert next(entries).name in {"__init__.py", "inner"}
-        assert list(entries) == []
-        assert len(list(os.scandir(f"{world.software}/package"))) == 2
-        shutil.copytree(f"{world.software}/package", f"{world.job}/copy")
-        assert sorted(os.listdir(f"{world.job}/copy")) == ["__init__.py", "inner"]
-
-    world.seen(act)

@@ -45,20 +45,6 @@ with multiprocessing.get_context("fork").Pool(1) as pool:
     after_installing(tmp_path, code)
 
 
-def test_links_are_copied_as_links(tmp_path):
-    code = """
-os.symlink("nowhere", "link")
-shutil.copy2("link", "copy", follow_symlinks=False)
-assert os.readlink("copy") == "nowhere"
-os.makedirs("tree/inner")
-os.symlink("inner", "tree/link")
-shutil.copytree("tree", "other", symlinks=True)
-assert os.readlink("other/link") == "inner"
-shutil.rmtree("other")
-"""
-    after_installing(tmp_path, code)
-
-
 def test_installed_files_are_opened_in_all_ways(tmp_path):
     code = """
 import numpy

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from onnxbuild.adapters.sandbox.certain_refusals import certain_refusal
 from onnxbuild.adapters.sandbox.undeclared import RefusedStep
 from onnxbuild.core.errors import StepError, UndeclaredInputError
@@ -26,9 +24,8 @@ def found(error=None, guess=None, asked_by=None, **seen):
     return certain_refusal({**nothing, **seen}, error, guess, asked_by or {}, READER)
 
 
-@pytest.mark.parametrize("path", [f"{PROJECT}/models/a.bin", "/data/a.bin", "/home/me/a.bin"])
-def test_a_refused_file_is_an_error_even_if_the_code_went_on(path):
-    error = found(refused={path: ""})
+def test_a_refused_file_is_an_error_even_if_the_code_went_on():
+    error = found(refused={f"{PROJECT}/models/a.bin": ""})
     assert isinstance(error, UndeclaredInputError)
     assert "a.bin' is read but not declared" in error.what
 
@@ -56,8 +53,3 @@ def test_a_refused_write_is_reported_as_a_write_if_the_step_fails_for_it():
     error = found(DENIED, written=written)
     assert error.what.startswith("'cache.txt' is written (touch)")
     assert not isinstance(error, UndeclaredInputError)
-
-
-def test_nothing_refused_is_no_error():
-    assert found() is None
-    assert found(DENIED) is None

@@ -65,11 +65,3 @@ def test_a_file_that_no_variable_holds_is_found_by_the_constants_of_the_line(pro
         fail("denied", Holder.folder / "other/b.bin")
 
     assert found(read, project) == "sub/other/b.bin"
-
-
-def test_what_is_not_wanted_and_what_is_no_file_are_passed_over(project):
-    def read():
-        path = project / "a.json"
-        fail("denied", path / "sub", "lib/c.txt")
-
-    assert named_file(raised_by(read), str(project), "", lambda path: "a.json" not in path) is None

@@ -39,14 +39,3 @@ def test_a_path_in_the_mirror_stands_for_one_of_the_project(mirror, tmp_path):
 
 def test_messages_name_files_as_the_code_does(mirror):
     assert mirror.written(f"no {mirror.folder}/weights/x") == "no weights/x"
-
-
-def test_a_store_deeper_in_the_project_is_not_there(tmp_path):
-    for name in ("project/a/b/store", "project/a/c", "project/d"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "project/a/circle").symlink_to("..")
-    made = OwnProject(tmp_path / "job", tmp_path / "project")
-    made.lay([], left_out=[str(tmp_path / "project/a/b/store")])
-    found = sorted(str(path.relative_to(made.folder)) for path in Path(made.folder).rglob("*"))
-    assert found == ["a", "a/b", "a/c", "a/circle", "d"]
-    assert list((Path(made.folder) / "a/b").iterdir()) == []

@@ -69,15 +69,6 @@ def test_several_are_one_message_with_one_line(step):
     )
 
 
-def test_many_are_counted_and_stand_for_their_folder(step):
-    readers = {f"data/{n}.bin": "models/tiny.py:4" for n in range(8)}
-    what, fix = said(step, readers)
-    assert what.endswith(
-        "'data/4.bin' and 3 more are read but not declared (read at models/tiny.py:4)"
-    )
-    assert fix.endswith("next to the entrypoint that reads them: `files: [data/]`")
-
-
 def test_what_the_same_code_names_is_known_at_once(step):
     Path(step.project, "models/tiny.py").write_text(
         "HERE / '../data/a.bin', HERE / '../data/b.bin', HERE / '../data/c.bin', 'w.bin'\n"
@@ -93,9 +84,3 @@ def test_what_the_same_code_names_is_known_at_once(step):
             "`files: [data/, models/w.bin]`"
         ),
     )
-
-
-def test_the_program_that_read_it_is_named(step):
-    path = "models/w.bin"
-    what, _ = said(step, {path: ""}, programs={f"{step.project}/{path}": "cat"})
-    assert what == "'models/w.bin' is read but not declared (read by cat)"

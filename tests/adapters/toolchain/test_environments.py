@@ -119,24 +119,6 @@ def test_an_interpreter_that_is_missing_is_reported(tmp_path):
     )
 
 
-def test_a_link_that_leads_nowhere_is_reported(tmp_path):
-    (tmp_path / "python").symlink_to("/nowhere/python")
-    assert refused(tmp_path, "python").endswith("is a link to /nowhere/python, which is not there")
-
-
-def test_a_folder_is_no_interpreter(tmp_path):
-    make_venv(tmp_path / "venv")
-    assert refused(tmp_path, "venv") == f"{tmp_path}/venv is a folder; expected an interpreter"
-
-
-def test_a_file_that_can_not_be_executed_is_reported(tmp_path):
-    (tmp_path / "python").write_text("#!/bin/sh\n")
-    assert refused(tmp_path, "python").endswith("can't be executed: permission denied")
-    (tmp_path / "python").write_text("no program")
-    (tmp_path / "python").chmod(stat.S_IRWXU)
-    assert refused(tmp_path, "python").endswith("can't be executed: Exec format error")
-
-
 def test_another_program_is_no_interpreter(tmp_path):
     (tmp_path / "python").write_text("#!/bin/sh\necho no such option >&2\nexit 2\n")
     (tmp_path / "python").chmod(stat.S_IRWXU)
@@ -244,23 +226,3 @@ def test_npms_packages_count_by_their_list_and_node_where_it_runs_them(tmp_path,
     assert made.path == str(npm_list)
     assert made.folders == (made.folder, str(npm_list))
     assert {n: known.digest(*split_package(n)) for n in made.packages} == made.packages
-
-
-def test_without_node_what_it_runs_is_not_made_and_files_are(tmp_path, npm_list, monkeypatch):
-    monkeypatch.setattr(
-        "onnxbuild.adapters.toolchain.node_program.program_folders", lambda: (str(tmp_path),)
-    )
-    npm_list.write_text("#!/bin/sh\nexit 1\n")  # it is there, and does not run
-    known = environments(tmp_path)
-    runs = Environment(npm="package-lock.json", needs=("node",))
-    assert not known.is_missing(runs)
-    assert known.is_missing(Environment(npm="package-lock.json"))
-    found = known.look(runs, "")
-    assert found.packages["node of npm list package-lock.json"] == "not installed"
-    assert found.path == ""
-
-
-def test_a_list_that_is_none_is_refused(tmp_path, npm_list):
-    (tmp_path / "package-lock.json").write_text("{}")
-    with pytest.raises(StepError, match="is no list of npm's packages: it has no `packages`"):
-        environments(tmp_path).look(Environment(npm="package-lock.json"), "")

@@ -7,13 +7,10 @@ import pytest
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.toolchain.distributions import Distributions
-from onnxbuild.adapters.toolchain.fingerprints import (
-    DiskFingerprints,
-    list_digest,
-)
+from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.adapters.toolchain.importable import Importable, entries_of
 from onnxbuild.adapters.toolchain.source_digest import source_digest_of
-from onnxbuild.core.step import COMPILER, GPU
+from onnxbuild.core.step import COMPILER
 
 SOURCE = b'def load(width=8):\n    """Say."""\n    return width + 1\n'
 
@@ -30,20 +27,10 @@ def test_comments_and_layout_do_not_count(edited):
 
 
 @pytest.mark.parametrize(
-    "edited",
-    [
-        SOURCE.replace(b"+ 1", b"+ 2"),
-        SOURCE.replace(b"Say.", b"Tell."),
-        SOURCE.replace(b"width + 1", b"width + 1  # type: int") + b"x = []  # type: list\n",
-        SOURCE.replace(b"return", b"retrun it"),
-    ],
+    "edited", [SOURCE.replace(b"+ 1", b"+ 2"), SOURCE.replace(b"return", b"retrun it")]
 )
 def test_code_doc_strings_and_type_comments_count(edited):
     assert source_digest_of(edited) != source_digest_of(SOURCE)
-
-
-def test_a_source_that_does_not_parse_counts_as_bytes():
-    assert source_digest_of(b"def (") != source_digest_of(b"def ( ")
 
 
 def test_a_listing_sees_what_could_be_imported_and_nothing_else(tmp_path):
@@ -91,12 +78,6 @@ def test_what_an_installer_writes_differently_elsewhere_does_not_count(site, tmp
     assert distributions(site, tmp_path).digest("some-tool") == first
 
 
-def test_a_distribution_that_is_not_installed_has_no_digest(site, tmp_path):
-    found = distributions(site, tmp_path)
-    assert found.digest("gone") is None
-    assert found.version("gone") is None
-
-
 def test_the_gpu_package_stands_for_onnxruntime(tmp_path):
     info = tmp_path / "site" / "onnxruntime_gpu-1.2.dist-info"
     info.mkdir(parents=True)
@@ -107,15 +88,6 @@ def test_the_gpu_package_stands_for_onnxruntime(tmp_path):
 
 def test_owners_tell_which_distribution_a_module_comes_from(site, tmp_path):
     assert distributions(site, tmp_path).owners() == {"some_tool": ("some-tool",)}
-
-
-def test_files_are_found_from_the_project_and_by_absolute_path(tmp_path):
-    (tmp_path / "data.bin").write_bytes(b"x")
-    stats = StatCache(Index(tmp_path / "index.db"))
-    prints = DiskFingerprints(tmp_path, stats, Distributions(stats, ()))
-    assert prints.file("data.bin") == prints.file(str(tmp_path / "data.bin"))
-    assert prints.file("gone.bin") is None
-    assert set(stats.seen) == {str(tmp_path / "data.bin"), str(tmp_path / "gone.bin")}
 
 
 def test_a_compiler_is_known_by_its_programs_bytes(tmp_path):
@@ -138,26 +110,10 @@ def test_a_compiler_is_known_by_its_programs_bytes(tmp_path):
     assert digest()[0] != first
 
 
-@pytest.mark.parametrize(
-    ("name", "what", "fix"),
-    [
-        (COMPILER, "a C++ compiler; there is no g++ and no clang++ in /py, /bin", "install g++"),
-        (GPU, "an NVIDIA GPU with its driver, and TensorRT", "onnxbuild doctor"),
-        ("torch", "the package 'torch', which is not installed", "pip install torch"),
-    ],
-)
-def test_what_is_missing_is_named_with_what_to_do(tmp_path, name, what, fix):
+def test_what_is_missing_is_named_with_what_to_do(tmp_path):
+    what = "a C++ compiler; there is no g++ and no clang++ in /py, /bin"
     stats = StatCache(Index(tmp_path / "index.db"))
     prints = DiskFingerprints(tmp_path, stats, Distributions(stats, ()), ["/py", "/bin"])
-    missing = prints.missing(name)
+    missing = prints.missing(COMPILER)
     assert missing.what.startswith(what)
-    assert fix in missing.fix
-
-
-def test_a_listing_leaves_out_releases_and_no_other_folder_of_their_name(tmp_path):
-    (tmp_path / "model.py").write_text("")
-    before = list_digest(str(tmp_path))
-    (tmp_path / "dist/demo-1.0.0").mkdir(parents=True)
-    assert list_digest(str(tmp_path)) != before  # the user's own
-    (tmp_path / "dist/demo-1.0.0/release.json").write_text("{}")
-    assert list_digest(str(tmp_path)) == before
+    assert "install g++" in missing.fix

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import venv
 from pathlib import Path
 
 import pytest
 
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
-from onnxbuild.adapters.toolchain.distributions import Distributions, site_folders
+from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.import_path import ImportPath
 from onnxbuild.adapters.toolchain.import_variables import python_path, shell_python_path
 from onnxbuild.adapters.toolchain.installed_state import devices_digest
 from tests.adapters.site_folder import SiteFolder
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -96,20 +91,6 @@ def test_a_file_is_owned_by_all_that_list_it_and_metadata_by_its_own(site):
     assert found.owners_of("/usr/lib/x.py") == ()
 
 
-def test_packages_of_pip_target_are_found_through_python_path(site, tmp_path):
-    target = SiteFolder(tmp_path / "target")
-    target.install("tool", "1", {"tool.py": ""})
-    code = "from onnxbuild.adapters.toolchain.distributions import site_folders; print(site_folders()[0])"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(target.folder)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == str(target.folder)
-
-
 def test_devices_are_those_that_a_program_finds():
     none = devices_digest({"devices": ""}, {})
     assert len(none.split()) == 3
@@ -118,26 +99,3 @@ def test_devices_are_those_that_a_program_finds():
     assert two.startswith("nvidia0,nvidia1 all ")
     assert hidden.startswith("nvidia0,nvidia1 CUDA_VISIBLE_DEVICES=1 ")
     assert len({none, two, hidden}) == 3
-
-
-def test_the_user_site_is_passed_on_to_another_interpreter_where_this_one_uses_it(tmp_path):
-    venv.create(tmp_path / "env", system_site_packages=True, symlinks=True)
-    packages = next((tmp_path / "env").glob("lib/python*/site-packages"))
-    (packages / "here.pth").write_text("\n".join([*site_folders(), str(ROOT)]))
-    place = tmp_path / "user" / packages.relative_to(tmp_path / "env")
-    place.mkdir(parents=True)
-    (place / "mine.py").write_text("x = 7\n")
-    code = (
-        "import os, subprocess, sys\n"
-        "from onnxbuild.adapters.toolchain.import_variables import import_variables, user_site_flag\n"
-        "command = [sys.executable, user_site_flag(), '-c', 'import mine; print(mine.x)']\n"
-        "subprocess.run(command, env=import_variables(os.environ), check=True)\n"
-    )
-    done = subprocess.run(
-        [tmp_path / "env/bin/python", "-c", code],
-        env={"PYTHONUSERBASE": str(tmp_path / "user"), "PATH": os.environ["PATH"]},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.stdout.strip(), done.stderr) == ("7", "")

@@ -23,10 +23,7 @@ def test_programs_and_headers_are_named_with_how_to_get_them():
     ("name", "fix"),
     [
         ("skl2onnx", "pip install 'onnxbuild[sklearn]'"),
-        ("scikit-learn", "pip install 'onnxbuild[sklearn]'"),
         ("lightgbm", "pip install 'onnxbuild[lightgbm]'"),
-        ("tokenizers", "pip install 'onnxbuild[tokenizer]'"),
-        ("xgboost", "pip install 'onnxbuild[xgboost]'"),
         ("onnxscript", "pip install onnxscript"),
     ],
 )

@@ -93,26 +93,6 @@ def test_other_content_than_the_list_has_is_refused(tmp_path, listed):
     assert left(tmp_path) == []
 
 
-def test_a_registry_that_can_not_be_reached_is_reported(tmp_path, listed, monkeypatch):
-    monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9")
-    with pytest.raises(StepError) as caught:
-        make(tmp_path, listed)
-    assert "ECONNREFUSED" in caught.value.what
-    assert caught.value.fix == "see that npm's registry can be reached (`npm ping`), and run again"
-    assert left(tmp_path) == []
-
-
-def test_without_npm_it_is_said_what_to_install(tmp_path, listed, monkeypatch):
-    monkeypatch.setattr(
-        "onnxbuild.adapters.toolchain.node_program.program_folders", lambda: (str(tmp_path),)
-    )
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(StepError) as caught:
-        make(tmp_path, listed)
-    assert caught.value.what == f"there is no npm to install {listed} with"
-    assert "apt-get install nodejs npm" in caught.value.fix
-
-
 def test_a_kill_leaves_nothing_that_is_half_made(tmp_path, listed):
     code = (
         "import sys; from onnxbuild.adapters.toolchain.npm_environments import make_npm_environment\n"

@@ -92,16 +92,6 @@ def test_one_that_nothing_used_for_long_goes_and_one_in_use_stays(tmp_path, list
     assert list(folder.parent.iterdir()) == []
 
 
-def test_a_list_that_leaves_something_open_is_refused_with_the_lines_to_add(tmp_path, listed):
-    write_wheel(tmp_path / "wheels", "needed")
-    write_wheel(tmp_path / "wheels", "shared", needs=("needed",))
-    with pytest.raises(StepError) as caught:
-        make_environment(str(listed), interpreter(tmp_path), lambda _: None)
-    assert caught.value.what == "the list leaves open 1 packages that those in it need"
-    assert caught.value.fix == "add these, a line each: needed==1.0"
-    assert left(tmp_path) == []
-
-
 def test_a_distribution_that_is_not_there_is_reported_with_its_line(tmp_path, listed):
     listed.write_text(f"{LIST}gone_for_good==3.1\n")
     with pytest.raises(StepError) as caught:
@@ -112,15 +102,6 @@ def test_a_distribution_that_is_not_there_is_reported_with_its_line(tmp_path, li
     )
     assert caught.value.fix == "`pip index versions gone-for-good` lists the available versions"
     assert left(tmp_path) == []
-
-
-def test_an_index_that_can_not_be_reached_is_reported(tmp_path, listed, monkeypatch):
-    listed.write_text("--index-url http://127.0.0.1:9/simple\nshared==1.0\n")
-    monkeypatch.setenv("PIP_RETRIES", "1")
-    with pytest.raises(StepError) as caught:
-        make_environment(str(listed), interpreter(tmp_path), lambda _: None)
-    assert "No matching distribution found for shared==1.0" in caught.value.what
-    assert "can be reached" in caught.value.fix
 
 
 def test_a_kill_leaves_nothing_that_is_half_made(tmp_path, listed):

@@ -7,16 +7,13 @@ import onnx
 import onnxruntime
 import pytest
 
-from onnxbuild.core.errors import StepError
 from onnxbuild.features.artifacts.offline import KIND, OfflineOptions, OfflineParams
 from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import read_description
-from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.resolver import resolve
 from tests.cli.conftest import project  # noqa: F401 - a fixture
 from tests.fakes.step_context import run_step
-from tests.onnxkit.models import linear
-from tests.steps.graphs import digits, tiny_bert
+from tests.steps.graphs import digits
 from tests.written_recipes import loader
 
 IMAGE = np.linspace(0, 1, 2 * 64, dtype=np.float32).reshape(2, 1, 8, 8)
@@ -67,47 +64,6 @@ def test_basic_leaves_convolutions_apart_that_extended_fuses(tmp_path):
     listed = read_description(extended).facts["runtime_operators"]
     assert "com.microsoft:FusedConv" in listed
     assert outcome.metrics["runtime_operators"] == len(listed)
-
-
-def test_its_sizes_stay_dynamic(tmp_path):
-    source = tiny_bert(tmp_path / "model")
-    _, folder = made(tmp_path, source)
-    before, after = (
-        [
-            [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
-            for value in onnx.load(each / "model.onnx").graph.input
-        ]
-        for each in (source, folder)
-    )
-    assert before == after
-
-
-def test_the_same_model_gives_the_same_bytes(tmp_path):
-    source = digits(tmp_path / "model")
-    _, one = made(tmp_path / "one", source)
-    _, other = made(tmp_path / "other" / "place", source)
-    assert (one / "model.onnx").read_bytes() == (other / "model.onnx").read_bytes()
-
-
-def test_weights_in_a_file_of_their_own_are_read(tmp_path):
-    _, folder = made(tmp_path, digits(tmp_path / "model", external="always"))
-    expected = logits(digits(tmp_path / "plain") / "model.onnx")
-    np.testing.assert_allclose(logits(folder / "model.onnx"), expected, atol=1e-4)
-
-
-def test_what_load_py_still_has_optimized_is_written_down(tmp_path):
-    source = digits(tmp_path / "model")
-    for at_load in ("disable", "all"):
-        _, folder = made(tmp_path / at_load, source, at_load=at_load)
-        assert read_description(folder).graph_optimization == at_load
-
-
-def test_a_model_that_onnx_runtime_refuses_is_an_error_of_the_step(tmp_path):
-    broken = linear()
-    broken.graph.node[0].op_type = "NoSuchOperator"
-    save_model(broken, tmp_path / "model")
-    with pytest.raises(StepError, match="ONNX Runtime refuses the model"):
-        made(tmp_path, tmp_path / "model")
 
 
 def test_it_is_judged_at_all_points_and_as_it_will_be_loaded(tmp_path):

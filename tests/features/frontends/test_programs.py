@@ -9,14 +9,7 @@ import pytest
 import torch
 
 import onnxbuild
-from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
-from onnxbuild.core.source_error import SourceError
-from onnxbuild.onnxkit.modules.program_modules import load_program
-from onnxbuild.onnxkit.programs.exported_outline import Size, exported_outline
-from onnxbuild.onnxkit.programs.torch_export import export_program
-from onnxbuild.onnxkit.programs.torchscript import compile_torchscript
-from onnxbuild.onnxkit.programs.torchscript_outline import TorchScriptOutline
 from onnxbuild.steps import export
 from tests.fakes.step_context import run_step
 from tests.steps.graphs import run_model
@@ -146,17 +139,15 @@ def test_what_is_written_comes_first_within_what_the_program_takes(load):
 @pytest.mark.parametrize(
     ("text", "what", "fix"),
     [
-        ("dynamic_axes: {batch: {max: 17}}", "axis 'batch' is 1 to 17; the program takes 1 to 16", "write `batch: {min: 1, max: 16}`"),
-        ("dynamic_axes: {x_1: {min: 2}}", "", ""),
-        ("dynamic_axes: {x_1: {multiple_of: 3, min: 6}}", "in steps of 3; the program takes 4 to 16, multiples of 2", "multiple_of: 2"),
-        ("dummy_inputs: {x: {shape: [batch, t, 9]}}", "the program has the size 8 along axis 2 of input 'x'; the recipe has 9", "write 8"),
-        ("dummy_inputs: {x: {shape: [batch, t, d]}}", "the recipe has d", "write 8"),
-        ("dummy_inputs: {x: {shape: [batch, 8]}}", "input 'x' of the program has 3 dimensions; the recipe has 2", "remove `shape`"),
-        ("dummy_inputs: {x: {shape: [a, t, 8]}}", "the program has one size along axis 0 of input 'x' and axis 0 of input 'ids'", "write 'a' in both"),
-        ("dummy_inputs: {x: {shape: [32, t, 8]}}", "the program takes 1 to 16 along axis 0 of input 'x'; the recipe has 32", "write a size"),
+        ("dynamic_axes: {batch: {max: 17}}", "axis 'batch' is 1 to 17; the program takes 1 to 16",
+         "write `batch: {min: 1, max: 16}`"),
+        ("dynamic_axes: {x_1: {multiple_of: 3, min: 6}}",
+         "in steps of 3; the program takes 4 to 16, multiples of 2", "multiple_of: 2"),
+        ("dummy_inputs: {x: {shape: [batch, 8]}}",
+         "input 'x' of the program has 3 dimensions; the recipe has 2", "remove `shape`"),
         ("dummy_inputs: {idz: {high: 3}}", "the program has no input 'idz'", "did you mean 'ids'?"),
-        ("frontend: onnx", "frontend is 'onnx', and the model is named by `exported`", "remove"),
-        ("reference: {model: model.py:load}", "reference.model needs the frontend 'onnx'", "remove it"),
+        ("reference: {model: model.py:load}", "reference.model needs the frontend 'onnx'",
+         "remove it"),
     ],
 )  # fmt: skip
 def test_a_recipe_that_asks_for_more_is_refused(load, text, what, fix):
@@ -168,26 +159,6 @@ def test_a_recipe_that_asks_for_more_is_refused(load, text, what, fix):
     assert any(fix in each for _, _, each in found), found
 
 
-def test_sums_and_axes_without_ranges(tmp_path):
-    class Cat(torch.nn.Module):
-        def forward(self, x, past, mask):
-            return torch.cat([past, x], 1) * mask
-
-    auto = torch.export.Dim.AUTO
-    program = torch.export.export(
-        Cat().eval(),
-        (torch.randn(2, 3), torch.randn(2, 4), torch.randn(2, 7)),
-        dynamic_shapes=({0: auto, 1: auto}, {0: auto, 1: auto}, {0: auto, 1: auto}),
-    )
-    torch.export.save(program, tmp_path / "m.pt2")
-    recipe = only(loader(tmp_path), EXPORTED)
-    assert [each.shape for each in recipe.inputs] == [
-        ("batch", "x_1"), ("batch", "past_1"), ("batch", "x_1 + past_1"),
-    ]  # fmt: skip
-    assert [(each.min, each.max) for each in recipe.axes] == [(2, 8), (2, 64), (2, 64)]
-    assert only(loader(tmp_path), EXPORTED + "dynamic_axes: {batch: {min: 1}}\n").axes[0].min == 1
-
-
 def rewritten(source, target, change):
     """An archive with other JSON in it."""
     with zipfile.ZipFile(source) as archive, zipfile.ZipFile(target, "w") as made:
@@ -196,10 +167,6 @@ def rewritten(source, target, change):
             if name.endswith("models/model.json"):
                 content = json.dumps(change(json.loads(content))).encode()
             made.writestr(name, content)
-
-
-def newer(content):
-    return {**content, "schema_version": {"major": 99, "minor": 0}, "torch_version": "9.9"}
 
 
 def unlike(content):
@@ -242,36 +209,10 @@ class Nested(torch.nn.Module):
         return parts["a"]
 
 
-def test_an_archive_of_an_earlier_form_says_the_same(made, tmp_path):
-    with zipfile.ZipFile(made / "m.pt2") as archive:
-        (name,) = (each for each in archive.namelist() if each.endswith("models/model.json"))
-        content = archive.read(name)
-    with zipfile.ZipFile(tmp_path / "m.pt2", "w") as archive:
-        archive.writestr("serialized_exported_program.json", content)
-    assert exported_outline(tmp_path / "m.pt2") == exported_outline(made / "m.pt2")
-
-
-def test_sizes_are_read_as_newer_and_older_pytorch_write_them():
-    from onnxbuild.onnxkit.programs.exported_outline import _size
-
-    for written in (
-        "2*s1 + s0 + 3",
-        "Add(Mul(Integer(2), Symbol('s1', integer=True)), Symbol('s0'), Integer(3))",
-    ):
-        found = _size({"as_expr": {"expr_str": written}})
-        assert found == Size({"s1": 2, "s0": 1}, 3)
-        assert found.name == "s0 + 2*s1 + 3"
-    with pytest.raises(ValueError, match="Mul"):
-        _size({"as_expr": {"expr_str": "s0*s1"}})
-
-
 @pytest.mark.parametrize(
     ("text", "what", "fix"),
     [
         ("", "forward of m.pt takes `rate: int`; a recipe feeds tensors", "`submodule: NAME`"),
-        ("submodule: part", "forward of m.pt takes `x`, and TorchScript says no types and shapes",
-         "write `dummy_inputs: {x: {dtype: float32, shape: [batch, ...]}}`"),
-        ("submodule: prat", "m.pt has no submodule 'prat'", "did you mean 'part'?"),
         ("submodule: part.other", "m.pt has no submodule 'part.other'", "part has linear, drop"),
     ],
 )  # fmt: skip
@@ -317,27 +258,6 @@ def test_files_that_hold_no_torchscript_are_one_error_each(made, tmp_path):
         ((found, _, mend),) = faults(load, SCRIPT.replace("m.pt", f"{name}.pt") + INPUT)
         assert what in found
         assert fix in mend
-
-
-def test_the_numbers_of_a_sequential_are_submodules(tmp_path):
-    scripted(tmp_path / "m.pt", torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU()))
-    (argument,) = TorchScriptOutline(tmp_path / "m.pt").arguments("1")
-    assert argument.name == "input"
-    with pytest.raises(SourceError) as caught:
-        TorchScriptOutline(tmp_path / "m.pt").arguments("2")
-    assert caught.value.fix == "it has 0, 1"
-
-
-def test_a_frozen_and_a_traced_archive_say_their_arguments(tmp_path):
-    with warnings.catch_warnings(action="ignore"):
-        frozen = torch.jit.freeze(torch.jit.script(Part().eval()))
-        frozen.save(str(tmp_path / "frozen.pt"))
-        torch.jit.trace(torch.nn.Linear(8, 4), torch.ones(2, 8)).save(str(tmp_path / "traced.pt"))
-    names = [each.name for each in TorchScriptOutline(tmp_path / "frozen.pt").arguments("")]
-    assert names == ["x", "bias"]
-    assert [each.name for each in TorchScriptOutline(tmp_path / "traced.pt").arguments("")] == [
-        "input"
-    ]
 
 
 def params_of(path, recipe, **options):
@@ -389,56 +309,6 @@ def test_torchscript_keeps_its_branches(made, load, tmp_path):
         found = run_model(context.output("model"), {"x": x.numpy()})
         assert list(found) == ["output_1"]
         np.testing.assert_allclose(found["output_1"], module(x)[1].detach().numpy(), atol=1e-5)
-
-
-def test_torchscript_as_a_format_is_the_program_itself_and_torch_export_refuses_it(tmp_path):
-    scripted(tmp_path / "m.pt", Part())
-    module = load_program(
-        tmp_path / "m.pt", "m.pt", {"form": "torchscript", "submodule": "", "made_by": ""}, ""
-    )
-    inputs, axes = (DummyInput("x", "float32", ("batch", 8)),), (Axis("batch", 1, 8, 2),)
-    feeds = {"x": np.ones((2, 8), np.float32)}
-    made, _ = compile_torchscript(
-        module, inputs, (), feeds, method="script", freeze=False, where="demo:convert"
-    )
-    assert made is module.torchscript
-    with pytest.raises(StepError, match="export can't follow TorchScript") as caught:
-        export_program(module, inputs, (), axes, feeds, strict=False, where="demo:convert")
-    assert "leave `torch-export`" in caught.value.fix
-
-
-def test_training_mode_is_noted(tmp_path):
-    scripted(tmp_path / "m.pt", Part(), train=True)
-    recipe = only(loader(tmp_path), SCRIPT + INPUT)
-    outcome, _ = run_step(export.KIND, params_of(tmp_path / "m.pt", recipe), tmp_path / "step")
-    assert (
-        "m.pt is in training mode; taken in eval mode, which changes 1 Dropout" in outcome.notes[0]
-    )
-
-
-def test_a_program_of_a_newer_version_is_refused_when_it_is_loaded(made, tmp_path):
-    rewritten(made / "m.pt2", tmp_path / "m.pt2", newer)
-    recipe = only(loader(tmp_path), EXPORTED)
-    with pytest.raises(StepError, match=r"can't load .*m.pt2 \(made by 9.9\)") as caught:
-        run_step(export.KIND, params_of(tmp_path / "m.pt2", recipe), tmp_path / "step")
-    assert "a file of a later version can't be read" in caught.value.fix
-
-
-def test_what_was_exported_in_training_mode_stays_so_and_is_noted(tmp_path):
-    class Norm(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.norm = torch.nn.BatchNorm1d(8)
-
-        def forward(self, x):
-            return self.norm(x)
-
-    program = torch.export.export(Norm().train(), (torch.randn(4, 8),))
-    torch.export.save(program, tmp_path / "m.pt2")
-    recipe = only(loader(tmp_path), EXPORTED)
-    params = params_of(tmp_path / "m.pt2", recipe)
-    outcome, _ = run_step(export.KIND, params, tmp_path / "step")
-    assert "was exported in training mode (batch_norm)" in outcome.notes[0]
 
 
 @pytest.mark.slow

@@ -6,10 +6,9 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from onnxbuild.core.errors import NotApplicableError, StepError
+from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.features.modes.bf16 import KIND, Bf16Options, Bf16Params, bf16_bits
 from onnxbuild.onnxkit.accuracy.dominant_node import find_dominant_node
-from onnxbuild.onnxkit.model.opsets import OpsetError
 from onnxbuild.onnxkit.model.scopes import scopes
 from tests.cli.conftest import project as built_project
 from tests.cli.test_diagnose import OUTLIER, make, pasted
@@ -43,31 +42,8 @@ def test_halves_are_rounded_to_even():
     ]  # fmt: skip
 
 
-def test_rounding_is_that_of_onnx_wherever_that_stays_finite():
-    patterns = np.random.default_rng(0).integers(0, 1 << 32, 200_000, dtype=np.uint32)
-    numbers = patterns.view(np.float32)
-    with np.errstate(all="ignore"):
-        theirs = numbers.astype(helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16))
-    theirs = theirs.view(np.uint16)
-    ours = bf16_bits(numbers)
-    differing = ours != theirs
-    assert np.all((theirs[differing] & 0x7FFF) == 0x7F80)
-    assert np.all((ours[differing] & 0x7FFF) == 0x7F7F)
-
-
-def test_nan_stays_nan_and_infinity_infinity():
-    assert bits(0x7F800001, 0x7FFFFFFF, 0xFFFFFFFF) == ["0x7fc0", "0x7fc0", "0xffc0"]
-    assert bits(0x7F800000, 0xFF800000) == ["0x7f80", "0xff80"]
-
-
-def test_a_masks_lowest_value_stays_finite():
-    lowest = np.finfo(np.float32).min
-    assert bf16_bits(np.float32([lowest])) == [0xFF7F]
-
-
 @pytest.mark.parametrize(
-    ("make", "feeds", "stored"),
-    [(tiny_bert, sentences(), 14), (digits, {"image": IMAGE}, 3)],
+    ("make", "feeds", "stored"), [(tiny_bert, sentences(), 14), (digits, {"image": IMAGE}, 3)]
 )
 def test_large_weights_take_half_the_bytes_and_outputs_stay_close(tmp_path, make, feeds, stored):
     source = make(tmp_path / "source")
@@ -102,18 +78,6 @@ def test_the_weights_of_excluded_nodes_stay_in_fp32(tmp_path):
     assert sum(data_type == TensorProto.BFLOAT16 for data_type, _ in found.values()) == 2
 
 
-def test_an_excluded_node_that_is_not_there_is_an_error(tmp_path):
-    source = digits(tmp_path / "source")
-    with pytest.raises(StepError, match="`nodes_to_exclude`"):
-        converted(source, tmp_path / "step", nodes_to_exclude=("gone",))
-
-
-def test_with_all_nodes_excluded_nothing_is_left_to_store(tmp_path):
-    source = digits(tmp_path / "source")
-    with pytest.raises(NotApplicableError, match="outside `nodes_to_exclude` has two dimensions"):
-        converted(source, tmp_path / "step", nodes_to_exclude=("*",))
-
-
 def test_onnx_runtime_folds_the_casts_when_it_opens_the_model(tmp_path):
     source = digits(tmp_path / "source")
     _, target = converted(source, tmp_path / "step")
@@ -126,26 +90,6 @@ def test_onnx_runtime_folds_the_casts_when_it_opens_the_model(tmp_path):
         str(target / "model.onnx"), options, providers=["CPUExecutionProvider"]
     )
     assert operators(tmp_path / "seen")["Cast"] == 0
-
-
-def test_weights_in_a_file_of_their_own_stay_there_and_give_the_same_numbers(tmp_path):
-    _, inside = converted(digits(tmp_path / "inside"), tmp_path / "one")
-    source = digits(tmp_path / "outside", external="always")
-    outcome, target = converted(source, tmp_path / "two")
-    assert (target / "model.onnx.data").exists()
-    assert outcome.metrics["bf16_weights"] == 3
-    np.testing.assert_array_equal(
-        run_model(target, {"image": IMAGE})["logits"],
-        run_model(inside, {"image": IMAGE})["logits"],
-    )
-
-
-def test_the_same_model_gives_the_same_bytes(tmp_path):
-    source = digits(tmp_path / "source", external="always")
-    _, one = converted(source, tmp_path / "one")
-    _, other = converted(source, tmp_path / "other" / "place")
-    for file in ("model.onnx", "model.onnx.data"):
-        assert (one / file).read_bytes() == (other / file).read_bytes()
 
 
 def test_branches_read_the_weights_around_them_and_their_own(tmp_path):
@@ -200,13 +144,6 @@ def test_a_node_that_makes_most_of_the_error_is_named_with_the_yaml_to_write(tmp
     assert note.endswith('`nodes_to_exclude: ["rounded"]`')
 
 
-def test_a_model_of_an_older_opset_is_refused_with_the_one_to_write(tmp_path):
-    source = save(linear(64, 64, opset=12), tmp_path / "source")
-    with pytest.raises(OpsetError, match="needs opset 13; the model has opset 12") as caught:
-        converted(source, tmp_path / "step")
-    assert caught.value.fix == "write `opset: 13`"
-
-
 def test_a_model_without_a_large_weight_is_not_applicable(tmp_path):
     source = save(linear(), tmp_path / "source")
     with pytest.raises(NotApplicableError, match="at least 1024 elements"):
@@ -220,18 +157,6 @@ def test_the_mode_alone_names_the_variant_and_its_tolerances_can_be_written(proj
     assert (variant.name, variant.precision) == ("bf16", "bf16")
     assert variant.options == Bf16Options()
     assert recipe.sections["validate"].bf16.cosine_min == 0.9999
-
-
-@pytest.mark.slow
-def test_a_recipe_builds_validates_and_packages_it(built_project):
-    built_project.edit(
-        "tiny.yaml",
-        "quantization: {fp32: none}",
-        "quantization: {bf16: {mode: bf16, min_elements: 8}}",
-    )
-    done = built_project.run("--only", "bf16/package")
-    assert done.code == 0, done.out + done.err
-    assert {"bf16/convert", "bf16/validate", "bf16/package"} <= set(done.ran)
 
 
 @pytest.mark.slow

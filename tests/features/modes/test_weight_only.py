@@ -20,9 +20,7 @@ def test_the_mode_alone_names_a_variant_of_four_bits(project, base):
     assert (found.name, found.precision) == ("int4", "int4")
 
 
-@pytest.mark.parametrize(
-    "options", ["bits: 5", "block_size: 24", "op_types: [Conv]", "bits: true"]
-)
+@pytest.mark.parametrize("options", ["bits: 5", "bits: true"])
 def test_values_that_no_kernel_takes_are_faults(project, base, options):
     with pytest.raises(RecipeErrors):
         project.recipe(variant(base, options))

@@ -36,23 +36,13 @@ def test_each_variant_gets_a_project_that_is_compiled_run_and_judged(tmp_path):
     assert [file for _, file in package.parts] == ["", "run.json"]
 
 
-@pytest.mark.parametrize(
-    ("options", "what", "fix"),
-    [
-        ("{header: x}", "did you mean 'headers'?", "headers"),
-        ("{headers: none}", "matches no file", "relative to this recipe"),
-        ("{headers: model.py}", "a folder without onnxruntime_cxx_api.h", "`include`"),
-    ],
-)
-def test_headers_that_can_not_be_found_are_refused_when_the_recipe_is_read(
-    tmp_path, options, what, fix
-):
-    (said, where, mend), *more = faults(load_of(tmp_path), f"packages: {{cpp: {options}}}\n")
-    assert [each for each, _, _ in more] == (
-        ["'x' in packages.cpp.headers matches no file below '.'"] if "header:" in options else []
-    )
-    assert what in said
-    assert fix in mend
+def test_headers_that_can_not_be_found_are_refused_when_the_recipe_is_read(tmp_path):
+    (said, where, mend), *more = faults(load_of(tmp_path), "packages: {cpp: {header: x}}\n")
+    assert [each for each, _, _ in more] == [
+        "'x' in packages.cpp.headers matches no file below '.'"
+    ]
+    assert "did you mean 'headers'?" in said
+    assert "headers" in mend
     assert where.startswith("demo.yaml:7:")
 
 

@@ -9,7 +9,6 @@ import pytest
 import yaml
 from onnx import TensorProto, helper
 
-from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.steps.package_mlflow import KIND, PackageMlflowParams
 from tests.fakes.step_context import run_step
@@ -93,8 +92,6 @@ def test_mlmodel_has_the_signature_labels_providers_with_options_and_the_session
     ("runtime", "providers", "line"),
     [
         ("auto", MANIFEST["providers"], "onnxruntime-gpu==1.31.1"),
-        ("auto", MANIFEST["providers"][1:], "onnxruntime==1.31.1"),
-        ("onnxruntime", MANIFEST["providers"], "onnxruntime==1.31.1"),
         ("none", MANIFEST["providers"], None),
     ],
 )
@@ -107,35 +104,6 @@ def test_requirements_are_pinned_and_name_the_runtime_of_the_first_provider(
     assert lines == [*pinned, "our-metrics"]
     conda = yaml.safe_load((folder / "conda.yaml").read_text())
     assert conda["dependencies"] == ["python=3.11", "pip", {"pip": lines}]
-
-
-def test_providers_behind_the_cpu_are_left_out(tmp_path):
-    # they get no nodes; with TensorRT among them ONNX Runtime would take CUDA first
-    names = ("CPUExecutionProvider", "CUDAExecutionProvider", "TensorrtExecutionProvider")
-    chain = [{"name": name, "options": {}, "target": name} for name in names]
-    _, folder = packaged(tmp_path, providers=chain)
-    assert mlmodel(folder)["flavors"]["onnx"]["providers"] == ["CPUExecutionProvider"]
-    assert "onnxruntime==1.31.1\n" in (folder / "requirements.txt").read_text()
-
-
-def test_tensorrt_behind_cuda_is_left_out_since_cuda_would_lose_its_options_with_it(tmp_path):
-    tensorrt = {"name": "TensorrtExecutionProvider", "options": {}, "target": "tensorrt"}
-    cuda, cpu = MANIFEST["providers"]
-    outcome, folder = packaged(tmp_path / "behind", providers=[cuda, tensorrt, cpu])
-    kept = [["CUDAExecutionProvider", {"device_id": "1"}], "CPUExecutionProvider"]
-    assert mlmodel(folder)["flavors"]["onnx"]["providers"] == kept
-    (note,) = outcome.notes
-    assert note.startswith("tensorrt is left out behind another provider")
-
-    outcome, folder = packaged(tmp_path / "first", providers=[tensorrt, cuda, cpu])
-    assert mlmodel(folder)["flavors"]["onnx"]["providers"] == [tensorrt["name"], *kept]
-    assert outcome.notes == ()
-
-
-def test_equal_bundles_give_equal_bytes(tmp_path):
-    one, two = (packaged(tmp_path / each)[1] for each in ("one", "two"))
-    for path in one.iterdir():
-        assert path.read_bytes() == (two / path.name).read_bytes()
 
 
 def test_whatever_differs_gives_another_id(tmp_path):
@@ -173,33 +141,6 @@ def test_an_example_is_json_without_nan_and_is_left_out_where_json_has_no_number
     _, folder = packaged(tmp_path / "infinite", feeds=feeds)
     assert not (folder / "input_example.json").exists()
     assert "saved_input_example_info" not in mlmodel(folder)
-
-
-def test_what_mlflow_has_no_place_for_is_said(tmp_path):
-    session = SESSION | {"free_dimensions": {"batch": 1}, "config": {"session.a": "1"}}
-    ids = [{"name": "ids", "dtype": "int64", "shape": []}]
-    outcome, folder = packaged(tmp_path, session=session, inputs=[*MANIFEST["inputs"]])
-    assert outcome.notes == ("MLflow has no place for the session settings free_dimensions",)
-    options = mlmodel(folder)["flavors"]["onnx"]["onnx_session_options"]
-    assert options["extra_session_config"] == {"session.a": "1"}
-    with pytest.raises(StepError, match="'ids' is bfloat16, which MLflow's signatures can't say"):
-        packaged(tmp_path / "odd", outputs=[ids[0] | {"dtype": "bfloat16"}])
-    with pytest.raises(StepError, match="'ids' is of no known shape"):
-        packaged(tmp_path / "unknown", outputs=[ids[0] | {"shape": None}])
-
-
-def test_an_optimization_level_of_0_is_said_since_mlflow_takes_it_for_none(tmp_path):
-    outcome, _ = packaged(tmp_path, session=SESSION | {"graph_optimization": "disable"})
-    said = "MLflow has no place for the session settings graph_optimization: disable"
-    assert outcome.notes == (said,)
-
-
-def test_integers_of_all_types_are_warned_of(tmp_path):
-    dtypes = ("float32", "int64", "uint8", "bool")
-    inputs = [{"name": f"of_{dtype}", "dtype": dtype, "shape": [1]} for dtype in dtypes]
-    feeds = {f"of_{dtype}": np.ones(1, dtype) for dtype in dtypes}
-    outcome, _ = packaged(tmp_path, inputs=inputs, feeds=feeds)
-    assert "the integers of of_int64, of_uint8, and cuts them off" in outcome.notes[0]
 
 
 @pytest.mark.slow

@@ -92,10 +92,10 @@ def test_each_variant_gets_a_package_that_is_run_and_judged(tmp_path):
     ("text", "what", "fix"),
     [
         ("packages: {node: {version: '1.2'}}", "'1.2', which is no version", "version: 1.2.0"),
-        ("packages: {node: {name: Ours}}", "no npm package can be named", "my-model-{variant}"),
-        ("packages: {node: {name: ours}}", "'fp32' and 'int8' would have one name", "ours-{variant}"),
-        ("packages: {node: {nam: ours}}", "did you mean 'name'?", "name"),
-        ("packages: {node: {}}\noperators: {own: model.py}", "registers no custom operators", "wheel"),
+        ("packages: {node: {name: ours}}", "'fp32' and 'int8' would have one name",
+         "ours-{variant}"),
+        ("packages: {node: {}}\noperators: {own: model.py}", "registers no custom operators",
+         "wheel"),
     ],
 )  # fmt: skip
 def test_what_can_not_be_packaged_is_refused_when_the_recipe_is_read(tmp_path, text, what, fix):
@@ -104,21 +104,9 @@ def test_what_can_not_be_packaged_is_refused_when_the_recipe_is_read(tmp_path, t
     assert any(what in said and fix in mend for said, _, mend in found), found
 
 
-def test_two_variants_that_npm_can_not_tell_apart_are_refused(tmp_path):
-    load = loader(tmp_path, before=RECIPE.replace("fp32: none", "int8_: none"))
-    ((said, _, mend),) = faults(load, "packages: {node: {}}\n")
-    assert "'int8_' and 'int8' would have one name" in said
-    assert mend == "rename one of them"
-
-
-@pytest.mark.parametrize(
-    ("there", "why"),
-    [
-        ({}, "there is no Node here: `apt-get install nodejs npm`"),
-        ({"interpreter": "/usr/bin/node"}, "npm has not installed onnxruntime-node here"),
-    ],
-)
-def test_where_it_can_not_be_run_it_is_skipped_with_a_note(tmp_path, there, why):
+def test_where_it_can_not_be_run_it_is_skipped_with_a_note(tmp_path):
+    there = {}
+    why = "there is no Node here: `apt-get install nodejs npm`"
     package = tmp_path / "package"
     package.mkdir()
     write_sums(package)
@@ -225,19 +213,9 @@ def _list_again(package):
     write_sums(package)
 
 
-def _swapped(package):
-    _scale_weights(package / "model.onnx")
-    _list_again(package)
-
-
 def _fewer_points(package):
     points = json.loads((package / "golden/points.json").read_text())
     (package / "golden/points.json").write_text(json.dumps(points[:1]))
-    _list_again(package)
-
-
-def _test_that_always_passes(package):
-    (package / "test.js").write_text("process.exit(0)\n")
     _list_again(package)
 
 
@@ -246,35 +224,17 @@ def _test_that_always_skips(package):
     _list_again(package)
 
 
-def _truncated(package):
-    content = (package / "model.onnx").read_bytes()
-    (package / "model.onnx").write_bytes(content[: len(content) // 2])
-
-
-def _truncated_and_listed(package):
-    _truncated(package)
-    _list_again(package)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "what"),
     [
         (None, ""),
-        (_swapped, "elements differ by more than"),
         (_fewer_points, "it gives nothing at "),
-        (_test_that_always_passes, "`node test.js` ends with 0"),
         (
             _test_that_always_skips,
             "ends with 3, as if no provider of the package were here; the CPU is",
         ),
-        (_truncated, "the package is damaged: model.onnx is another file than"),
-        (_truncated_and_listed, "`node test.js` ends with 1: the model can't be opened"),
         (lambda package: (package / "judge.js").unlink(), "damaged: judge.js is missing"),
-        (
-            lambda package: (package / "more.js").touch(),
-            "more.js is there, and SHA256SUMS does not name it",
-        ),
         (lambda package: (package / "SHA256SUMS").unlink(), "SHA256SUMS can't be read"),
     ],
 )
@@ -330,10 +290,5 @@ def _npm(folder, *arguments):
 
 def _node(folder, *arguments):
     return subprocess.run(
-        ["node", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+        ["node", *arguments], cwd=folder, capture_output=True, text=True, timeout=300, check=False
     )

@@ -294,26 +294,3 @@ def test_every_readme_has_the_same_table(out, said):
     for form, text in texts.items():
         assert table in text, form
         assert "Golden inputs: `example`, " in text or form in ("triton", "mlflow"), form
-
-
-def test_run_checks_inputs_as_the_signature_has_them(wheel):
-    given = {"input.ids": [[1, 2], [3, 4]], "weight": np.ones((2, 2), np.float32)}
-    found = wheel.run(given)
-    assert tuple(found) == OUTPUTS
-    assert found["kept"].tolist() == given["input.ids"]
-    assert wheel.run(given, wheel.load())["logits"].tolist() == found["logits"].tolist()
-    for change, said in {
-        "is missing: the model takes float32 of shape": {"weight": None},
-        "is none of this model's: 'input.ids', 'weight'": {"weights": 1},
-        "is float64: the model takes float32": {"weight": np.ones((2, 2))},
-        "holds float64: the model takes int64": {"input.ids": [[1.5, 2], [3, 4]]},
-        "'sequence' is 2 here": {"weight": np.ones((2, 4), np.float32)},
-        "'batch' takes 1 to 8": {"input.ids": [[1, 2]] * 9, "weight": np.ones((9, 2), np.float32)},
-        "'sequence' takes a multiple of 2 from 2 to 16": {
-            "input.ids": [[1, 2, 3]] * 2, "weight": np.ones((2, 3), np.float32),
-        },
-        "has 1 dimensions": {"input.ids": [1, 2]},
-    }.items():  # fmt: skip
-        with pytest.raises(wheel.InputError) as caught:
-            wheel.run({**given, **said})
-        assert change in str(caught.value)

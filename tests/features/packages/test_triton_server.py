@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import urllib.request
 import zipfile
 from pathlib import Path
 
@@ -189,60 +187,3 @@ def test_a_request_of_another_shape_or_above_the_cap_is_refused(server, tmp_path
     )
     assert "unexpected shape for input 'image'" in answers[0]["error"]
     assert "batch-size must be <= 8" in answers[1]["error"]
-
-
-BROKEN = {
-    "field": lambda text: text + "max_batchsize: 4\n",
-    "enum": lambda text: text.replace("TYPE_FP32", "TYPE_FLOAT", 1),
-    "input_dims": lambda text: text.replace("[ 1, 8, 8 ]", "[ 1, 8, 9 ]"),
-    "output_dims": lambda text: text.replace("[ 10 ]", "[ -1 ]"),
-    "type": lambda text: text.replace("TYPE_FP32", "TYPE_FP16"),
-    "input_name": lambda text: text.replace('"image"', '"picture"'),
-    "warmup": lambda text: text.replace('input_data_file: "example-0"', 'input_data_file: "none"'),
-}
-"""What is done to config.pbtxt."""
-
-
-def test_what_the_core_refuses_is_not_served(triton, out, tmp_path):
-    """A package that was altered: by hand, cut off, or with another's model."""
-    repository = tmp_path / "repository"
-    good = out / "digits/fp32-triton/digits-fp32"
-    for name in (*BROKEN, "good", "truncated", "swapped", "short_warmup"):
-        shutil.copytree(good, repository / name)
-        config = repository / name / "config.pbtxt"
-        text = config.read_text().replace('"digits-fp32"', f'"{name}"')
-        config.write_text(BROKEN[name](text) if name in BROKEN else text)
-    (repository / "short_warmup/warmup/example-0").write_bytes(b"\0" * 255)
-    with (repository / "truncated/1/model.onnx").open("r+b") as file:
-        file.truncate(5_000)
-    shutil.copy(out / "vad/fp32-triton/vad-fp32/1/model.onnx", repository / "swapped/1/model.onnx")
-    with serving(
-        triton, repository, tmp_path, "--exit-on-error=false", "--strict-readiness=false"
-    ) as server:
-        assert server.is_ready, server.said()[-4000:]
-        url = f"http://127.0.0.1:{server.http}/v2/repository/index"
-        with urllib.request.urlopen(urllib.request.Request(url, b"{}"), timeout=300) as answer:
-            states = {each["name"]: each for each in json.load(answer)}
-        said = server.said()
-    assert states["good"]["state"] == "READY"
-    assert {name for name, each in states.items() if each.get("state") == "READY"} == {"good"}
-    assert 'has no field named "max_batchsize"' in said
-    assert 'Unknown enumeration value of "TYPE_FLOAT"' in said
-    for name, reason in {
-        "input_dims": "expects shape", "output_dims": "expects shape", "type": "expects datatype",
-        "input_name": "unexpected inference input 'picture'", "warmup": "failed to open",
-        "truncated": "Protobuf parsing failed", "swapped": "unexpected inference input 'image'",
-        "short_warmup": "only has 255 bytes",
-    }.items():  # fmt: skip
-        assert reason in states[name]["reason"], name
-
-
-def test_checksums_name_an_altered_file(out, tmp_path):
-    package = tmp_path / "package"
-    shutil.copytree(out / "digits/fp32-triton", package)
-    command = ["sha256sum", "-c", "SHA256SUMS", "--quiet"]
-    subprocess.run(command, cwd=package, check=True)
-    (package / "digits-fp32/warmup/example-0").write_bytes(b"\0" * 256)
-    done = subprocess.run(command, cwd=package, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "digits-fp32/warmup/example-0: FAILED" in done.stdout

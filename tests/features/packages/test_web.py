@@ -3,9 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +12,7 @@ from PIL import Image
 
 from onnxbuild.core.environment import NODE, Environment
 from onnxbuild.core.errors import StepError
-from onnxbuild.features.packages.web import FEATURE as FORMAT
 from onnxbuild.host.host import HostFacts
-from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.web.runtime import MOST_BYTES, NPM_LIST
 from onnxbuild.resolver import resolve
 from onnxbuild.steps import package_web
@@ -65,14 +60,7 @@ def test_each_variant_gets_a_folder_that_is_run_and_judged(tmp_path):
     ("written", "what", "fix"),
     [
         ("packages: {web: {labels: none.txt}}\n", "none.txt", ""),
-        ("packages: {web: {threads: 0}}\n", "threads", ""),
         ("packages: {web: {webgl: true}}\n", "did you mean 'webgpu'?", "webgpu"),
-        (
-            "operators: {nodes: {'a::b': 'c::D'}}\npackages: {web: {}}\n",
-            "custom operators",
-            "`web`",
-        ),
-        ("packages: {web: {format: tflite}}\n", "expected one of onnx, ort", ""),
         (
             "processing: {postprocess: [{softmax: {}}]}\npackages: {web: {format: ort}}\n",
             "fp32-pipeline is one",
@@ -123,21 +111,6 @@ def test_a_model_that_no_browser_can_hold_is_refused(tmp_path):
         run_step(package_web.KIND, params, tmp_path / "step", inputs)
     assert caught.value.what == "the model has 1.90 GB; a browser opens up to 1.9 GB"
     assert "mode: weight_only" in caught.value.fix
-
-
-def test_serve_says_which_port_is_taken_and_which_to_try():
-    script = ROOT / "onnxbuild/onnxkit/web/static/serve.py"
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        done = subprocess.run(
-            [sys.executable, script, "--port", str(port)],
-            capture_output=True, text=True, check=False, timeout=300,
-        )  # fmt: skip
-    assert (done.returncode, done.stdout) == (1, "")
-    said = f"port {port} can't be opened: Address already in use; try --port {port + 1}\n"
-    assert done.stderr == said
 
 
 @pytest.mark.slow
@@ -320,35 +293,6 @@ def test_operators_that_the_runtime_lacks_are_all_named(environment, tmp_path):
         "onnxruntime-web 1.30.0 lacks operators of the web package of variant 'fp32': ai.onnx::Where (bool, int8, int8)"
     )
     assert "variants" in caught.value.fix
-
-
-@pytest.mark.slow
-def test_a_model_in_ort_format_has_a_gate_of_its_own_and_runs_on_the_web(built):
-    asked = "packages: {web: {format: ort}}\n"
-    text = (built.folder / "tiny.yaml").read_text().replace("packages: {web: {}}\n", asked)
-    built.write("ort.yaml", text.replace("name: tiny", "name: in-ort"))
-    done = built("run", "ort.yaml", "--only", "fp32-web")
-    assert done.code == 0, done.out + done.err
-    out = built.folder / "artifacts/out/in-ort/fp32-web"
-    assert (out / "model.ort").is_file()
-    assert not (out / "model.onnx").exists()
-    for name in ("validation.json", "run.json"):
-        report = json.loads((out / name).read_text())
-        assert (report["passed"], report["metrics"]["points_passed"]) == (True, 4)
-    assert not FORMAT.has_model(out)
-    assert FORMAT.has_model(built.folder / "artifacts/out/tiny/fp32-web")
-
-
-@pytest.mark.slow
-def test_weights_of_4_bits_and_config_entries_run_on_the_web(environment, tmp_path):
-    feeds = [{"x": np.random.default_rng(1).normal(size=(3, 64)).astype(np.float32)}]
-    session = SessionSettings(config={"session.set_denormal_as_zero": "1"})
-    model = web_packages.int4_model()
-    folder = package(tmp_path / "int4", model, feeds, environment, session=session)
-    params = RunWebParams("the package", VariantTolerances(atol=1e-4, rtol=1e-3), node())
-    inputs = {"package": folder, "reference": tmp_path / "int4/reference"}
-    outcome, _ = run_step(KIND, params, tmp_path / "run", inputs)
-    assert (outcome.findings, outcome.metrics["points_passed"]) == ((), 1)
 
 
 @pytest.mark.slow

@@ -44,12 +44,8 @@ def test_each_variant_gets_a_wheel_that_is_run_and_judged(tmp_path):
     ("options", "what", "fix"),
     [
         ("{version: one}", "'one', which is no version", "version: 1.2.0"),
-        ("{name: our model}", "no distribution can be named", "my-model-{variant}"),
         ("{name: ours}", "'fp32' and 'int8' would replace each other", "name: ours-{variant}"),
-        ("{name: NumPy}", "named 'NumPy' and replace numpy, which wheels require", "my-model-"),
-        ("{name: onnxruntime_gpu}", "replace onnxruntime-gpu, which wheels require", "my-model-"),
         ("{name: json}", "replace Python's own module json", "name: my-model-{variant}"),
-        ("{nam: 'ours-{variant}'}", "did you mean 'name'?", "name"),
         ("{runtime: tensorrt}", "expected one of auto, onnxruntime, onnxruntime-gpu, none", ""),
     ],
 )
@@ -62,13 +58,10 @@ def test_names_and_versions_that_are_none_are_refused_when_the_recipe_is_read(
     assert fix in mend
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "package"),
-    [("int8", "int8_", "demo_int8"), ("int8.x", "int8-x", "demo_int8_x")],
-)
-def test_variants_whose_wheels_would_replace_each_other_are_refused(
-    tmp_path, first, second, package
-):
+def test_variants_whose_wheels_would_replace_each_other_are_refused(tmp_path):
+    first = "int8"
+    second = "int8_"
+    package = "demo_int8"
     written = RECIPE.replace(
         "{fp32: none, int8: dynamic}", f"{{{first}: dynamic, {second}: none}}"
     )

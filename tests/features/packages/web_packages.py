@@ -98,25 +98,6 @@ def typed_model() -> onnx.ModelProto:
     )
 
 
-def int4_model() -> onnx.ModelProto:
-    """x [batch, 64] -> y [batch, 8]: MatMulNBits with weights of 4 bits in blocks of 32, as `mode: weight_only` makes it."""
-    random = np.random.default_rng(0)
-    packed = random.integers(0, 256, (8, 2, 16), np.uint8)
-    scales = random.uniform(0.01, 0.1, 16).astype(np.float32)
-    node = helper.make_node(
-        "MatMulNBits", ["x", "packed", "scales"], ["y"], domain="com.microsoft",
-        K=64, N=8, bits=4, block_size=32,
-    )  # fmt: skip
-    made = _model(
-        [node],
-        [("x", TensorProto.FLOAT, ["batch", 64])],
-        [("y", TensorProto.FLOAT, ["batch", 8])],
-        [numpy_helper.from_array(packed, "packed"), numpy_helper.from_array(scales, "scales")],
-    )
-    made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
-    return made
-
-
 def lacking_model() -> onnx.ModelProto:
     """A Where of int8, which ONNX Runtime has a kernel for and its web build has none."""
     return _model(

@@ -138,21 +138,11 @@ def test_load_py_registers_it_and_the_outputs_are_right(project, tmp_path):
     np.testing.assert_allclose([float(n) for n in done.stdout.split()], [expected] * 3, rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        (
-            lambda each: each.update(platforms=["linux-riscv64"]),
-            f"the model's custom operators are built for linux-riscv64; this is {HERE}",
-        ),
-        (
-            lambda each: each.update(file="operators/none.so"),
-            "can't load the custom operators in operators/none.so",
-        ),
-    ],
-    ids=["platform", "missing"],
-)
-def test_load_py_says_why_it_can_not_register_it(project, tmp_path, change, what):
+def test_load_py_says_why_it_can_not_register_it(project, tmp_path):
+    def change(each):
+        return each.update(platforms=["linux-riscv64"])
+
+    what = f"the model's custom operators are built for linux-riscv64; this is {HERE}"
     bundle = shutil.copytree(bundle_of(project), tmp_path / "bundle")
     manifest = json.loads((bundle / "manifest.json").read_text())
     change(manifest["operators"][0])
@@ -191,17 +181,6 @@ def test_diagnose_runs_the_node(project):
     assert "Fancy" in done.out
 
 
-def test_an_unchanged_library_runs_nothing_and_a_changed_one_all_that_opens_sessions(project):
-    assert project("run", "tiny.yaml").ran == []
-    library = project.folder / "ops/libfancy.so"
-    library.write_bytes(fancy_library().read_bytes() + b"\0")
-    ran = project("run", "tiny.yaml").ran
-    assert {"operators", "export", "int8/quantize", "fp32/validate", "int8/package"} <= set(ran)
-    assert "reference" not in ran
-    shutil.copy(fancy_library(), library)
-    assert project("run", "tiny.yaml").ran == []
-
-
 def test_verify_runs_a_library_only_where_programs_are_trusted(project):
     release = project.folder / "dist/tiny-1.0"
     plain = look_at(release)
@@ -228,23 +207,6 @@ def test_a_release_whose_library_was_replaced_is_refused(project, tmp_path):
     done = look_at(release, "--run", "--trust-programs")
     assert done.code == 4
     assert "operators/" in done.out + done.err
-
-
-def test_without_the_library_the_operator_is_named(project):
-    project.write("bare.yaml", READY.replace("name: ready", "name: bare"))
-    done = project("run", "bare.yaml")
-    assert done.code == 1
-    assert f"the model has a node '{DOMAIN}::Fancy', which ONNX Runtime " in done.out
-    assert "`operators: {libraries: [PATH]}`" in done.out
-    assert not (project.folder / "artifacts/out/bare").exists()
-
-
-def test_an_operator_of_no_version_of_onnx_is_named(project):
-    onnx.save(fancy_model("Fancy", ""), project.folder / "odd.onnx")
-    project.write("odd.yaml", READY.replace("ready", "odd"))
-    done = project("run", "odd.yaml")
-    assert done.code == 1
-    assert "no version of ONNX has the operator 'Fancy'" in done.out
 
 
 def test_without_a_node_or_a_translation_pytorchs_operator_is_named_with_its_line(project):

@@ -40,7 +40,3 @@ def test_parallel_mode_with_one_thread_and_threads_without_it_are_reported_where
     assert "quantization.int8.session has `execution_mode: parallel`" in remark
     (remark,) = map(str, remarks(project.recipe(base + "session: {inter_op_threads: 4}\n"), 8))
     assert "`inter_op_threads: 4`, which does nothing without" in remark
-
-
-def test_a_session_that_is_not_written_is_not_remarked_on(project, base):
-    assert list(remarks(project.recipe(base), 1)) == []

@@ -55,9 +55,6 @@ WORDS = functional(
     [["words", 0, 0], ["image", 0, 0]],
     {"score": ["y", 0, 0], "kind": ["y", 0, 1]},
 )  # fmt: skip
-LOOP = functional(
-    [source("x", None, 4), layer("LSTM", "memory", ["x"])], ["x", 0, 0], ["memory", 0, 0]
-)
 
 
 def archive(path, config, *, weights="model.weights.h5", version="3.15.1"):
@@ -126,28 +123,15 @@ def test_what_the_recipe_writes_comes_first(load, tmp_path):
     assert renamed.model.args["outputs"] == [], "other names go by position"
 
 
-def test_a_recurrent_layer_needs_a_fixed_number_of_steps(load, tmp_path):
-    archive(tmp_path / "model.keras", LOOP)
-    ((what, _, fix),) = faults(load, HEAD)
-    assert "layer 'memory' is recurrent: an export fixes its number of steps" in what
-    assert fix == "write a number there: `dummy_inputs: {x: {shape: [batch, 16, 4]}}`"
-    fixed = only(load, HEAD + "dummy_inputs: {x: {shape: [batch, 16, 4]}}\n")
-    assert fixed.inputs[0].shape == ("batch", 16, 4)
-
-
 CUSTOM = {"module": None, "class_name": "Mine", "registered_name": "Mine", "config": {}}
 
 
 @pytest.mark.parametrize(
     ("config", "what", "fix"),
     [
-        (dense(layer("Lambda", "twice", ["x"])), "layer 'twice' of model.keras is a Lambda", "keras.ops"),
-        (dense(layer("Mine", "m", ["x"], module="pack.age", registered="pack>Mine")),
-         "needs the class Mine of pack.age", "model: {entrypoint: "),
-        (dense(activation=CUSTOM), "needs the class Mine, which is no part of Keras", "entrypoint"),
+        (dense(layer("Lambda", "twice", ["x"])), "layer 'twice' of model.keras is a Lambda",
+         "keras.ops"),
         (CUSTOM, "needs the class Mine, which", "entrypoint"),
-        (functional([], ["x", 0, 0], ["y", 0, 0]), "inputs and outputs of model.keras can't be read", "save"),
-        (functional([source("x", dtype="string")], ["x", 0, 0], ["x", 0, 0]), "has the type string", "numbers"),
         ([], "a config.json that is no object", "save the model again"),
     ],
 )  # fmt: skip
@@ -162,7 +146,6 @@ def test_what_no_archive_can_say_is_refused(load, tmp_path, config, what, fix):
     ("text", "what"),
     [
         ("dummy_inputs: {y: {low: 0}}\n", "the model has no input 'y'"),
-        ("dummy_inputs: {x: {shape: [batch, 5]}}\n", "the model has the size 4 along axis 1"),
         ("dummy_inputs: {x: {shape: [batch]}}\n", "has 2 dimensions; the recipe has 1"),
     ],
 )
@@ -173,10 +156,6 @@ def test_the_recipe_keeps_to_the_model(load, tmp_path, text, what):
 
 def no_weights(path):
     archive(path, dense(), weights="")
-
-
-def truncated(path):
-    path.write_bytes(DIGITS.read_bytes()[:3000])
 
 
 def another_zip(path):
@@ -193,9 +172,7 @@ def saved_model(path):
     ("make", "what", "fix"),
     [
         (no_weights, "has no model.weights.h5", "save the model again"),
-        (truncated, "is no complete zip", "copy it again"),
         (another_zip, "is a zip without config.json and metadata.json", "save the model again"),
-        (lambda path: path.write_bytes(b"\x89HDF\r\n\x1a\n"), "is an HDF5 file", "tf2onnx"),
         (saved_model, "is a SavedModel of TensorFlow", "`model: {saved_model: "),
     ],
 )

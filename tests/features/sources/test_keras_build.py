@@ -69,7 +69,7 @@ def judged(recipe: Recipe, folder: Path, model: Path, expected: Path) -> list[st
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [tiny.recurrent, tiny.attention, tiny.embedding, tiny.two])
+@pytest.mark.parametrize("make", [tiny.recurrent, tiny.two])
 def test_each_kind_of_layer_is_exported_checked_and_validated(tmp_path, make):
     tiny.saved(tmp_path / "model.keras", make)
     recipe = recipe_of(tmp_path)

@@ -26,17 +26,11 @@ pytest.importorskip("transformers")
 
 TASKS = {
     "feature-extraction": (partial(tiny.bert, "BertModel"), {}, ["last_hidden_state"]),
-    "fill-mask": (partial(tiny.roberta, "RobertaForMaskedLM"), {}, ["logits"]),
     "text-classification": (partial(tiny.bert, "BertForSequenceClassification"), {}, ["logits"]),
-    "token-classification": (partial(tiny.bert, "BertForTokenClassification"), {}, ["logits"]),
     "question-answering": (
         partial(tiny.bert, "BertForQuestionAnswering"), {}, ["start_logits", "end_logits"],
     ),
     "image-classification": (tiny.vit, {}, ["logits"]),
-    "image-classification, convolutions": (
-        tiny.resnet, {"size": {"shortest_edge": 40}, "crop_size": 32, "do_center_crop": True}, ["logits"],
-    ),
-    "object-detection": (tiny.yolos, {}, ["logits", "pred_boxes"]),
     "object-detection, proportions": (
         tiny.detr, {"size": {"shortest_edge": 64, "longest_edge": 96}}, ["logits", "pred_boxes"],
     ),
@@ -49,7 +43,6 @@ TASKS = {
         partial(tiny.wave, "Wav2Vec2ForSequenceClassification"), {"sampling_rate": 1000}, ["logits"],
     ),
     "audio-classification, spectrogram": (tiny.spectrogram, {}, ["logits"]),
-    "ctc": (partial(tiny.wave, "Wav2Vec2ForCTC"), {"sampling_rate": 1000}, ["logits"]),
 }  # fmt: skip
 
 

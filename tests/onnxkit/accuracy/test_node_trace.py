@@ -52,12 +52,6 @@ def test_the_error_appears_at_the_node_that_makes_it(tmp_path):
     assert max(nodes, key=lambda each: each.added).name in ("second", "third")
 
 
-def test_tensors_fetched_one_at_a_time_tell_the_same(tmp_path):
-    exact, wrong = chain(tmp_path / "1"), chain(tmp_path / "2", noise=(0.1, 0.5, 0))
-    together = trace(exact, wrong, feeds)
-    assert trace(exact, wrong, feeds, most_bytes=1) == together
-
-
 def test_a_value_that_overflows_is_reported_by_name_and_the_next_is_not_blamed(tmp_path):
     def made(folder, factor):
         nodes = [
@@ -111,13 +105,6 @@ def test_what_a_node_alone_does_is_what_the_model_with_only_it_changed_does(tmp_
         assert found[name] == pytest.approx(last.after, rel=1e-3)
 
 
-def test_an_unchanged_node_does_nothing_and_an_unknown_one_is_left_out(tmp_path):
-    exact, wrong = chain(tmp_path / "1"), chain(tmp_path / "2", noise=(0.3, 0, 0))
-    found = output_effects(exact, wrong, ("second", "nobody"), {"x": X})
-    assert found == {"second": 0.0}
-    assert output_effects(exact, wrong, (), {"x": X}) == {}
-
-
 def test_a_relu_left_to_the_quantizers_clipping_is_seen_as_its_readers_see_it(tmp_path):
     def made(folder, nodes):
         io = [value("x", ["n", SIZE])], [value("y", ["n", SIZE])]
@@ -152,24 +139,6 @@ def test_a_relu_left_to_the_quantizers_clipping_is_seen_as_its_readers_see_it(tm
     assert found["second"] == pytest.approx(0, abs=1e-12)
     whole = trace(exact, quantized, lambda: [{"x": X}])[-1].after
     assert found["clip"] == pytest.approx(whole, rel=1e-3)
-
-
-def test_a_node_that_was_fused_into_the_next_is_named_with_it(tmp_path):
-    exact = chain(tmp_path / "1")
-    nodes = [
-        helper.make_node("Gemm", ["x", "w0"], ["other"], name="fused"),
-        helper.make_node("Tanh", ["other"], ["b"], name="tanh"),
-        helper.make_node("MatMul", ["b", "w1"], ["y"], name="rest"),
-    ]
-    made = model(
-        nodes,
-        [value("x", ["n", SIZE])],
-        [value("y", ["n", SIZE])],
-        [weight("w0", MATRIX[0]), weight("w1", MATRIX[1])],
-    )
-    save_model(made, tmp_path / "2")
-    behind = {each.name: each.behind for each in trace(exact, tmp_path / "2", feeds)}
-    assert behind == {"tanh": ("first",), "third": ("second",)}
 
 
 def branching(folder, *, noise=0.0, op="Tanh"):

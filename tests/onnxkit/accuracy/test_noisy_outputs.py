@@ -41,11 +41,6 @@ def test_a_point_whose_few_values_are_near_zero_by_chance_is_made_up_for_by_the_
     assert findings((few, few * 0))
 
 
-def test_zeros_leave_no_signal_to_compare_with():
-    zeros = np.zeros(3, np.float32)
-    assert findings((zeros, zeros + np.float32(1e-9))) == ()
-
-
 @pytest.mark.parametrize(
     "tolerances",
     [
@@ -62,11 +57,3 @@ def test_bounds_that_judge_small_values_or_that_are_of_this_output_stand_alone(t
 def test_ids_are_judged_by_their_share():
     ids = np.array([1, 2])
     assert findings((ids, ids + 1), tolerances=VariantTolerances(atol=1.0)) == ()
-
-
-def test_norms_of_tiny_and_of_huge_values_are_finite():
-    for scale in (1e-300, 1e300):
-        values = np.array([1.0, -1.0]) * scale
-        bounds = VariantTolerances(atol=3e300)
-        assert findings((values, values), tolerances=bounds) == ()
-        assert len(findings((values, -values), tolerances=bounds)) == 1

@@ -2,8 +2,6 @@ import numpy as np
 
 from onnxbuild.onnxkit.accuracy.verdict import Bounds, judge
 
-NONE = Bounds(None, None, None, None)
-
 
 def f32(*values):
     return np.array(values, np.float32)
@@ -12,10 +10,6 @@ def f32(*values):
 def kinds(expected, actual, **bounds):
     values = {**dict.fromkeys(("atol", "rtol", "cosine_min", "sqnr_db_min")), **bounds}
     return [kind for kind, _, _ in judge(expected, actual, Bounds(**values)).breaches]
-
-
-def test_bounds_left_out_are_not_checked():
-    assert judge(f32(1, 2), f32(5, 9), NONE).breaches == ()
 
 
 def test_each_bound_is_a_breach_of_its_own():
@@ -72,14 +66,3 @@ def test_bools_and_strings_are_equal_or_not():
     (breach,) = judge(words, other, Bounds(None, None, None, None, 1.0)).breaches
     assert breach[1].endswith("is below 1; worst element [1]: 'c', reference 'b'")
     assert kinds(words, np.array(["a", "b"]), equal_min=1.0) == []
-
-
-def test_an_array_without_axes_or_elements_is_judged_too():
-    assert kinds(np.array(3), np.array(3), equal_min=1.0) == []
-    assert kinds(np.array(3), np.array(4), equal_min=1.0) == ["equal"]
-    assert kinds(np.zeros(0, np.int64), np.zeros(0, np.int64), equal_min=1.0) == []
-
-
-def test_no_noise_passes_every_ratio_and_noise_without_signal_none():
-    assert kinds(f32(0, 0), f32(0, 0), sqnr_db_min=99.0, cosine_min=1.0) == []
-    assert kinds(f32(0, 0), f32(0, 1), sqnr_db_min=0.0) == ["sqnr"]

@@ -21,10 +21,6 @@ def test_one_profile_spans_the_dynamic_axes():
     assert options["trt_profile_max_shapes"] == "ids:64x512,scale:1x3"
 
 
-def test_a_model_of_fixed_sizes_needs_no_profile():
-    assert not any("profile" in name for name in engine_options((FIXED,), (), fp16=False))
-
-
 @pytest.mark.parametrize("fp16", [False, True])
 def test_engines_and_timings_are_cached_and_the_place_is_no_option_of_a_key(fp16):
     options = engine_options((IDS,), AXES, fp16=fp16)

@@ -22,10 +22,6 @@ def test_where_no_points_are_named_each_model_is_measured_at_a_size_that_it_take
     assert names((), {"one": {"batch": 1}}) == ["batch=1,sequence=16"]
 
 
-def test_named_points_that_no_model_takes_are_left_out():
-    assert names(({"batch": (1, 8)},), {"one": {"batch": 1}}) == ["batch=1,sequence=16"]
-
-
 def test_a_model_that_takes_none_of_the_points_is_named():
     with pytest.raises(StepError) as caught:
         names(({"batch": (2, 4)},), {"any": {}, "one": {"batch": 1}})

@@ -103,11 +103,7 @@ def build():
     ("imports", "returned", "found"),
     [
         ("import jax", "apply, {}", ("image",)),
-        ("from flax import linen", "apply", ("params", "image")),
-        ("import jax", "(lambda x, y: x), None", ("y",)),
         ("import jax", "make()", ()),
-        ("import numpy", "apply, {}", None),
-        ("import jax, torch", "apply, {}", None),
         ("import jax ///", "apply, {}", None),
     ],
 )

@@ -48,15 +48,6 @@ def test_signatures_and_files_are_read(tmp_path):
     )
 
 
-def test_an_unknown_rank_has_no_shape(tmp_path):
-    graph = made.meta_graph(
-        made.signature("f", {"x": made.tensor(None)}, {"y": made.tensor([0, 2])})
-    )
-    (found,) = read_saved_model(made.write(tmp_path / "m", graph)).signatures
-    assert found.inputs[0].shape is None
-    assert found.outputs[0].shape == (0, 2)
-
-
 def test_the_graph_that_serves_is_taken(tmp_path):
     training = made.meta_graph(made.plain("train"), tags=("train",))
     serving = made.meta_graph(made.plain("infer"), tags=("gpu", "serve"))
@@ -76,17 +67,6 @@ def test_two_signatures_are_listed_with_the_key_to_write(tmp_path):
     error = refused(chosen_signature, outline, "encoder")
     assert error.what == "m has no signature 'encoder'; it has decode, encode"
     assert error.key == ("model", "signature")
-
-
-def test_keras_writes_one_function_under_two_names(tmp_path):
-    outline = read_saved_model(
-        made.write(tmp_path / "m", made.meta_graph(made.plain(), made.plain("serve")))
-    )
-    assert chosen_signature(outline, "").name == "serving_default"
-    assert chosen_signature(outline, "serve").name == "serve"
-    another = made.plain("serve", z=made.tensor([1]))
-    outline = read_saved_model(made.write(tmp_path / "n", made.meta_graph(made.plain(), another)))
-    assert "2 signatures" in refused(chosen_signature, outline, "").what
 
 
 def test_what_can_not_be_built_is_refused(tmp_path):

@@ -97,23 +97,11 @@ def test_the_names_are_the_signatures(tmp_path):
     }
 
 
-def test_without_a_signature_they_are_the_tensors(tmp_path):
-    found = read_tflite(Writer().file(tmp_path / "m.tflite"))
-    assert [each.name for each in found.inputs] == ["x", "ids"]
-    assert [each.name for each in found.outputs] == ["StatefulPartitionedCall"]
-
-
 def test_graphs_of_several_signatures_are_refused(tmp_path):
     writer = Writer()
     two = [writer.signature("encode", {}, {}), writer.signature("decode", {}, {}, graph=1)]
     what = refused(writer.file(tmp_path / "m.tflite", *two))
     assert what == "m.tflite has 2 signatures of graphs of their own: encode, decode"
-
-
-def test_another_file_is_refused(tmp_path):
-    for content in (b"", b"no such file", b"version https://git-lfs"):
-        (tmp_path / "m.tflite").write_bytes(content)
-        assert refused(tmp_path / "m.tflite").endswith("it is no TensorFlow Lite file")
 
 
 def test_no_damage_is_a_traceback(tmp_path):

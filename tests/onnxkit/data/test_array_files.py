@@ -54,17 +54,10 @@ def pack(path, members, method=zipfile.ZIP_STORED):
             header("(1000000000000,)"),
             "claims 4000000000000 bytes of shape [1000000000000]; it has 0",
         ),
-        (header("(2,)") + bytes(12), "claims 8 bytes of shape [2]; it has 12"),
         (header("(-1,)"), "claims -4 bytes of shape [-1]"),
-        (header("(-1, -2)") + bytes(8), "claims 8 bytes of shape [-1, -2]"),
-        (header("(0, 10**30)"), "is damaged: "),
         (header("(2.5,)"), "is damaged: ValueError"),
-        (header("(2,)", "'|O'"), "holds elements of type object"),
         (header("(2,)", "[('a', '<f4')]") + bytes(8), "holds elements of type [('a', '<f4')]"),
-        (header("(9,)", "'<U0'"), "holds elements of type <U0"),
-        (header("(" * 9000 + ")" * 9000), "is damaged: "),
         (header("(2,)", version=b"\x07\x00"), "has version (7, 0) of numpy's format"),
-        (b"no array", "is damaged: ValueError: the magic string is not correct"),
         (b"", "is damaged: "),
     ],
 )
@@ -119,13 +112,6 @@ def test_what_is_no_archive_of_arrays_is_refused(tmp_path, make, named):
     with pytest.raises(ValueError, match=r"no \.np") as caught:
         read_arrays(tmp_path / "a.npz")
     assert named in str(caught.value)
-
-
-def test_a_member_that_is_there_twice_is_refused(tmp_path):
-    with pytest.warns(UserWarning, match="Duplicate name"):
-        pack(tmp_path / "a.npz", [("x.npy", whole()), ("x.npy", whole())])
-    with pytest.raises(ValueError, match="it holds 'x' twice"):
-        read_arrays(tmp_path / "a.npz")
 
 
 def test_a_flipped_bit_is_noticed(tmp_path):

@@ -13,11 +13,6 @@ def load(width, *, seed=0, depth=1):
     """What a recipe names."""
 
 
-class Model:
-    def __init__(self, hidden):
-        self.hidden = hidden
-
-
 def score(outputs, labels, top=1):
     """A metric."""
 
@@ -25,16 +20,10 @@ def score(outputs, labels, top=1):
 @pytest.mark.parametrize(
     ("function", "args", "given", "what", "fix"),
     [
-        (load, {"width": 1, "sed": 2}, (), "has no parameter 'sed'", "write `seed` in place of `sed` in its `args`"),
-        (load, {"width": 1, "x": 2}, (), "has no parameter 'x'", "take 'x' out of its `args`: it takes seed, depth"),
-        (load, {"widht": 1}, (), "has no parameter 'widht' and needs 'width', which its `args` don't give",
-         "write `width` in place of `widht` in its `args`"),
-        (Model, {}, (), "needs 'hidden', which its `args` don't give",
-         "write `args: {hidden: VALUE}` where the recipe names it, or give 'hidden' a default"),
+        (load, {"width": 1, "sed": 2}, (), "has no parameter 'sed'",
+         "write `seed` in place of `sed` in its `args`"),
         (lambda a, b: None, {}, (), "needs 'a' and 'b', which its `args` don't give",
          "write `args: {a: VALUE, b: VALUE}` where the recipe names it, or give 'a' and 'b' defaults"),
-        (lambda: None, {"x": 1}, (), "has no parameter 'x'", "take 'x' out of its `args`: it takes no other"),
-        (score, {"labels": 1}, (1, 2), "has no parameter 'labels'", "take 'labels' out of its `args`: it takes top"),
         (functools.partial(load, 1), {"sedd": 1}, (), "has no parameter 'sedd'",
          "write `seed` in place of `sedd` in its `args`"),
     ],
@@ -47,15 +36,7 @@ def test_the_difference_and_what_to_write(function, args, given, what, fix):
 
 @pytest.mark.parametrize(
     ("function", "args", "given"),
-    [
-        (load, {"width": 1, "depth": 2}, ()),
-        (lambda **options: None, {"anything": 1}, ()),
-        (lambda *values: None, {}, (1, 2)),
-        (score, {"top": 2}, (1, 2)),
-        (lambda: None, {}, (1,)),  # the positional ones are wrong: no matter of `args`
-        (3, {}, ()),
-        (iter, {"x": 1}, ()),  # without a signature
-    ],
+    [(load, {"width": 1, "depth": 2}, ()), (score, {"top": 2}, (1, 2)), (iter, {"x": 1}, ())],
 )
 def test_arguments_that_fit_and_callables_that_do_not_say(function, args, given):
     assert misfit(function, args, given) is None

@@ -16,9 +16,6 @@ def notes(*arrays):
     ("arrays", "value"),
     [
         ([np.zeros((1, 4)), np.zeros((8, 4))], "0"),
-        ([np.float32(0), np.float32(0)], "0"),
-        ([np.ones((1, 1)), np.ones((8, 1))], "1"),  # a softmax over one class
-        ([np.full((2, 3), -0.0, np.float16), np.zeros((2, 3), np.float16)], "0"),
         ([np.zeros((0, 4)), np.full((2, 4), 0.5)], "0.5"),
     ],
 )
@@ -32,11 +29,8 @@ def test_an_output_with_one_value_everywhere_is_named(arrays, value):
     "arrays",
     [
         [np.zeros((1, 4)), np.array([[0, 0, 0, 1e-9]])],
-        [np.zeros(4), np.ones(4)],
-        [np.float32(14.3), np.float32(14.3)],  # a parameter, such as CLIP's logit_scale
-        [np.zeros((2, 4), np.int64), np.zeros((8, 4), np.int64)],  # classes of noise
-        [np.zeros((2, 4), bool)],
-        [np.zeros((0, 4))],  # `validate` has an error for it
+        [np.float32(14.3), np.float32(14.3)],
+        [np.zeros((0, 4))],
     ],
 )
 def test_others_are_not(arrays):

@@ -20,12 +20,6 @@ def test_every_dtype_can_be_made(dtype):
     assert len(np.unique(feed)) > 1
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_every_dtype_can_be_filled(dtype):
-    fill = "one" if dtype == "string" else 1
-    assert (make_feeds([DummyInput("x", dtype, (3,), fill=fill)], {}, 0)["x"] == fill).all()
-
-
 def test_an_inputs_values_depend_on_its_name_and_the_seed_alone():
     alone = make_feeds([IDS], SIZES, 0)["ids"]
     among = make_feeds([PIXELS, MASK, IDS], SIZES, 0)["ids"]
@@ -51,10 +45,6 @@ def test_ranges_are_kept():
     assert make_feeds([DummyInput("x", "uint8", (999,))], {}, 0)["x"].max() > 200
 
 
-def test_a_scalar_input_has_no_axes():
-    assert make_feeds([DummyInput("x", "float32", ())], {}, 0)["x"].shape == ()
-
-
 def test_tensors_and_arrays_are_taken_in_the_declared_order():
     ids = torch.ones(2, 4, dtype=torch.int64)
     feeds = check_feeds({"mask": np.ones((2, 4), np.int64), "ids": ids}, [IDS, MASK], "samples")
@@ -67,50 +57,15 @@ def test_tensors_and_arrays_are_taken_in_the_declared_order():
     ("feeds", "said", "fix"),
     [
         ([1], "found a list; expected a mapping", "yield {'pixels': ...}"),
-        (({}, 1), "found a tuple; expected a mapping", "{'pixels': ...} alone: labels are for"),
-        (
-            {"pixel": np.ones((1, 3))},
-            "found an input 'pixel'; expected pixels; 'pixels' is missing",
-            "rename 'pixel' to 'pixels'",
-        ),
-        ({"y": 1}, "'pixels' is missing", "rename 'y' to 'pixels'"),
-        (
-            {"pixels": np.ones((1, 3), np.float32), "mask": 1},
-            "found an input 'mask'; expected pixels",
-            "leave 'mask' out",
-        ),
+        ({"pixel": np.ones((1, 3))},
+         "found an input 'pixel'; expected pixels; 'pixels' is missing",
+         "rename 'pixel' to 'pixels'"),
         ({"pixels": [[1, 2, 3], [4]]}, "'pixels' is no array: ", "as by padding"),
-        ({"pixels": [["a", "b", "c"]]}, "'pixels' holds text; expected float32", "into numbers"),
         ({"pixels": None}, "'pixels' holds objects (NoneType)", "into numbers"),
-        ({}, "input 'pixels' is missing; found none", "yield 'pixels' too"),
-        ({"pixels": np.ones((1, 3))}, "dtype float64; expected float32", ".astype('float32')"),
         ({"pixels": np.ones(3, np.float32)}, "shape [3]; expected [batch, 3]", "`array[None]`"),
-        (
-            {"pixels": np.ones((5, 2, 3), np.float32)},
-            "shape [5, 2, 3]; expected [batch, 3]",
-            "yield its 5 parts one by one",
-        ),
         ({"pixels": np.ones((), np.float32)}, "shape []; expected [batch, 3]", "give it 2 axes"),
-        (
-            {"pixels": np.ones((1, 4), np.float32)},
-            "shape [1, 4]; expected [batch, 3]: axis 1 has size 4 instead of 3",
-            "reshape, cut or pad the data along it",
-        ),
-        (
-            {"pixels": np.ones((3, 4), np.float32)},
-            "axis 1 has size 4 instead of 3",
-            "its axes are in another order: `array.T`",
-        ),
-        (
-            {"pixels": np.full((1, 3), np.nan, np.float32)},
-            "input 'pixels' holds 3 NaN among 3 values, the first at [0, 0]",
-            "clean the data",
-        ),
-        (
-            {"pixels": np.array([[0, 1, np.inf]], np.float32)},
-            "input 'pixels' holds 1 inf among 3 values, at [0, 2]",
-            "clean the data",
-        ),
+        ({"pixels": np.full((1, 3), np.nan, np.float32)},
+         "input 'pixels' holds 3 NaN among 3 values, the first at [0, 0]", "clean the data"),
         ({"pixels": np.ones((9, 3), np.float32)}, "'batch' has size 9; expected 1 to 8", "widen"),
     ],
 )  # fmt: skip
@@ -159,27 +114,9 @@ def test_names_that_go_together_are_paired_by_likeness():
 
 
 @pytest.mark.parametrize(
-    ("array", "fix"),
-    [
-        (np.array([0.5]), "write `.astype('int64')`, which drops fractions, or change its dtype"),
-        (np.array([5], np.int32), "write `.astype('int64')`, or change its dtype"),
-    ],
-)
-def test_what_a_cast_would_lose_is_reported(array, fix):
-    with pytest.raises(StepError) as caught:
-        check_feeds({"x": array}, [DummyInput("x", "int64", (1,))], "x")
-    assert caught.value.fix.startswith(fix)
-    with pytest.raises(StepError) as caught:
-        check_feeds({"x": np.array([300])}, [DummyInput("x", "uint8", (1,))], "x")
-    assert "though uint8 holds 0 to 255 alone" in caught.value.fix
-
-
-@pytest.mark.parametrize(
     ("value", "written"),
     [
         (np.ones((1, 3)), "write `.astype('float32')`, or"),
-        (torch.ones(1, 3, dtype=torch.float64), "write `.to(torch.float32)`, or"),
-        (torch.ones(1, 3, dtype=torch.bfloat16), "write `.to(torch.float32)`, or"),
         ([[1.0, 2.0, 3.0]], "write `numpy.array(..., 'float32')`, or"),
     ],
 )
@@ -187,19 +124,6 @@ def test_a_cast_is_one_that_the_value_has(value, written):
     with pytest.raises(StepError, match=r"has dtype b?float\d\d; expected float32") as caught:
         check_feeds({"pixels": value}, [DummyInput("pixels", "float32", (1, 3))], "x")
     assert caught.value.fix.startswith(written)
-
-
-def test_channels_at_the_end_are_reported_to_be_moved():
-    image = DummyInput("x", "float32", ("batch", 3, 8, 8))
-    with pytest.raises(StepError) as caught:
-        check_feeds({"x": np.ones((2, 8, 8, 3), np.float32)}, [image], "x")
-    assert caught.value.fix == "its axes are in another order: `numpy.moveaxis(array, -1, 1)`"
-
-
-def test_inputs_that_disagree_on_an_axis_are_refused():
-    feeds = {"ids": np.ones((2, 4), np.int64), "mask": np.ones((2, 5), np.int64)}
-    with pytest.raises(StepError, match="axis 'sequence' is 4 in 'ids' but 5 in 'mask'"):
-        check_feeds(feeds, [IDS, MASK], "samples")
 
 
 def test_a_list_fills_row_by_row_again_and_again():
@@ -223,18 +147,6 @@ def test_a_mask_has_a_full_row_and_shorter_ones_padded_on_one_side():
     assert (feeds["other"].sum(1) == lengths).all(), "one batch has one length a row"
     assert np.array_equal(make_feeds([right], sizes, 0)["mask"], feeds["mask"])
     assert not np.array_equal(make_feeds([right], sizes, 1)["mask"], feeds["mask"])
-
-
-@pytest.mark.parametrize("sizes", [{"batch": 1, "sequence": 4}, {"batch": 3, "sequence": 1}])
-def test_a_mask_of_one_row_or_one_column_is_full(sizes):
-    mask = DummyInput("mask", "int64", ("batch", "sequence"), mask="right")
-    assert make_feeds([mask], sizes, 0)["mask"].all()
-
-
-def test_a_mask_of_no_rows_or_columns_is_empty():
-    mask = DummyInput("mask", "float32", ("batch", 1, "sequence"), mask="left")
-    for sizes in ({"batch": 0, "sequence": 4}, {"batch": 2, "sequence": 0}):
-        assert make_feeds([mask], sizes, 0)["mask"].size == 0
 
 
 def test_bfloat16_is_held_as_the_float32_it_rounds_to():

@@ -5,7 +5,6 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.non_finite import (
     LEAST_INSTEAD,
     not_finite,
-    odd_feeds,
     odd_kind,
     odd_values,
     refuse_nan,
@@ -16,9 +15,7 @@ from onnxbuild.onnxkit.data.non_finite import (
     ("values", "said"),
     [
         ([[0, 1], [2, 3]], ""),
-        ([[0, np.nan], [np.inf, np.nan]], "'x' holds 2 NaN among 4 values, the first at [0, 1]"),
         ([[0, -np.inf], [np.inf, 3]], "'x' holds 1 inf among 4 values, at [1, 0]"),
-        ([-np.inf, -np.inf], "'x' holds 2 -inf among 2 values, the first at [0]"),
         (np.nan, "'x' is NaN"),
     ],
 )
@@ -28,12 +25,6 @@ def test_the_worst_kind_is_reported_with_its_count_and_first_place(values, said)
 
 def test_whole_numbers_and_text_are_finite():
     assert odd_kind(np.array([1])) == odd_kind(np.array(["inf"])) == ""
-
-
-def test_of_several_inputs_the_first_odd_one_is_reported():
-    feeds = {"a": np.zeros(2), "b": np.array([0, -np.inf])}
-    assert odd_feeds(feeds) == "; its input 'b' holds 1 -inf among 2 values, at [1]"
-    assert odd_feeds({"a": np.zeros(2)}) == ""
 
 
 def test_an_input_an_output_and_a_projection_each_get_the_blame_that_is_theirs():

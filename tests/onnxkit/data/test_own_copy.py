@@ -61,12 +61,3 @@ def test_labels_of_a_batch_are_not_those_of_the_last():
         assert feeds["x"].tolist() == labels.tolist() == [number, number]
         assert names == [number]
         assert rest == ["text", None, number]
-
-
-def test_objects_of_other_types_are_passed_on_as_they_are():
-    class Box(dict):
-        """Something of the user's."""
-
-    box = Box(x=np.zeros(1))
-    context = SimpleNamespace(load=lambda _: lambda: [box], where="demo:evaluate")
-    assert next(iter(iterate_user(context, Entrypoint("data.py:boxes")))) is box

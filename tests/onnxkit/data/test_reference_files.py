@@ -62,21 +62,9 @@ def edit(folder, change):
     ("change", "named"),
     [
         (lambda points: points[0].update(file="/etc/hostname"), "[0].file is '/etc/hostname'"),
-        (lambda points: points[1].update(file="../min.npz"), "[1].file is '../min.npz'"),
         (lambda points: points[0].update(file=None), "[0].file is None; expected 'example.npz'"),
-        (
-            lambda points: points[0].update(name="../a/min", file="../a/min.npz"),
-            "[0].file is '../a/min.npz'",
-        ),
-        (lambda points: points[0].update(name=["x"]), "[0].name is no name"),
         (lambda points: points[0].update(sizes={"batch": 2.5}), "[0].sizes is no mapping from"),
-        (lambda points: points[0].update(sizes=7), "[0].sizes is no mapping from axes to whole"),
-        (
-            lambda points: points[0].__delitem__("sizes"),
-            "[0] is no mapping with name, sizes and file",
-        ),
         (lambda points: points.clear(), "it is no list of points"),
-        (lambda points: {"points": points}, "it is no list of points"),
         (lambda points: points[0].update(name="new", file="new.npz"), "new.npz can't be read: No"),
     ],
 )
@@ -87,13 +75,6 @@ def test_a_list_of_points_that_no_reference_has_is_refused(tmp_path, change, nam
         list(read_reference(tmp_path / "a"))
     assert named in caught.value.what
     assert caught.value.fix
-
-
-def test_a_list_nested_beyond_measure_is_refused(tmp_path):
-    write(tmp_path / "a")
-    (tmp_path / "a/points.json").write_text("[" * 100_000)
-    with pytest.raises(StepError, match=r"points\.json can't be read"):
-        list(read_reference(tmp_path / "a"))
 
 
 def test_a_point_without_outputs_is_refused_since_anything_equals_them(tmp_path):

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import onnx
 import pytest
 import torch
 
@@ -20,13 +19,9 @@ xgboost, linear_model, pipeline = (
     ("returned", "frontend"),
     [
         (lambda: torch.nn.Linear(1, 1), "pytorch"),
-        (onnx.ModelProto, "onnx"),
         (lambda: Path("model.onnx"), "onnx"),
-        (Late("sklearn.linear_model", "LogisticRegression"), "sklearn"),
         (lambda: pipeline.make_pipeline(xgboost.XGBClassifier()), "sklearn"),
-        (Late("xgboost", "XGBClassifier"), "xgboost"),
         (lambda: linear_model.LogisticRegression, ""),
-        (lambda: "model.txt", ""),
         (lambda: 3, ""),
     ],
 )

@@ -1,6 +1,5 @@
 import json
 
-import numpy as np
 import pytest
 
 from onnxbuild.core.entrypoint import Entrypoint
@@ -56,24 +55,6 @@ def test_whose_code_raised_is_reported_and_what_a_call_gives(tmp_path):
     assert caught.value.fix == "let it take what it is called with: (outputs, labels)"
 
 
-def test_arguments_that_do_not_fit_are_named_with_what_to_write():
-    def score(outputs, labels, *, top):
-        return outputs + labels + top
-
-    given = {"outputs": 1, "labels": 2}
-    asked = Entrypoint("m.py:score", args={"top": 3})
-    assert call_entrypoint(score, asked, "tiny:evaluate", given=given) == 6
-    with pytest.raises(StepError, match="score has no parameter 'topp' and needs 'top'") as caught:
-        call_entrypoint(score, Entrypoint("m.py:score", args={"topp": 3}), "tiny:x", given=given)
-    assert (caught.value.where, caught.value.fix) == (
-        "tiny:x",
-        "write `top` in place of `topp` in its `args`",
-    )
-    with pytest.raises(StepError, match="raised TypeError") as caught:
-        call_entrypoint(lambda: 1, asked, "tiny:x", given=given)
-    assert caught.value.fix == "let it take what it is called with: (outputs, labels, top=3)"
-
-
 def test_a_type_error_inside_the_callable_is_its_own():
     with pytest.raises(StepError, match="raised TypeError: can only concatenate") as caught:
         call_entrypoint(lambda sed: "a" + sed, Entrypoint("m.py:load", args={"sed": 1}), "tiny:x")
@@ -92,9 +73,6 @@ def test_errors_that_speak_for_themselves_pass():
         call_user(refused, "m.py:load", "tiny:export")
 
 
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [(3, "an int"), ("x", "a str"), (None, "None"), (np.ones(1), "an ndarray"), (int, "a type")],
-)
+@pytest.mark.parametrize(("value", "said"), [(3, "an int"), (int, "a type")])
 def test_values_are_reported_with_their_article(value, said):
     assert an(value) == said

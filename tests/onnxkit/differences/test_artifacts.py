@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxbuild.onnxkit.differences.arrays import array_difference
-from onnxbuild.onnxkit.differences.artifacts import first_difference, json_difference
+from onnxbuild.onnxkit.differences.artifacts import first_difference
 from onnxbuild.onnxkit.model.model_files import save_model
-from tests.onnxkit.models import branching, linear, weight
+from tests.onnxkit.models import linear, weight
 
 
 def folders(tmp_path, one, other, name):
@@ -75,22 +74,10 @@ def test_bits_count_and_not_only_numbers():
     assert array_difference(np.array([np.nan, 1]), np.array([np.inf, 2])) == said
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int64", "uint8", "float16", "complex64"])
+@pytest.mark.parametrize("dtype", ["bool", "complex64"])
 def test_arrays_of_any_type(dtype):
     one, other = np.zeros(3, dtype), np.array([0, 1, 0], dtype)
     assert "1 of 3 differ, by at most 1, the first at [1]" in array_difference(one, other)
-
-
-def test_a_scalar_and_strings():
-    scalar = array_difference(np.array(1, np.int64), np.array(3, np.int64))
-    assert scalar == "int64 []: 1 of 1 differ, by at most 2, the first at []: 1 -> 3"
-    text = array_difference(np.array(["a", "b"]), np.array(["a", "c"]))
-    assert text == "<U1 [2]: 1 of 2 differ, the first at [1]: 'b' -> 'c'"
-
-
-def test_another_shape_or_type_is_reported():
-    assert array_difference(np.zeros(3), np.zeros(4)) == "float64 [3] -> float64 [4]"
-    assert array_difference(np.zeros(1), np.zeros(1, int)) == "float64 [1] -> int64 [1]"
 
 
 # --- models ----------------------------------------------------------------------------------------
@@ -120,20 +107,6 @@ def test_a_node_an_attribute_and_all_that_follows_are_counted(tmp_path):
     assert said.endswith("(1 node and 1 initializer in all)")
 
 
-def test_the_first_node_is_named(tmp_path):
-    other = linear()
-    other.graph.node[1].op_type = "Sub"
-    said = models(tmp_path, linear(), other)
-    assert said == "model.onnx: node 1, Add 'shift' -> Sub 'shift'"
-
-
-def test_another_input_of_a_node(tmp_path):
-    other = linear()
-    other.graph.node[1].input[0] = "x"
-    said = models(tmp_path, linear(), other)
-    assert said == "model.onnx: node 1, Add 'shift': input: ['xw', 'b'] -> ['x', 'b']"
-
-
 def _with_attribute(name, value):
     made = linear()
     made.graph.node[2].attribute.append(helper.make_attribute(name, value))
@@ -151,27 +124,6 @@ def test_a_tensor_attribute_shows_its_element(tmp_path):
     assert said.endswith(
         "attribute 'value': int64 [2]: 1 of 2 differ, by at most 8, the first at [0]: 1 -> 9"
     )
-
-
-def test_an_attribute_that_only_one_has(tmp_path):
-    said = models(tmp_path, linear(), _with_attribute("alpha", 1.0))
-    assert said == "model.onnx: node 2, Relu 'clip': attribute 'alpha' is new"
-
-
-def test_a_subgraph_is_looked_into(tmp_path):
-    other = branching()
-    branch = next(a for a in other.graph.node[0].attribute if a.name == "then_branch")
-    branch.g.node[0].op_type = "Mul"
-    said = models(tmp_path, branching(), other)
-    assert said == ("model.onnx: node 0, If '': attribute 'then_branch': node 0, Add '' -> Mul ''")
-
-
-def test_a_missing_and_a_new_initializer(tmp_path):
-    other = linear()
-    other.graph.initializer[1].name = "c"
-    other.graph.node[1].input[1] = "c"
-    said = models(tmp_path, linear(), other)
-    assert said.startswith("model.onnx: initializer 'b': it is gone (1 node and 2 initializers")
 
 
 def test_the_interface_and_the_opset(tmp_path):
@@ -199,30 +151,7 @@ def test_four_bit_weights_next_to_the_model(tmp_path):
     assert "initializer 'w': int4 [64, 64]: 1 of 4,096 differ, by at most 4, the first at" in said
 
 
-def test_a_model_written_in_another_way(tmp_path):
-    for side in ("one", "other"):
-        save_model(linear(), tmp_path / side)
-    respelt = linear()
-    numbers = numpy_helper.to_array(respelt.graph.initializer[1])
-    respelt.graph.initializer[1].ClearField("raw_data")
-    respelt.graph.initializer[1].float_data.extend(numbers)
-    onnx.save(respelt, tmp_path / "other/model.onnx")
-    said = str(first_difference(tmp_path / "one", tmp_path / "other"))
-    assert said.startswith("model.onnx: the same values, written in another way: byte ")
-
-
 # --- other files -----------------------------------------------------------------------------------
-
-
-def test_json_names_the_first_path(tmp_path):
-    one, other = ({"a": 1, "b": {"c": [1, 2.5]}}, {"a": 1, "b": {"c": [1, 2.75]}})
-    said = folders(tmp_path, json.dumps(one).encode(), json.dumps(other).encode(), "r.json")
-    assert said == "r.json: b.c[1]: 2.5 -> 2.75"
-    assert json_difference({"a": 1}, {}) == "a is gone; it was 1"
-    assert json_difference({}, {"a": 1}) == "a is new: 1"
-    assert json_difference([1], [1, 2]) == "it has 1 -> 2 items"
-    assert json_difference({"a": 1}, {"a": True}) == "a: 1 -> True"
-    assert json_difference({"a": [1]}, {"a": [1]}) == ""
 
 
 def test_arrays_in_a_file_are_named(tmp_path):

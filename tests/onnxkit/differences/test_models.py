@@ -118,12 +118,6 @@ def test_one_weight(sentences):
     )
 
 
-def test_one_weight_of_a_model_whose_names_are_all_new(sentences):
-    other = renamed(changed_weight(network(), "w1", (2, 3), 0.5))
-    (said,) = sentences(network(), other)
-    assert said.startswith("weight 'w1' of Gemm 'gemm1': 1 of 16 elements differs, by 0.5 ")
-
-
 def test_one_attribute(sentences):
     other = network()
     other.graph.node[2].attribute.append(helper.make_attribute("alpha", 0.5))
@@ -131,19 +125,6 @@ def test_one_attribute(sentences):
     third = network()
     third.graph.node[2].attribute.append(helper.make_attribute("alpha", 0.25))
     assert sentences(other, third) == ["attribute 'alpha' of Gemm 'gemm1': 0.5 -> 0.25"]
-
-
-def test_types_are_called_by_their_names(sentences):
-    def cast(to):
-        nodes = [
-            helper.make_node("Cast", ["x"], ["c"], to=to, name="cast"),
-            helper.make_node("Cast", ["c"], ["y"], to=1, name="back"),
-        ]
-        return model(nodes)
-
-    assert sentences(cast(TensorProto.FLOAT16), cast(TensorProto.BFLOAT16)) == [
-        "attribute 'to' of Cast 'cast': float16 -> bfloat16"
-    ]
 
 
 def test_one_opset(sentences):
@@ -157,21 +138,6 @@ def test_one_node_more_is_one_sentence_and_no_cascade_of_renames(sentences, rena
     (said,) = sentences(network(6), other)
     assert said.startswith("1 node is new: Tanh '")
     assert ", between Relu '" in said
-
-
-def test_one_node_less(sentences):
-    node = helper.make_node("Tanh", ["r0"], ["t"], name="tanh")
-    one = insert_after(network(), "relu0", node)
-    expected = "1 node is gone: Tanh 'tanh', between Relu 'relu0' and Gemm 'gemm1'"
-    assert sentences(one, network()) == [expected]
-
-
-def test_nodes_between_two_inserted_ones_are_still_known(sentences):
-    other = insert_after(network(6), "relu0", helper.make_node("Tanh", ["r0"], ["t"], name="ta"))
-    other = insert_after(other, "relu3", helper.make_node("Tanh", ["r3"], ["u"], name="tb"))
-    other = changed_weight(other, "w2", (0, 0), 1)
-    said = sentences(network(6), renamed(other))
-    assert [each.partition(":")[0] for each in said] == ["2 times", "weight 'w2' of Gemm 'gemm2'"]
 
 
 def test_one_node_replaced(sentences):
@@ -273,64 +239,6 @@ def test_the_signature(sentences):
     ]
 
 
-def test_an_output_that_became_a_weight_is_still_an_output(sentences):
-    def constant(*nodes, **weights):
-        kept = [numpy_helper.from_array(array, name) for name, array in weights.items()]
-        relu = helper.make_node("Relu", ["x"], ["y"])
-        return model([relu, *nodes], kept, outputs=[value("y"), value("k", (2,))])
-
-    ones = np.ones(2, np.float32)
-    computed = constant(helper.make_node("Neg", ["w"], ["k"]), w=-ones)
-    assert sentences(computed, constant(k=ones)) == ["1 node is gone: Neg, before output 'k'"]
-
-
-def test_types_within_sequences_optionals_and_maps_are_compared(sentences):
-    def took(make):
-        node = helper.make_node("Take", ["x"], ["y"], domain="own")
-        tensor = [helper.make_tensor_type_proto(each, BATCH) for each in (1, 7)]
-        kinds = [helper.make_value_info("x", make(each)) for each in tensor]
-        return [model([node], inputs=[each], domains=["own"]) for each in kinds]
-
-    one, other = "float32 [batch, 4]", "int64 [batch, 4]"
-    for make, word in (
-        (helper.make_sequence_type_proto, "sequence of"),
-        (helper.make_optional_type_proto, "optional"),
-        (lambda kind: helper.make_map_type_proto(TensorProto.INT64, kind), "map of int64 to"),
-    ):
-        assert sentences(*took(make)) == [f"input 'x': {word} {one} -> {word} {other}"]
-
-
-def test_metadata(sentences):
-    one, other = network(), network()
-    for changed, values in (
-        (one, {"author": "me", "old": "", "same": "1"}),
-        (other, {"same": "1", "author": "you", "classes": "no, yes"}),
-    ):
-        helper.set_model_props(changed, values)
-    assert sentences(one, other) == [
-        "metadata 'author': 'me' -> 'you'",
-        "metadata 'old' is gone; it was ''",
-        "metadata 'classes' is new: 'no, yes'",
-    ]
-
-
-def test_weights_that_are_inputs_too(sentences):
-    other = network(4)
-    other.graph.input.extend(value(f"w{n}", (4, 4)) for n in range(4))
-    said = "weights that callers may replace: none -> 'w0', 'w1', 'w2' and 1 more"
-    assert sentences(network(4), other) == [said]
-    assert sentences(other, other) == []
-
-
-def test_weights_that_are_no_finite_numbers(sentences):
-    one, other = (changed_weight(network(), "w1", (2, 3), n) for n in (np.nan, np.inf))
-    said = "weight 'w1' of Gemm 'gemm1': 1 of 16 elements differs: nan -> inf"
-    assert sentences(one, other) == [said]
-    other = changed_weight(other, "w1", (0, 0), 1)
-    said = "weight 'w1' of Gemm 'gemm1': 2 of 16 elements differ, some from or to NaN or infinity"
-    assert sentences(one, other) == [said]
-
-
 def test_a_node_that_reads_another_value(sentences):
     other = network(4)
     other.graph.node[4].input[0] = "r0"
@@ -360,28 +268,6 @@ def test_a_weight_within_a_branch(sentences):
     ]
 
 
-def function(kind):
-    body = [helper.make_node(kind, ["a"], ["b"], name="inner")]
-    own = helper.make_function("own", "Step", ["a"], ["b"], body, [helper.make_opsetid("", 18)])
-    node = helper.make_node("Step", ["x"], ["y"], domain="own", name="call")
-    return model([node], functions=[own], domains=["own"])
-
-
-def test_a_node_within_a_function(sentences):
-    assert sentences(function("Relu"), function("Tanh")) == [
-        "in function 'own.Step': Relu 'inner' is now Tanh 'inner', between input 'a' and output 'b'"
-    ]
-
-
-def test_constants_as_nodes_are_weights(sentences):
-    other = network()
-    (tensor,) = (t for t in other.graph.initializer if t.name == "b1")
-    constant = helper.make_node("Constant", [], ["b1"], value=tensor, name="constant")
-    other.graph.initializer.remove(tensor)
-    other.graph.node.insert(0, constant)
-    assert sentences(network(), other) == []
-
-
 @pytest.mark.parametrize("weights", ["weights.bin", "parts/weights.bin"])
 def test_weights_in_a_file_of_their_own_are_compared(tmp_path, weights):
     paths = []
@@ -401,10 +287,9 @@ def test_weights_in_a_file_of_their_own_are_compared(tmp_path, weights):
         compare_models(*paths)
 
 
-@pytest.mark.parametrize("content", [b"", b"garbage\n", b"version https://git-lfs"])
-def test_what_is_no_model_is_refused(tmp_path, content):
+def test_what_is_no_model_is_refused(tmp_path):
     path, good = tmp_path / "bad.onnx", tmp_path / "good.onnx"
-    path.write_bytes(content)
+    path.write_bytes(b"")
     onnx.save(network(), good)
     with pytest.raises((StepError, UsageError), match="is not an ONNX model"):
         compare_models(path, good)
@@ -429,26 +314,6 @@ def test_a_damaged_model_is_refused_or_compared_and_nothing_else(tmp_path):
         except BuildError:
             refused += 1
     assert min(refused, compared) > 40
-
-
-@pytest.mark.slow
-def test_ten_thousand_nodes_take_seconds(tmp_path):
-    """Alike layers by the thousand, one node more at the front, all names new, a weight changed at the end."""
-    one = network(5001)
-    other = insert_after(network(5001), "relu0", helper.make_node("Tanh", ["r0"], ["t"]))
-    other = renamed(changed_weight(other, "w4999", (1, 1), 1))
-    for name, each in (("one", one), ("other", other)):
-        onnx.save(each, tmp_path / f"{name}.onnx")
-    start = time.process_time()
-    said = [
-        each.sentence
-        for each in say(compare_models(tmp_path / "one.onnx", tmp_path / "other.onnx"))
-    ]
-    assert time.process_time() - start < 20  # 2 s where it was written
-    assert [each.partition(":")[0] for each in said] == [
-        "1 node is new",
-        "weight 'w4999' of Gemm 'gemm4999'",
-    ]
 
 
 @pytest.mark.slow

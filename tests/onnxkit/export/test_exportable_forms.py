@@ -45,10 +45,7 @@ def exported(folder, name, *, exporter="auto", opset=18):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "function"),
-    [
-        ("mamba", "mamba_selective_scan"),
-        ("qwen3_next", "torch_chunk_gated_delta_rule"),
-    ],
+    [("mamba", "mamba_selective_scan"), ("qwen3_next", "torch_chunk_gated_delta_rule")],
 )
 def test_a_recurrence_becomes_a_scan_over_any_length(tmp_path, name, function):
     outcome, operators = exported(tmp_path, name)
@@ -63,16 +60,6 @@ def test_torchscript_exports_a_mixture_of_experts(tmp_path, opset):
     outcome, operators = exported(tmp_path, "mixtral", exporter="torchscript", opset=opset)
     assert NOTE in outcome.notes
     assert operators["MatMul"] >= 2 * 4
-
-
-@pytest.mark.slow
-def test_auto_exports_a_mixture_of_experts_that_loops_and_says_how(tmp_path):
-    outcome, _ = exported(tmp_path, "mixtral_with_a_loop")
-    assert outcome.metrics["exporter"] == "dynamo"
-    assert outcome.notes == (
-        'exported with `experts_implementation="grouped_mm"` in place of `eager`',
-        NOTE,
-    )
 
 
 @pytest.mark.slow
@@ -105,48 +92,3 @@ def test_models_are_left_as_they_were():
     assert mamba.mamba_selective_scan is original
     assert looping.model.config._experts_implementation == "eager"
     assert len(notes) == 1
-
-
-@pytest.mark.slow
-def test_a_scan_from_a_given_state_gives_transformers_last_state():
-    import transformers.models.mamba2.modeling_mamba2 as mamba2
-    import transformers.models.qwen3_next.modeling_qwen3_next as qwen3_next
-    import transformers.models.rwkv.modeling_rwkv as rwkv
-
-    from onnxbuild.onnxkit.export.recurrences import chunk_scan, gated_delta_rule, rwkv_attention
-
-    draw = torch.Generator().manual_seed(0)
-
-    def values(*shape):
-        return torch.randn(shape, generator=draw)
-
-    x, dt, decay, b = values(2, 5, 4, 3), values(2, 5, 4), -values(4).exp(), values(2, 5, 2, 6)
-    options = {
-        "chunk_size": 4, "D": values(4), "dt_bias": values(4), "dt_softplus": True,
-        "initial_states": values(2, 4, 3, 6), "return_final_states": True,
-    }  # fmt: skip
-    same(mamba2.mamba2_chunk_scan, chunk_scan, x, dt, decay, b, values(2, 5, 2, 6), **options)
-
-    query, key, value = values(2, 5, 2, 6), values(2, 5, 2, 6), values(2, 5, 4, 3)
-    gate, beta = -values(2, 5, 4).exp(), values(2, 5, 4).sigmoid()
-    options = {
-        "initial_state": values(2, 4, 6, 3), "output_final_state": True,
-        "use_qk_l2norm_in_kernel": True,
-    }  # fmt: skip
-    for reference in (
-        qwen3_next.torch_chunk_gated_delta_rule,
-        qwen3_next.torch_recurrent_gated_delta_rule,
-    ):
-        same(reference, gated_delta_rule, query, key, value, gate, beta, **options)
-
-    state = [values(2, 6), values(2, 6).exp(), values(2, 6)]
-    options = {"state": state, "return_state": True}
-    sequences = values(6), values(6), values(2, 5, 6), values(2, 5, 6)
-    same(rwkv.rwkv_linear_attention, rwkv_attention, *sequences, **options)
-
-
-def same(reference, replacement, *arguments, **options):
-    expected, expected_state = reference(*arguments, **options)
-    found, state = replacement(*arguments, **options)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(state, expected_state, rtol=1e-4, atol=1e-5)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.export.exporters import EXPORTERS, ExportRequest, export_graph
 from onnxbuild.onnxkit.export.grouped_products import NOTE
@@ -48,15 +47,6 @@ class InGivenGroups(torch.nn.Module):
 
     def forward(self, x, ends):
         return grouped(x, self.experts, ends)
-
-
-class Histogram(torch.nn.Module):
-    def __init__(self, least, most):
-        super().__init__()
-        self.least, self.most = least, most
-
-    def forward(self, x):
-        return torch.histc(x, bins=5, min=self.least, max=self.most)
 
 
 def exported(module, inputs, feeds, tmp_path, exporter, *, opset=18):
@@ -113,28 +103,6 @@ def test_rows_behind_the_last_group_are_zeros(tmp_path, exporter):
         expected = module(*map(torch.from_numpy, feeds.values())).numpy()
     assert np.allclose(found[:4], expected[:4], atol=1e-5)
     assert not found[4:].any()
-
-
-@pytest.mark.parametrize("opset", [11, 18])
-def test_the_torchscript_exporter_counts_as_histc_does(tmp_path, opset):
-    module = Histogram(-1.0, 2.0)
-    x = np.asarray([-1.0, 2.0, 0.0, 2.5, -1.5, 1.4, 1.39, -0.4, 0.8, np.nan, 2.0], np.float32)
-    inputs = (DummyInput("x", "float32", ("rows",)),)
-    session, _ = exported(module, inputs, {"x": x}, tmp_path, "torchscript", opset=opset)
-    for feeds in (x, rows(40).reshape(-1)):
-        expected = torch.histc(torch.from_numpy(feeds), bins=5, min=-1, max=2).numpy()
-        assert (session.run(None, {"x": feeds})[0] == expected).all()
-
-
-def test_a_histogram_over_the_values_own_range_is_refused(tmp_path):
-    with pytest.raises(StepError, match="histc is translated where `min` is below `max`"):
-        exported(
-            Histogram(0, 0),
-            (DummyInput("x", "float32", ("rows",)),),
-            {"x": np.ones(6, np.float32)},
-            tmp_path,
-            "torchscript",
-        )
 
 
 def test_the_torchscript_exporter_is_left_as_it_was(tmp_path):

@@ -24,7 +24,7 @@ def test_a_batch_that_moves_inwards_before_a_matrix_is_found(order, first):
     assert batch_transposes(product(order, (4, 4), first=first)) == ("turn",)
 
 
-@pytest.mark.parametrize("order", [[1, 0], [0, 2, 1], [2, 0, 1], [0, 2, 1, 3], [2, 1, 0, 3]])
+@pytest.mark.parametrize("order", [[1, 0], [2, 1, 0, 3]])
 def test_other_transposes_are_left_alone(order):
     assert batch_transposes(product(order, (4, 4))) == ()
 

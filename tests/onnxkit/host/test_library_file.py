@@ -13,36 +13,19 @@ def elf(machine, order="<"):
     return head + struct.pack(f"{order}HH", 3, machine) + bytes(44)
 
 
-def macho(machine):
-    return b"\xcf\xfa\xed\xfe" + struct.pack("<I", machine) + bytes(24)
-
-
 def universal(*machines):
     entries = b"".join(struct.pack(">5I", each, 0, 0, 0, 0) for each in machines)
     return b"\xca\xfe\xba\xbe" + struct.pack(">I", len(machines)) + entries
-
-
-def pe(machine, start=0x80):
-    head = b"MZ" + bytes(0x3A) + struct.pack("<I", start)
-    return head.ljust(start, b"\0") + b"PE\0\0" + struct.pack("<H", machine) + bytes(16)
 
 
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
         (elf(62), ("linux-x86_64",)),
-        (elf(183), ("linux-aarch64",)),
-        (elf(22, ">"), ("linux-s390x",)),
         (elf(9999), ("linux-machine9999",)),
-        (macho(0x0100000C), ("macos-aarch64",)),
         (universal(0x01000007, 0x0100000C), ("macos-x86_64", "macos-aarch64")),
-        (pe(0x8664), ("windows-x86_64",)),
-        (pe(0xAA64, start=0x2000), ("windows-aarch64",)),
-        (b"\xca\xfe\xba\xbe\0\0\0\x41" + bytes(40), ()),  # Java's class file of version 65
-        (b"\x7fELF", ()),
-        (elf(62).replace(b"\x03\0\x3e", b"\x01\0\x3e"), ()),  # an object file
-        (b"MZ", ()),
-        (b"an explanation\n", ()),
+        (b"\xca\xfe\xba\xbe\0\0\0\x41" + bytes(40), ()),
+        (elf(62).replace(b"\x03\0\x3e", b"\x01\0\x3e"), ()),
         (b"", ()),
     ],
     ids=str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxbuild.onnxkit.host.progress import counted, listen, phase, report, stage
+from onnxbuild.onnxkit.host.progress import counted, listen, phase, report
 
 
 @pytest.fixture
@@ -13,11 +13,6 @@ def heard():
     listen(lambda *said: found.append(said))
     yield found
     listen(None)
-
-
-def test_nobody_looks_on():
-    report(1, 2, "samples")
-    assert list(counted([1, 2], "samples")) == [1, 2]
 
 
 def test_what_is_counted_is_reported_after_each(heard):
@@ -38,12 +33,6 @@ def test_a_loop_over_a_generator_knows_the_total_of_the_one_that_feeds_it(heard)
 def test_a_phase_is_a_report_without_a_count(heard):
     phase("decomposing")
     assert heard == [(0, 0, "", "decomposing")]
-
-
-def test_a_stage_begins_the_note(heard):
-    stage("batch=64, 2 of 2")
-    report(1, 2, "s", "fastest so far: int8")
-    assert heard == [(1, 2, "s", "batch=64, 2 of 2; fastest so far: int8")]
 
 
 def test_a_step_that_reports_as_a_whole_silences_its_parts(heard):

@@ -10,7 +10,6 @@ from onnxbuild.onnxkit.huggingface.sentence_embedding import embedding_comment
 
 OLD = "sentence_transformers.models"
 POOL_AND_NORMALIZE = "processing: {postprocess: [pool: {mask: attention_mask}, l2_normalize: {}]}"
-NEW = "sentence_transformers.sentence_transformer.modules"
 
 
 def folder(path, *kinds, pooling=None):
@@ -30,12 +29,8 @@ def folder(path, *kinds, pooling=None):
         ([f"{OLD}.Transformer", f"{OLD}.Pooling", f"{OLD}.Normalize"],
          {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True},
          f"mean pooling, then normalize. For embeddings, add `{POOL_AND_NORMALIZE}`"),
-        ([f"{NEW}.transformer.Transformer", f"{NEW}.pooling.Pooling"], {"pooling_mode": "cls"},
-         "cls pooling. For embeddings, add `processing: {postprocess: [pool: {mode: cls}]}`"),
         ([f"{OLD}.Transformer", f"{OLD}.Pooling"], {"pooling_mode": "lasttoken"},
          "lasttoken pooling. `processing` has no lasttoken pooling: for embeddings, name a callable"),
-        ([f"{OLD}.Transformer", f"{OLD}.Pooling", f"{OLD}.Dense"], {"pooling_mode": "mean"},
-         "mean pooling, then dense. `processing` has no dense"),
         ([f"{OLD}.Transformer", f"{OLD}.Pooling"],
          {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
          "several kinds of pooling. `processing` has no several kinds of pooling"),

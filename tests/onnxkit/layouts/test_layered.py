@@ -8,9 +8,7 @@ import random
 import pytest
 
 from onnxbuild.onnxkit.layouts.layered import BoxSize, lay_out
-from onnxbuild.onnxkit.layouts.positions import place_apart
 from onnxbuild.onnxkit.layouts.ranks import rank
-from onnxbuild.onnxkit.layouts.tracks import assign
 
 
 def random_graph(seed: int) -> tuple[list[BoxSize], list[tuple[int, int]]]:
@@ -92,27 +90,3 @@ def test_crossings_that_need_not_be_are_taken_out():
     ranked = rank(4, [(0, 3), (1, 2)], (), ())
     tops, bottoms = ranked.layers
     assert [tops.index(0), tops.index(1)] == [bottoms.index(3), bottoms.index(2)]
-
-
-def test_an_empty_drawing_has_no_size():
-    layout = lay_out([], [])
-    assert (layout.width, layout.height, layout.boxes, layout.lines) == (0, 0, [], {})
-
-
-def test_places_keep_order_and_distance_and_are_the_nearest():
-    assert place_apart([5, 5], [1, 1], [4]) == [3, 7]
-    assert place_apart([0, 100], [1, 1], [4]) == [0, 100]
-    assert place_apart([9, 1], [3, 1], [2]) == [6.5, 8.5]
-
-
-def test_lines_of_different_boxes_never_share_a_track():
-    runs = assign({1: (0, [50]), 2: (40, [90]), 3: (200, [260]), 4: (7, [7])})
-    assert runs[1].track != runs[2].track
-    assert runs[3].track == 0
-    assert (runs[4].left, runs[4].right) == (7, 7)
-
-
-def test_a_line_turns_off_above_one_that_ends_below_it():
-    """Else the two would run over each other on their way down."""
-    runs = assign({1: (0, [80]), 2: (80, [140])})
-    assert runs[2].track < runs[1].track

@@ -1,9 +1,6 @@
 """The test that a wheel holds says what `validate` says."""
 
 import ast
-import builtins
-import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onnxbuild.onnxkit.accuracy.verdict import Bounds, judge
-from onnxbuild.onnxkit.data.array_files import read_arrays
-from onnxbuild.onnxkit.loaders import golden_test
-from onnxbuild.onnxkit.loaders.golden_test import differing, float_fault, passes
+from onnxbuild.onnxkit.loaders.golden_test import differing, float_fault
 from onnxbuild.onnxkit.loaders.script import golden_test_script
 
 SIZES = [0.0, 1e-30, 1e-6, 1e-3, 0.1, 1.0, 30.0, 1e6]
@@ -51,9 +46,7 @@ def test_floats_are_judged_as_by_validate(seed, elements, scales, bounds, odd):
     ("expected", "actual", "apart", "count"),
     [
         ([1, 2, 3], [1, 2, 4], 0, 1),
-        ([1, 2, 3], [1, 4, 4], 1, 1),
         ([-(2**63), 0], [2**63 - 1, 1], 1, 1),
-        ([True, False], [True, True], 0, 1),
         (["a", "b"], ["a", "c"], 0, 1),
     ],
 )
@@ -69,38 +62,3 @@ def test_the_script_imports_nothing_of_onnxbuild():
     assert "from .load import LoadError, load\n" in text
     ast.parse(text)
     assert "onnxbuild" not in text
-
-
-def test_it_runs_where_zip_has_no_strict(tmp_path, monkeypatch, capsys):
-    # a wheel requires Python 3.9, and `strict` came with 3.10
-    monkeypatch.setattr(golden_test, "zip", _zip_of_3_9, raising=False)
-    assert passes(_copying(tmp_path, monkeypatch, "y"), None)
-    assert capsys.readouterr().out == "a: ok\n"
-
-
-def test_outputs_are_written_whatever_their_names_are(tmp_path, monkeypatch):
-    # `file` and `allow_pickle` are arguments of numpy.savez
-    names = ("file", "allow_pickle", "a/b", "größe")
-    assert passes(_copying(tmp_path, monkeypatch, *names), tmp_path / "written")
-    found = read_arrays(tmp_path / "written/a.npz")
-    assert tuple(found) == names
-    assert all(array.tolist() == [1, 2] for array in found.values())
-
-
-def _copying(folder, monkeypatch, *outputs):
-    """A session whose outputs are its input, and golden points in a folder."""
-    array = np.array([1.0, 2.0], np.float32)
-    expected = {f"output.{name}": array for name in outputs}
-    np.savez(folder / "a.npz", **{"input.x": array, **expected})
-    (folder / "points.json").write_text(json.dumps([{"name": "a", "file": "a.npz"}]))
-    bounds = {"atol": 0.0, "rtol": 0.0, "cosine_min": None, "sqnr_db_min": None}
-    (folder / "tolerances.json").write_text(json.dumps(dict.fromkeys(outputs, bounds)))
-    monkeypatch.setattr(golden_test, "GOLDEN", folder)
-    return SimpleNamespace(
-        get_inputs=lambda: [SimpleNamespace(name="x", type="tensor(float)")],
-        run=lambda names, feeds: [feeds["x"] for _ in names],
-    )
-
-
-def _zip_of_3_9(*each):
-    return builtins.zip(*each)  # noqa: B905

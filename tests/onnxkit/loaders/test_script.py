@@ -13,7 +13,6 @@ from types import SimpleNamespace
 import pytest
 
 from onnxbuild.core.params import to_json
-from onnxbuild.host.cpu import VNNI
 from onnxbuild.onnxkit.loaders import checked_inputs, golden_test
 from onnxbuild.onnxkit.loaders.script import load_script
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
@@ -123,17 +122,6 @@ def test_what_is_made_of_a_variant_names_it(tmp_path):
         module.check_machine({**made_for({}, "vax"), "variant": "int8"}, "torch", "1.0")
 
 
-def test_flags_are_those_of_the_first_core_and_unknown_elsewhere(tmp_path):
-    module = loader(tmp_path)
-    facts = tmp_path / "cpuinfo"
-    facts.write_text("processor : 0\nflags : fpu avx2\n\nprocessor : 1\nflags : fpu\n")
-    assert module.cpu_flags(str(facts)) == {"fpu", "avx2"}
-    assert module.cpu_flags(str(tmp_path / "none")) is None
-    facts.write_text("hart : 0\nisa : rv64\n")
-    assert module.cpu_flags(str(facts)) is None
-    assert module.VNNI == VNNI
-
-
 def test_a_load_error_ends_the_script_with_a_sentence(tmp_path):
     module = loader(tmp_path, "onnxruntime", made_for=None, targets={"cpu": {}}, providers=[])
     with pytest.raises(module.LoadError, match="there is no target 'npu'; there are "):
@@ -171,14 +159,8 @@ TENSORRT, CUDA, CPU = (f"{name}ExecutionProvider" for name in ("Tensorrt", "CUDA
 @pytest.mark.parametrize(
     ("chain", "loads", "opened"),
     [
-        # the CPU leaves no nodes to those behind it
         ((CPU, CUDA, TENSORRT), (CUDA, CPU), [CPU]),
-        ((CPU, CUDA), (CPU,), [CPU]),
-        # CUDA keeps its options where TensorRT alone is lacking
-        ((CUDA, TENSORRT, CPU), (CUDA, CPU), [CUDA, CPU]),
         ((CUDA, TENSORRT), (CUDA, CPU), [CUDA]),
-        ((TENSORRT, CUDA, CPU), (CUDA, CPU), [CUDA, CPU]),
-        ((TENSORRT, CUDA, CPU), (CPU,), [CPU]),
         ((CUDA, TENSORRT, CPU), (CUDA, CPU, TENSORRT), [CUDA, TENSORRT, CPU]),
     ],
 )

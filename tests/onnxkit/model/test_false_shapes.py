@@ -30,18 +30,6 @@ def test_a_size_in_place_of_an_inputs_axis_is_false_and_what_may_follow_from_it_
     assert shapes(made) == {"r": ["rows", 4], "s": ["?", "?"]}
 
 
-def test_sizes_that_nothing_contradicts_stay():
-    made = chain(inside=[("r", ["rows", 4]), ("s", [14, 2])])
-    before = made.SerializeToString()
-    assert not drop_false_shapes(made)
-    assert made.SerializeToString() == before
-
-
-def test_a_model_of_fixed_sizes_keeps_them():
-    made = chain(rows=7, inside=[("r", [7, 4]), ("s", [14, 2])])
-    assert not drop_false_shapes(made)
-
-
 def test_a_false_output_misleads_nobody_and_weights_keep_their_bytes():
     made = chain(inside=[("r", [7, 4])], shape=[9, 9])
     assert drop_false_shapes(made)

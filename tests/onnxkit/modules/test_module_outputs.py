@@ -83,20 +83,6 @@ def test_tuples_and_lists_go_by_position():
     )
 
 
-def test_some_of_a_tuple_are_taken_by_their_places():
-    value = (PARTS[0], [PARTS[1], "no tensor"], PARTS[2])
-    assert numbers(value, ("output_3", "output_0")) == {"output_3": 2, "output_0": 0}
-    assert refused(value, "output_2").what.startswith("forward's output[1][1] is a str")
-    assert "names 1 (output_4) but forward returns 4" in refused(value, "output_4").what
-
-
-def test_keys_inside_of_a_tuple_are_keys():
-    value = (PARTS[0], {"b": PARTS[1], "a": PARTS[2]})
-    assert numbers(value) == {"output_0": 0, "output_1.b": 1, "output_1.a": 2}
-    assert numbers(value, ("output_1.a", "output_0")) == {"output_1.a": 2, "output_0": 0}
-    assert refused(value, "x", "b", "a").what.endswith("keys are output_0, output_1.b, output_1.a")
-
-
 def test_a_wrong_name_is_reported_with_the_keys_and_the_nearest():
     value = {"last_hidden_state": PARTS[0], "pooler_output": PARTS[1], "none": None}
     error = refused(value, "pooled_output")
@@ -109,11 +95,6 @@ def test_a_wrong_name_is_reported_with_the_keys_and_the_nearest():
         "write `outputs: [last_hidden_state, pooler_output]` or some of them, in any order"
     )
     assert "'none', which forward returns as None; its keys are " in refused(value, "none").what
-
-
-def test_a_group_is_named_by_what_is_in_it():
-    error = refused({"hidden": (PARTS[0], PARTS[1]), "z": PARTS[2]}, "hidden")
-    assert error.fix == "name what is in it: `outputs: [hidden.0, hidden.1]`"
 
 
 def test_what_nobody_asked_for_need_not_be_a_tensor():
@@ -138,7 +119,3 @@ def test_a_key_that_is_an_inputs_name_gives_way():
     value = {"y": PARTS[0], "state": PARTS[1]}
     assert numbers(value, inputs=("x", "state")) == {"y": 0, "state_out": 1}
     assert numbers(value, ("state_out",), inputs=("x", "state")) == {"state_out": 1}
-
-
-def test_two_outputs_of_one_name_are_refused():
-    assert "two outputs named 'a.b'" in refused({"a.b": PARTS[0], "a": {"b": PARTS[1]}}).what

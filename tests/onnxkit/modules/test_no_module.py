@@ -1,7 +1,6 @@
 """A callable that returns no module: what it returned, what fits, and what to write for it."""
 
 import warnings
-from pathlib import Path
 
 import onnx
 import pytest
@@ -18,27 +17,15 @@ def a(package, name="Thing"):
     return type(name, (), {"__module__": f"{package}.parts"})()
 
 
-class FromSklearn(type(a("sklearn", "BaseEstimator"))):
-    """The user's own class, of a base of the package's."""
-
-
 @pytest.mark.parametrize(
     ("made", "what", "fix"),
     [
         (onnx.ModelProto(), "a ModelProto of onnx;", "write `frontend: onnx`"),
-        ("weights/model.onnx", "a str;", "write `frontend: onnx`, or `model: {onnx: FILE}`"),
-        (Path("model.pt2"), "a PosixPath;", "`model: {exported: FILE}`, or return `torch.export.load(path)`"),
         ("model.jit", "a str;", "`model: {torchscript: FILE}`, or return `torch.jit.load(path)`"),
-        (a("sklearn", "Pipeline"), "a Pipeline of sklearn;", "write `frontend: sklearn`"),
-        (FromSklearn(), "a FromSklearn;", "write `frontend: sklearn`"),
         (a("xgboost"), "a Thing of xgboost;", "write `frontend: xgboost`"),
-        (a("lightgbm"), "a Thing of lightgbm;", "write `frontend: lightgbm`"),
-        (a("keras", "Model"), "a Model of keras;", "`model: {keras: FILE.keras}`; or set KERAS_BACKEND=torch"),
-        (a("jaxlib"), "a Thing of jaxlib;", "{jax: FILE.py:CALLABLE}"),
-        ({"weight": torch.ones(1)}, "a dict;", "load_state_dict"),
+        (a("keras", "Model"), "a Model of keras;",
+         "`model: {keras: FILE.keras}`; or set KERAS_BACKEND=torch"),
         ((torch.nn.Linear(2, 2), 3), "a tuple;", "return the module alone: the item 0"),
-        (torch.nn.Linear, "the class Linear;", "an instance and not its class"),
-        (len, "a builtin_function_or_method;", "wrap it in a torch.nn.Module"),
         (None, "None;", "return the module itself"),
     ],
 )  # fmt: skip

@@ -24,7 +24,6 @@ class Net(torch.nn.Module):
     ("module", "layers"),
     [
         (Net(), "1 BatchNorm1d, 1 Dropout"),
-        (Net(share=0), "1 BatchNorm1d"),
         (torch.nn.LSTM(4, 4, num_layers=2, dropout=0.1), "1 LSTM"),
     ],
 )
@@ -34,9 +33,7 @@ def test_what_eval_mode_changes_is_named(module, layers):
     assert training_notes(module.eval(), "m:load") == ()
 
 
-@pytest.mark.parametrize(
-    "module", [torch.nn.Linear(4, 4), torch.nn.LSTM(4, 4), torch.nn.Sequential()]
-)
+@pytest.mark.parametrize("module", [torch.nn.Linear(4, 4), torch.nn.Sequential()])
 def test_a_mode_that_changes_nothing_is_not_noted(module):
     assert module.training
     assert training_notes(module, "m:load") == ()

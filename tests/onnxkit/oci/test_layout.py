@@ -66,10 +66,7 @@ def test_a_blob_with_other_bytes_or_none_is_refused(tmp_path, layout, content):
         unpack_layout(layout, tmp_path / "again")
 
 
-@pytest.mark.parametrize(
-    "index",
-    ["", "[]", '{"manifests": []}', '{"manifests": [{"digest": "sha256:../../x", "size": 1}]}'],
-)
+@pytest.mark.parametrize("index", ["", '{"manifests": [{"digest": "sha256:../../x", "size": 1}]}'])
 def test_what_is_no_layout_is_refused(tmp_path, layout, index):
     (layout / "index.json").write_text(index)
     with pytest.raises(LayoutError, match="the layout is not as onnxbuild writes one"):

@@ -130,13 +130,7 @@ def test_without_a_node_or_a_translation_the_error_says_what_to_write(tmp_path, 
             "which PyTorch does not have once the model is loaded",
             f"did you mean '{SPACE}::many'?",
         ),
-        (
-            "many.out",
-            "which PyTorch does not have once the model is loaded",
-            f"did you mean '{SPACE}::many'?",
-        ),
         ("in_place", "changes its argument `x` in place", "let it return the new tensor"),
-        ("typed", "takes `where: Device`", "give the operator tensors"),
         ("counted", "returns int; a node gives tensors", "let it return a tensor"),
     ],
 )

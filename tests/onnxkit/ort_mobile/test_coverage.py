@@ -1,9 +1,7 @@
 """What phones' execution providers may take of a model."""
 
-from onnx import TensorProto
-
 from onnxbuild.onnxkit.ort_mobile.coverage import coverage_of
-from tests.onnxkit.models import contrib, linear, model, value
+from tests.onnxkit.models import contrib
 from tests.steps.graphs import digits, save
 
 
@@ -27,26 +25,3 @@ def test_operators_of_onnx_runtime_s_own_are_on_no_list(tmp_path):
     for each in found(tmp_path, contrib()).values():
         assert (each.supported, each.supported_if_fixed) == (0, 0)
         assert each.missing == ("com.microsoft:Gelu",)
-
-
-def test_fixed_shapes_are_taken_as_they_are(tmp_path):
-    import onnx
-
-    made = linear()
-    for each in (*made.graph.input, *made.graph.output):
-        each.type.tensor_type.shape.dim[0].dim_value = 2
-    assert onnx.checker.check_model(made) is None
-    nnapi = found(tmp_path, made)["NNAPI"]
-    assert nnapi.supported == nnapi.supported_if_fixed == nnapi.nodes
-
-
-def test_a_model_without_nodes_that_are_left_has_no_parts(tmp_path):
-    nodes = [onnx_node()]
-    made = model(nodes, [value("x", [2], TensorProto.BOOL)], [value("y", [2], TensorProto.BOOL)])
-    assert {each.nodes for each in found(tmp_path, made).values()} == {1}
-
-
-def onnx_node():
-    from onnx import helper
-
-    return helper.make_node("Not", ["x"], ["y"])

@@ -10,7 +10,7 @@ from importlib import import_module
 
 import pytest
 
-from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Value, read_manifest
+from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, read_manifest
 from onnxbuild.onnxkit.ort_mobile.described import DESCRIBE, described
 from onnxbuild.onnxkit.ort_mobile.held import own_faults
 from tests.native.packages import write_ort_bundle
@@ -67,26 +67,16 @@ def test_a_sound_package_fits(package):
     ("changed", "side"),
     [
         (lambda m: {"inputs": m.inputs[::-1]}, "inputs"),
-        (lambda m: {"inputs": m.inputs[:1]}, "inputs"),
         (
             lambda m: {"outputs": (replace(m.outputs[0], dtype="float64"), *m.outputs[1:])},
             "outputs",
         ),
-        (lambda m: {"outputs": (replace(m.outputs[0], name="other"), *m.outputs[1:])}, "outputs"),
-        (lambda m: {"inputs": (with_size(m.inputs[0], 77), *m.inputs[1:])}, "inputs"),
         (lambda m: {"inputs": (replace(m.inputs[0], shape=(1,) * 5), *m.inputs[1:])}, "inputs"),
     ],
 )
 def test_another_signature_is_named(package, changed, side):
     other = replace(package[1], **changed(package[1]))
     assert faults(package, other) == [f"its model has other {side} than the variant"]
-
-
-def with_size(value: Value, size: int) -> Value:
-    """A value whose fixed sizes are another."""
-    shape = tuple(size if isinstance(each, int) else each for each in value.shape)
-    assert shape != value.shape
-    return replace(value, shape=shape)
 
 
 def test_other_operators_and_sizes_are_named(package):

@@ -2,12 +2,10 @@
 
 import numpy as np
 import onnx
-import pytest
 
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
 from onnxbuild.onnxkit.ahead_of_time.ort_format import convert_to_ort
-from onnxbuild.onnxkit.model.inspect import dtype_name
-from onnxbuild.onnxkit.ort_mobile.sizes import dtype_of, sizes_of
+from onnxbuild.onnxkit.ort_mobile.sizes import sizes_of
 from tests.onnxkit.models import branching, linear
 
 
@@ -35,17 +33,3 @@ def test_weights_that_a_branch_reads_count_for_the_node_in_it(tmp_path):
     rows = {row["operator"]: (row["nodes"], row["weights_bytes"]) for row in found["operators"]}
     assert rows["ai.onnx:Add"] == (1, np.ones(2, np.float32).nbytes)
     assert rows["ai.onnx:If"] == (1, 0)
-
-
-def test_another_file_is_refused(tmp_path):
-    (tmp_path / "model.ort").write_bytes(b"nothing of the kind")
-    with pytest.raises(ValueError, match="no ORT format model"):
-        sizes_of(tmp_path / "model.ort")
-
-
-def test_each_element_type_has_the_word_that_it_has_in_an_onnx_model(tmp_path):
-    sizes_of(converted(tmp_path, linear(rows=4, columns=3)))  # finds the generated names
-    for number in onnx.TensorProto.DataType.values():
-        assert dtype_of(number) == dtype_name(number)
-    with pytest.raises(ValueError, match="1000"):
-        dtype_of(1000)

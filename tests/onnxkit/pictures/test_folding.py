@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-
 from onnx import helper
 
 from onnxbuild.onnxkit.pictures.folding import ITEMS_MAX, FoldedBlock, fold
-from onnxbuild.onnxkit.pictures.module_scopes import SHAPES, find_scopes, tokens
+from onnxbuild.onnxkit.pictures.module_scopes import find_scopes
 from onnxbuild.onnxkit.pictures.read_graphs import read_graphs
-from onnxbuild.onnxkit.pictures.repeats import cycles, find_repeat, find_runs
-from tests.onnxkit.pictures.models import model_of, transformer, weight
+from tests.onnxkit.pictures.models import model_of, transformer
 
 
 def folded(model) -> FoldedBlock:
@@ -67,67 +64,3 @@ def test_exporters_words_come_before_names():
     entry.key, entry.value = "namespace", ": Net/net: Net/net.layer.1: Layer/relu: aten.relu"
     (graph,) = read_graphs(model_of([node]))
     assert find_scopes(graph.nodes)[0] == {0: ("net", "layer.1")}
-
-
-def test_a_weight_that_many_read_names_none_of_them():
-    model = transformer(3)
-    shared = weight("model.encoder.layer.0.norm.weight", 32)
-    model.graph.initializer.append(shared)
-    for node in model.graph.node:
-        if node.op_type == "Softmax":
-            node.op_type = "Mul"
-            node.input.append(shared.name)
-    root = folded(model)
-    assert 3 in [each.count for each in root.items if isinstance(each, FoldedBlock)]
-
-
-def test_what_several_layers_need_of_the_inputs_alone_is_a_block():
-    model = transformer(3)
-    for n, node in enumerate(model.graph.node):
-        if node.op_type == "Softmax":
-            model.graph.node[n].CopyFrom(
-                helper.make_node("Where", ["mask", node.input[0], "x"], [node.output[0]])
-            )
-    model.graph.node.insert(0, helper.make_node("Greater", ["x", "zero"], ["mask"]))
-    model.graph.node.insert(0, helper.make_node("Identity", ["x"], ["zero"]))
-    graph = read_graphs(model)[0]
-    scopes, _ = find_scopes(graph.nodes)
-    assert scopes[0] == scopes[1] == SHAPES
-
-
-def test_a_flat_graph_of_many_nodes_is_put_together():
-    names = ["x", *(f"v{n}" for n in range(2_000)), "y"]
-    kinds = ("Relu", "Tanh", "Abs", "Neg", "Exp")
-    nodes = [
-        helper.make_node(kinds[(n * n) % 5], [a], [b])
-        for n, (a, b) in enumerate(itertools.pairwise(names))
-    ]
-    root = folded(model_of(nodes))
-    assert len(root.items) <= ITEMS_MAX
-    assert all(len(each.items) <= ITEMS_MAX for each in blocks(root))
-    assert len(root.everything) == 2_001
-
-
-def test_no_picture_has_too_many_boxes_where_one_stretch_carries_many_values_on():
-    """A piece of 300 nodes that can't be cut, after some that can."""
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["b"])]
-    nodes += [
-        helper.make_node(("Exp", "Neg", "Abs")[n % 7 % 3], ["b"], [f"v{n}"]) for n in range(300)
-    ]
-    nodes.append(helper.make_node("Sum", [f"v{n}" for n in range(300)], ["y"]))
-    root = folded(model_of(nodes, [weight("w", 32, 32)]))
-    assert all(len(each.items) <= ITEMS_MAX for each in [root, *blocks(root)])
-    assert len(root.everything) == 303
-
-
-def test_numbers_stay_with_the_name_before_them():
-    assert tokens(("encoder", "layer", "3", "attention")) == ("encoder", "layer.3", "attention")
-    assert tokens(("0", "1", "x")) == ("0", "1", "x")
-
-
-def test_runs_repeats_and_circles():
-    assert find_runs("aabbbc") == [(0, 2), (2, 5)]
-    assert find_repeat([*"xabcabcabcy"]) == (1, 3, 3)
-    assert find_repeat([*"aaaa"]) == (0, 1, 4)
-    assert find_repeat([*"abcd"]) is None
-    assert cycles([{1}, {2}, {0}, {0}, set()]) == [[0, 1, 2]]

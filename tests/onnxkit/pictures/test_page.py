@@ -17,7 +17,7 @@ from onnxbuild.onnxkit.pictures.heat import Heat
 from onnxbuild.onnxkit.pictures.page import model_page
 from onnxbuild.onnxkit.pictures.sections import Pictures
 from tests.browser import assert_good, look_at
-from tests.onnxkit.pictures.models import branching, model_of, transformer, weight
+from tests.onnxkit.pictures.models import branching, model_of, transformer
 
 MODULES = Path(__file__).parents[3] / ".servers/npm"
 HEAT = Heat({"hot": 0.5, "cold": 0.01}, {"model.encoder.layer.0": 0.7}, "1 - mean cosine")
@@ -70,15 +70,9 @@ def test_heat_is_shown_by_node_block_and_in_the_table():
     assert "Sensitivity</th>" not in model_page(transformer(2), "t", 9)
 
 
-def test_constants_that_nobody_reads_are_reported():
-    model = model_of([helper.make_node("Relu", ["x"], ["y"])], [weight("left", 8, 8)])
-    assert "1 constant is read by no node: 256 bytes." in model_page(model, "t", 9)
-
-
-@pytest.mark.parametrize("named", [True, False])
-def test_the_page_of_a_large_model_stays_small(named):
+def test_the_page_of_a_large_model_stays_small():
     """200 layers that all differ, so that nothing is folded: 3,600 nodes; its time: benchmarks/graph_passes.py."""
-    model = transformer(200, named=named)
+    model = transformer(200, named=True)
     kinds = ["Relu", "Tanh", "Abs", "Neg", "Exp", "Sigmoid", "Softplus"]
     for n, node in enumerate(
         each for each in model.graph.node if each.op_type in ("Relu", "Softmax")

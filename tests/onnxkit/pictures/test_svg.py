@@ -8,13 +8,13 @@ from xml.etree import ElementTree as ET
 import pytest
 from onnx import helper
 
-from onnxbuild.onnxkit.pictures.diagram import NODE, Surroundings, draw
+from onnxbuild.onnxkit.pictures.diagram import Surroundings, draw
 from onnxbuild.onnxkit.pictures.folding import FoldedBlock, fold
 from onnxbuild.onnxkit.pictures.page import lone_svg, model_svg
 from onnxbuild.onnxkit.pictures.read_graphs import read_graphs
-from onnxbuild.onnxkit.pictures.svg import Drawn, arrange, svg_of
+from onnxbuild.onnxkit.pictures.svg import Drawn, arrange
 from onnxbuild.onnxkit.pictures.unfolding import unfold
-from tests.onnxkit.pictures.models import branching, model_of, transformer, weight
+from tests.onnxkit.pictures.models import model_of, transformer, weight
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>alert('\"&')</script>\x00\x1b\u202e]]>"
@@ -133,62 +133,3 @@ def test_names_are_text_and_nothing_else():
         "\x1b", "\ufffd"
     ).replace("\u202e", "\ufffd")
     assert not [*root.iter(f"{SVG}script")]
-
-
-def test_nodes_that_lead_nowhere_are_dashed_and_lone_ones_are_there():
-    nodes = [
-        helper.make_node("Relu", ["x"], ["y"]),
-        helper.make_node("Tanh", ["x"], ["unused"]),
-        helper.make_node("RandomNormal", [], ["alone"], shape=[2]),
-    ]
-    root = ET.fromstring(lone_svg(model_of(nodes), label="t"))
-    boxes = {
-        box.findall(f"{SVG}text")[0].text: box.get("class")
-        for box in root.iter(f"{SVG}g")
-        if "box" in box.get("class", "")
-    }
-    assert {name for name, classes in boxes.items() if "dead" in classes} == {
-        "Tanh",
-        "RandomNormal",
-    }
-    assert "Relu" in boxes
-
-
-def test_outputs_that_nobody_makes_and_inputs_that_are_weights():
-    model = model_of(
-        [
-            helper.make_node("MatMul", ["x", "w"], ["made"]),
-            helper.make_node("Relu", ["ghost"], ["y"]),
-        ],
-        [weight("w", 32, 32)],
-        inputs=("x", "w"),
-        outputs=("y", "x", "nowhere"),
-    )
-    root = ET.fromstring(lone_svg(model, label="t"))
-    ends = [
-        each.findall(f"{SVG}text")[0].text
-        for each in root.iter(f"{SVG}g")
-        if each.get("class") == "end"
-    ]
-    assert ends == ["x", "y", "x", "nowhere"]
-
-
-def test_bodies_are_read_with_what_they_capture():
-    around = surroundings(branching())
-    diagram = draw(around, around.root)
-    (chooser,) = [n for n, each in enumerate(diagram.items) if each.name == "If"]
-    assert {
-        (diagram.items[link.start].name, link.values)
-        for link in diagram.links
-        if link.end == chooser
-    } == {("x", ("x",)), ("Cast", ("yes",))}
-    (node,) = [item.content for item in diagram.items if item.kind == NODE and item.name == "If"]
-    assert [(body.name, body.captured) for body in node.bodies] == [
-        ("else_branch", ("x",)),
-        ("then_branch", ("x",)),
-    ]
-
-
-def test_a_graph_without_nodes_is_a_picture():
-    around = surroundings(model_of([], outputs=("x",)))
-    assert "<svg" in svg_of(arrange(draw(around, around.root)), "t")

@@ -61,24 +61,6 @@ def test_zero_on_a_log_axis_stands_before_the_least_at_a_mark_of_its_own():
     assert "0" not in texts(drawn(points[1:], log_x=True))
 
 
-def test_a_log_axis_of_zeros_alone_can_be_drawn():
-    (one, two) = places(drawn([PlotPoint("a", 0.0, 1), PlotPoint("b", 0.0, 2)], log_x=True))
-    assert one[0] == two[0]
-
-
-def test_one_point_stands_in_the_middle():
-    for options in ({}, {"log_x": True, "log_y": True}):
-        ((x, y),) = places(drawn([PlotPoint("only", 3.0, 7.0)], **options))
-        assert (x, y) == ((72 + 836) / 2, -(40 + 500) / 2)
-
-
-def test_equal_values_are_all_drawn_and_their_labels_stand_apart():
-    tree = drawn([PlotPoint(f"twin {n}", 1.0, 1.0) for n in range(6)])
-    assert len(set(places(tree))) == 1
-    at = [(e.get("x"), e.get("y")) for e in tree.iter(f"{SVG}text") if e.text[:4] == "twin"]
-    assert len(set(at)) == 6
-
-
 def test_labels_of_a_crowd_do_not_cover_each_other():
     points = [
         PlotPoint(f"balance + gptq + keep {n}, 23.6 MB", 1e-3 + n * 1e-5, 1) for n in range(12)
@@ -115,26 +97,6 @@ def test_markup_in_names_is_shown_and_not_obeyed():
     assert tip.text == "<b>&amp;</b>: 1, 1"
 
 
-def test_ticks_are_round_numbers():
-    reported = texts(drawn([PlotPoint("a", 0.013, 10), PlotPoint("b", 0.98, 1e3)], log_x=True))
-    assert {"0.02", "0.05", "0.1", "0.2", "0.5"} <= set(reported)
-    assert {"200", "400", "600", "800", "1000"} <= set(reported)
-
-
-def test_a_log_axis_of_less_than_a_decade_has_ticks_too():
-    reported = texts(drawn([PlotPoint("a", 0.0111, 10), PlotPoint("b", 0.0129, 20)], log_x=True))
-    assert {"0.0115", "0.012", "0.0125"} <= set(reported)
-
-
-def test_however_many_decades_ticks_stay_few():
-    tree = drawn([PlotPoint("a", 1e-90, 1), PlotPoint("b", 1e90, 2)], log_x=True)
-    assert 6 <= sum(each.get("y") == "518" for each in tree.iter(f"{SVG}text")) <= 13
-
-
-def test_nothing_to_draw_is_an_empty_frame():
-    assert places(drawn([])) == []
-
-
 def test_equal_numbers_give_equal_bytes():
     points = [PlotPoint("a", 0.1 + 0.2, 1 / 3), PlotPoint("b", 7, 8)]
     first = scatter_svg("t", "x", "y", points, log_x=True)
@@ -142,7 +104,6 @@ def test_equal_numbers_give_equal_bytes():
     assert not re.search(r"\d\.\d{7}", first)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e101])
-def test_what_lies_nowhere_is_refused_by_name(value):
+def test_what_lies_nowhere_is_refused_by_name():
     with pytest.raises(StepError, match="'broken' can't be drawn"):
-        drawn([PlotPoint("broken", value, 1.0)])
+        drawn([PlotPoint("broken", float("nan"), 1.0)])

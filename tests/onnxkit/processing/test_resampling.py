@@ -17,13 +17,6 @@ def test_the_reference_gives_pillows_pixels(method, size):
     assert np.array_equal(found, expected)
 
 
-def test_without_antialias_pixels_between_are_left_out():
-    pixels = np.zeros((1, 8, 8, 1), np.uint8)
-    pixels[:, ::4] = 255  # lines that a filter of two pixels, four apart, does not touch
-    assert resample(pixels, 2, 2, "bilinear", antialias=False).max() == 0
-    assert resample(pixels, 2, 2, "bilinear", antialias=True).min() > 0
-
-
 @pytest.mark.parametrize("method", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("size", [*SIZES, (1, 1), (2, 300)])
 def test_without_antialias_pixels_are_those_of_interpolate(method, size):

@@ -13,10 +13,7 @@ from onnxbuild.onnxkit.programs.artifact_file import program_format
     ("records", "expected"),
     [
         (["model/code/a.py", "model/constants.pkl", "model/data.pkl"], "torchscript"),
-        (["archive/models/model.json", "archive/data/weights/w"], "torch-export"),
         (["serialized_exported_program.json", "version"], "torch-export"),
-        (["a/data/aotinductor/model/m.so", "a/models/model.json"], "aotinductor"),
-        (["weights/data.pkl", "weights/data/0"], None),
         ([], None),
     ],
 )

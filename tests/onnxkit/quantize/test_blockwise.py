@@ -60,22 +60,8 @@ def test_half_quadratic_loses_less_of_a_heavy_tailed_weight():
 
 
 @pytest.mark.parametrize("rounding", [round_to_nearest, half_quadratic])
-def test_a_row_is_rounded_by_itself(rounding):
-    weight, grid = weights(), BlockGrid(4, 16, symmetric=False)
-    whole = quantize_blocks(weight, grid, rounding)
-    part = quantize_blocks(weight[7:9], grid, rounding)
-    np.testing.assert_array_equal(whole.codes[7:9], part.codes)
-    np.testing.assert_array_equal(whole.values(200)[7:9], part.values(200))
-
-
-@pytest.mark.parametrize("rounding", [round_to_nearest, half_quadratic])
 @pytest.mark.parametrize("value", [0.0, 3.0, -3.0])
 def test_a_block_of_one_value_comes_back_as_it_was(rounding, value):
     weight = np.full((2, 32), value, np.float32)
     found = quantize_blocks(weight, BlockGrid(4, 16, symmetric=False), rounding)
     np.testing.assert_allclose(found.values(32), weight, rtol=1e-6)
-
-
-def test_codes_are_packed_low_bits_first():
-    np.testing.assert_array_equal(pack(np.uint8([[1, 2, 15]]), 4), [[0x21, 0x0F]])
-    np.testing.assert_array_equal(pack(np.uint8([[1, 2, 255]]), 8), [[1, 2, 255]])

@@ -166,20 +166,12 @@ def onnx_attention():
     return single("Attention", ["q", "k", "v"], query, keys, opset=23)
 
 
-def convolution_of_inputs():
-    return single("Conv", ["x", "w"], {"x": normal(2, 4, 9, 9), "w": normal(6, 4, 3, 3)})
-
-
 @pytest.mark.parametrize(
     ("case", "reason"),
     [
         (lambda: attention("", "", "a", feeds={"a": normal(2, 2, 5, 5)}), "attention_bias"),
-        (lambda: attention(bias=""), "QAttention needs a bias"),
         (onnx_attention, "it is of domain 'ai.onnx', and ONNX Runtime quantizes another"),
-        (lambda: embeddings(positions=PLACES), "no input for its position_ids"),
-        (convolution_of_inputs, "constant weights"),
         (lambda: lstm(layout=1), "drops its layout"),
-        (shared_recurrent, "changes its weights, which another node reads too"),
         (lambda: multiplied(normal(16)), "a vector has no channels"),
     ],
 )
@@ -251,19 +243,6 @@ def test_embeddings_with_positions_are_split_into_parts_that_compute_the_same(tm
     assert least_sqnr(source, parts, case.feeds) > 120
 
 
-def test_embeddings_whose_mask_index_is_read_stay_whole(tmp_path):
-    case = embeddings(mask=True, positions=PLACES, outputs=("y", "mask_index"))
-    assert split_embeddings(case.model, lambda _: True) == {}
-    with pytest.raises(NotApplicableError, match="QEmbedLayerNormalization has no input for its"):
-        dynamic(case, tmp_path)
-
-
-def test_embeddings_that_the_recipe_leaves_in_fp32_stay_whole(tmp_path):
-    case = embeddings(positions=PLACES)
-    with pytest.raises(NotApplicableError, match="nothing was quantized"):
-        dynamic(case, tmp_path, nodes_to_exclude=("node",))
-
-
 @pytest.mark.parametrize(
     "options",
     [{"op_types": ("EmbedLayerNormalization",)}, {"nodes_to_include": ("node",)}],
@@ -282,24 +261,6 @@ def test_embeddings_with_positions_that_are_asked_for_get_tables_in_8_bits(tmp_p
     outcome, sqnr = dynamic(case, tmp_path, **options)
     assert outcome.metrics["quantized"] == {"Gather": 2}
     assert LEAST_DB < sqnr < math.inf
-
-
-def test_onnx_runtime_still_drops_the_positions_of_embeddings_in_8_bits(tmp_path):
-    """If this fails, ONNX Runtime has mended it: drop `_embed` and embed_layer_norm.py."""
-    from onnxruntime.quantization import quantize_dynamic as quantize
-
-    case = embeddings(positions=PLACES)
-    source = save(case.model, tmp_path / "source")
-    target = tmp_path / "target"
-    target.mkdir()
-    quantize(source / "model.onnx", target / "model.onnx")
-    assert least_sqnr(source, target, case.feeds) < 3
-    shifted = onnx.load(target / "model.onnx")
-    (table,) = (each for each in shifted.graph.initializer if each.name == "places_quantized")
-    rows = onnx.numpy_helper.to_array(table)[PLACES[0, 0] :]
-    table.CopyFrom(onnx.numpy_helper.from_array(rows.copy(), table.name))
-    onnx.save(shifted, target / "model.onnx")
-    assert least_sqnr(source, target, case.feeds) > LEAST_DB
 
 
 def test_the_operators_own_domain_decides():

@@ -69,9 +69,3 @@ def test_a_gemm_with_factors_or_a_flipped_input_stays(tmp_path, reported):
     found, held = split(nodes, constants, tmp_path, x=np.ones((4, 4), np.float32))
     assert found == ["g"]
     assert held["w"] == [3, 4]
-
-
-def test_an_absent_bias_is_no_bias(tmp_path):
-    nodes = [gemm(["x", "w", ""], "y", "g", transB=1)]
-    found, _ = split(nodes, [weight("w", W)], tmp_path, x=np.ones((2, 4), np.float32))
-    assert found == ["g_MatMul"]

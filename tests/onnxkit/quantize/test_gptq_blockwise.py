@@ -57,24 +57,6 @@ def test_the_factor_is_that_of_the_damped_hessian():
     np.testing.assert_allclose(middle, np.diag(np.diag(middle)), atol=1e-9 * damped.max())
 
 
-def test_inputs_that_are_always_zero_do_no_harm():
-    weight, inputs = layer()
-    inputs[:, 5] = 0
-    factor = feedback_factor(inputs.T @ inputs)
-    assert np.isfinite(factor).all()
-    grid = BlockGrid(4, 32, symmetric=False)
-    found = quantize_by_errors(weight, grid, factor)
-    assert lost(found, weight, inputs) < 0.01
-
-
-def test_a_row_is_rounded_by_itself():
-    weight, inputs = layer()
-    factor, grid = feedback_factor(inputs.T @ inputs), BlockGrid(4, 16, symmetric=False)
-    whole = quantize_by_errors(weight, grid, factor)
-    part = quantize_by_errors(weight[66:68], grid, factor)
-    np.testing.assert_array_equal(whole.codes[66:68], part.codes)
-
-
 def one_by_one(weight, grid, hessian):
     """The paper's algorithm as it is written: by the inverse's Cholesky factor, column after column."""
     damped = hessian + 0.01 * np.mean(np.diag(hessian)) * np.eye(len(hessian))

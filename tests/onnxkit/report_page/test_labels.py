@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from itertools import combinations
 
@@ -72,25 +71,3 @@ def test_ten_points_at_one_place_have_ten_labels_that_can_be_read(width):
     assert len(found) == 10
     assert not any(meets(*pair) for pair in combinations(found.values(), 2))
     assert all(top >= 0 and bottom <= 300 for _, _, top, bottom in found.values())
-
-
-def test_a_point_alone_has_its_label_next_to_it_and_within_the_plot():
-    points = {"a": (1, 1, 1), "b": (9, 9, 1)}
-    for left, right, *_ in boxes(plot(points), 310).values():
-        assert 0 <= left < right <= 310
-    drawn = plot(points)
-    assert "leader" not in drawn
-    heights = re.findall(r'c?y="([\d.]+)" (?:r|dx)', drawn)
-    assert len(set(heights)) == 2
-
-
-def test_a_label_that_stands_apart_is_joined_to_its_point():
-    assert "leader" in plot({f"variant-{n}": (5.0, 1.0, 1.0) for n in range(10)})
-
-
-def test_the_order_of_equal_plots_changes_nothing():
-    names = list(GPT2)
-    drawn = boxes(plot(GPT2), 310)
-    for seed in range(3):
-        random.Random(seed).shuffle(names)
-        assert boxes(plot({name: GPT2[name] for name in names}), 310) == drawn

@@ -1,6 +1,5 @@
 import json
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -16,7 +15,6 @@ from onnxbuild.onnxkit.report_page.blocks import (
     Text,
 )
 from onnxbuild.onnxkit.report_page.compose import compose
-from onnxbuild.onnxkit.report_page.forms import FORMS
 from onnxbuild.onnxkit.report_page.model import Part, ReportSource
 from onnxbuild.onnxkit.report_page.page import report_page
 from tests.browser import assert_good, look_at
@@ -140,19 +138,6 @@ def test_a_page_of_one_recipe_that_is_too_large_says_what_it_leaves_out_and_wher
     assert "of one recipe has them" not in said, "it is one"
 
 
-def test_a_page_that_stays_too_large_says_so(tmp_path):
-    report = report_of(tmp_path)
-    large = report_page([replace(report, description="x" * PAGE_MAX_BYTES)])
-    assert len(large.encode()) > PAGE_MAX_BYTES
-    assert "The page is larger than 300 KB all the same" in texts_of(large)
-    assert "all the same" not in report_page([report])
-
-
-def test_the_comparison_says_what_the_line_joins(tmp_path):
-    said = texts_of(report_page([report_of(tmp_path)]))
-    assert "The line joins those that are best in quality and speed, whatever their size." in said
-
-
 def test_a_failed_gate_decides_the_headline_and_shows_what_to_try(tmp_path):
     build = a_build(tmp_path)
     failed = written(
@@ -180,34 +165,6 @@ def test_a_variant_that_was_not_built_is_no_pass(tmp_path):
     report = compose("tiny", "", ("fp32", "int8"), build)
     assert report.headline.startswith("Not decided: int8 has no verdict")
     assert "not run: int8/quantize failed" in texts_of(report_page([report]))
-
-
-def test_a_skipped_target_fails_no_variant(tmp_path):
-    build = a_build(tmp_path)
-    skipped = written(tmp_path / "x", {"report.json": {"skipped": "no CUDA device"}})
-    build.append(ReportSource("validation", "int8", "validate", "cuda", True, skipped))
-    report = compose("tiny", "", ("fp32", "int8"), build)
-    assert report.state == "passed"
-    assert ("skipped", "no CUDA device") in [(each.state, each.why) for each in report.verdicts]
-
-
-def test_a_recipe_without_measurements_has_a_page(tmp_path):
-    build = [each for each in a_build(tmp_path) if each.form != "benchmark"]
-    report = compose("tiny", "", ("fp32", "int8"), build)
-    assert "Latency" not in [section.title for section in report.sections]
-    assert "Ready to ship" in report_page([report])
-
-
-def test_nothing_judged_is_said(tmp_path):
-    report = compose("tiny", "", (), [])
-    assert report.headline == "Not decided: no gate judged a variant."
-
-
-def test_forms_stand_reports_without_what_they_show(tmp_path):
-    empty = written(tmp_path / "e", {"report.json": {}, "manifest.json": {}})
-    for form in FORMS:
-        source = ReportSource(form, "int8", "step", is_gate=True, files=empty)
-        report_page([compose("tiny", "", ("int8",), [source])])
 
 
 def test_what_is_best_in_all_three_is_on_the_front_alone(tmp_path):

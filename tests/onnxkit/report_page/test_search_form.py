@@ -5,7 +5,6 @@ import json
 import pytest
 
 from onnxbuild.onnxkit.report_page.forms.search import search
-from onnxbuild.onnxkit.report_page.forms.sensitivity import sensitivity
 from onnxbuild.onnxkit.report_page.model import ReportSource
 
 
@@ -27,13 +26,6 @@ def trial(name, missed, missed_judging):
     ("missed", "chosen", "title", "state"),
     [
         (({}, {}), "a", "auto: 1 trial, 'a' chosen", "chosen"),
-        (({"cosine_mean": 0.1}, {}), None, "auto: 1 trial, none chosen", "missed"),
-        (
-            ({}, {"cosine_mean": 0.1}),
-            None,
-            "auto: 1 trial, none chosen",
-            "missed where it is judged",
-        ),
         (({}, {}), "other", "auto: 1 trial, 'other' chosen", "met"),
     ],
 )
@@ -59,17 +51,3 @@ def test_trials_that_give_one_number_a_sample_are_shown_by_their_noise(tmp_path)
     (part,) = search([ReportSource("search", "auto", "choose", files=files)])
     assert part.blocks[0].y_axis == "loss: noise to signal (lower is better)"
     assert part.blocks[0].dots[0].y == 0.01
-
-
-def test_sensitivity_of_single_numbers_is_shown_by_their_noise(tmp_path):
-    loss = {"cosine_mean": 1.0, "sqnr_db": 20.0}
-    node = {"name": "n", "op_type": "Gemm", "block": "b", "measured": True, **loss}
-    report = {
-        "samples": 8, "rounding": "dynamic", "ranked_by": "sqnr_db", "all": loss,
-        "blocks": [{"name": "b", "nodes": 1, **loss}], "nodes": [node],
-    }  # fmt: skip
-    (tmp_path / "report.json").write_text(json.dumps(report))
-    files = {"report.json": tmp_path / "report.json"}
-    (part,) = sensitivity([ReportSource("sensitivity", "int8", "sensitivity", files=files)])
-    assert [bar.value for block in part.blocks[1:3] for bar in block.bars] == [0.01, 0.01]
-    assert part.blocks[-1].heads[-1] == ">noise to signal"

@@ -229,21 +229,3 @@ def test_a_convolutions_scales_bound_its_innermost_channels():
     whole = np.abs(kernel).max() / 127
     assert [each["scale"] for each in reported["kernel"]] == pytest.approx([whole])
     assert "axis" not in reported["kernel"][0]
-
-
-def test_convolutions_that_read_one_weight_in_two_ways_get_what_all_else_gets():
-    kernel = np.random.default_rng(0).standard_normal((4, 1, 3, 3)).astype(np.float32)
-    nodes = [
-        onnx.helper.make_node("Conv", ["x", "kernel"], ["h"], name="alone", group=4),
-        onnx.helper.make_node("ReduceMean", ["h", "axis"], ["m"], name="mean"),
-        onnx.helper.make_node("Conv", ["m", "kernel"], ["y"], name="all"),
-    ]
-    made = model(
-        nodes,
-        [value("x", ["batch", 4, 9, 9])],
-        [value("y", ["batch", 4, 5, 5])],
-        [weight("kernel", kernel), weight("axis", np.int64([1]))],
-    )
-    assert pair_overrides(made, per_channel=True, dynamic=False) == {}
-    del made.graph.node[1:]
-    assert set(pair_overrides(made, per_channel=True, dynamic=False)) == {"kernel"}

@@ -26,7 +26,7 @@ def emulated(rows, columns):
     return np.array(lost), count
 
 
-@pytest.mark.parametrize("summed", [1, 2, 7, 16])
+@pytest.mark.parametrize("summed", [1, 16])
 def test_pairs_are_added_up_as_the_instruction_does(summed):
     draw = np.random.default_rng(summed)
     rows = draw.integers(0, 256, (9, summed))
@@ -161,20 +161,3 @@ def test_integer_operators_of_dynamic_quantization_are_replayed(tmp_path):
     (found,) = replayed(made, tmp_path, x, x[:1])
     assert found.saturated == 1  # 255 and 255 in the first sample's second row
     assert found.sums == 4 * 1 * 2
-
-
-def test_rows_beyond_the_most_are_looked_at_evenly(tmp_path):
-    weights = np.array([[127], [127]], np.int8)
-    x = np.zeros((4 * MOST_ROWS, 2), np.float32)
-    x[len(x) // 2 :] = 255
-    (found,) = replayed(qdq("MatMul", weights, ["n", 2]), tmp_path, x)
-    assert (found.sums, found.saturated) == (MOST_ROWS, MOST_ROWS // 2)
-
-
-def test_activations_of_16_bits_and_unsigned_weights_are_left_out(tmp_path):
-    unsigned = qdq("MatMul", np.full((2, 1), 255, np.uint8), ["n", 2])
-    assert replayed(unsigned, tmp_path, np.ones((1, 2), np.float32)) == ()
-    wide = qdq("MatMul", np.full((2, 1), 127, np.int8), ["n", 2])
-    zero = next(each for each in wide.graph.initializer if each.name == "zero")
-    zero.CopyFrom(weight("zero", np.asarray(np.uint16(0))))
-    assert replayed(wide, tmp_path / "wide", np.ones((1, 2), np.float32)) == ()

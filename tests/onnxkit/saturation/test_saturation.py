@@ -24,14 +24,10 @@ def quantized(kind, weights, **attributes):
 @pytest.mark.parametrize(
     ("weights", "overflows"),
     [
-        ([[100], [29]], True),  # 129 * 255 = 32895
-        ([[100], [28]], False),  # 128 * 255 = 32640
+        ([[100], [29]], True),
         ([[-100], [-29]], True),
-        ([[-100], [-28]], False),
         ([[127], [-128]], False),
-        ([[64], [64]], False),
-        ([[0], [100], [100], [0]], False),  # neighbours are 0 and 1, 2 and 3
-        ([[0, 0], [0, 0], [0, 100], [0, 100]], True),
+        ([[0], [100], [100], [0]], False),
         ([[127]], False),
     ],
 )

@@ -8,12 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from onnxbuild.onnxkit.search.tune_session import (
-    Compared,
-    alternatives,
-    search_settings,
-    thread_counts,
-)
+from onnxbuild.onnxkit.search.tune_session import Compared, search_settings, thread_counts
 from onnxbuild.onnxkit.sessions.options import TuneOptions
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.timing.ratios import Ratio, ratio_over
@@ -85,11 +80,6 @@ def test_what_was_only_lucky_is_measured_again_and_refused():
     assert found.chosen == DEFAULT
 
 
-def test_too_few_rounds_prove_nothing():
-    found = search_settings(DEFAULT, TuneOptions(), 4, machine(best_at_three, rounds=4))
-    assert found.chosen == DEFAULT
-
-
 def test_settings_that_a_session_refuses_are_reported_and_left_out():
     refuses = lambda settings: settings.execution_mode == "parallel"  # noqa: E731
     cost = lambda settings: 0.1 if settings.execution_mode == "parallel" else 1.0  # noqa: E731
@@ -110,17 +100,6 @@ def test_only_what_is_asked_for_is_varied():
     found = search_settings(DEFAULT, TuneOptions(search=("spinning",)), 4, compare)
     assert found.chosen == replace(DEFAULT, spinning="stop")
     assert all(each.intra_op_threads == 0 for _, tried, _ in compare.asked for each in tried)
-
-
-def test_questions_that_make_no_difference_are_not_asked():
-    single = replace(DEFAULT, intra_op_threads=1)
-    assert alternatives("spinning", single, 4) == ()
-    assert alternatives("execution_mode", DEFAULT, 1) == ()
-    assert alternatives("threads", single, 1) == ()
-    for question in ("threads", "spinning", "execution_mode", "memory"):
-        found = alternatives(question, DEFAULT, 8)
-        assert DEFAULT not in found
-        assert len(set(map(str, found))) == len(found) > 0
 
 
 def test_threads_are_tried_one_by_one_and_then_in_steps():

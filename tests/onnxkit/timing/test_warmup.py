@@ -21,12 +21,3 @@ def test_what_is_steady_is_kept():
 def test_half_of_it_at_most_is_left_out_however_it_goes_on():
     falling = [100 - n for n in range(60)]
     assert warmup_rounds({"a": rounds(*falling)}) <= 30
-
-
-def test_all_runners_count():
-    slow = [30] * 10 + [10] * 50
-    assert warmup_rounds({"a": rounds(*wave(60)), "b": rounds(*slow)}) == 10
-
-
-def test_a_short_measurement_has_no_warm_up():
-    assert warmup_rounds({"a": rounds(50, 10, 10, 10, 10, 10)}) == 0

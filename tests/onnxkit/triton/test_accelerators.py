@@ -30,11 +30,6 @@ def test_every_option_of_tensorrt_is_a_parameter_or_reported():
     assert set(found.dropped) <= set(options)
 
 
-def test_cuda_without_options_is_what_any_gpu_has():
-    found = accelerators_of([ManifestProvider("CUDAExecutionProvider", {"device_id": "2"})])
-    assert (found.gpu, found.device, found.gpus) == ((), "gpu", (2,))
-
-
 def test_the_first_gpu_is_picked_where_the_recipe_names_it_and_no_gpu_where_it_names_none():
     def gpus(*chain):
         return accelerators_of([ManifestProvider(*each) for each in chain]).gpus

@@ -134,16 +134,6 @@ def test_the_example_has_one_row_and_names_that_are_none_are_quoted():
     [
         (SessionSettings(), {}, []),
         (
-            SessionSettings(graph_optimization="basic", intra_op_threads=2, memory_pattern=False),
-            {"graphOptimizationLevel": "basic", "enableMemPattern": False},
-            ["intra_op_threads"],
-        ),
-        (
-            SessionSettings(spinning="never", execution_mode="parallel"),
-            {},
-            ["execution_mode", "spinning"],
-        ),
-        (
             SessionSettings(config={"session.a.b": 1, "session.c": "x"}, free_dimensions={"n": 2}),
             {
                 "freeDimensionOverrides": {"n": 2},

@@ -22,9 +22,7 @@ def port(dtype, shape, name="x"):
     ("dtype", "shape", "layout", "channels", "draws"),
     [
         ("float32", ("batch", 1, 8, 8), "nchw", 1, True),
-        ("float16", ("batch", 3, 224, 224), "nchw", 3, False),
         ("uint8", ("batch", "side", "side", 3), "nhwc", 3, False),
-        ("float32", (1, 28, 28, 1), "nhwc", 1, True),
         ("float32", ("batch", 1, 256, 256), "nchw", 1, False),
     ],
 )
@@ -40,13 +38,8 @@ def test_pictures_are_known_by_their_shape(dtype, shape, layout, channels, draws
     "inputs",
     [
         [port("int64", ("batch", 1, 8, 8))],
-        [port("float32", ("batch", 1, 8))],
-        [port("float32", ("batch", 1, 2, 2))],
         [port("float32", ("batch", 4, 8, 8))],
-        [port("float32", ("batch", 3, "side + 1", 8))],
         [port("float32", None)],
-        [port("float32", ("batch", 1, 8, 8)), port("float32", ("batch",), "y")],
-        [port("string", None)],
         [],
     ],
 )
@@ -63,12 +56,8 @@ def test_a_string_is_a_text():
     ("outputs", "labels", "scores"),
     [
         ([("y", "float32", ("batch", 3))], ("a", "b", "c"), "y"),
-        ([("y", "float32", ("batch", 3))], (), None),
         ([("logits", "float32", ("batch", 3))], (), "logits"),
-        ([("logits", "float32", ("batch", 3))], ("a", "b"), "logits"),
-        ([("embedding", "float32", ("batch", 384))], ("a",), None),
         ([("logits", "float32", ("batch", "side", 3))], (), None),
-        ([("logits", "int64", ("batch", 3))], (), None),
         ([("z", "float32", ("batch", 4)), ("y", "float32", ("batch", 3))], ("a", "b", "c"), "y"),
     ],
 )
@@ -87,9 +76,7 @@ LABELS = ("cat", "dog", "eel")
     ("outputs", "ranked"),
     [
         ([("scores", "float32", 3, ()), ("label", "string", 3, LABELS)], "label"),
-        ([("class_id", "int64", 3, ()), ("scores", "float32", 3, ())], "class_id"),
         ([("scores", "float32", 3, LABELS), ("class_id", "int64", 3, ())], None),
-        ([("scores", "float32", 3, ()), ("verdict", "string", 3, ("no", "yes"))], None),
         ([("scores", "float32", 3, ()), ("class_id", "int64", 2, ())], None),
     ],
 )

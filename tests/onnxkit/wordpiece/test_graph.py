@@ -54,14 +54,6 @@ def test_they_are_on_hard_texts_alone_and_in_a_batch(uncased, cased):
         assert [found for text in HARD_TEXTS for found in each.differing([text])] == []
 
 
-def test_the_two_tokenizers_differ_on_them(uncased, cased):
-    uncased.reference, other = cased.reference, uncased.reference
-    found = {text for text, _, _ in uncased.differing(HARD_TEXTS)}
-    uncased.reference = other
-    assert "A" in found
-    assert "a" not in found
-
-
 def test_a_row_is_cut_before_its_last_special_id():
     each = pair(max_length=5)
     assert each.differing(["a b c d e f", "a", ""]) == []
@@ -69,14 +61,6 @@ def test_a_row_is_cut_before_its_last_special_id():
     assert ids.shape == (2, 5)
     assert ids[0, [0, -1]].tolist() == [PIECES.index("[CLS]"), PIECES.index("[SEP]")]
     assert mask.tolist() == [[1] * 5, [1, 1, 1, 0, 0]]
-
-
-def test_rows_of_a_fixed_length_are_all_that_long():
-    each = pair(max_length=9, fixed=True)
-    assert each.differing(["a", "b " * 30]) == []
-    ids, _, types = each.session.run(None, {TEXT: np.array([""], object)})
-    assert ids.shape == types.shape == (1, 9)
-    assert ids[0, 2:].tolist() == [PIECES.index("[PAD]")] * 7
 
 
 def test_tokens_that_take_the_space_around_them_are_found_as_others_are():

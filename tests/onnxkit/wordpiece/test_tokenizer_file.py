@@ -64,16 +64,12 @@ def with_token(*added, **options):
     ("made", "what"),
     [
         (byte_pairs, "of type BPE; expected WordPiece"),
-        (lambda: changed(normalizer=tokenizers.normalizers.NFC()), "the normalizer NFC"),
         (
             lambda: changed(pre_tokenizer=tokenizers.pre_tokenizers.Whitespace()),
             "has Whitespace; expected BertPreTokenizer",
         ),
-        (lambda: with_token("[X]", single_word=True), "'[X]' is single_word"),
         (lambda: with_token("[X]", normalized=True), "'[X]' is normalized"),
-        (lambda: with_token("a[X", "X]"), "can overlap"),
         (lambda: with_token("xyx"), "can overlap"),
-        (lambda: on_the_left(truncation="left"), "cuts texts on the left; expected the right"),
         (lambda: on_the_left(padding="left"), "pads rows on the left; expected the right"),
     ],
 )

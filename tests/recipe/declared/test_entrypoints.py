@@ -18,12 +18,6 @@ def test_roots_go_from_the_file_to_the_project(project):
     assert recipe.model.roots == (".", "recipes")
 
 
-def test_a_module_is_looked_for_from_the_recipe(project):
-    recipe = project.recipe(model("package.module:load"))
-    assert recipe.model.target == "package.module:load"
-    assert recipe.model.roots == ("recipes", ".")
-
-
 def test_what_lies_outside_of_the_project_is_named_by_what_it_is(project, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
     (outside / "model.py").write_text("def load(): ...\n")
@@ -57,15 +51,6 @@ def test_names_outside_do_not_depend_on_the_place_nor_on_the_order(project, tmp_
     assert set(found) == {
         ("<model 1>/blobs/a", "<model 1>/snap/a.json", "<model 2>/lone.bin", "<model 3>/w.bin")
     }
-
-
-def test_a_file_of_the_project_is_never_taken_for_one_outside(project, tmp_path_factory):
-    outside = tmp_path_factory.mktemp("outside")
-    make_files(outside, "w.bin")
-    project.write("<model 1>/w.bin", "x")
-    files = f"['{outside}/w.bin', '../<model 1>/w.bin']"
-    recipe = project.recipe(model(f"{{entrypoint: models/model.py:load, files: {files}}}"))
-    assert recipe.model.files == ("./<model 1>/w.bin", "<model 1>/w.bin")
 
 
 def test_the_home_folder_is_expanded(project, tmp_path_factory, monkeypatch):
@@ -108,58 +93,32 @@ def test_variables_are_named_or_given(project):
     "source",
     [
         "def load(): ...",
-        "async def load(): ...",
         "class load: ...",
-        "from x import load",
         "from x import y as load",
-        "import load",
-        "import load.deep",
-        "load = 1",
-        "load: int = 1",
-        "a, (load, b) = x",
         "if x:\n  def load(): ...\nelse:\n  load = None",
         "try:\n  from x import load\nexcept ImportError:\n  load = None",
-        "with x as load: pass",
-        "for load in x: pass",
     ],
 )
 def test_a_name_bound_at_module_level_is_found(source):
     assert "load" in (top_level_names(source.encode()) or ())
 
 
-@pytest.mark.parametrize(
-    "source", ["def f():\n  load = 1", "class C:\n  def load(self): ...", "x.load = 1", "load()"]
-)
+@pytest.mark.parametrize("source", ["def f():\n  load = 1", "class C:\n  def load(self): ..."])
 def test_a_name_bound_elsewhere_is_not(source):
     assert "load" not in (top_level_names(source.encode()) or ())
 
 
-@pytest.mark.parametrize(
-    "source",
-    [b"from x import *", b"def __getattr__(name): ...", b"def (", b"\xff", b"\0", b"(" * 100_000],
-)
+@pytest.mark.parametrize("source", [b"from x import *", b"def __getattr__(name): ...", b"def ("])
 def test_a_file_that_can_not_be_judged_is_left_to_the_step(source):
     assert top_level_names(source) is None
-
-
-def test_a_file_that_warns_as_it_is_parsed_is_no_fault(project):
-    project.write("recipes/models/model.py", 'x = "\\d"\ndef load(): ...\n')
-    assert project.recipe(model("models/model.py:load"))
 
 
 @pytest.mark.parametrize(
     ("written", "fix"),
     [
         ("code/other.py:load", "write `../code/other.py:load`"),
-        ("recipes/models/model.py:load", "write `models/model.py:load`"),
-        ("none/other.py:load", "write a path relative to this recipe"),
         ("{entrypoint: models/model.py:load, files: ['data/*.npz']}", "write `../data/*.npz`"),
-        (
-            "{entrypoint: models/model.py:load, files: [data/b.npz]}",
-            "write a path or glob relative",
-        ),
         ("{onnx: data/m.onnx}", "write `../data/m.onnx`"),
-        ("{onnx: /data/m.onnx}", "write a path relative to this recipe"),
     ],
 )
 def test_a_path_from_the_projects_root_has_the_same_from_the_recipe_as_its_fix(
@@ -177,14 +136,9 @@ def test_a_path_from_the_projects_root_has_the_same_from_the_recipe_as_its_fix(
     ("written", "fix"),
     [
         ("../data/m.onnx", "write `model: {onnx: ../data/m.onnx}`"),
-        ("{entrypoint: ../data/m.onnx}", "write `onnx: ../data/m.onnx`"),
         ("folder", "write `model: {transformers: folder}`"),
-        ("models/model.py", "write `models/model.py:load`"),
         ("models/none.py", "write `models/none.py:CALLABLE`"),
-        ("models/model.py::load", "write `models/model.py:load`"),
         ("models/model:load", "write `models/model.py:load`"),
-        ("models/none:load", "end the file's name with `.py`, or name a module with dots"),
-        ("bert-base-uncased", "write FILE.py:CALLABLE or package.module:CALLABLE"),
     ],
 )
 def test_a_text_that_names_no_callable_has_what_was_meant_as_its_fix(project, written, fix):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.core.environment import Environment, split_package
+from onnxbuild.core.environment import Environment
 from onnxbuild.core.params import to_json
 
 PINNED = "onnxruntime-openvino==1.24.1\nnumpy==2.2.6\n"
@@ -70,12 +70,7 @@ providers:
             "{requirements: openvino.txt, python: /opt/python}",
             "recipes/demo.yaml:6:46: environment has both requirements and python; expected one",
         ),
-        (
-            "{requirements: openvinno.txt}",
-            "recipes/demo.yaml:6:61: the environment's requirements are 'openvinno.txt', which",
-        ),
         ("{requirement: openvino.txt}", "did you mean 'requirements'?"),
-        ("openvino.txt", "expected a mapping"),
     ],
 )
 def test_a_fault_is_reported_where_it_stands(project, base, written, fault):
@@ -91,15 +86,6 @@ def test_a_line_that_is_not_pinned_is_reported_with_its_own_file_and_line(projec
         "recipes/openvino.txt:2:1: 'onnxruntime-openvino' is not pinned; expected NAME==VERSION",
         "recipes/openvino.txt:3:1: 'sympy>=1' is not pinned; expected NAME==VERSION",
     ]
-
-
-def test_the_name_of_a_package_says_its_environment():
-    for each in (
-        Environment(requirements="a of list b.txt"),
-        Environment(python="<home>/v/python"),
-    ):
-        assert split_package(each.package("onnxruntime-gpu")) == ("onnxruntime-gpu", each)
-    assert split_package("onnxruntime-gpu") is None
 
 
 def test_where_an_interpreter_lies_on_this_machine_is_in_no_key():

@@ -5,8 +5,6 @@ from onnxbuild.features.settings import ahead_of_time
 from onnxbuild.providers import full_name
 from onnxbuild.recipe.checks.advisories import doubts_of
 
-SENTENCES = "dummy_inputs: {ids: {dtype: int64, shape: [batch, length], high: 10}}\n"
-
 
 def targets(project, base, providers):
     recipe = project.recipe(f"{base}providers: {providers}\n")
@@ -18,11 +16,6 @@ def test_a_list_names_targets_in_order_and_only_the_cpu_must_be_there(project, b
     assert [target.name for target in found] == ["cuda", "cpu", "tensorrt"]
     assert found[1] == CPU_TARGET
     assert [gates[name].require for name in ("cuda", "cpu", "tensorrt")] == ["none", "one", "none"]
-
-
-def test_the_only_target_must_be_there(project, base):
-    assert targets(project, base, "[cuda]")[1] == {"cuda": TargetGates("one")}
-    assert targets(project, base, "[[tensorrt, cuda]]")[1]["tensorrt-cuda"].require == "one"
 
 
 def test_gates_are_no_options_of_the_provider(project, base):
@@ -50,13 +43,6 @@ def test_a_list_in_the_list_is_a_chain_and_a_mapping_gives_it_a_name(project, ba
     assert (gates["gpu"].min_coverage, gates["gpu"].require) == (1, "one")
     assert short.falls_back
     assert not named.is_cpu
-
-
-def test_two_targets_may_be_of_one_provider(project, base):
-    written = "{cuda: {}, other: {provider: cuda, device_id: 1}}"
-    (first, second), _ = targets(project, base, written)
-    assert (first.name, second.name) == ("cuda", "other")
-    assert second.chain == (Link("cuda", {"device_id": "1"}),)
 
 
 def test_onnx_runtimes_own_names_are_taken_known_or_not(project, base):
@@ -93,10 +79,7 @@ def test_tensorrts_profiles_come_from_the_axes_where_they_are_asked_for(project,
     [
         ("fp16", "cpu", "gains no speed there"),
         ("dynamic", "cuda", "DynamicQuantizeLinear has no kernel on a GPU"),
-        ("weight_only", "tensorrt", "no MatMulNBits"),
         ("none", "cuda", ""),
-        ("fp16", "cuda", ""),
-        ("dynamic", "cpu", ""),
     ],
 )
 def test_a_variant_that_gains_nothing_on_a_target_is_reported_with_the_reason(
@@ -114,12 +97,7 @@ def test_a_variant_that_gains_nothing_on_a_target_is_reported_with_the_reason(
 
 
 @pytest.mark.parametrize(
-    ("options", "reported"),
-    [
-        ("activation_type: int8", False),
-        ("activation_type: uint8", True),
-        ("symmetric: false", True),
-    ],
+    ("options", "reported"), [("activation_type: int8", False), ("activation_type: uint8", True)]
 )
 def test_tensorrt_wants_signed_symmetric_int8(project, base, options, reported):
     recipe = project.recipe(

@@ -11,25 +11,12 @@ from onnxbuild.recipe.schema.quantities import quantity, unit_of
     ("key", "text", "number"),
     [
         ("max_time_s", "10 s", 10),
-        ("max_time_s", "200ms", 0.2),
-        ("max_time_s", "2 min", 120),
         ("max_time_s", "1:30", 90),
-        ("max_time_s", "1,5", 1.5),
         ("max_queue_delay_us", "5 ms", 5000),
-        ("gpu_mem_limit", "2GB", 2**31),
         ("gpu_mem_limit", "512 MiB", 2**29),
-        ("vtcm_mb", "8 MB", 8),
-        ("sample_rate", "16 kHz", 16000),
-        ("sqnr_db", "30 dB", 30),
         ("max_drop", "1%", 0.01),
-        ("percentile", "99.9 %", 99.9),
         ("samples", "1,000", 1000),
-        ("samples", "1_000", 1000),
         ("samples", "200 samples", 200),
-        ("samples", "1k", 1000),
-        ("intra_op_threads", "4 threads", 4),
-        ("opset", "v17", 17),
-        ("opset", "opset 17", 17),
     ],
 )
 def test_a_unit_is_converted(key, text, number):
@@ -38,17 +25,7 @@ def test_a_unit_is_converted(key, text, number):
 
 @pytest.mark.parametrize(
     ("key", "text"),
-    [
-        ("samples", "10 s"),
-        ("samples", "512MB"),
-        ("samples", "v17"),
-        ("max_time_s", "10 MB"),
-        ("max_drop", "1/100"),
-        ("max_drop", "0.01.0"),
-        ("max_drop", "0,010,5"),
-        ("samples", "five"),
-        ("samples", ""),
-    ],
+    [("samples", "10 s"), ("max_time_s", "10 MB"), ("max_drop", "1/100"), ("samples", "five")],
 )
 def test_a_unit_that_does_not_fit_the_key_is_no_number(key, text):
     assert quantity(text, key) is None

@@ -24,12 +24,6 @@ def test_a_matrix_gives_one_recipe_for_each_combination(project, head):
     assert [recipe.axes[0].example for recipe in recipes[::2]] == [2, 4]
 
 
-def test_what_combinations_share_is_the_same_object(project, base):
-    first, second = project.load(base + 'matrix: {o: [17, 18]}\nopset: "{{ o }}"\n').recipes
-    assert (first.opset, second.opset) == (17, 18)
-    assert first.lines is second.lines
-
-
 def test_a_matrix_name_comes_before_a_var_of_the_same_name(project, base):
     recipes = project.load(
         base + 'vars: {o: 16}\nmatrix: {o: [17, 18]}\nopset: "{{ o }}"\n'
@@ -57,11 +51,6 @@ def test_values_that_give_one_name_twice_are_refused(project, base):
     )
 
 
-def test_a_combinations_name_must_fit_a_folders_name(project, base):
-    (fault,) = project.faults(base + f"matrix: {{k: [{'x' * 300}]}}\n")
-    assert fault.endswith("a combination's name has 307 characters; at most 200")
-
-
 def test_a_matrix_of_millions_is_refused_at_once(project, base):
     values = ", ".join(map(str, range(100)))
     text = base + f"matrix: {{a: [{values}], b: [{values}], c: [{values}]}}\n"
@@ -81,15 +70,3 @@ def test_a_fault_of_one_combination_names_its_value(project, base):
     assert project.faults(text) == [
         "recipes/demo.yaml:7:8: opset is 99; expected an integer from 11 to 23"
     ]
-
-
-def test_keys_are_no_templates(project, base):
-    (fault,) = project.faults(base + 'vars: {n: x}\nquantization: {"{{ n }}": none}\n')
-    assert "name '{{ n }}' in quantization is not allowed" in fault
-
-
-def test_vars_that_double_in_size_are_refused_before_they_explode(project, base):
-    lines = ["vars:", "  v0: [x, x]"]
-    lines += [f'  v{n}: "{{{{ [v{n - 1}, v{n - 1}] }}}}"' for n in range(1, 60)]
-    (fault,) = project.faults(base + "\n".join(lines) + "\n")
-    assert fault.endswith("the template gives more than a recipe may hold")

@@ -60,12 +60,6 @@ def test_ten_thousand_brackets_give_an_error_and_no_crash():
         assert sentence.endswith("the file is nested deeper than 64 levels")
 
 
-def test_aliases_may_not_nest_deeper_than_brackets():
-    text = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 100))
-    (sentence,) = sentences(text)
-    assert sentence.endswith("the file is nested deeper than 64 levels")
-
-
 def test_a_file_over_one_mebibyte_is_refused_unread():
     (sentence,) = sentences(b"a" * (1024 * 1024 + 1))
     assert sentence == "f.yaml:1:1: the file has 1,048,577 bytes; a recipe has at most 1,048,576"
@@ -74,12 +68,6 @@ def test_a_file_over_one_mebibyte_is_refused_unread():
 def test_a_byte_that_is_not_utf8_is_located():
     assert sentences(b"a: 1\nb: \xff\n") == ["f.yaml:2:4: byte 0xff is not UTF-8"]
     assert sentences("a: 1".encode("utf-16"))[0].startswith("f.yaml:1:1: byte 0xff")
-
-
-def test_a_byte_order_mark_is_no_fault():
-    node, faults = read("\ufeffa: 1\n")
-    assert not faults
-    assert plain(node) == {"a": 1}
 
 
 def test_control_characters_and_impossible_escapes_are_refused():
@@ -113,14 +101,6 @@ def test_any_bytes_are_read_or_have_a_fault(content):
     assert (node is not None) or faults
     if faults:
         assert isinstance(faults.error(["f.yaml"]), RecipeErrors)
-
-
-@pytest.mark.sampled
-@given(st.text(alphabet="ab:-[]{}&*!|>%@'\"#?, \n\t\\<=~.0123456789_", max_size=60))
-@settings(max_examples=examples(500))
-def test_any_punctuation_is_read_or_has_a_fault(text):
-    node, faults = read(text)
-    assert (node is not None) or faults
 
 
 _JSON = st.recursive(
