@@ -67,6 +67,10 @@ PLACES: Mapping[tuple[str, str], str] = {
     ("adapters/toolchain/distributions.py", "xgboost"): "a package that has another name, too",
     ("cli/inspect.py", "operators"): "what a model is made of: a key of its summary",
     (
+        "core/file_names.py",
+        "operators",
+    ): "the one folder of a bundle where libraries may be passed on",
+    (
         "adapters/toolchain/environments.py",
         "wheel",
     ): "a distribution that brings pip's tools",

@@ -285,7 +285,7 @@ def _list_a_file_more(folder: Path) -> None:
     index = json.loads((folder / "index.json").read_bytes())
     blobs, (entry,) = folder / "blobs/sha256", index["manifests"]
     manifest = json.loads((blobs / entry["digest"].removeprefix("sha256:")).read_bytes())
-    layer = {**manifest["layers"][0], "annotations": {FILE_PATH: "sitecustomize.py"}}
+    layer = {**manifest["layers"][0], "annotations": {FILE_PATH: "more.json"}}
     manifest["layers"].append(layer)
     _describe(blobs, entry, canonical_json(manifest))
     (folder / "index.json").write_bytes(canonical_json(index))
@@ -302,7 +302,7 @@ def _list_a_file_more(folder: Path) -> None:
          _open_a_file_more("index.js", f'MODEL_FILE = "{MODEL}"', 'MODEL_FILE = "../more.onnx"'),
          "is opened from ../more.onnx"),
         ("oci", _list_a_file_more,
-         "its artifact has sitecustomize.py, which is no file of the bundle"),
+         "its artifact has more.json, which is no file of the bundle"),
     ],
     indirect=["package"],
 )  # fmt: skip
