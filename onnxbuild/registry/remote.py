@@ -5,23 +5,23 @@ Source: https://github.com/opencontainers/distribution-spec/blob/v1.1.0/spec.md.
 
 from __future__ import annotations
 
-import http.client
 import re
 from collections.abc import Callable, Sequence
 from urllib.parse import quote, urlencode, urljoin, urlsplit
+
+from urllib3 import BaseHTTPResponse
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError
 from onnxbuild.onnxkit.oci.manifests import SHA256, Descriptor
 from onnxbuild.onnxkit.oci.media_types import INDEX, MANIFEST
-from onnxbuild.registry.answer import Answer
-from onnxbuild.registry.connection import Connection
+from onnxbuild.registry.connection import Connection, Request
 from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES, add_to_index, read_index
 from onnxbuild.registry.refusals import RegistryUnavailableError
 from onnxbuild.registry.repository import BlobFile, BlobSource, Report, altered_manifest
+from onnxbuild.registry.transport import BLOCK_BYTES, read_body
 from onnxbuild.release_format.forms import printable
 
-_CHUNK_BYTES = 1 << 18
 _ACCEPT = {"Accept": f"{MANIFEST}, {INDEX}"}
 _OK, _CREATED, _ACCEPTED, _PARTIAL = 200, 201, 202, 206
 _NOT_FOUND = (404, 410)
@@ -56,12 +56,12 @@ class RemoteRepository:
         """Return whether it has a blob, with the right size."""
 
         def look() -> bool:
-            with self._connection.exchange("HEAD", self._blob(digest)) as answer:
+            with self._connection.exchange(Request("HEAD", self._blob(digest))) as answer:
                 if answer.status in _NOT_FOUND:
                     return False
                 if answer.status != _OK:
                     raise self._connection.fault(answer)
-                return answer.header("Content-Length") in ("", str(digest.size_bytes))
+                return answer.headers.get("Content-Length", "") in ("", str(digest.size_bytes))
 
         return self._connection.retried(look)
 
@@ -81,22 +81,21 @@ class RemoteRepository:
         start = f"{self._root}/blobs/uploads/"
         if self._mount_from:
             start += f"?{urlencode({'mount': name, 'from': self._mount_from})}"
-        with self._connection.exchange("POST", start, body=b"") as answer:
+        with self._connection.exchange(Request("POST", start, body=b"")) as answer:
             if answer.status == _CREATED:
                 return False
             if answer.status != _ACCEPTED:
-                raise self._connection.fault(answer)
-            place = _location(answer)
+                raise self._connection.fault(answer, is_upload=True)
+            place = self._connection.location(answer)
         url = f"{place}{'&' if urlsplit(place).query else '?'}{urlencode({'digest': name})}"
         headers = {
             "Content-Type": "application/octet-stream",
             "Content-Length": str(digest.size_bytes),
         }
-        with self._connection.exchange(
-            "PUT", url, body=lambda: _Reported(opened(), report), headers=headers
-        ) as answer:
+        request = Request("PUT", url, headers, opened, report)
+        with self._connection.exchange(request) as answer:
             if answer.status != _CREATED:
-                raise self._connection.fault(answer)
+                raise self._connection.fault(answer, is_upload=True)
         return True
 
     def save_blob(self, digest: Digest, file: BlobFile, report: Report) -> None:
@@ -105,7 +104,9 @@ class RemoteRepository:
 
     def _save_blob(self, digest: Digest, file: BlobFile, report: Report) -> None:
         headers = {"Range": f"bytes={file.size_bytes}-"} if file.size_bytes else {}
-        with self._connection.exchange("GET", self._blob(digest), headers=headers) as answer:
+        url, limit_bytes = self._blob(digest), digest.size_bytes
+        request = Request("GET", url, headers, limit_bytes=limit_bytes)
+        with self._connection.exchange(request) as answer:
             if answer.status in _NOT_FOUND:
                 raise NotReproducibleError(f"the registry has no blob sha256:{digest.sha256}")
             if answer.status not in (_OK, _PARTIAL):
@@ -115,12 +116,9 @@ class RemoteRepository:
                 file.restart()
             if is_other_part:
                 raise RegistryUnavailableError("the registry sent another part of a blob")
-            announced = answer.response.length
-            while chunk := answer.read(_CHUNK_BYTES):
-                file.write(chunk)
+            while block := answer.read1(BLOCK_BYTES):
+                file.write(block)
                 report(file.size_bytes)
-            if announced is not None and answer.response.length:
-                raise http.client.IncompleteRead(b"")
 
     def _blob(self, digest: Digest) -> str:
         return f"{self._root}/blobs/{SHA256}{digest.sha256}"
@@ -134,15 +132,16 @@ class RemoteRepository:
             NotReproducibleError: It does not have the digest that the registry names with it.
         """
         url = f"{self._root}/manifests/{quote(target, safe=':')}"
+        request = Request("GET", url, _ACCEPT, limit_bytes=MANIFEST_MAX_BYTES)
 
         def fetch() -> bytes | None:
-            with self._connection.exchange("GET", url, headers=_ACCEPT) as answer:
+            with self._connection.exchange(request) as answer:
                 if answer.status in _NOT_FOUND:
                     return None
                 if answer.status != _OK:
                     raise self._connection.fault(answer)
-                content = answer.content(MANIFEST_MAX_BYTES)
-                named = answer.header("Docker-Content-Digest")
+                content = read_body(answer, MANIFEST_MAX_BYTES)
+                named = answer.headers.get("Docker-Content-Digest", "")
                 found = f"{SHA256}{Digest.of(content).sha256}"
                 if named.startswith(SHA256) and named != found:
                     raise altered_manifest(printable(named.removeprefix(SHA256)), target)
@@ -156,18 +155,14 @@ class RemoteRepository:
 
     def _put_manifest(self, content: bytes, tag: str, media_type: str) -> str:
         """Store a manifest or an index; return the subject that the registry says it has noted."""
-        target = tag or f"{SHA256}{Digest.of(content).sha256}"
+        url = f"{self._root}/manifests/{tag or SHA256 + Digest.of(content).sha256}"
+        request = Request("PUT", url, {"Content-Type": media_type}, content)
 
         def put() -> str:
-            with self._connection.exchange(
-                "PUT",
-                f"{self._root}/manifests/{target}",
-                body=content,
-                headers={"Content-Type": media_type},
-            ) as answer:
+            with self._connection.exchange(request) as answer:
                 if answer.status != _CREATED:
-                    raise self._connection.fault(answer)
-                return answer.header("OCI-Subject")
+                    raise self._connection.fault(answer, is_upload=True)
+                return answer.headers.get("OCI-Subject", "")
 
         return self._connection.retried(put)
 
@@ -208,14 +203,15 @@ class RemoteRepository:
 
     def _page_of_referrers(self, url: str) -> tuple[bytes, str] | None:
         """Return (content, URL of the next page or nothing); None where there is no such API."""
+        request = Request("GET", url, {"Accept": INDEX}, limit_bytes=MANIFEST_MAX_BYTES)
 
         def fetch() -> tuple[bytes, str] | None:
-            with self._connection.exchange("GET", url, headers={"Accept": INDEX}) as answer:
+            with self._connection.exchange(request) as answer:
                 if answer.status in (*_NOT_FOUND, *_NO_API):
                     return None
                 if answer.status != _OK:
                     raise self._connection.fault(answer)
-                return answer.content(MANIFEST_MAX_BYTES), _next_page(answer)
+                return read_body(answer, MANIFEST_MAX_BYTES), _next_page(answer)
 
         return self._connection.retried(fetch)
 
@@ -224,45 +220,18 @@ class RemoteRepository:
         return () if content is None else read_index(content, f"the tag {tag}")
 
 
-class _Reported:
-    """Reports how much of a blob was read."""
-
-    def __init__(self, source: BlobSource, report: Report) -> None:
-        self._source, self._report, self._done = source, report, 0
-
-    def read(self, size: int = -1, /) -> bytes:
-        content = self._source.read(size)
-        self._done += len(content)
-        self._report(self._done)
-        return content
-
-
-def _next_page(answer: Answer) -> str:
+def _next_page(answer: BaseHTTPResponse) -> str:
     """The next page of a list, of the same registry; empty for none (RFC 8288)."""
-    link = _NEXT.search(answer.header("Link"))
+    link = _NEXT.search(answer.headers.get("Link", ""))
     if link is None:
         return ""
     try:
-        place = urljoin(answer.url, link[1])
-        here, there = urlsplit(answer.url), urlsplit(place)
+        here, place = answer.url or "", urljoin(answer.url or "", link[1])
+        own, there = urlsplit(here), urlsplit(place)
     except ValueError:
         return ""
-    return place if (here.scheme, here.netloc) == (there.scheme, there.netloc) else ""
+    return place if (own.scheme, own.netloc) == (there.scheme, there.netloc) else ""
 
 
-def _location(answer: Answer) -> str:
-    """Return the URL where an upload goes on; the answer's is whole, or relative to what was asked for."""
-    try:
-        place = urljoin(answer.url, answer.header("Location"))
-        scheme = urlsplit(place).scheme
-    except ValueError:
-        scheme = ""
-    if not answer.header("Location") or scheme not in ("http", "https"):
-        raise BuildError("the registry does not say where an upload goes to")
-    if scheme == "http" and urlsplit(answer.url).scheme == "https":
-        raise BuildError("the registry has uploads go to a place without TLS")
-    return place
-
-
-def _goes_on(answer: Answer, start: int) -> bool:
-    return answer.header("Content-Range").startswith(f"bytes {start}-")
+def _goes_on(answer: BaseHTTPResponse, start: int) -> bool:
+    return answer.headers.get("Content-Range", "").startswith(f"bytes {start}-")
