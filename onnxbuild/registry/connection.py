@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from onnxbuild import __version__
 from onnxbuild.adapters import clock
 from onnxbuild.core.errors import BuildError
 from onnxbuild.registry.access import RegistryAccess
-from onnxbuild.registry.challenges import Challenge, challenges_in, read_token
+from onnxbuild.registry.challenges import challenges_in, read_token, token_url
 from onnxbuild.registry.refusals import RegistryUnavailableError, lost, refusal
 from onnxbuild.registry.repository import BlobSource, Report
 from onnxbuild.registry.transport import SMALL_BYTES, Pace, Sent, open_pools, read_body
@@ -32,7 +31,7 @@ _HOPS_MAX = 8
 _REST_S = 1.0
 """How long the end of an answer may take, so that its connection serves the next request."""
 _REDIRECTS = (301, 302, 303, 307, 308)
-_UNAUTHORIZED = 401
+_OK, _UNAUTHORIZED = 200, 401
 _TRANSIENT = (408, 429, 500, 502, 503, 504)
 _LATER = "type the same command again later: what was moved so far is kept"
 
@@ -44,6 +43,7 @@ class Request:
     Attributes:
         method: HTTP's.
         url: Whole, or below the registry's root. Only the registry itself is sent credentials.
+        expected: Statuses that are no refusal.
         headers: Besides Authorization and the like.
         body: Content, or what opens it: a request may be sent again.
         report: Takes how much of the content was sent.
@@ -52,6 +52,7 @@ class Request:
 
     method: str
     url: str
+    expected: tuple[int, ...]
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Callable[[], BlobSource] | bytes | None = None
     report: Report = lambda _: None
@@ -110,26 +111,21 @@ class Connection:
 
     @contextmanager
     def exchange(self, request: Request) -> Iterator[BaseHTTPResponse]:
-        """Send a request; what an answer's status says is the caller's to judge, but those that may pass.
+        """Send a request, and take an answer of an expected status.
 
         Raises:
             RegistryUnavailableError: The registry can't be reached, broke off, is too slow, or can't serve now.
-            BuildError: It can't be reached in this way at all.
+            BuildError: It refuses, or can't be reached in this way at all.
         """
         try:
             with self._closed(self._answered(request)) as answer:
-                self._check_available(answer)
+                self._check(answer, request)
                 yield answer
         except HTTPError as error:
             inner = [
                 each for each in (error.__cause__, *error.args) if isinstance(each, Exception)
             ]
             raise lost(self._registry, (*inner, error)[0]) from error
-
-    def fault(self, answer: BaseHTTPResponse, *, is_upload: bool = False) -> BuildError:
-        """Return what to say of an answer that is a refusal."""
-        said, credentials = answer.read1(SMALL_BYTES), self._access.credentials
-        return refusal(self._registry, answer.status, said, credentials, is_upload=is_upload)
 
     def location(self, answer: BaseHTTPResponse) -> str:
         """Return the URL where an answer says to go on.
@@ -160,13 +156,18 @@ class Connection:
         finally:
             answer.close()
 
-    def _check_available(self, answer: BaseHTTPResponse) -> None:
-        if answer.status in _TRANSIENT:
-            found, after_s = self.fault(answer), _seconds(answer)
-            asked = f"; it asks to wait {after_s:.0f} s" if after_s else ""
-            raise RegistryUnavailableError(
-                f"{found.what}{asked}", where=found.where, fix=_LATER, after_s=after_s
-            )
+    def _check(self, answer: BaseHTTPResponse, request: Request) -> None:
+        if answer.status in request.expected:
+            return
+        said, is_upload = answer.read1(SMALL_BYTES), request.body is not None
+        found = refusal(
+            self._registry, answer.status, said, self._access.credentials, is_upload=is_upload
+        )
+        if answer.status not in _TRANSIENT:
+            raise found
+        after_s = _seconds(answer)
+        what = found.what + (f"; it asks to wait {after_s:.0f} s" if after_s else "")
+        raise RegistryUnavailableError(what, where=found.where, fix=_LATER, after_s=after_s)
 
     def _answered(self, request: Request) -> BaseHTTPResponse:
         """Follow redirects, and authenticate where it is asked for."""
@@ -192,31 +193,31 @@ class Connection:
 
     def _is_authorized_for(self, answer: BaseHTTPResponse, used: str) -> bool:
         """Take up a challenge; return whether there is an authorization that was not sent yet."""
-        credentials = self._access.credentials
         challenges = challenges_in(answer.headers.getlist("WWW-Authenticate"))
-        for challenge in challenges:
-            if challenge.scheme == "bearer":
-                self._authorization = f"Bearer {self._token(challenge)}"
-                return self._authorization != used
-        if credentials.username and any(each.scheme == "basic" for each in challenges):
-            self._authorization = credentials.basic
-            return self._authorization != used
-        return False
+        if "bearer" in challenges:
+            self._authorization = f"Bearer {self._token(challenges['bearer'])}"
+        elif "basic" in challenges and self._access.credentials.username:
+            self._authorization = self._access.credentials.basic
+        return self._authorization != used
 
-    def _token(self, challenge: Challenge) -> str:
+    def _token(self, challenge: Mapping[str, str]) -> str:
         """Ask the registry's token service; one of another host has to have TLS.
 
         Source: https://distribution.github.io/distribution/spec/auth/token/.
         """
-        url, credentials = challenge.token_url(), self._access.credentials
-        place, may_be_plain = parse_url(url), self._access.plain_http
-        if place.scheme != "https" and not (may_be_plain and place.host == self._own.host):
-            raise BuildError("the registry's token service has no TLS", where=self._registry)
+        credentials = self._access.credentials
         basic = credentials.basic if credentials.username else ""
-        with self._closed(self._once(Request("GET", url), url, basic)) as answer:
-            self._check_available(answer)
-            if answer.status != http.client.OK:
-                raise self.fault(answer)
+        try:
+            url = token_url(challenge)
+            place = parse_url(url)
+        except ValueError as error:
+            raise lost(self._registry, error) from error
+        is_own = self._access.plain_http and place.host == self._own.host
+        if place.scheme != "https" and not is_own:
+            raise BuildError("the registry's token service has no TLS", where=self._registry)
+        request = Request("GET", url, (_OK,))
+        with self._closed(self._once(request, url, basic)) as answer:
+            self._check(answer, request)
             return read_token(read_body(answer), self._registry)
 
     def _once(self, request: Request, url: str, authorization: str) -> BaseHTTPResponse:

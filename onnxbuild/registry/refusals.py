@@ -56,9 +56,8 @@ def refusal(
     if status in (_UNAUTHORIZED, _FORBIDDEN):
         known = credentials or ANONYMOUS
         if known.username:
-            what = (
-                f"it refuses the user '{printable(known.username)}' (from {known.source}){detail}"
-            )
+            user = printable(known.username)
+            what = f"it refuses the user '{user}' (from {known.source}){detail}"
             fix = "check the user name, the password, and what this user may do there"
         else:
             what = f"it asks for a user name and a password, and none is known{detail}"

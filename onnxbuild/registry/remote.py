@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from urllib3 import BaseHTTPResponse
+from urllib3.util import parse_url
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError
@@ -27,8 +28,8 @@ _OK, _CREATED, _ACCEPTED, _PARTIAL = 200, 201, 202, 206
 _NOT_FOUND = (404, 410)
 _NO_API = (400, 405, 501)
 """Further statuses of registries without a referrers API: they take its address for something else."""
-_PAGES_MAX = 100
-"""Most pages of a list of referrers that are read."""
+_PAGES_MAX, _LIST_MAX_BYTES = 100, 2 * MANIFEST_MAX_BYTES
+"""Most pages and bytes of a list of referrers that are read; the last page may exceed the latter."""
 _NEXT = re.compile(r"<([^>]*)>\s*;[^,]*\brel=\"?next\"?", re.IGNORECASE)
 _UPDATES_MAX = 4
 
@@ -56,11 +57,10 @@ class RemoteRepository:
         """Return whether it has a blob, with the right size."""
 
         def look() -> bool:
-            with self._connection.exchange(Request("HEAD", self._blob(digest))) as answer:
+            request = Request("HEAD", self._blob(digest), (_OK, *_NOT_FOUND))
+            with self._connection.exchange(request) as answer:
                 if answer.status in _NOT_FOUND:
                     return False
-                if answer.status != _OK:
-                    raise self._connection.fault(answer)
                 return answer.headers.get("Content-Length", "") in ("", str(digest.size_bytes))
 
         return self._connection.retried(look)
@@ -81,22 +81,18 @@ class RemoteRepository:
         start = f"{self._root}/blobs/uploads/"
         if self._mount_from:
             start += f"?{urlencode({'mount': name, 'from': self._mount_from})}"
-        with self._connection.exchange(Request("POST", start, body=b"")) as answer:
+        request = Request("POST", start, (_CREATED, _ACCEPTED), body=b"")
+        with self._connection.exchange(request) as answer:
             if answer.status == _CREATED:
                 return False
-            if answer.status != _ACCEPTED:
-                raise self._connection.fault(answer, is_upload=True)
             place = self._connection.location(answer)
         url = f"{place}{'&' if urlsplit(place).query else '?'}{urlencode({'digest': name})}"
         headers = {
             "Content-Type": "application/octet-stream",
             "Content-Length": str(digest.size_bytes),
         }
-        request = Request("PUT", url, headers, opened, report)
-        with self._connection.exchange(request) as answer:
-            if answer.status != _CREATED:
-                raise self._connection.fault(answer, is_upload=True)
-        return True
+        with self._connection.exchange(Request("PUT", url, (_CREATED,), headers, opened, report)):
+            return True
 
     def save_blob(self, digest: Digest, file: BlobFile, report: Report) -> None:
         """Write a blob to a file; a break is followed by a request for the rest."""
@@ -104,17 +100,16 @@ class RemoteRepository:
 
     def _save_blob(self, digest: Digest, file: BlobFile, report: Report) -> None:
         headers = {"Range": f"bytes={file.size_bytes}-"} if file.size_bytes else {}
-        url, limit_bytes = self._blob(digest), digest.size_bytes
-        request = Request("GET", url, headers, limit_bytes=limit_bytes)
+        expected, limit_bytes = (_OK, _PARTIAL, *_NOT_FOUND), digest.size_bytes
+        request = Request("GET", self._blob(digest), expected, headers, limit_bytes=limit_bytes)
         with self._connection.exchange(request) as answer:
             if answer.status in _NOT_FOUND:
                 raise NotReproducibleError(f"the registry has no blob sha256:{digest.sha256}")
-            if answer.status not in (_OK, _PARTIAL):
-                raise self._connection.fault(answer)
-            is_other_part = answer.status == _PARTIAL and not _goes_on(answer, file.size_bytes)
-            if answer.status == _OK or is_other_part:
+            part = answer.headers.get("Content-Range", "")
+            goes_on = answer.status == _PARTIAL and part.startswith(f"bytes {file.size_bytes}-")
+            if not goes_on:
                 file.restart()
-            if is_other_part:
+            if answer.status == _PARTIAL and not goes_on:
                 raise RegistryUnavailableError("the registry sent another part of a blob")
             while block := answer.read1(BLOCK_BYTES):
                 file.write(block)
@@ -132,14 +127,13 @@ class RemoteRepository:
             NotReproducibleError: It does not have the digest that the registry names with it.
         """
         url = f"{self._root}/manifests/{quote(target, safe=':')}"
-        request = Request("GET", url, _ACCEPT, limit_bytes=MANIFEST_MAX_BYTES)
+        expected = (_OK, *_NOT_FOUND)
+        request = Request("GET", url, expected, _ACCEPT, limit_bytes=MANIFEST_MAX_BYTES)
 
         def fetch() -> bytes | None:
             with self._connection.exchange(request) as answer:
                 if answer.status in _NOT_FOUND:
                     return None
-                if answer.status != _OK:
-                    raise self._connection.fault(answer)
                 content = read_body(answer, MANIFEST_MAX_BYTES)
                 named = answer.headers.get("Docker-Content-Digest", "")
                 found = f"{SHA256}{Digest.of(content).sha256}"
@@ -156,12 +150,10 @@ class RemoteRepository:
     def _put_manifest(self, content: bytes, tag: str, media_type: str) -> str:
         """Store a manifest or an index; return the subject that the registry says it has noted."""
         url = f"{self._root}/manifests/{tag or SHA256 + Digest.of(content).sha256}"
-        request = Request("PUT", url, {"Content-Type": media_type}, content)
+        request = Request("PUT", url, (_CREATED,), {"Content-Type": media_type}, content)
 
         def put() -> str:
             with self._connection.exchange(request) as answer:
-                if answer.status != _CREATED:
-                    raise self._connection.fault(answer, is_upload=True)
                 return answer.headers.get("OCI-Subject", "")
 
         return self._connection.retried(put)
@@ -191,26 +183,25 @@ class RemoteRepository:
     def referrers(self, subject: str) -> Sequence[Descriptor]:
         """Return the manifests that refer to one: by the API, else by the fallback tag."""
         url, found = f"{self._root}/referrers/{SHA256}{subject}", list[Descriptor]()
-        for _ in range(_PAGES_MAX):
+        pages = size_bytes = 0
+        while url and pages < _PAGES_MAX and size_bytes < _LIST_MAX_BYTES:
             page = self._page_of_referrers(url)
             if page is None:
                 return self._listed(f"sha256-{subject}")
             content, url = page
             found += read_index(content, "the registry's list of referrers")
-            if not url:
-                break
+            pages, size_bytes = pages + 1, size_bytes + len(content)
         return found
 
     def _page_of_referrers(self, url: str) -> tuple[bytes, str] | None:
         """Return (content, URL of the next page or nothing); None where there is no such API."""
-        request = Request("GET", url, {"Accept": INDEX}, limit_bytes=MANIFEST_MAX_BYTES)
+        expected, limit_bytes = (_OK, *_NOT_FOUND, *_NO_API), MANIFEST_MAX_BYTES
+        request = Request("GET", url, expected, {"Accept": INDEX}, limit_bytes=limit_bytes)
 
         def fetch() -> tuple[bytes, str] | None:
             with self._connection.exchange(request) as answer:
-                if answer.status in (*_NOT_FOUND, *_NO_API):
-                    return None
                 if answer.status != _OK:
-                    raise self._connection.fault(answer)
+                    return None
                 return read_body(answer, MANIFEST_MAX_BYTES), _next_page(answer)
 
         return self._connection.retried(fetch)
@@ -221,17 +212,9 @@ class RemoteRepository:
 
 
 def _next_page(answer: BaseHTTPResponse) -> str:
-    """The next page of a list, of the same registry; empty for none (RFC 8288)."""
+    """The next page of a list, of the same registry whatever the host that is named; empty for none (RFC 8288)."""
     link = _NEXT.search(answer.headers.get("Link", ""))
-    if link is None:
-        return ""
     try:
-        here, place = answer.url or "", urljoin(answer.url or "", link[1])
-        own, there = urlsplit(here), urlsplit(place)
+        return parse_url(urljoin(answer.url or "", link[1])).request_uri if link else ""
     except ValueError:
         return ""
-    return place if (own.scheme, own.netloc) == (there.scheme, there.netloc) else ""
-
-
-def _goes_on(answer: BaseHTTPResponse, start: int) -> bool:
-    return answer.headers.get("Content-Range", "").startswith(f"bytes {start}-")

@@ -6,7 +6,6 @@ import http.client
 import io
 import socket
 from concurrent.futures import Future
-from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -134,9 +133,7 @@ class _Received(io.RawIOBase):
 
 
 class _Plain(HTTPConnection):
-    def __init__(self, pace: Pace, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._pace = pace
+    pace: Pace
 
     def _new_conn(self) -> socket.socket:
         """Connect in a thread that nobody has to wait for: no signal ends the look-up of a name."""
@@ -150,17 +147,17 @@ class _Plain(HTTPConnection):
                 found.set_exception(error)
 
         Thread(target=connect, daemon=True).start()
-        sock = found.result(self._pace.left_s())
-        sock.settimeout(self._pace.silence_s)
+        sock = found.result(self.pace.left_s())
+        sock.settimeout(self.pace.silence_s)
         return sock
 
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]
         answer = super().getresponse()
-        self._pace.start_body()
+        self.pace.start_body()
         return answer
 
     def response_class(self, sock: Any, *args: Any, **options: Any) -> http.client.HTTPResponse:  # type: ignore[override]
-        received: Any = _Received(sock, self._pace)
+        received: Any = _Received(sock, self.pace)
         return http.client.HTTPResponse(received, *args, **options)
 
 
@@ -171,11 +168,9 @@ class _WithTls(_Plain, HTTPSConnection):
 def open_pools(pace: Pace, tls: ssl.SSLContext | None) -> PoolManager:
     """Return connections that keep to a pace; `tls` checks certificates, None does with the system's authorities."""
     pools = PoolManager(ssl_context=tls, timeout=pace.silence_s, retries=False)
-    plain = {"ConnectionCls": staticmethod(partial(_Plain, pace))}
-    with_tls = {"ConnectionCls": staticmethod(partial(_WithTls, pace))}
     pools.pool_classes_by_scheme = {
-        "http": type("Plain", (HTTPConnectionPool,), plain),
-        "https": type("WithTls", (HTTPSConnectionPool,), with_tls),
+        each.scheme: type("", (each,), {"ConnectionCls": type("", (kind,), {"pace": pace})})
+        for each, kind in ((HTTPConnectionPool, _Plain), (HTTPSConnectionPool, _WithTls))
     }
     return pools
 

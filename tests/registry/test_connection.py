@@ -58,7 +58,7 @@ def test_a_token_that_runs_out_is_asked_for_again(start):
     access = RegistryAccess(plain_http=True, credentials=Credentials("ann", "pass:word"))
     connection = Connection(registry.host, access)
     connection._authorization = "Bearer an-old-one"
-    with connection.exchange(Request("GET", "/v2/a/manifests/b")) as answer:
+    with connection.exchange(Request("GET", "/v2/a/manifests/b", (404,))) as answer:
         assert answer.status == 404
     connection.close()
 
@@ -90,7 +90,10 @@ def test_a_redirect_to_what_is_no_host_is_said(registry):
     place.push(contents())
     connection = Connection(registry.host, RegistryAccess(plain_http=True))
     path = f"/v2/team/tiny/blobs/{next(digest for _, digest in registry.blobs)}"
-    with pytest.raises(BuildError, match="is no URL"), connection.exchange(Request("GET", path)):
+    with (
+        pytest.raises(BuildError, match="is no URL"),
+        connection.exchange(Request("GET", path, (404,))),
+    ):
         pass
     connection.close()
 
@@ -132,7 +135,7 @@ def test_a_redirect_out_of_tls_is_refused(start, certificate):
     connection = Connection(registry.host, RegistryAccess(ca_file=certificate))
     with (
         pytest.raises(BuildError, match="without TLS"),
-        connection.exchange(Request("GET", "/v2/a/blobs/sha256:b")),
+        connection.exchange(Request("GET", "/v2/a/blobs/sha256:b", (404,))),
     ):
         pass
     connection.close()
@@ -144,7 +147,7 @@ def test_a_token_service_without_tls_gets_no_password(start, certificate):
     connection = Connection(registry.host, access)
     with (
         pytest.raises(BuildError, match="no TLS"),
-        connection.exchange(Request("GET", "/v2/a/manifests/b")),
+        connection.exchange(Request("GET", "/v2/a/manifests/b", (404,))),
     ):
         pass
     connection.close()
@@ -158,10 +161,10 @@ def test_tls_is_checked(start, certificate):
         Connection(registry.host, RegistryAccess(ca_file=each), pauses.append)
         for each in (certificate, None)
     )
-    with known.exchange(Request("GET", "/v2/a/manifests/b")) as answer:
+    with known.exchange(Request("GET", "/v2/a/manifests/b", (404,))) as answer:
         assert answer.status == 404
     with pytest.raises(BuildError, match="certificate is not trusted") as caught:
-        unknown.retried(lambda: unknown.exchange(Request("GET", "/v2/")).__enter__())
+        unknown.retried(lambda: unknown.exchange(Request("GET", "/v2/", (404,))).__enter__())
     assert "--ca-file" in caught.value.fix
     assert pauses == []  # it does not pass
     known.close()
@@ -171,7 +174,7 @@ def test_a_registry_without_tls_gets_another_error_than_one_that_fails(registry)
     connection = Connection(registry.host, RegistryAccess())
     with (
         pytest.raises(BuildError, match="no TLS connection") as caught,
-        connection.exchange(Request("GET", "/v2/")),
+        connection.exchange(Request("GET", "/v2/", (404,))),
     ):
         pass
     assert "--plain-http" in caught.value.fix
@@ -189,7 +192,7 @@ def test_a_host_that_is_none_is_said():
     )
     with (
         pytest.raises(BuildError, match=r"no such host|can't be reached"),
-        connection.exchange(Request("GET", "/")),
+        connection.exchange(Request("GET", "/", (404,))),
     ):
         pass
 
