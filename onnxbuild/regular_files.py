@@ -35,13 +35,21 @@ def open_regular(path: str | Path, *, null_is_empty: bool = True) -> FileIO:
         return file
 
 
-def read_regular(path: str | Path) -> bytes:
+def read_regular(path: str | Path, *, most_bytes: int | None = None) -> bytes:
     """Read all of a file.
 
+    Args:
+        path: A file; links are followed.
+        most_bytes: Its limit; None for a file that nobody else writes.
+
     Raises:
-        OSError: As `open_regular`.
+        OSError: As `open_regular`; the errno is EFBIG for a file that has more bytes.
     """
     with open_regular(path) as file:
+        size_bytes = os.fstat(file.fileno()).st_size
+        if most_bytes is not None and size_bytes > most_bytes:
+            what = f"it has {size_bytes:,} bytes; expected at most {most_bytes:,}"
+            raise OSError(errno.EFBIG, what, str(path))
         return file.read()
 
 

@@ -80,6 +80,9 @@ def command(
 ) -> None:
     """Check a release: checksums, signature, provenance, and its golden outputs.
 
+    It is "verified" if the signature is checked (--key) or it is built again (--rebuild). Without these it is
+    "consistent": whoever made it may have written all of it.
+
     \b
     onnxbuild verify dist/bert-1.0.0                 checksums and provenance
     onnxbuild verify dist/bert-1.0.0 --key team.pem  its signature, too
@@ -99,7 +102,13 @@ def command(
     from onnxbuild.release_format.opened import opened
     from onnxbuild.release_format.released import check_is_release, read_release
     from onnxbuild.terminal.display import make_display
-    from onnxbuild.verification.verify import verify_archive, verify_contents, verify_files
+    from onnxbuild.verification.verify import (
+        unproven,
+        verify_archive,
+        verify_contents,
+        verify_files,
+        verify_unchanged,
+    )
 
     if providers:
         from onnxbuild.verification.replay import check_providers
@@ -138,18 +147,22 @@ def command(
             with make_display(as_json=False, verbose=False, on_stderr=as_json) as display:
                 again = verify_rebuild(found, Path(recipe) if recipe else None, events=[display])
                 code = show(again)
+        code = code or show(verify_unchanged(files))
+        is_verified = code == 0 and (key is not None or rebuild)
         if as_json:
             print_document(
                 {
                     "type": "verify",
                     "release": release,
-                    "verified": code == 0,
+                    "consistent": code == 0,
+                    "verified": is_verified,
                     "exit_code": code,
                     "checks": seen,
                 }
             )
         elif code == 0:
-            say(f"verified: {found.about['name']} {found.about['version']}")
+            name = f"{found.about['name']} {found.about['version']}"
+            say(f"verified: {name}" if is_verified else f"consistent: {name}; {unproven(files)}")
         else:
             say(f"NOT verified (exit code {code}): {release}", err=True)
     ctx.exit(code)

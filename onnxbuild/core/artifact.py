@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from onnxbuild.core.digest import Digest, tagged_sha256
-from onnxbuild.core.file_names import check_file_names
+from onnxbuild.core.file_names import check_file_names, check_names_everywhere
+
+BUNDLE = "bundle"
+"""Kind of the bundles and packages that a release holds, and that are pushed."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +22,8 @@ class Artifact:
         files: (POSIX path relative to the artifact, digest), sorted by path.
 
     Raises:
-        ValueError: A path leads elsewhere, is there twice, or is a folder of another; see
-            `file_names`. Files are written and removed by these names.
+        ValueError: A path leads elsewhere, is there twice, or is a folder of another; or one of a bundle
+            is none to pass on; see `file_names`. Files are written and removed by these names.
     """
 
     kind: str
@@ -28,7 +31,8 @@ class Artifact:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", tuple(sorted(self.files)))
-        check_file_names(path for path, _ in self.files)
+        check = check_names_everywhere if self.kind == BUNDLE else check_file_names
+        check(path for path, _ in self.files)
 
     @cached_property
     def sha256(self) -> str:

@@ -126,13 +126,16 @@ class VerifiedRecord(TypedDict):
     Attributes:
         type: `verify`.
         release: As it was given.
-        verified: Whether every check passed.
-        exit_code: 0 verified, 3 a golden output is out of its tolerance, 4 damaged or altered.
+        consistent: Whether every check passed.
+        verified: Whether, besides, the signature was checked (`--key`) or the release was built again
+            (`--rebuild`). Without these, whoever made it may have written all of it.
+        exit_code: 0 every check passed, 3 a golden output is out of its tolerance, 4 damaged or altered.
         checks: In the order they ran; the first that fails ends them.
     """
 
     type: Literal["verify"]
     release: str
+    consistent: bool
     verified: bool
     exit_code: int
     checks: list[CheckRecord]

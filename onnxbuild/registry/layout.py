@@ -113,7 +113,8 @@ class LayoutRepository:
 
     def has_blob(self, digest: Digest) -> bool:
         """Return whether it has a blob, and undamaged: a push mends what a disk altered."""
-        return hash_file(str(self._blob(digest.sha256))) == digest.sha256
+        path = str(self._blob(digest.sha256))
+        return hash_file(path, size_bytes=digest.size_bytes) == digest.sha256
 
     def put_blob(self, digest: Digest, opened: Callable[[], BlobSource], report: Report) -> bool:
         """Store a blob; return True.

@@ -8,7 +8,7 @@ from typing import Any
 
 from onnxbuild.core.digest import Digest, canonical_json
 from onnxbuild.core.errors import NotReproducibleError, UsageError
-from onnxbuild.core.file_names import check_names_everywhere
+from onnxbuild.core.file_names import FILES_MAX, check_names_everywhere
 from onnxbuild.onnxkit.oci.manifests import SCHEMA_VERSION, SHA256, Descriptor
 from onnxbuild.onnxkit.oci.media_types import (
     FILE_PATH,
@@ -23,8 +23,7 @@ from onnxbuild.onnxkit.oci.media_types import (
 from onnxbuild.release_format.forms import printable, read_json
 
 MANIFEST_MAX_BYTES = 4 << 20  # the distribution specification has every registry take this much
-LAYERS_MAX = 10_000
-_PART_MAX = 255
+LAYERS_MAX = FILES_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +148,6 @@ def model_files(manifest: ArtifactManifest, where: str) -> dict[str, Digest]:
                 f"it has a layer of type '{printable(layer.media_type)}'; onnxbuild pulls raw layers, one a file",
                 where=where,
             )
-        if not path.isprintable() or any(
-            len(each.encode()) > _PART_MAX for each in path.split("/")
-        ):
-            raise _refused("has a layer whose path no file can have", where)
         paths.append(path)
         files[path] = layer.digest
     try:

@@ -192,7 +192,10 @@ class _Fetcher:
         path = self._blobs / digest.sha256
         if digest.sha256 in self._whole:
             return path
-        if path.is_symlink() or hash_file(str(path)) != digest.sha256:
+        if (
+            path.is_symlink()
+            or hash_file(str(path), size_bytes=digest.size_bytes) != digest.sha256
+        ):
             path.unlink(missing_ok=True)
             temporary = self._partial / _BLOB
             temporary.unlink(missing_ok=True)
@@ -280,7 +283,9 @@ def _check_same(folder: Path, files: Mapping[str, Digest]) -> None:
         for name, digest in sorted(files.items()):
             if name not in there:
                 why = why or f"{name} is missing"
-            elif there[name].is_symlink() or hash_file(str(there[name])) != digest.sha256:
+            elif there[name].is_symlink() or digest.sha256 != hash_file(
+                str(there[name]), size_bytes=digest.size_bytes
+            ):
                 why = why or f"{name} has other bytes"
         why = why or next((f"{name} is more" for name in there if name not in files), "")
     if why:

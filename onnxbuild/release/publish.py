@@ -76,7 +76,7 @@ def publish(
     tally = Tally(events, name, 2 * size_bytes, BYTES)  # its folder, and its archive
     known = _Archive(name, tree, epoch_s, tally)
     folder_differs = _difference(folder, tree) if os.path.lexists(folder) else ""
-    archive_differs = os.path.lexists(archive) and _sha256(archive) != known.hashed().sha256
+    archive_differs = os.path.lexists(archive) and known.differs(archive)
     if (folder_differs or archive_differs) and not force:
         raise NotReproducibleError(
             f"there is another {name}: {folder_differs or f'{archive.name} has other bytes'}",
@@ -121,6 +121,11 @@ class _Archive:
         assert self._hashed is not None
         return self._hashed
 
+    def differs(self, path: Path) -> bool:
+        """Return whether a file is another one."""
+        hashed = self.hashed()
+        return _sha256(path, hashed.size_bytes) != hashed.sha256
+
     def write(self, path: Path) -> None:
         with path.open("xb") as file:
             self._fill(HashSink(_Counted(self._tally, file)))
@@ -157,10 +162,10 @@ def _difference(folder: Path, tree: Mapping[str, Content]) -> str:
     for name, digest in sorted(digests(tree).items()):
         if name not in there:
             return f"{name} is missing"
-        if there[name].is_symlink() or _sha256(there[name]) != digest.sha256:
+        if there[name].is_symlink() or _sha256(there[name], digest.size_bytes) != digest.sha256:
             return f"{name} has other bytes"
     return next((f"{name} is more" for name in there if name not in tree), "")
 
 
-def _sha256(path: Path) -> str | None:
-    return hash_file(str(path)) if path.is_file() else None
+def _sha256(path: Path, size_bytes: int) -> str | None:
+    return hash_file(str(path), size_bytes=size_bytes) if path.is_file() else None

@@ -13,7 +13,13 @@ from onnxbuild.core.errors import NotReproducibleError, UsageError
 from onnxbuild.lock.model import Lock
 from onnxbuild.lock.text import parse_lock
 from onnxbuild.regular_files import read_regular
-from onnxbuild.release_format.checksums import Files, ReleaseFault, check_sums
+from onnxbuild.release_format.checksums import (
+    TEXT_MAX_BYTES,
+    Files,
+    ReleaseFault,
+    check_sums,
+    read_hashed,
+)
 from onnxbuild.release_format.forms import following, json_bytes, printable, read_json
 from onnxbuild.release_format.layout import (
     BOM_FILE,
@@ -48,8 +54,12 @@ class Released:
     lock: Lock
 
     def read(self, name: str) -> bytes:
-        """The content of one of its files."""
-        return read_regular(self.folder / name)
+        """The content of one of its files, as it was hashed.
+
+        Raises:
+            NotReproducibleError: As `Files.read`.
+        """
+        return read_hashed(self.folder, name, self.files[name])
 
 
 def check_is_release(folder: Path, path: Path) -> None:
@@ -74,7 +84,7 @@ def check_is_release(folder: Path, path: Path) -> None:
 
 def _names_release(sums: Path) -> bool:
     try:
-        lines = read_regular(sums).split(b"\n")
+        lines = read_regular(sums, most_bytes=TEXT_MAX_BYTES).split(b"\n")
     except FileNotFoundError:
         return False
     except OSError:

@@ -89,6 +89,8 @@ def verify_files(files: Files, key: Path | None) -> Iterator[Checked]:
         f"{len(files.digests)} files, {size / 2**20:.1f} MiB, all digests match",
         _sentences(files.faults),
     )
+    if not files.digests:
+        return  # refused by its names or sizes: nothing was read
     if public_key is not None:
         wrong = check_signatures(files, public_key)
         yield Checked("signature", f"made with the key {key}", _sentences(wrong))
@@ -98,6 +100,20 @@ def verify_files(files: Files, key: Path | None) -> Iterator[Checked]:
         yield Checked("signature", detail, _sentences(wrong), skipped=True)
     else:
         yield Checked("signature", "the release is not signed", skipped=True)
+
+
+def unproven(files: Files) -> str:
+    """Return what is not shown by the checks of a release whose signature is not checked."""
+    how = "not signed"
+    if any(name in files.digests for name in SIGNATURES):
+        how = "its signature was not checked (--key PUBLIC.pem)"
+    return f"{how}, so whoever made it may have written all of it"
+
+
+def verify_unchanged(files: Files) -> Iterator[Checked]:
+    """See that the files are still those that were hashed; nothing where they are."""
+    if changed := files.changed():
+        yield Checked("checksums", faults=_sentences(changed))
 
 
 def verify_contents(release: Released) -> Iterator[Checked]:
@@ -152,7 +168,8 @@ def verify_archive(release: Released, archive: Path) -> Checked:
     sink = HashSink()
     title = release_name(about["name"], about["version"])
     write_archive(sink, title, _tree(release), about["epoch_s"])
-    faults = () if hash_file(str(archive)) == sink.sha256 else (_OTHER_ARCHIVE,)
+    found = hash_file(str(archive), size_bytes=sink.size_bytes)
+    faults = () if found == sink.sha256 else (_OTHER_ARCHIVE,)
     return Checked("archive", "holds these files and nothing else", faults)
 
 

@@ -26,7 +26,7 @@ from tests.attack.warm import Warm
 
 pytestmark = pytest.mark.slow
 FULL = re.compile(
-    r"no space left on the disk while writing .*\n"
+    r"(no space left on the disk|no inode left on the disk, .* are free\)) while writing .*\n"
     r"(  fix: )?free some space \(`onnxbuild cache gc` drops what nothing needs\), then run again"
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from onnxbuild.core.file_names import (
     check_part,
 )
 from onnxbuild.core.graph import Deliverable
+from onnxbuild.onnxkit.bundles.manifest import OPERATORS_FOLDER
 
 PARTS = st.lists(st.sampled_from(["a", "model.onnx", "..", ".", "", "/", "\\", "\0", "C:", "…"]))
 DIGEST = Digest.of(b"")
@@ -115,3 +117,94 @@ def test_a_digest_is_64_hex_digits_and_a_size(sha256, size):
 def test_a_digest_of_other_types_is_none(sha256, size):
     with pytest.raises(TypeError):
         Digest(sha256, size)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        (".git/config", "is hidden"),
+        ("a/.GIT/hooks/post-checkout", "is hidden"),
+        (".g\u200cit/config", "can't be seen"),  # HFS+ leaves out such characters
+        ("g\u0131t\u200d", "can't be seen"),
+        ("git~1/config", "short name"),
+        ("a/PRE-CO~1.YAM", "short name"),
+        (".envrc", "is hidden"),
+        ("cpp/.vscode/tasks.json", "is hidden"),
+        (".idea/workspace.xml", "is hidden"),
+        (".pre-commit-config.yaml", "is hidden"),
+        ("a/HEAD", "programs load or run"),
+        ("head", "programs load or run"),
+        ("sitecustomize.py", "is Python"),
+        ("recipe/conftest.py", "is Python"),
+        ("Conftest.Py", "is Python"),
+        ("conf\u0442est\u017f.py", "is Python"),
+        ("numpy/__init__.py", "is Python"),
+        ("onnxruntime.pyc", "programs load or run"),
+        ("__pycache__/load.cpython-313.pyc", "programs load or run"),
+        ("evil.pth", "programs load or run"),
+        ("node_modules/onnxruntime-node/index.js", "programs load or run"),
+        ("numpy.cpython-313-x86_64-linux-gnu.so", "is a library outside of operators/"),
+        ("libonnxruntime.so.1", "is a library outside of operators/"),
+        ("operators/more/version.dll", "is a library outside of operators/"),
+        ("git.exe", "programs load or run"),
+        ("AGENTS.md", "programs load or run"),
+        ("conftest.py.", "dot after it"),
+        ("conftest.py ", "space around"),
+        (" conftest.py", "space around"),
+        ("conftest.py::$DATA", "not every system can write"),
+        ("a\x1b[2J", "can't be seen"),
+        ("\udcff", "can't be seen"),
+        ("\u4e00" * 86, "more than 255 bytes"),
+    ],
+)
+def test_a_name_that_a_tool_runs_or_reads_by_itself_is_passed_on_by_nobody(name, why):
+    with pytest.raises(ValueError, match=why):
+        check_names_everywhere(["model.onnx", name])
+    with pytest.raises(ValueError, match=why):
+        Artifact("bundle", ((name, DIGEST),))
+    if len(name.encode("utf-8", "replace")) < 255:
+        Artifact("reference", ((name, DIGEST),))  # a store is nobody's working folder
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "load.py",
+        "packages/fp32-web/serve.py",
+        f"{OPERATORS_FOLDER}/libbox.so.1.2",
+        "variants/head/model.onnx.data",
+        "digits@seed=1,size=2/fp32/manifest.json",
+        "repository/a-pipeline/1/model.onnx",
+        "recipe/Größe \u4e00 (2).yaml",
+        "headers/head.yaml",
+        "blobs/sha256/0a1b",
+        "MLmodel",
+    ],
+)
+def test_names_that_onnxbuild_writes_are_passed_on(name):
+    check_names_everywhere([name])
+
+
+@pytest.mark.parametrize(
+    "path", ["a/" * 32 + "b", "a/" * 100_000 + "b", "a" * 1025, "a" * (1 << 22)]
+)
+def test_a_path_has_limits_which_are_checked_before_anything_is_made_of_it(path):
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="a path has at most 32 and 1,024") as caught:
+        check_names_everywhere([path])
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(str(caught.value)) < 250
+    assert peak_bytes < 100_000
+    check_file_name("a/" * 31 + "b")
+
+
+def test_the_check_of_many_deep_paths_takes_memory_of_their_size():
+    names = [f"{'abcdef/' * 30}{number:05}{'c' * 200}" for number in range(1000)]
+    tracemalloc.start()
+    check_names_everywhere(names)
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak_bytes < 5 * sum(map(len, names))
+    with pytest.raises(ValueError, match="there are 10,001 files; expected at most 10,000"):
+        check_names_everywhere([str(number) for number in range(10_001)])

@@ -13,7 +13,7 @@ from onnxbuild.onnxkit.oci.media_types import MANIFEST, REF_NAME, media_type_of
 from onnxbuild.recipe.schema.lean_jsonschema import validators
 from onnxbuild.registry.manifest import add_to_index, model_files, read_index, read_manifest
 
-FILES = {"b.onnx": Digest("a" * 64, 5), "a/c.py": Digest("b" * 64, 0)}
+FILES = {"b.onnx": Digest("a" * 64, 5), "a/load.py": Digest("b" * 64, 0)}
 CONFIG = model_config({"name": "tiny"}, {"format": "onnx"}, FILES)
 
 ENTRY = Descriptor(MANIFEST, Digest("c" * 64, 3), annotations={REF_NAME: "b"})
@@ -29,7 +29,7 @@ def test_a_manifest_says_what_is_in_the_artifact_in_an_order_of_its_own():
     assert content == model_manifest(CONFIG, dict(reversed(FILES.items())), {"x": "y"})
     found = read_manifest(content, "here")
     assert model_files(found, "here") == FILES
-    assert list(model_files(found, "here")) == ["a/c.py", "b.onnx"]
+    assert list(model_files(found, "here")) == ["a/load.py", "b.onnx"]
     assert found.artifact_type == "application/vnd.cncf.model.manifest.v1+json"
     assert found.config.media_type == "application/vnd.cncf.model.config.v1+json"
     assert found.config.digest == Digest.of(CONFIG)

@@ -75,9 +75,9 @@ def test_one_blob_of_two_files_comes_back_as_two_files(any_place, tmp_path):
 
 
 def test_an_empty_file_is_a_blob_like_any_other(any_place, tmp_path):
-    any_place.push(contents({"__init__.py": b"", "model.onnx": WEIGHTS}))
+    any_place.push(contents({"empty.txt": b"", "model.onnx": WEIGHTS}))
     any_place.pull(tmp_path / "model")
-    assert (tmp_path / "model/__init__.py").read_bytes() == b""
+    assert (tmp_path / "model/empty.txt").read_bytes() == b""
 
 
 def test_a_tag_that_moves_is_said_with_what_it_was(any_place, tmp_path):
@@ -236,7 +236,7 @@ def test_a_page_in_place_of_a_manifest_is_no_fault_of_who_pushed(registry, place
 
 
 @pytest.mark.parametrize(
-    "path", ["../evil", "/etc/evil", "a/../../evil", "", "a\nb", "C:/evil", "x" * 300]
+    "path", ["../evil", "/etc/evil", "a/../../evil", "", "a\nb", "C:/evil", ".git/config"]
 )
 @pytest.mark.parametrize("key", ["org.cncf.model.filepath", "org.opencontainers.image.title"])
 def test_a_path_that_leads_elsewhere_is_refused(registry, place, tmp_path, path, key):
@@ -342,7 +342,7 @@ def test_files_that_are_not_those_that_were_signed_are_refused(any_place, keys, 
     attached = signature(right, keys.private, None)
     forged = {
         "swapped": {**right.files, "fp32.onnx": b"small", "int8.onnx": WEIGHTS},
-        "added": {**right.files, "evil.py": b""},
+        "added": {**right.files, "evil.json": b""},
         "removed": {n: c for n, c in right.files.items() if n != "load.py"},
     }[change]
     any_place.push(replace(right, files=forged, attached=attached))

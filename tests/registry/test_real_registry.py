@@ -123,7 +123,8 @@ def test_a_pulled_variant_is_checked_with_the_key_and_runs(shop, tmp_path):
 def test_a_pulled_release_verifies(shop, tmp_path):
     assert shop.oci("pull", shop.there("tiny:1.0"), "-o", str(tmp_path / "r")).code == 0
     done = shop("verify", str(tmp_path / "r"))
-    assert (done.code, done.out.splitlines()[-1]) == (0, "verified: tiny 1.0")
+    assert done.code == 0
+    assert done.out.splitlines()[-1].startswith("consistent: tiny 1.0; ")
 
 
 def test_wrong_passwords_and_unknown_certificates_are_said(shop):

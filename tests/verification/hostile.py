@@ -62,7 +62,7 @@ def brings_its_own_recipe(release: Path, witness: Path) -> None:
         copy.write_text(OWN_CODE.format(witness=str(witness)) + source.read_text())
     recipe = (release / about["recipe"]).relative_to(project).as_posix()
     forged.edit_lock(lambda lock: lock.update(recipe=recipe))
-    forged.again()
+    forged.sum()
 
 
 ATTACKS = {

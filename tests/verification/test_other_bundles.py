@@ -280,11 +280,11 @@ def test_a_forgery_that_fits_in_everything_but_its_form_is_named(others, forgery
 def test_a_manifest_that_names_other_files_is_named(others):
     folder = release_of(others)
     whole = Forged(folder)
-    (folder / SCRIPTED / "extra.py").write_text("print()")
+    (folder / SCRIPTED / "extra.txt").write_text("print()")
     whole.again(SCRIPTED, honest=False)
     done = look_at(folder)
     assert done.code == 4
-    assert f"{SCRIPTED}/extra.py is more than {SCRIPTED}/manifest.json names" in done.out
+    assert f"{SCRIPTED}/extra.txt is more than {SCRIPTED}/manifest.json names" in done.out
     assert f"{SCRIPTED}/SHA256SUMS does not name the files next to it" in done.out
 
 

@@ -19,6 +19,12 @@ from tests.verification.conftest import edit_json, release_of, sum_again
 pytestmark = pytest.mark.slow
 
 
+UNPROVEN = (
+    "consistent: tiny 1.0; its signature was not checked (--key PUBLIC.pem), so whoever made it may have "
+    "written all of it"
+)
+
+
 @pytest.mark.smoke
 def test_a_release_is_verified_as_folder_and_as_archive(released, tmp_path):
     for path in ("dist/tiny-1.0", "dist/tiny-1.0.tar"):
@@ -33,6 +39,7 @@ def test_a_release_is_verified_as_folder_and_as_archive(released, tmp_path):
     assert there.code == 0, there.out
     assert "skipped signature: present, not checked; to check it: --key PUBLIC.pem" in there.out
     assert "ok      fp32 on cpu: 4 golden points within tolerance" in there.out
+    assert there.out.splitlines()[-1] == UNPROVEN
 
 
 def test_a_provider_that_nobody_knows_is_refused_before_anything_is_checked(released):
@@ -70,6 +77,7 @@ def test_a_rebuild_gives_the_same_bytes_or_says_where_it_parts(released):
     assert same.code == 0, same.out
     assert "ok      recipe: tiny.yaml, which is in no commit" in same.out
     assert "ok      rebuilt: 7 steps from nothing, every output as released" in same.out
+    assert same.out.endswith("verified: tiny 1.0\n")
     released.edit("models/helper.py", "ReLU", "GELU")
     other = released("verify", "dist/tiny-1.0", "--rebuild", *named)
     assert other.code == 4
@@ -89,4 +97,4 @@ def test_golden_inputs_that_run_have_a_bar_on_a_terminal(released):
     assert re.search(r"golden outputs +[\d.]+ s ─{16} 0 of 1 run$", terminal.all, re.MULTILINE)
     lines = terminal.all.splitlines()
     assert [line for line in lines if line.startswith("ok      fp32 on cpu: 4 golden points")]
-    assert lines[-1] == "verified: tiny 1.0"
+    assert lines[-1] == UNPROVEN

@@ -16,6 +16,7 @@ from pathlib import Path
 from onnxbuild.core.errors import StoreError
 
 _FULL_BYTES = 1 << 16  # a disk with less than this left takes no result
+_SHOWN_CHARACTERS = 100
 _counter = itertools.count()
 _MARK = os.urandom(4).hex()  # process ids repeat across containers that share a store
 
@@ -30,6 +31,23 @@ def is_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
+def lack_of_room(error: OSError, path: Path | str) -> str:
+    """Return what is used up where `is_full`: bytes, inodes, or the user's share.
+
+    Args:
+        error: What the system said.
+        path: What was to be written; it need not be there.
+    """
+    if error.errno == errno.EDQUOT:
+        return "your quota on the disk is used up"
+    there = next((each for each in Path(path).absolute().parents if each.exists()), Path("/"))
+    found = os.statvfs(there)
+    if found.f_files > 0 and found.f_favail == 0:
+        free = f"{found.f_bavail * found.f_frsize / 2**20:,.0f} MiB"
+        return f"no inode left on the disk, which takes no more files ({free} are free)"
+    return "no space left on the disk"
+
+
 def has_no_room(folder: Path) -> bool:
     """Return whether a folder's disk is as good as full: of bytes, or of files where it counts them."""
     found = os.statvfs(folder)
@@ -41,8 +59,21 @@ def store_error(error: OSError, path: Path | str) -> StoreError:
     """One clear sentence for what the operating system refused."""
     if is_full(error):
         return StoreError(
-            f"no space left on the disk while writing {path}",
+            f"{lack_of_room(error, path)} while writing {path}",
             fix="free some space (`onnxbuild cache gc` drops what nothing needs), then run again",
+        )
+    if error.errno == errno.EFBIG:
+        return StoreError(
+            f"can't write {path}: a file of its size is more than this process may write (`ulimit -f`), or than the disk takes",
+            fix="`ulimit -f unlimited`, then run again",
+        )
+    if error.errno == errno.ENAMETOOLONG:
+        text = os.fsdecode(path)
+        part = max(text.split(os.sep), key=len)
+        return StoreError(
+            f"a path is too long for this system: it has {len(text):,} characters, and {len(part):,} in one part: "
+            f"{text[:_SHOWN_CHARACTERS]}...",
+            fix="use a shorter path",
         )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return StoreError(
@@ -72,7 +103,7 @@ def store_error(error: OSError, path: Path | str) -> StoreError:
 def output_error(error: OSError, path: Path | str) -> StoreError:
     """Return `store_error` for a file that a person named: its fix is another name, and not about the store."""
     found = store_error(error, path)
-    if is_full(error):
+    if is_full(error) or error.errno in (errno.EFBIG, errno.ENAMETOOLONG):
         return found
     return StoreError(found.what, fix="name a file in a folder that you may write")
 

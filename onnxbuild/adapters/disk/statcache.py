@@ -44,16 +44,22 @@ def kind_of(path: str) -> str:
     return FILE if stat.S_ISREG(mode) else FOLDER if stat.S_ISDIR(mode) else OTHER
 
 
-def hash_file(path: str, note: Callable[[int], None] | None = None) -> str | None:
+def hash_file(
+    path: str, note: Callable[[int], None] | None = None, *, size_bytes: int | None = None
+) -> str | None:
     """sha256 of a file's bytes; None if it can't be read, or is no regular file.
 
     Args:
         path: The file.
         note: Takes how many bytes more were read.
+        size_bytes: The size that it must have: one of another is not read, and its digest is None. A sparse file
+            may have more bytes than anybody can wait for.
     """
     digest = hashlib.sha256()
     try:
         with open_regular(path) as file:
+            if size_bytes is not None and os.fstat(file.fileno()).st_size != size_bytes:
+                return None
             while chunk := file.read(_CHUNK_BYTES):
                 digest.update(chunk)
                 if note is not None:

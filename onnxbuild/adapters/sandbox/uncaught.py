@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import traceback
@@ -54,7 +55,7 @@ def sentence_of(
         project: The project's root.
         meant: File -> file of the project that it stands for.
     """
-    if isinstance(error, OSError) and is_full(error):
+    if isinstance(error, OSError) and (is_full(error) or error.errno == errno.EFBIG):
         written = error.filename2 or error.filename  # of two, the second is what was to be made
         is_place = isinstance(written, str) and os.path.isabs(written)
         return store_error(error, str(written) if is_place else f"the outputs of {step}")
