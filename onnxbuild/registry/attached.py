@@ -28,7 +28,7 @@ from onnxbuild.verification.signature import check_signatures, read_public_key
 
 SIGNED_FILES = (SUMS_FILE, PROVENANCE_FILE, *SIGNATURES)
 """Files that are read before anything else is fetched, where the artifact has them."""
-SMALL_MAX_BYTES = 16 << 20
+SMALL_MAX_BYTES = 8 << 20
 _REFERRERS_MAX, _REFERRERS_MAX_BYTES = 64, 2 * SMALL_MAX_BYTES
 _FILE_OF = {(SIGNATURE, SIGNATURE): SIGNATURE_FILE, (PROVENANCE, ENVELOPE): ENVELOPE_FILE}
 """Artifact type and the layer's media type -> the file that it is in a signed release."""

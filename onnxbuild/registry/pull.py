@@ -252,9 +252,8 @@ def _assembled(
     for name, content in signed.files.items():
         (tree / name).write_bytes(content)
         (tree / name).chmod(FILE_MODE)
-    for each in (tree, *(path for path in tree.rglob("*") if path.is_dir())):
-        each.chmod(FOLDER_MODE)
-        fsync_folder(each)
+    for folder, _, _ in os.walk(tree):
+        Path(folder).chmod(FOLDER_MODE)
     return tree
 
 

@@ -214,7 +214,7 @@ def test_a_wait_that_the_registry_asks_for_is_kept_to_unless_it_is_long(registry
 
 
 def test_a_registry_that_always_asks_to_wait_a_little_is_given_up(registry, place, tmp_path):
-    place.push(contents({f"{number}.py": bytes([number]) for number in range(9)}))
+    place.push(contents({f"{number}.bin": bytes([number]) for number in range(9)}))
     registry.behaviour.retry_after = "60"
     registry.behaviour.statuses = {
         ("GET", f"/blobs/{digest}"): [503, 503, 503] for _, digest in registry.blobs
