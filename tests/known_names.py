@@ -66,7 +66,10 @@ PLACES: Mapping[tuple[str, str], str] = {
     ("adapters/toolchain/accelerator.py", "tensorrt"): "where its library is installed",
     ("adapters/toolchain/distributions.py", "xgboost"): "a package that has another name, too",
     ("cli/inspect.py", "operators"): "what a model is made of: a key of its summary",
-    ("core/file_names.py", "operators"): "the one folder of a bundle where libraries may be passed on",
+    (
+        "core/file_names.py",
+        "operators",
+    ): "the one folder of a bundle where libraries may be passed on",
     (
         "adapters/toolchain/environments.py",
         "wheel",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -47,10 +48,16 @@ def read_json(content: bytes) -> Any:
     """Parse JSON that says everything once.
 
     Raises:
-        ValueError: It is no JSON, is nested deeper than anybody can follow, or has a key twice.
+        ValueError: It is no JSON, is nested deeper than anybody can follow, has a key twice, or a number that is
+            infinite or none: any error is within a tolerance of 1e999.
     """
     try:
-        return json.loads(content.decode("utf-8"), object_pairs_hook=_once)
+        return json.loads(
+            content.decode("utf-8"),
+            object_pairs_hook=_once,
+            parse_float=_finite,
+            parse_constant=_finite,
+        )
     except RecursionError:
         raise ValueError("it is nested too deep") from None
 
@@ -60,6 +67,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("it has a key twice")
     return found
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"it has the number {text}")
+    return number
 
 
 def resolved_bytes(lock: Lock) -> bytes:

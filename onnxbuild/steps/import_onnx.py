@@ -17,6 +17,7 @@ from onnxbuild.onnxkit.data.user_code import an, call_entrypoint
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.external_data import outside_tensors
 from onnxbuild.onnxkit.model.model_files import load_model
+from onnxbuild.onnxkit.model.unsound import unsound
 from onnxbuild.onnxkit.ready_onnx.accept import accept
 from onnxbuild.onnxkit.ready_onnx.default_axes import write_out_default_axes
 from onnxbuild.onnxkit.ready_onnx.dense_weights import write_out_sparse_weights
@@ -61,6 +62,8 @@ def run(context: StepContext) -> Outcome:
     params: ImportOnnxParams = context.params
     phase("loading the model")
     model, shown = _load(context, params.model)
+    if why := unsound(model):
+        raise StepError(f"{shown}: {why}", where=context.where)
     write_out_sparse_weights(model)
     write_out_default_axes(model)
     outputs = [params.rename.get(each.name, each.name) for each in model.graph.output]

@@ -9,6 +9,8 @@ from typing import Any
 from onnxbuild import __version__
 from onnxbuild.catalog import ARTIFACT_FORMATS, PROGRAM_FORMATS
 from onnxbuild.core.digest import Digest
+from onnxbuild.core.params import from_json
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import LOADER_FILE, SUMS_FILE, Manifest
 from onnxbuild.onnxkit.loaders.script import load_script
 from onnxbuild.release_format.bundles import (
@@ -52,6 +54,8 @@ def check_bundles(release: Released) -> Iterator[ReleaseFault]:
             yield from _check_files(release, entry["bundle"], manifest, place)
             yield from check_own_sums(release, entry["bundle"])
             yield from (ReleaseFault(place, fault) for fault in config_faults(manifest))
+            for verdict in manifest.validation.values():
+                from_json(VariantTolerances, verdict.tolerances)
             yield from _check_loader(release, entry["bundle"], manifest)
             opened = f"{entry['bundle']}/{manifest.file}"
             if opened not in release.files:

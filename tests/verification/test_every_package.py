@@ -288,7 +288,7 @@ def _list_a_file_more(folder: Path) -> None:
     index = json.loads((folder / "index.json").read_bytes())
     blobs, (entry,) = folder / "blobs/sha256", index["manifests"]
     manifest = json.loads((blobs / entry["digest"].removeprefix("sha256:")).read_bytes())
-    layer = {**manifest["layers"][0], "annotations": {FILE_PATH: "sitecustomize.py"}}
+    layer = {**manifest["layers"][0], "annotations": {FILE_PATH: "more.json"}}
     manifest["layers"].append(layer)
     _describe(blobs, entry, canonical_json(manifest))
     (folder / "index.json").write_bytes(canonical_json(index))
@@ -304,7 +304,7 @@ def _list_a_file_more(folder: Path) -> None:
         ("mlflow", _open_a_file_more("MLmodel", f"data: {MODEL}\n", "data: ../more.onnx\n"), "is opened from ../more.onnx"),
         ("node", _open_a_file_more("index.js", f'MODEL_FILE = "{MODEL}"', 'MODEL_FILE = "../more.onnx"'), "is opened from ../more.onnx"),
         ("web", _open_a_file_more("model.js", f'MODEL_FILES = ["{MODEL}"', 'MODEL_FILES = ["../more.onnx"'), "is opened from ../more.onnx"),
-        ("oci", _list_a_file_more, "its artifact has sitecustomize.py, which is no file of the bundle"),
+        ("oci", _list_a_file_more, "its artifact has more.json, which is no file of the bundle"),
     ],
     indirect=["package"],
 )  # fmt: skip

@@ -43,8 +43,8 @@ def test_every_file_of_a_release_is_guarded(released):
 
 DAMAGES = {
     "an added file": (
-        lambda folder: (folder / "variants/extra.py").write_text("print()"),
-        "variants/extra.py was added",
+        lambda folder: (folder / "variants/extra.txt").write_text("print()"),
+        "variants/extra.txt was added",
     ),
     "a removed file": (
         lambda folder: (folder / "golden/min.npz").unlink(),

@@ -238,7 +238,7 @@ FORGERIES = {
     "compressed": (
         lambda folder: rewritten(folder / SCRIPTED / "model.pt", packed=True),
         SCRIPTED,
-        "is compressed, as PyTorch writes nothing",
+        "in it is compressed",
     ),
     "no archive": (
         lambda folder: (folder / SCRIPTED / "model.pt").write_bytes(b"PK"),

@@ -21,6 +21,7 @@ from onnxbuild.onnxkit.model.external_data import (
     take_in,
 )
 from onnxbuild.onnxkit.model.graphs import initializers, tensor_bytes
+from onnxbuild.onnxkit.model.unsound import unsound
 
 if TYPE_CHECKING:
     import onnx
@@ -115,7 +116,7 @@ def load_graph(path: Path) -> onnx.ModelProto:
 
     Raises:
         StepError: The file can't be read, or is cut off.
-        UsageError: It is no model.
+        UsageError: It is no model, or one that no library can follow.
     """
     model = load_model(path, weights="left")
     if not model.ir_version or not model.HasField("graph"):
@@ -124,6 +125,8 @@ def load_graph(path: Path) -> onnx.ModelProto:
             where=str(path),
             fix="check that the file is complete, and an .onnx file",
         )
+    if why := unsound(model):
+        raise UsageError(f"{path.name} is not an ONNX model: {why}", where=str(path))
     return model
 
 

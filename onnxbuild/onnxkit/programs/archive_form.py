@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import zipfile
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+
+from onnxbuild.onnxkit.zip_members import stored_members
 
 _CODE = ".so"
 
@@ -38,12 +39,7 @@ def _archive_fault(
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            records = archive.infolist()
-            names = Counter(record.filename for record in records)
-            if twice := [name for name, count in names.items() if count > 1]:
-                return f"it holds {twice[0]} twice"
-            if packed := [r.filename for r in records if r.compress_type != zipfile.ZIP_STORED]:
-                return f"{packed[0]} in it is compressed, as PyTorch writes nothing"
+            names = [each.filename for each in stored_members(archive)]
             if damaged := archive.testzip():
                 return f"{damaged} in it is damaged"
     except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:

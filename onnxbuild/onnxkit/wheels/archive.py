@@ -12,8 +12,11 @@ import io
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO
+
+from onnxbuild.core.file_names import check_file_names
+from onnxbuild.onnxkit.zip_members import stored_members
 
 _FIRST_DAY = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a ZIP file can say."""
@@ -67,9 +70,9 @@ def unpack_wheel(path: Path, folder: Path) -> None:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
+            names = _names(archive, path)
             records = [n for n in names if n.endswith(f"{_DIST_INFO}/{RECORD}")]
-            if len(records) != 1 or len(set(names)) != len(names):
+            if len(records) != 1:
                 raise WheelError(f"{path.name} has no RECORD of its own")
             rows = list(csv.reader(archive.read(records[0]).decode().splitlines()))
             wanted = {name: said for name, *said in filter(None, rows)}
@@ -90,10 +93,7 @@ def digests_in(path: Path) -> Iterator[tuple[str, str]]:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-            if len(set(names)) != len(names):
-                raise WheelError(f"{path.name} has a file twice")
-            for name in names:
+            for name in _names(archive, path):
                 digest = hashlib.sha256()
                 with archive.open(name) as file:
                     while chunk := file.read(_CHUNK_BYTES):
@@ -124,20 +124,31 @@ def top_package(path: Path) -> str:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            (name,) = (n for n in archive.namelist() if n.endswith(f"{_DIST_INFO}/{TOP_LEVEL}"))
+            (name,) = (n for n in _names(archive, path) if n.endswith(f"{_DIST_INFO}/{TOP_LEVEL}"))
             (package,) = archive.read(name).decode().split()
     except (zipfile.BadZipFile, ValueError) as error:
         raise WheelError(f"{path.name} does not name one package: {error}") from error
     return package
 
 
+def _names(archive: zipfile.ZipFile, path: Path) -> list[str]:
+    """Return the names in a wheel.
+
+    Raises:
+        WheelError: It is not as `write_wheel` writes one: a file is there twice, compressed, or named for another folder.
+    """
+    try:
+        names = [each.filename for each in stored_members(archive)]
+        check_file_names(names)
+    except ValueError as error:
+        raise WheelError(f"{path.name} is no wheel of onnxbuild: {error}") from error
+    return names
+
+
 def _unpack(
     archive: zipfile.ZipFile, name: str, folder: Path, wanted: tuple[str, ...] | list[str]
 ) -> None:
-    parts = PurePosixPath(name).parts
-    if not parts or name.startswith("/") or ".." in parts or "\\" in name:
-        raise WheelError(f"{name!r} is no name of a file in a wheel")
-    target = folder.joinpath(*parts)
+    target = folder / name
     target.parent.mkdir(parents=True, exist_ok=True)
     with archive.open(name) as source, target.open("wb") as file:
         shutil.copyfileobj(source, file, _CHUNK_BYTES)

@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from onnxbuild.onnxkit.wheels.archive import WheelError, unpack_wheel, write_wheel
+from onnxbuild.onnxkit.wheels.archive import WheelError, digests_in, unpack_wheel, write_wheel
 
 INFO = "model-1.0.dist-info"
 FILES = {
@@ -81,7 +81,7 @@ def test_a_member_that_leaves_the_folder_is_refused(wheel, tmp_path):
         members[f"{INFO}/RECORD"] += f"../out.py,sha256={digest},0\n".encode()
 
     rewritten(wheel, leave)
-    with pytest.raises(WheelError, match="no name of a file"):
+    with pytest.raises(WheelError, match="is not the name of a file"):
         unpack_wheel(wheel, tmp_path / "site")
     assert not (tmp_path / "out.py").exists()
 
@@ -91,3 +91,21 @@ def test_a_truncated_wheel_is_refused(wheel, tmp_path, cut):
     wheel.write_bytes(wheel.read_bytes()[:cut])
     with pytest.raises(WheelError, match="is no wheel"):
         unpack_wheel(wheel, tmp_path / "site")
+
+
+def test_a_wheel_whose_members_stand_for_more_bytes_than_it_has_is_not_read(wheel, tmp_path):
+    """`verify` hashes what is in a wheel: a compressed gigabyte, and one that many names share."""
+    packed, shared = tmp_path / "packed.whl", tmp_path / "shared.whl"
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("model/weights", bytes(1 << 20))
+    with zipfile.ZipFile(shared, "w") as archive:
+        for number in range(50):
+            archive.writestr(f"model/{number}", bytes(1000) if number == 0 else b"")
+        first, *others = archive.infolist()
+        for other in others:
+            for name in ("file_size", "compress_size", "CRC", "header_offset"):
+                setattr(other, name, getattr(first, name))
+        archive._didModify = True
+    for path, what in ((packed, "weights in it is compressed"), (shared, "claim more bytes than")):
+        with pytest.raises(WheelError, match=what):
+            dict(digests_in(path))
