@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import socket
-import ssl
-
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.registry.credentials import ANONYMOUS, Credentials
 from onnxbuild.release_format.forms import printable, read_json
@@ -102,6 +98,10 @@ def lost(registry: str, error: Exception) -> BuildError:
         registry: HOST or HOST:PORT.
         error: What the connection met.
     """
+    import http.client
+    import socket
+    import ssl
+
     if isinstance(error, ssl.SSLCertVerificationError):
         return BuildError(
             f"its certificate is not trusted: {error.verify_message}",

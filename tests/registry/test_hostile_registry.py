@@ -6,6 +6,8 @@ import hashlib
 import json
 import resource
 import signal
+import subprocess
+import sys
 import threading
 import time
 import tracemalloc
@@ -16,6 +18,7 @@ import pytest
 
 from onnxbuild.core.errors import BuildError, NotReproducibleError, UsageError
 from onnxbuild.onnxkit.oci.media_types import MANIFEST
+from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES
 from onnxbuild.registry.refusals import RegistryUnavailableError
 from tests.registry.conftest import WEIGHTS, Place, contents, tree
 
@@ -128,6 +131,46 @@ def test_a_server_that_drips_forever_is_given_up_at_the_least_speed(pushed, plac
     pushed.behaviour.raw_answers = {f"/blobs/sha256:{MODEL}": lambda: slowly(head, *parts)}
     with pytest.raises(RegistryUnavailableError, match="fewer than 20000 bytes/s"):
         place.pull(tmp_path / "model")
+
+
+AT_A_LIMIT = {
+    "10,000 paths of 32 parts": lambda _: [f"{'a/' * 31}{number}" for number in range(10_000)],
+    "lists": lambda room: ["[]"] * (room // 3),
+    "mappings in lists": lambda room: ['{"":{}}'] * (room // 8),
+    "keys": lambda room: [f'"{number:x}":{{}}' for number in range(room // 11)],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", AT_A_LIMIT)
+def test_a_manifest_at_a_limit_takes_less_than_200_mb(pushed, tmp_path, what):
+    """Of all memory of the process that pulls it, Python included."""
+    empty = hashlib.sha256(b"").hexdigest()
+    pushed.blobs["team/tiny", f"sha256:{empty}"] = b""
+    parts = AT_A_LIMIT[what](MANIFEST_MAX_BYTES - 2000)
+    manifest_of(pushed, dict.fromkeys(parts if "paths" in what else ["f"], (empty, 0)))
+    content = pushed.manifests["team/tiny", "1"][1]
+    if "paths" not in what:
+        more = ",".join(parts)
+        content = (
+            content[:-1] + f',"x":{{{more}}}}}'.encode()
+            if what == "keys"
+            else content[:-1] + f',"x":[{more}]}}'.encode()
+        )
+        assert MANIFEST_MAX_BYTES * 0.9 < len(content) <= MANIFEST_MAX_BYTES
+    pushed.manifests["team/tiny", "1"] = (MANIFEST, content)
+    code = (
+        "import resource, sys\nfrom onnxbuild.cli.main import run_command\n"
+        "code = run_command(['pull', *sys.argv[1:]])\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
+        "sys.exit(code)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, f"{pushed.host}/team/tiny:1", "-o", tmp_path / "out"],
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert int(done.stderr.split()[-1]) < 200e6 / 1024
 
 
 # --- interrupts --------------------------------------------------------------------------------------
