@@ -29,7 +29,7 @@ _LONGEST_PAUSE_S, _ALL_PAUSES_S = 60.0, 600.0
 _YEAR_S = 365 * 86_400
 _HOPS_MAX = 8
 _REST_S = 1.0
-"""How long the end of an answer may take, so that its connection serves the next request."""
+"""Seconds that the end of an answer may take, for its connection to serve the next request."""
 _REDIRECTS = (301, 302, 303, 307, 308)
 _OK, _UNAUTHORIZED = 200, 401
 _TRANSIENT = (408, 429, 500, 502, 503, 504)

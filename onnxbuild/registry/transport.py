@@ -30,7 +30,7 @@ BLOCK_BYTES = 1 << 18
 SMALL_BYTES = 1 << 16
 """Longest body of an answer that is no content of an artifact; and the most of all in an answer that is no body."""
 _CONNECT_S = 15.0
-"""For each address of a host, of which the first may be one that nobody answers at."""
+"""Seconds for each address of a host: nobody may answer at the first."""
 
 
 class Pace:
@@ -105,7 +105,7 @@ class Sent:
 
 
 class _Received(io.RawIOBase):
-    """All that a socket receives for an answer, in place of that socket's own file."""
+    """The bytes that a socket receives for an answer, in place of the socket's own file."""
 
     def __init__(self, sock: socket.socket, pace: Pace) -> None:
         self._sock, self._pace = sock, pace

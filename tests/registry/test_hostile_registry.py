@@ -6,6 +6,7 @@ import hashlib
 import json
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -18,8 +19,11 @@ import pytest
 
 from onnxbuild.core.errors import BuildError, NotReproducibleError, UsageError
 from onnxbuild.onnxkit.oci.media_types import MANIFEST
+from onnxbuild.registry.access import RegistryAccess
+from onnxbuild.registry.connection import Connection, Request
 from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES
 from onnxbuild.registry.refusals import RegistryUnavailableError
+from onnxbuild.registry.transport import Pace
 from tests.registry.conftest import WEIGHTS, Place, contents, tree
 
 MODEL = hashlib.sha256(WEIGHTS).hexdigest()
@@ -160,9 +164,9 @@ def test_a_manifest_at_a_limit_takes_less_than_200_mb(pushed, tmp_path, what):
         assert MANIFEST_MAX_BYTES * 0.9 < len(content) <= MANIFEST_MAX_BYTES
     pushed.manifests["team/tiny", "1"] = (MANIFEST, content)
     code = (
-        "import resource, sys\nfrom onnxbuild.cli.main import run_command\n"
+        "import sys\nfrom onnxbuild.cli.main import run_command\n"
         "code = run_command(['pull', *sys.argv[1:]])\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
+        "print(open('/proc/self/status').read().partition('VmHWM:')[2].split()[0], file=sys.stderr)\n"
         "sys.exit(code)\n"
     )
     done = subprocess.run(
@@ -211,6 +215,20 @@ def test_an_interrupt_ends_an_upload_at_once(registry, place):
     registry.behaviour.stops_reading = True
     with interrupted(0.3):
         place.push(contents({"model.onnx": bytes(16 << 20)}))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_server_that_never_says_hello_is_given_up_and_an_interrupt_ends_the_wait():
+    """An interrupted handshake leaves its socket to the garbage collector, which warns: Python's own way."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        host = f"127.0.0.1:{server.getsockname()[1]}"
+        quick, patient = (
+            Connection(host, RegistryAccess(), pace=pace) for pace in (Pace(silence_s=0.1), Pace())
+        )
+        with pytest.raises(RegistryUnavailableError, match="did not answer in time"):
+            quick.exchange(Request("GET", "/", ())).__enter__()
+        with interrupted(0.2):
+            patient.exchange(Request("GET", "/", ())).__enter__()
 
 
 def test_an_interrupt_ends_the_look_up_of_a_name_at_once(tmp_path, monkeypatch):
