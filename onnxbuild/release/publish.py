@@ -12,6 +12,7 @@ from onnxbuild.adapters.disk.statcache import hash_file
 from onnxbuild.adapters.store.delivery import (
     FILE_MODE,
     Content,
+    one_at_a_time,
     put,
     scratch_beside,
     tidy,
@@ -70,6 +71,19 @@ def publish(
         StoreError: A blob is damaged.
         BuildError: It can't be written; what was there is as it was.
     """
+    with one_at_a_time(releases):
+        return _publish(releases, name, tree, epoch_s=epoch_s, force=force, events=events)
+
+
+def _publish(
+    releases: Path,
+    name: str,
+    tree: Mapping[str, Content],
+    *,
+    epoch_s: int,
+    force: bool,
+    events: Sequence[EventSink],
+) -> Published:
     folder, archive = releases / name, releases / f"{name}.tar"
     tidy(releases)
     size_bytes = sum(each.size_bytes for each in digests(tree).values())

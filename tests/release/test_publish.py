@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 
 import pytest
@@ -168,3 +169,29 @@ def test_a_release_that_a_killed_process_had_taken_away_is_there_before_anything
         put(tmp_path, {**TREE, "README.md": b"other"})
     assert files(tmp_path / "x-1") == TREE
     assert names(tmp_path) == ["x-1", "x-1.tar"]
+
+
+def test_of_two_releases_of_one_version_at_once_one_is_refused(tmp_path):
+    """The second is asked for while the first writes its files, and both saw that nothing was there."""
+    other = {**TREE, "README.md": b"another"}
+    ended: list[BaseException | None] = []
+
+    def release_other() -> None:
+        try:
+            put(tmp_path, other)
+            ended.append(None)
+        except NotReproducibleError as error:
+            ended.append(error)
+
+    second = threading.Thread(target=release_other)
+
+    class Meanwhile:
+        def emit(self, event: object) -> None:
+            if not second.ident:
+                second.start()
+                second.join(0.3)
+
+    put(tmp_path, events=[Meanwhile()])
+    second.join()
+    assert "there is another x-1" in str(ended[0])
+    assert files(tmp_path / "x-1") == TREE

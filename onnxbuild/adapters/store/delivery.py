@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from onnxbuild.adapters.disk.exchange import exchange
 from onnxbuild.adapters.disk.locks import FileLock, try_lock
 from onnxbuild.adapters.disk.plain_files import is_real_folder
 from onnxbuild.adapters.disk.reflink import clone_or_copy
+from onnxbuild.adapters.portable import has_flock
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, StoreError
 from onnxbuild.regular_files import open_regular
@@ -45,6 +46,33 @@ Content = bytes | Blob
 def digest_of(content: Content) -> Digest:
     """Its digest; a blob's is taken at its word, and checked when it is copied."""
     return content.digest if isinstance(content, Blob) else Digest.of(content)
+
+
+@contextmanager
+def one_at_a_time(folder: Path) -> Iterator[None]:
+    """Wait for whoever else delivers to `folder`, which is made; the kernel ends the lock with the process.
+
+    Where the system or the filesystem has no such locks, nobody waits.
+
+    Raises:
+        BuildError: It can't be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY) if has_flock() else None
+    except OSError as error:
+        raise _error(error, folder) from error
+    if descriptor is None:
+        yield
+        return
+    import fcntl
+
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
