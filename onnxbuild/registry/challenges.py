@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
+
+from urllib3.util import parse_url
 
 from onnxbuild.core.errors import BuildError
 from onnxbuild.release_format.forms import read_json
@@ -30,12 +32,14 @@ def token_url(parameters: Mapping[str, str]) -> str:
 
     Raises:
         BuildError: A Bearer challenge with these parameters names no place.
+        HTTPError: The place is no URL.
     """
     realm = parameters.get("realm", "")
-    if urlsplit(realm).scheme not in ("http", "https"):
+    place = parse_url(realm)
+    if place.scheme not in ("http", "https"):
         raise BuildError("the registry names no token service")
     asked = [(key, parameters[key]) for key in ("service", "scope") if parameters.get(key)]
-    return f"{realm}{'&' if urlsplit(realm).query else '?'}{urlencode(asked)}"
+    return f"{realm}{'&' if place.query else '?'}{urlencode(asked)}"
 
 
 def read_token(content: bytes, registry: str) -> str:

@@ -26,7 +26,6 @@ T = TypeVar("T")
 _PAUSES_S = (0.5, 1.0, 2.0)
 """Between attempts: four in all."""
 _LONGEST_PAUSE_S, _ALL_PAUSES_S = 60.0, 600.0
-_YEAR_S = 365 * 86_400
 _HOPS_MAX = 8
 _REST_S = 1.0
 """Seconds that the end of an answer may take, for its connection to serve the next request."""
@@ -37,7 +36,7 @@ _LATER = "type the same command again later: what was moved so far is kept"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """A request.
 
     Attributes:
@@ -110,7 +109,7 @@ class Connection:
         return action()
 
     @contextmanager
-    def exchange(self, request: Request) -> Iterator[BaseHTTPResponse]:
+    def exchange(self, request: HttpRequest) -> Iterator[BaseHTTPResponse]:
         """Send a request, and take an answer of an expected status.
 
         Raises:
@@ -156,7 +155,7 @@ class Connection:
         finally:
             answer.close()
 
-    def _check(self, answer: BaseHTTPResponse, request: Request) -> None:
+    def _check(self, answer: BaseHTTPResponse, request: HttpRequest) -> None:
         if answer.status in request.expected:
             return
         said, is_upload = answer.read1(SMALL_BYTES), request.body is not None
@@ -169,7 +168,7 @@ class Connection:
         what = found.what + (f"; it asks to wait {after_s:.0f} s" if after_s else "")
         raise RegistryUnavailableError(what, where=found.where, fix=_LATER, after_s=after_s)
 
-    def _answered(self, request: Request) -> BaseHTTPResponse:
+    def _answered(self, request: HttpRequest) -> BaseHTTPResponse:
         """Follow redirects, and authenticate where it is asked for."""
         url, asked = urljoin(self._base, request.url), 0
         for _ in range(_HOPS_MAX):
@@ -207,20 +206,17 @@ class Connection:
         """
         credentials = self._access.credentials
         basic = credentials.basic if credentials.username else ""
-        try:
-            url = token_url(challenge)
-            place = parse_url(url)
-        except ValueError as error:
-            raise lost(self._registry, error) from error
+        url = token_url(challenge)
+        place = parse_url(url)
         is_own = self._access.plain_http and place.host == self._own.host
         if place.scheme != "https" and not is_own:
             raise BuildError("the registry's token service has no TLS", where=self._registry)
-        request = Request("GET", url, (_OK,))
+        request = HttpRequest("GET", url, (_OK,))
         with self._closed(self._once(request, url, basic)) as answer:
             self._check(answer, request)
             return read_token(read_body(answer), self._registry)
 
-    def _once(self, request: Request, url: str, authorization: str) -> BaseHTTPResponse:
+    def _once(self, request: HttpRequest, url: str, authorization: str) -> BaseHTTPResponse:
         body = request.body() if callable(request.body) else request.body
         headers = {"User-Agent": f"onnxbuild/{__version__}", **request.headers}
         if authorization:
@@ -244,8 +240,7 @@ class Connection:
 def _seconds(answer: BaseHTTPResponse) -> float:
     """The wait that an answer asks for; 0 if it asks for none."""
     try:
-        return Retry(retry_after_max=_YEAR_S).parse_retry_after(
-            answer.headers.get("Retry-After", "")
-        )
+        asked = answer.headers.get("Retry-After", "")
+        return Retry(retry_after_max=10**9).parse_retry_after(asked)
     except (InvalidHeader, ValueError):
         return 0.0

@@ -16,16 +16,18 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError
 from onnxbuild.onnxkit.oci.manifests import SHA256, Descriptor
 from onnxbuild.onnxkit.oci.media_types import INDEX, MANIFEST
-from onnxbuild.registry.connection import Connection, Request
+from onnxbuild.registry.connection import Connection, HttpRequest
 from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES, add_to_index, read_index
 from onnxbuild.registry.refusals import RegistryUnavailableError
 from onnxbuild.registry.repository import BlobFile, BlobSource, Report, altered_manifest
 from onnxbuild.registry.transport import BLOCK_BYTES, read_body
 from onnxbuild.release_format.forms import printable
 
+_BYTES = "application/octet-stream"
 _ACCEPT = {"Accept": f"{MANIFEST}, {INDEX}"}
 _OK, _CREATED, _ACCEPTED, _PARTIAL = 200, 201, 202, 206
 _NOT_FOUND = (404, 410)
+_FOUND_OR_NOT = (_OK, *_NOT_FOUND)
 _NO_API = (400, 405, 501)
 """Further statuses of registries without a referrers API: they take its address for something else."""
 _PAGES_MAX, _LIST_MAX_BYTES = 100, 2 * MANIFEST_MAX_BYTES
@@ -57,7 +59,7 @@ class RemoteRepository:
         """Return whether it has a blob, with the right size."""
 
         def look() -> bool:
-            request = Request("HEAD", self._blob(digest), (_OK, *_NOT_FOUND))
+            request = HttpRequest("HEAD", self._blob(digest), _FOUND_OR_NOT)
             with self._connection.exchange(request) as answer:
                 if answer.status in _NOT_FOUND:
                     return False
@@ -81,17 +83,16 @@ class RemoteRepository:
         start = f"{self._root}/blobs/uploads/"
         if self._mount_from:
             start += f"?{urlencode({'mount': name, 'from': self._mount_from})}"
-        request = Request("POST", start, (_CREATED, _ACCEPTED), body=b"")
+        request = HttpRequest("POST", start, (_CREATED, _ACCEPTED), body=b"")
         with self._connection.exchange(request) as answer:
             if answer.status == _CREATED:
                 return False
             place = self._connection.location(answer)
         url = f"{place}{'&' if urlsplit(place).query else '?'}{urlencode({'digest': name})}"
-        headers = {
-            "Content-Type": "application/octet-stream",
-            "Content-Length": str(digest.size_bytes),
-        }
-        with self._connection.exchange(Request("PUT", url, (_CREATED,), headers, opened, report)):
+        headers = {"Content-Type": _BYTES, "Content-Length": str(digest.size_bytes)}
+        with self._connection.exchange(
+            HttpRequest("PUT", url, (_CREATED,), headers, opened, report)
+        ):
             return True
 
     def save_blob(self, digest: Digest, file: BlobFile, report: Report) -> None:
@@ -100,8 +101,10 @@ class RemoteRepository:
 
     def _save_blob(self, digest: Digest, file: BlobFile, report: Report) -> None:
         headers = {"Range": f"bytes={file.size_bytes}-"} if file.size_bytes else {}
-        expected, limit_bytes = (_OK, _PARTIAL, *_NOT_FOUND), digest.size_bytes
-        request = Request("GET", self._blob(digest), expected, headers, limit_bytes=limit_bytes)
+        expected, limit_bytes = (_PARTIAL, *_FOUND_OR_NOT), digest.size_bytes
+        request = HttpRequest(
+            "GET", self._blob(digest), expected, headers, limit_bytes=limit_bytes
+        )
         with self._connection.exchange(request) as answer:
             if answer.status in _NOT_FOUND:
                 raise NotReproducibleError(f"the registry has no blob sha256:{digest.sha256}")
@@ -127,8 +130,7 @@ class RemoteRepository:
             NotReproducibleError: It does not have the digest that the registry names with it.
         """
         url = f"{self._root}/manifests/{quote(target, safe=':')}"
-        expected = (_OK, *_NOT_FOUND)
-        request = Request("GET", url, expected, _ACCEPT, limit_bytes=MANIFEST_MAX_BYTES)
+        request = HttpRequest("GET", url, _FOUND_OR_NOT, _ACCEPT, limit_bytes=MANIFEST_MAX_BYTES)
 
         def fetch() -> bytes | None:
             with self._connection.exchange(request) as answer:
@@ -150,7 +152,7 @@ class RemoteRepository:
     def _put_manifest(self, content: bytes, tag: str, media_type: str) -> str:
         """Store a manifest or an index; return the subject that the registry says it has noted."""
         url = f"{self._root}/manifests/{tag or SHA256 + Digest.of(content).sha256}"
-        request = Request("PUT", url, (_CREATED,), {"Content-Type": media_type}, content)
+        request = HttpRequest("PUT", url, (_CREATED,), {"Content-Type": media_type}, content)
 
         def put() -> str:
             with self._connection.exchange(request) as answer:
@@ -195,8 +197,8 @@ class RemoteRepository:
 
     def _page_of_referrers(self, url: str) -> tuple[bytes, str] | None:
         """Return (content, URL of the next page or nothing); None where there is no such API."""
-        expected, limit_bytes = (_OK, *_NOT_FOUND, *_NO_API), MANIFEST_MAX_BYTES
-        request = Request("GET", url, expected, {"Accept": INDEX}, limit_bytes=limit_bytes)
+        expected, limit_bytes = (*_FOUND_OR_NOT, *_NO_API), MANIFEST_MAX_BYTES
+        request = HttpRequest("GET", url, expected, {"Accept": INDEX}, limit_bytes=limit_bytes)
 
         def fetch() -> tuple[bytes, str] | None:
             with self._connection.exchange(request) as answer:

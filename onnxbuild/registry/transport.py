@@ -9,13 +9,7 @@ from concurrent.futures import Future
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from urllib3 import (
-    BaseHTTPResponse,
-    HTTPConnectionPool,
-    HTTPResponse,
-    HTTPSConnectionPool,
-    PoolManager,
-)
+import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.util.connection import create_connection
 
@@ -151,7 +145,7 @@ class _Plain(HTTPConnection):
         sock.settimeout(self.pace.silence_s)
         return sock
 
-    def getresponse(self) -> HTTPResponse:  # type: ignore[override]
+    def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
         answer = super().getresponse()
         self.pace.start_body()
         return answer
@@ -165,17 +159,20 @@ class _WithTls(_Plain, HTTPSConnection):
     pass
 
 
-def open_pools(pace: Pace, tls: ssl.SSLContext | None) -> PoolManager:
+def open_pools(pace: Pace, tls: ssl.SSLContext | None) -> urllib3.PoolManager:
     """Return connections that keep to a pace; `tls` checks certificates, None does with the system's authorities."""
-    pools = PoolManager(ssl_context=tls, timeout=pace.silence_s, retries=False)
+    pools = urllib3.PoolManager(ssl_context=tls, timeout=pace.silence_s, retries=False)
     pools.pool_classes_by_scheme = {
         each.scheme: type("", (each,), {"ConnectionCls": type("", (kind,), {"pace": pace})})
-        for each, kind in ((HTTPConnectionPool, _Plain), (HTTPSConnectionPool, _WithTls))
+        for each, kind in (
+            (urllib3.HTTPConnectionPool, _Plain),
+            (urllib3.HTTPSConnectionPool, _WithTls),
+        )
     }
     return pools
 
 
-def read_body(answer: BaseHTTPResponse, limit_bytes: int = SMALL_BYTES) -> bytes:
+def read_body(answer: urllib3.BaseHTTPResponse, limit_bytes: int = SMALL_BYTES) -> bytes:
     """Return the body of an answer.
 
     Raises:

@@ -8,7 +8,7 @@ import pytest
 
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.registry.access import RegistryAccess
-from onnxbuild.registry.connection import Connection, Request
+from onnxbuild.registry.connection import Connection, HttpRequest
 from onnxbuild.registry.credentials import Credentials
 from onnxbuild.registry.refusals import RegistryUnavailableError
 from tests.registry.conftest import Place, contents
@@ -58,7 +58,7 @@ def test_a_token_that_runs_out_is_asked_for_again(start):
     access = RegistryAccess(plain_http=True, credentials=Credentials("ann", "pass:word"))
     connection = Connection(registry.host, access)
     connection._authorization = "Bearer an-old-one"
-    with connection.exchange(Request("GET", "/v2/a/manifests/b", (404,))) as answer:
+    with connection.exchange(HttpRequest("GET", "/v2/a/manifests/b", (404,))) as answer:
         assert answer.status == 404
     connection.close()
 
@@ -92,7 +92,7 @@ def test_a_redirect_to_what_is_no_host_is_said(registry):
     path = f"/v2/team/tiny/blobs/{next(digest for _, digest in registry.blobs)}"
     with (
         pytest.raises(BuildError, match="is no URL"),
-        connection.exchange(Request("GET", path, (404,))),
+        connection.exchange(HttpRequest("GET", path, (404,))),
     ):
         pass
     connection.close()
@@ -135,7 +135,7 @@ def test_a_redirect_out_of_tls_is_refused(start, certificate):
     connection = Connection(registry.host, RegistryAccess(ca_file=certificate))
     with (
         pytest.raises(BuildError, match="without TLS"),
-        connection.exchange(Request("GET", "/v2/a/blobs/sha256:b", (404,))),
+        connection.exchange(HttpRequest("GET", "/v2/a/blobs/sha256:b", (404,))),
     ):
         pass
     connection.close()
@@ -147,7 +147,7 @@ def test_a_token_service_without_tls_gets_no_password(start, certificate):
     connection = Connection(registry.host, access)
     with (
         pytest.raises(BuildError, match="no TLS"),
-        connection.exchange(Request("GET", "/v2/a/manifests/b", (404,))),
+        connection.exchange(HttpRequest("GET", "/v2/a/manifests/b", (404,))),
     ):
         pass
     connection.close()
@@ -161,10 +161,10 @@ def test_tls_is_checked(start, certificate):
         Connection(registry.host, RegistryAccess(ca_file=each), pauses.append)
         for each in (certificate, None)
     )
-    with known.exchange(Request("GET", "/v2/a/manifests/b", (404,))) as answer:
+    with known.exchange(HttpRequest("GET", "/v2/a/manifests/b", (404,))) as answer:
         assert answer.status == 404
     with pytest.raises(BuildError, match="certificate is not trusted") as caught:
-        unknown.retried(lambda: unknown.exchange(Request("GET", "/v2/", (404,))).__enter__())
+        unknown.retried(lambda: unknown.exchange(HttpRequest("GET", "/v2/", (404,))).__enter__())
     assert "--ca-file" in caught.value.fix
     assert pauses == []  # it does not pass
     known.close()
@@ -174,7 +174,7 @@ def test_a_registry_without_tls_gets_another_error_than_one_that_fails(registry)
     connection = Connection(registry.host, RegistryAccess())
     with (
         pytest.raises(BuildError, match="no TLS connection") as caught,
-        connection.exchange(Request("GET", "/v2/", (404,))),
+        connection.exchange(HttpRequest("GET", "/v2/", (404,))),
     ):
         pass
     assert "--plain-http" in caught.value.fix
@@ -192,7 +192,7 @@ def test_a_host_that_is_none_is_said():
     )
     with (
         pytest.raises(BuildError, match=r"no such host|can't be reached"),
-        connection.exchange(Request("GET", "/", (404,))),
+        connection.exchange(HttpRequest("GET", "/", (404,))),
     ):
         pass
 

@@ -20,7 +20,7 @@ import pytest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, UsageError
 from onnxbuild.onnxkit.oci.media_types import MANIFEST
 from onnxbuild.registry.access import RegistryAccess
-from onnxbuild.registry.connection import Connection, Request
+from onnxbuild.registry.connection import Connection, HttpRequest
 from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES
 from onnxbuild.registry.refusals import RegistryUnavailableError
 from onnxbuild.registry.transport import Pace
@@ -226,9 +226,9 @@ def test_a_server_that_never_says_hello_is_given_up_and_an_interrupt_ends_the_wa
             Connection(host, RegistryAccess(), pace=pace) for pace in (Pace(silence_s=0.1), Pace())
         )
         with pytest.raises(RegistryUnavailableError, match="did not answer in time"):
-            quick.exchange(Request("GET", "/", ())).__enter__()
+            quick.exchange(HttpRequest("GET", "/", ())).__enter__()
         with interrupted(0.2):
-            patient.exchange(Request("GET", "/", ())).__enter__()
+            patient.exchange(HttpRequest("GET", "/", ())).__enter__()
 
 
 def test_an_interrupt_ends_the_look_up_of_a_name_at_once(tmp_path, monkeypatch):
@@ -381,13 +381,20 @@ def secrets_of(registry):
     ]
 
 
-def test_a_token_service_of_another_host_without_tls_is_not_asked(start, tmp_path):
+@pytest.mark.parametrize(
+    ("realm", "words"),
+    [
+        ("http://localhost:{port}/token", "token service has no TLS"),
+        ("http://[::1/token", "is no URL"),
+        ("file:///etc/passwd", "names no token service"),
+    ],
+)
+def test_a_token_service_of_another_host_without_tls_is_not_asked(start, tmp_path, realm, words):
     other, registry = start(user=USER), start()
-    port = other.host.partition(":")[2]
-    realm = f"http://localhost:{port}/token".encode()
+    named = realm.format(port=other.host.partition(":")[2]).encode()
     asks = b'HTTP/1.1 401 X\r\nContent-Length: 0\r\nWWW-Authenticate: Bearer realm="%s",service="fake"\r\n\r\n'
-    registry.behaviour.raw_answers = {"/v2/": lambda: [asks % realm]}
-    with pytest.raises(BuildError, match="token service has no TLS"):
+    registry.behaviour.raw_answers = {"/v2/": lambda: [asks % named]}
+    with pytest.raises(BuildError, match=words):
         Place(f"{registry.host}/team/tiny", user=USER).pull(tmp_path / "model")
     assert other.requests == []
 
