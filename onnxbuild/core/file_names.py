@@ -90,12 +90,13 @@ def check_names_everywhere(paths: Iterable[str]) -> None:
 
     Raises:
         ValueError: As `check_file_names`; a name has another form; two names are one file on such a
-            disk; or there are more than FILES_MAX.
+            disk; or there are more than FILES_MAX, or as many folders.
     """
     names = list(paths)
     if len(names) > FILES_MAX:
         raise ValueError(f"there are {len(names):,} files; expected at most {FILES_MAX:,}")
     check_file_names(names)
+    _check_folders(names)
     folded = {path: same_on_disk(path) for path in names}
     for path, on_disk in folded.items():
         if why := _refused_form(path) or _run_by_itself(on_disk):
@@ -110,6 +111,22 @@ def check_names_everywhere(paths: Iterable[str]) -> None:
         raise ValueError(
             f"{_shown(file)} is a file, and {_shown(folder)} a folder: on some disks they have one name"
         )
+
+
+def _check_folders(names: list[str]) -> None:
+    """Refuse more than FILES_MAX folders: each takes an inode, and a block of the disk.
+
+    Raises:
+        ValueError: There are more.
+    """
+    folders: set[str] = set()
+    for path in names:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in folders:
+            folders.add(folder)
+            folder = folder.rpartition("/")[0]
+        if len(folders) > FILES_MAX:
+            raise ValueError(f"there are more than {FILES_MAX:,} folders")
 
 
 def same_on_disk(name: str) -> str:

@@ -28,8 +28,8 @@ from onnxbuild.verification.signature import check_signatures, read_public_key
 
 SIGNED_FILES = (SUMS_FILE, PROVENANCE_FILE, *SIGNATURES)
 """Files that are read before anything else is fetched, where the artifact has them."""
-SMALL_MAX_BYTES = 16 << 20
-_REFERRERS_MAX = 64
+SMALL_MAX_BYTES = 8 << 20
+_REFERRERS_MAX, _REFERRERS_MAX_BYTES = 64, 2 * SMALL_MAX_BYTES
 _FILE_OF = {(SIGNATURE, SIGNATURE): SIGNATURE_FILE, (PROVENANCE, ENVELOPE): ENVELOPE_FILE}
 """Artifact type and the layer's media type -> the file that it is in a signed release."""
 
@@ -66,18 +66,20 @@ def attached_to(
         for each in repository.referrers(subject)
         if each.artifact_type in (SIGNATURE, PROVENANCE) and each.media_type == MANIFEST
     ]
+    left_bytes = _REFERRERS_MAX_BYTES
     for each in ours[:_REFERRERS_MAX]:
         try:
-            name, content = _attachment(each, subject, repository, where)
+            name, content = _attachment(each, subject, repository, where, left_bytes)
         except NotReproducibleError:
             continue  # whoever may write there can attach what is none; it is as if it were not there
+        left_bytes -= len(content)
         if name and name not in files:
             found.setdefault(name, []).append(content)
     return found
 
 
 def _attachment(
-    entry: Descriptor, subject: str, repository: Repository, where: str
+    entry: Descriptor, subject: str, repository: Repository, where: str, left_bytes: int
 ) -> tuple[str, bytes]:
     """The file that a referrer attaches, and its name; an empty name if it is none of ours.
 
@@ -89,7 +91,8 @@ def _attachment(
         raise _refused("a referrer is missing or altered", where)
     manifest = read_manifest(content, where)
     layer = manifest.layers[0] if len(manifest.layers) == 1 else None
-    if layer is None or manifest.subject != subject or layer.digest.size_bytes > SMALL_MAX_BYTES:
+    most_bytes = min(left_bytes, SMALL_MAX_BYTES)
+    if layer is None or manifest.subject != subject or layer.digest.size_bytes > most_bytes:
         return "", b""
     name = _FILE_OF.get((manifest.artifact_type, layer.media_type), "")
     if not name:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
+
+from urllib3.util import parse_url
 
 from onnxbuild.core.errors import BuildError
 from onnxbuild.release_format.forms import read_json
@@ -14,45 +15,31 @@ _SCHEME = re.compile(r"\s*([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)
 _PARAMETER = re.compile(r'([A-Za-z_]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
-    """One way to authenticate.
+def challenges_in(headers: Sequence[str]) -> dict[str, Mapping[str, str]]:
+    """Return scheme (`basic`, `bearer`) -> parameters, from headers with one challenge each, as registries send them."""
+    found: dict[str, Mapping[str, str]] = {}
+    for match in filter(None, map(_SCHEME.match, headers)):
+        parameters = {
+            name.lower(): re.sub(r"\\(.)", r"\1", quoted) or plain
+            for name, quoted, plain in _PARAMETER.findall(match[2] or "")
+        }
+        found.setdefault(match[1].lower(), parameters)
+    return found
 
-    Attributes:
-        scheme: `basic` or `bearer`, lower-case.
-        parameters: `realm`, `service`, `scope`.
+
+def token_url(parameters: Mapping[str, str]) -> str:
+    """Return where a token for what was asked is given.
+
+    Raises:
+        BuildError: A Bearer challenge with these parameters names no place.
+        HTTPError: The place is no URL.
     """
-
-    scheme: str
-    parameters: Mapping[str, str]
-
-    def token_url(self) -> str:
-        """Return where a token for what was asked is given.
-
-        Raises:
-            BuildError: The challenge names no place.
-        """
-        realm = self.parameters.get("realm", "")
-        if urlsplit(realm).scheme not in ("http", "https"):
-            raise BuildError("the registry names no token service")
-        asked = [
-            (key, self.parameters[key]) for key in ("service", "scope") if self.parameters.get(key)
-        ]
-        return f"{realm}{'&' if urlsplit(realm).query else '?'}{urlencode(asked)}"
-
-
-def challenges_in(headers: Sequence[str]) -> tuple[Challenge, ...]:
-    """Return the challenges of WWW-Authenticate headers, one a header, as registries send them."""
-    found = []
-    for header in headers:
-        match = _SCHEME.match(header)
-        if match:
-            parameters = {
-                name.lower(): re.sub(r"\\(.)", r"\1", quoted) or plain
-                for name, quoted, plain in _PARAMETER.findall(match[2] or "")
-            }
-            found.append(Challenge(match[1].lower(), parameters))
-    return tuple(found)
+    realm = parameters.get("realm", "")
+    place = parse_url(realm)
+    if place.scheme not in ("http", "https"):
+        raise BuildError("the registry names no token service")
+    asked = [(key, parameters[key]) for key in ("service", "scope") if parameters.get(key)]
+    return f"{realm}{'&' if place.query else '?'}{urlencode(asked)}"
 
 
 def read_token(content: bytes, registry: str) -> str:

@@ -1,41 +1,61 @@
-"""One registry over HTTP: TLS, authentication, redirects, and what went wrong in words."""
+"""One registry over HTTP: authentication, redirects, retries, and what went wrong in words."""
 
 from __future__ import annotations
 
-import http.client
-import ssl
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from io import BytesIO
 from typing import TypeVar
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
+
+from urllib3 import BaseHTTPResponse
+from urllib3.exceptions import HTTPError, InvalidHeader
+from urllib3.util import Retry, parse_url
 
 from onnxbuild import __version__
 from onnxbuild.adapters import clock
 from onnxbuild.core.errors import BuildError
 from onnxbuild.registry.access import RegistryAccess
-from onnxbuild.registry.answer import SMALL_BYTES, Answer
-from onnxbuild.registry.challenges import Challenge, challenges_in, read_token
-from onnxbuild.registry.refusals import (
-    KEEPING_S,
-    TIMEOUT_S,
-    RegistryUnavailableError,
-    lost,
-    no_url,
-    refusal,
-)
-from onnxbuild.registry.repository import BlobSource
+from onnxbuild.registry.challenges import challenges_in, read_token, token_url
+from onnxbuild.registry.refusals import RegistryUnavailableError, lost, refusal
+from onnxbuild.registry.repository import BlobSource, Report
+from onnxbuild.registry.transport import SMALL_BYTES, Pace, Sent, open_pools, read_body
 
 T = TypeVar("T")
 _PAUSES_S = (0.5, 1.0, 2.0)
 """Between attempts: four in all."""
-_LONGEST_PAUSE_S = 30.0
+_LONGEST_PAUSE_S, _ALL_PAUSES_S = 60.0, 600.0
 _HOPS_MAX = 8
-_BLOCK_BYTES = 1 << 18
-_REST_BYTES = 1 << 16
+_REST_S = 1.0
+"""Seconds that the end of an answer may take, for its connection to serve the next request."""
 _REDIRECTS = (301, 302, 303, 307, 308)
-_UNAUTHORIZED = 401
+_OK, _UNAUTHORIZED = 200, 401
 _TRANSIENT = (408, 429, 500, 502, 503, 504)
 _LATER = "type the same command again later: what was moved so far is kept"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A request.
+
+    Attributes:
+        method: HTTP's.
+        url: Whole, or below the registry's root. Only the registry itself is sent credentials.
+        expected: Statuses that are no refusal.
+        headers: Besides Authorization and the like.
+        body: Content, or what opens it: a request may be sent again.
+        report: Takes how much of the content was sent.
+        limit_bytes: The longest body of an answer.
+    """
+
+    method: str
+    url: str
+    expected: tuple[int, ...]
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Callable[[], BlobSource] | bytes | None = None
+    report: Report = lambda _: None
+    limit_bytes: int = SMALL_BYTES
 
 
 class Connection:
@@ -45,227 +65,182 @@ class Connection:
         registry: HOST or HOST:PORT.
         access: How it is reached.
         pause: Waits some seconds.
+        pace: What requests keep to.
+
+    Raises:
+        UsageError: The file of certificates holds none.
     """
 
     def __init__(
-        self, registry: str, access: RegistryAccess, pause: Callable[[float], None] = clock.pause
+        self,
+        registry: str,
+        access: RegistryAccess,
+        pause: Callable[[float], None] = clock.pause,
+        pace: Pace | None = None,
     ) -> None:
         self._registry, self._access, self._pause = registry, access, pause
+        self._pace, self._pauses_left_s = pace or Pace(), _ALL_PAUSES_S
         host = "registry-1.docker.io" if registry == "docker.io" else registry
         self._base = f"{'http' if access.plain_http else 'https'}://{host}"
-        self._origin = _origin(self._base)
+        is_plain = access.plain_http and access.ca_file is None
+        self._pools = open_pools(self._pace, None if is_plain else access.tls_context())
+        self._own = self._pools.connection_from_url(self._base)
         self._authorization = ""
-        self._idle: dict[tuple[str, str, int], http.client.HTTPConnection] = {}
-        self._tls: ssl.SSLContext | None = None
 
     def close(self) -> None:
         """Let go of open connections."""
-        for connection in self._idle.values():
-            connection.close()
-        self._idle.clear()
+        self._pools.clear()
 
     def retried(self, action: Callable[[], T]) -> T:
         """Return what an action gives; try again where the registry can't be reached for a moment.
 
         Raises:
-            RegistryUnavailableError: It could not be reached four times.
+            RegistryUnavailableError: It could not be reached four times, or asks to wait for long.
         """
         for pause_s in _PAUSES_S:
             try:
                 return action()
             except RegistryUnavailableError as error:
-                self._pause(min(max(error.after_s, pause_s), _LONGEST_PAUSE_S))
+                wait_s = max(error.after_s, pause_s)
+                self._pauses_left_s -= wait_s
+                if wait_s > _LONGEST_PAUSE_S or self._pauses_left_s < 0:
+                    raise
+                self._pause(wait_s)
         return action()
 
     @contextmanager
-    def exchange(
-        self,
-        method: str,
-        url: str,
-        *,
-        body: Callable[[], BlobSource] | bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Iterator[Answer]:
-        """Send a request; what an answer's status says is the caller's to judge, but those that may pass.
-
-        Args:
-            method: HTTP's.
-            url: Whole, or below the registry's root. Only the registry itself is sent credentials.
-            body: Content, or what opens it: a request may be sent again.
-            headers: Besides Authorization and the like.
+    def exchange(self, request: HttpRequest) -> Iterator[BaseHTTPResponse]:
+        """Send a request, and take an answer of an expected status.
 
         Raises:
-            RegistryUnavailableError: The registry can't be reached, broke off, or says that it can't serve now.
-            BuildError: It can't be reached in this way at all.
+            RegistryUnavailableError: The registry can't be reached, broke off, is too slow, or can't serve now.
+            BuildError: It refuses, or can't be reached in this way at all.
         """
         try:
-            target = urljoin(self._base, url)
-            connection, answer = self._answered(method, target, body, headers or {})
-        except ValueError as error:
-            raise no_url(self._registry) from error
+            with self._closed(self._answered(request)) as answer:
+                self._check(answer, request)
+                yield answer
+        except HTTPError as error:
+            inner = [
+                each for each in (error.__cause__, *error.args) if isinstance(each, Exception)
+            ]
+            raise lost(self._registry, (*inner, error)[0]) from error
+
+    def location(self, answer: BaseHTTPResponse) -> str:
+        """Return the URL where an answer says to go on.
+
+        Raises:
+            BuildError: It says nothing, or names a place that nothing is sent to.
+        """
+        place = answer.headers.get("Location", "")
+        if not place:
+            raise BuildError("the registry does not say where to go on", where=self._registry)
         try:
-            self._check_available(answer)
-            yield answer
-        except (OSError, http.client.HTTPException) as error:
+            url = urljoin(answer.url or "", place)
+            scheme = parse_url(url).scheme
+        except ValueError as error:
             raise lost(self._registry, error) from error
+        if scheme not in ("http", "https") or (scheme == "http" and not self._access.plain_http):
+            raise BuildError("the registry names a place without TLS", where=self._registry)
+        return url
+
+    @contextmanager
+    def _closed(self, answer: BaseHTTPResponse) -> Iterator[BaseHTTPResponse]:
+        """Keep a connection whose answer was read to its end, for the next request."""
+        try:
+            yield answer
+            self._pace.start(SMALL_BYTES, seconds=_REST_S)
+            with suppress(HTTPError, BuildError):
+                read_body(answer)
         finally:
-            self._let_go(connection, answer)
+            answer.close()
 
-    def fault(self, answer: Answer) -> BuildError:
-        """Return what to say of an answer that is a refusal."""
-        said = answer.read(SMALL_BYTES)
-        return refusal(
-            self._registry, answer.status, said, self._access.credentials, answer.method
+    def _check(self, answer: BaseHTTPResponse, request: HttpRequest) -> None:
+        if answer.status in request.expected:
+            return
+        said, is_upload = answer.read1(SMALL_BYTES), request.body is not None
+        found = refusal(
+            self._registry, answer.status, said, self._access.credentials, is_upload=is_upload
         )
+        if answer.status not in _TRANSIENT:
+            raise found
+        after_s = _seconds(answer)
+        what = found.what + (f"; it asks to wait {after_s:.0f} s" if after_s else "")
+        raise RegistryUnavailableError(what, where=found.where, fix=_LATER, after_s=after_s)
 
-    def _check_available(self, answer: Answer) -> None:
-        if answer.status in _TRANSIENT:
-            found = self.fault(answer)
-            raise RegistryUnavailableError(
-                found.what, where=found.where, fix=_LATER, after_s=_seconds(answer)
-            )
-
-    def _answered(
-        self,
-        method: str,
-        url: str,
-        body: Callable[[], BlobSource] | bytes | None,
-        headers: Mapping[str, str],
-    ) -> tuple[http.client.HTTPConnection, Answer]:
+    def _answered(self, request: HttpRequest) -> BaseHTTPResponse:
         """Follow redirects, and authenticate where it is asked for."""
-        asked = 0
+        url, asked = urljoin(self._base, request.url), 0
         for _ in range(_HOPS_MAX):
-            is_own = _origin(url) == self._origin
-            sent = dict(headers)
-            if is_own and self._authorization:
-                sent["Authorization"] = self._authorization
-            connection, answer = self._once(method, url, body, sent)
-            with ExitStack() as unless_returned:
-                unless_returned.callback(self._let_go, connection, answer)
-                if is_own and answer.status == _UNAUTHORIZED and asked <= 1:
+            is_own = self._own.is_same_host(url)
+            used = self._authorization if is_own else ""
+            answer = self._once(request, url, used)
+            is_asked = is_own and answer.status == _UNAUTHORIZED and asked <= 1
+            try:
+                if is_asked and self._is_authorized_for(answer, used):
                     asked += 1
-                    asks = answer.response.headers.get_all("WWW-Authenticate", [])
-                    if self._is_authorized_for(
-                        challenges_in(asks), used=sent.get("Authorization", "")
-                    ):
-                        continue
-                if answer.status in _REDIRECTS and method in ("GET", "HEAD"):
-                    url = self._redirected(url, answer.header("Location"))
-                    continue
-                unless_returned.pop_all()
-            return connection, answer
+                elif answer.status in _REDIRECTS and request.method in ("GET", "HEAD"):
+                    url = self.location(answer)
+                else:
+                    return answer
+            except BaseException:
+                answer.close()
+                raise
+            with self._closed(answer):
+                pass
         raise BuildError("the registry redirects in circles", where=self._registry)
 
-    def _redirected(self, url: str, location: str) -> str:
-        found = urljoin(url, location)
-        scheme = urlsplit(found).scheme
-        if scheme not in ("http", "https") or (scheme == "http" and self._origin[0] == "https"):
-            raise BuildError("the registry redirects to a place without TLS", where=self._registry)
-        return found
-
-    def _is_authorized_for(self, challenges: tuple[Challenge, ...], used: str) -> bool:
+    def _is_authorized_for(self, answer: BaseHTTPResponse, used: str) -> bool:
         """Take up a challenge; return whether there is an authorization that was not sent yet."""
-        credentials = self._access.credentials
-        for challenge in challenges:
-            if challenge.scheme == "bearer":
-                self._authorization = f"Bearer {self._token(challenge)}"
-                return self._authorization != used
-        if credentials.username and any(each.scheme == "basic" for each in challenges):
-            self._authorization = credentials.basic
-            return self._authorization != used
-        return False
+        challenges = challenges_in(answer.headers.getlist("WWW-Authenticate"))
+        if "bearer" in challenges:
+            self._authorization = f"Bearer {self._token(challenges['bearer'])}"
+        elif "basic" in challenges and self._access.credentials.username:
+            self._authorization = self._access.credentials.basic
+        return self._authorization != used
 
-    def _token(self, challenge: Challenge) -> str:
-        """Ask the registry's token service.
+    def _token(self, challenge: Mapping[str, str]) -> str:
+        """Ask the registry's token service; one of another host has to have TLS.
 
         Source: https://distribution.github.io/distribution/spec/auth/token/.
         """
-        url, credentials = challenge.token_url(), self._access.credentials
-        if urlsplit(url).scheme != "https" and self._origin[0] == "https":
+        credentials = self._access.credentials
+        basic = credentials.basic if credentials.username else ""
+        url = token_url(challenge)
+        place = parse_url(url)
+        is_own = self._access.plain_http and place.host == self._own.host
+        if place.scheme != "https" and not is_own:
             raise BuildError("the registry's token service has no TLS", where=self._registry)
-        headers = {"Authorization": credentials.basic} if credentials.username else {}
-        connection, answer = self._once("GET", url, None, headers)
-        try:
-            self._check_available(answer)
-            content = answer.content()
-        except (OSError, http.client.HTTPException) as error:
-            raise lost(self._registry, error) from error
-        finally:
-            self._let_go(connection, answer)
-        if answer.status != http.client.OK:
-            raise refusal(self._registry, answer.status, content, credentials)
-        return read_token(content, self._registry)
+        request = HttpRequest("GET", url, (_OK,))
+        with self._closed(self._once(request, url, basic)) as answer:
+            self._check(answer, request)
+            return read_token(read_body(answer), self._registry)
 
-    def _once(
-        self,
-        method: str,
-        url: str,
-        body: Callable[[], BlobSource] | bytes | None,
-        headers: Mapping[str, str],
-    ) -> tuple[http.client.HTTPConnection, Answer]:
-        origin, parts = _origin(url), urlsplit(url)
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        try:
-            connection = self._idle.pop(origin, None) or self._connection(origin)
-        except http.client.InvalidURL as error:
-            raise no_url(self._registry) from error
-        sent = {"User-Agent": f"onnxbuild/{__version__}", **headers}
-        waited_s = TIMEOUT_S
-        try:
-            content = body() if callable(body) else body
-            try:
-                connection.request(method, target, content, sent)
-            except (BrokenPipeError, ConnectionResetError):
-                if content is None:
-                    raise  # else it may have answered before it had all of the body
-            if content is not None and connection.sock is not None:
-                waited_s = KEEPING_S
-                connection.sock.settimeout(waited_s)
-            response = connection.getresponse()
-            if connection.sock is not None:
-                connection.sock.settimeout(TIMEOUT_S)
-        except (OSError, http.client.HTTPException) as error:
-            connection.close()
-            raise lost(self._registry, error, waited_s) from error
-        except BaseException:
-            connection.close()
-            raise
-        return connection, Answer(response.status, response, url, method)
-
-    def _connection(self, origin: tuple[str, str, int]) -> http.client.HTTPConnection:
-        scheme, host, port = origin
-        if scheme == "http":
-            return http.client.HTTPConnection(
-                host, port, timeout=TIMEOUT_S, blocksize=_BLOCK_BYTES
-            )
-        if self._tls is None:
-            self._tls = self._access.tls_context()
-        return http.client.HTTPSConnection(
-            host, port, timeout=TIMEOUT_S, context=self._tls, blocksize=_BLOCK_BYTES
+    def _once(self, request: HttpRequest, url: str, authorization: str) -> BaseHTTPResponse:
+        body = request.body() if callable(request.body) else request.body
+        headers = {"User-Agent": f"onnxbuild/{__version__}", **request.headers}
+        if authorization:
+            headers["Authorization"] = authorization
+        if isinstance(body, bytes):
+            headers["Content-Length"], body = str(len(body)), BytesIO(body)
+        self._pace.start(request.limit_bytes, is_upload=bool(request.body))
+        answer = self._pools.urlopen(
+            request.method,
+            url,
+            redirect=False,
+            body=None if body is None else Sent(body, self._pace, request.report),
+            headers=headers,
+            preload_content=False,
+            decode_content=False,
         )
-
-    def _let_go(self, connection: http.client.HTTPConnection, answer: Answer) -> None:
-        """Keep a connection whose answer was read to its end, for the next request."""
-        with suppress(OSError, http.client.HTTPException):
-            if (answer.response.length or 0) <= _REST_BYTES:
-                answer.read(_REST_BYTES)
-        is_at_end = answer.response.isclosed() and not answer.response.length
-        origin = _origin(answer.url)
-        if is_at_end and connection.sock is not None and origin not in self._idle:
-            self._idle[origin] = connection
-        else:
-            connection.close()
+        answer.url = url
+        return answer
 
 
-def _origin(url: str) -> tuple[str, str, int]:
-    parts = urlsplit(url)
+def _seconds(answer: BaseHTTPResponse) -> float:
+    """The wait that an answer asks for; 0 if it asks for none."""
     try:
-        port = parts.port
-    except ValueError:
-        port = None
-    return parts.scheme, parts.hostname or "", port or (80 if parts.scheme == "http" else 443)
-
-
-def _seconds(answer: Answer) -> float:
-    text = answer.header("Retry-After")
-    return float(text) if text.isascii() and text.isdigit() else 0.0
+        asked = answer.headers.get("Retry-After", "")
+        return Retry(retry_after_max=10**9).parse_retry_after(asked)
+    except (InvalidHeader, ValueError):
+        return 0.0

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,9 +27,11 @@ from onnxbuild.registry.attached import (
 from onnxbuild.registry.manifest import model_files, read_manifest
 from onnxbuild.registry.progress import Progress, as_size
 from onnxbuild.registry.reference import Reference
+from onnxbuild.registry.refusals import CredentialsError, RegistryUnavailableError
 from onnxbuild.registry.repository import BlobFile, Repository, unwritable
 
-_LOCK, _BLOBS = "lock", "blobs"
+_LOCK, _BLOBS, _BLOB, _TREE = "lock", "blobs", "blob", "tree"
+_DISK_BLOCK_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ def pull(
     written = not os.path.lexists(folder)
     with _partial(folder) if written else _elsewhere() as partial:
         fetcher = _Fetcher(repository, partial, str(reference), progress)
+        if written:
+            fetcher.check_space(files)
         small = {
             path: fetcher.blob(path, files[path]).read_bytes()
             for path in SIGNED_FILES
@@ -92,7 +96,6 @@ def pull(
         everything = {**files, **{n: Digest.of(c) for n, c in signed.files.items()}}
         size_bytes = sum(each.size_bytes for each in everything.values())
         if written:
-            fetcher.check_space(files)
             tree = _assembled(partial, files, signed, fetcher)
             _move(tree, folder)
         else:
@@ -118,12 +121,14 @@ def _manifest(reference: Reference, repository: Repository) -> tuple[bytes, str]
 
 @contextmanager
 def _partial(folder: Path) -> Iterator[Path]:
-    """The hidden folder next to the target that holds what was fetched; it goes when all is done, or refused."""
+    """The hidden folder next to the target that holds what was fetched; only a registry that broke off, or a kill, leaves it."""
     path = folder.parent / f".{folder.name}.pull"
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise unwritable(error, path) from error
+    if path.is_symlink():
+        raise UsageError(f"{path} is a link", fix="remove it, or choose another -o FOLDER")
     lock = try_lock(path / _LOCK)
     if lock is None:
         raise UsageError(
@@ -132,18 +137,29 @@ def _partial(folder: Path) -> Iterator[Path]:
     is_kept = False
     try:
         yield path
-    except NotReproducibleError:
+    except (RegistryUnavailableError, CredentialsError):
+        is_kept = any((path / _BLOBS).glob("*"))
         raise
     except OSError as error:
-        is_kept = True
         raise unwritable(error, folder) from error
-    except BaseException:
-        is_kept = True
-        raise
     finally:
-        if not is_kept or not any((path / _BLOBS).glob("*")):
-            shutil.rmtree(path, ignore_errors=True)
+        if not is_kept:
+            _remove(path)
         lock.release()
+
+
+def _remove(partial: Path) -> None:
+    """Remove a folder, its lock last: another pull may wait for it."""
+    for name in (_BLOBS, _TREE, _BLOB, _LOCK):
+        _drop(partial / name)
+    with suppress(OSError):  # another pull has made its lock in it
+        partial.rmdir()
+
+
+def _drop(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):
+        path.unlink()
 
 
 @contextmanager
@@ -166,7 +182,10 @@ class _Fetcher:
         self._partial, self._blobs = partial, partial / _BLOBS
         self._whole: set[str] = set()
         self.fetched_bytes = 0
+        if self._blobs.is_symlink():
+            _drop(self._blobs)
         self._blobs.mkdir(exist_ok=True)
+        _drop(partial / _TREE)  # of a pull that was killed
 
     def blob(self, name: str, digest: Digest) -> Path:
         """Return the file of a blob, fetched and checked; one of an earlier pull is checked again."""
@@ -178,7 +197,7 @@ class _Fetcher:
             or hash_file(str(path), size_bytes=digest.size_bytes) != digest.sha256
         ):
             path.unlink(missing_ok=True)
-            temporary = self._partial / "blob"
+            temporary = self._partial / _BLOB
             temporary.unlink(missing_ok=True)
             report = self._progress.blob("fetching", name, digest.size_bytes)
             with temporary.open("xb") as file:
@@ -194,13 +213,13 @@ class _Fetcher:
         return path
 
     def check_space(self, files: Mapping[str, Digest]) -> None:
-        """See that the disk takes what is not there yet.
+        """See that the disk takes what is not there yet; a blob of several files is there once for each.
 
         Raises:
             BuildError: It does not.
         """
-        missing = {d for d in files.values() if not (self._blobs / d.sha256).is_file()}
-        needed = sum(each.size_bytes for each in missing)
+        there = {d for d in files.values() if (self._blobs / d.sha256).is_file()}
+        needed = sum(map(_on_disk, files.values())) - sum(map(_on_disk, there))
         free = shutil.disk_usage(self._partial).free
         if needed > free:
             raise BuildError(
@@ -210,12 +229,15 @@ class _Fetcher:
             )
 
 
+def _on_disk(digest: Digest) -> int:
+    return -(-digest.size_bytes // _DISK_BLOCK_BYTES) * _DISK_BLOCK_BYTES
+
+
 def _assembled(
     partial: Path, files: Mapping[str, Digest], signed: Attached, fetcher: _Fetcher
 ) -> Path:
     """The folder as it will be, made in `partial`; a blob of several files is copied for each but the last."""
-    tree = partial / "tree"
-    shutil.rmtree(tree, ignore_errors=True)
+    tree = partial / _TREE
     tree.mkdir()
     blobs = {path: fetcher.blob(path, files[path]) for path in sorted(files)}
     last = {digest.sha256: path for path, digest in sorted(files.items())}
@@ -230,9 +252,8 @@ def _assembled(
     for name, content in signed.files.items():
         (tree / name).write_bytes(content)
         (tree / name).chmod(FILE_MODE)
-    for each in (tree, *(path for path in tree.rglob("*") if path.is_dir())):
-        each.chmod(FOLDER_MODE)
-        fsync_folder(each)
+    for folder, _, _ in os.walk(tree):
+        Path(folder).chmod(FOLDER_MODE)
     return tree
 
 

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import http.client
-import socket
-import ssl
-
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.registry.credentials import ANONYMOUS, Credentials
 from onnxbuild.release_format.forms import printable, read_json
 
-TIMEOUT_S = 60.0
-"""Seconds that a registry may keep silent."""
-KEEPING_S = 900.0
-"""Seconds that it may be silent after it was sent content: it may copy a large blob to where it keeps it first."""
 _TEXT_MAX = 200
 _UNAUTHORIZED, _FORBIDDEN, _NOT_ALLOWED, _TOO_LARGE = 401, 403, 405, 413
 _TLS_EXPECTED = "HTTP request to an HTTPS server"
@@ -34,12 +26,17 @@ class RegistryUnavailableError(BuildError):
         self.after_s = after_s
 
 
+class CredentialsError(UsageError):
+    """The registry asks for another user, or password."""
+
+
 def refusal(
     registry: str,
     status: int,
     content: bytes,
     credentials: Credentials | None = None,
-    method: str = "GET",
+    *,
+    is_upload: bool = False,
 ) -> BuildError:
     """Return the error for an answer.
 
@@ -48,26 +45,25 @@ def refusal(
         status: HTTP's.
         content: The answer's body, whatever it is.
         credentials: What was sent, or could have been.
-        method: HTTP's, of the request.
+        is_upload: Whether something was sent.
     """
     said = _said(content)
     detail = f": {said}" if said else ""
     if status in (_UNAUTHORIZED, _FORBIDDEN):
         known = credentials or ANONYMOUS
         if known.username:
-            what = (
-                f"it refuses the user '{printable(known.username)}' (from {known.source}){detail}"
-            )
+            user = printable(known.username)
+            what = f"it refuses the user '{user}' (from {known.source}){detail}"
             fix = "check the user name, the password, and what this user may do there"
         else:
             what = f"it asks for a user name and a password, and none is known{detail}"
             fix = "docker login, or --username NAME --password-stdin"
             if known.elsewhere:
                 fix = f"--username NAME --password-stdin ({known.elsewhere})"
-        return UsageError(what, where=registry, fix=fix)
+        return CredentialsError(what, where=registry, fix=fix)
     if _TLS_EXPECTED in said:
         return UsageError("it expects TLS", where=registry, fix="--https")
-    if status == _NOT_ALLOWED and method not in ("GET", "HEAD"):
+    if status == _NOT_ALLOWED and is_upload:
         return BuildError(
             f"it takes no uploads: it may be read-only{detail}",
             where=registry,
@@ -95,23 +91,17 @@ def _said(content: bytes) -> str:
     return printable(text)[:_TEXT_MAX]
 
 
-def no_url(registry: str) -> BuildError:
-    """Return the error for a place, named by the registry, that no request can go to."""
-    return BuildError("the registry names a place that is no URL", where=registry)
-
-
-def lost(
-    registry: str, error: OSError | http.client.HTTPException, waited_s: float = TIMEOUT_S
-) -> BuildError:
+def lost(registry: str, error: Exception) -> BuildError:
     """Return the error for a request without an answer; a RegistryUnavailableError where that may pass.
 
     Args:
         registry: HOST or HOST:PORT.
         error: What the connection met.
-        waited_s: How long an answer was waited for.
     """
-    if isinstance(error, http.client.InvalidURL):
-        return no_url(registry)
+    import http.client
+    import socket
+    import ssl
+
     if isinstance(error, ssl.SSLCertVerificationError):
         return BuildError(
             f"its certificate is not trusted: {error.verify_message}",
@@ -128,13 +118,13 @@ def lost(
         return BuildError(
             f"there is no such host: {error.strerror}", where=registry, fix="check the name"
         )
+    if isinstance(error, ValueError):
+        return BuildError("the registry names a place that is no URL", where=registry)
     if isinstance(error, TimeoutError):
-        why = f"it did not answer for {waited_s:.0f} s"
+        why = str(error) if str(error).startswith("it ") else "it did not answer in time"
     elif isinstance(error, ConnectionRefusedError):
         why = "it can't be reached: connection refused"
-    elif isinstance(
-        error, http.client.BadStatusLine | ConnectionError | http.client.IncompleteRead
-    ):
+    elif isinstance(error, ConnectionError | http.client.HTTPException):
         why = "the connection broke off"
     else:
         text = getattr(error, "strerror", None) or str(error) or type(error).__name__

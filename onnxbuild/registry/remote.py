@@ -5,30 +5,33 @@ Source: https://github.com/opencontainers/distribution-spec/blob/v1.1.0/spec.md.
 
 from __future__ import annotations
 
-import http.client
 import re
 from collections.abc import Callable, Sequence
 from urllib.parse import quote, urlencode, urljoin, urlsplit
+
+from urllib3 import BaseHTTPResponse
+from urllib3.util import parse_url
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError
 from onnxbuild.onnxkit.oci.manifests import SHA256, Descriptor
 from onnxbuild.onnxkit.oci.media_types import INDEX, MANIFEST
-from onnxbuild.registry.answer import Answer
-from onnxbuild.registry.connection import Connection
+from onnxbuild.registry.connection import Connection, HttpRequest
 from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES, add_to_index, read_index
 from onnxbuild.registry.refusals import RegistryUnavailableError
 from onnxbuild.registry.repository import BlobFile, BlobSource, Report, altered_manifest
+from onnxbuild.registry.transport import BLOCK_BYTES, read_body
 from onnxbuild.release_format.forms import printable
 
-_CHUNK_BYTES = 1 << 18
+_BYTES = "application/octet-stream"
 _ACCEPT = {"Accept": f"{MANIFEST}, {INDEX}"}
 _OK, _CREATED, _ACCEPTED, _PARTIAL = 200, 201, 202, 206
 _NOT_FOUND = (404, 410)
+_FOUND_OR_NOT = (_OK, *_NOT_FOUND)
 _NO_API = (400, 405, 501)
 """Further statuses of registries without a referrers API: they take its address for something else."""
-_PAGES_MAX = 100
-"""Most pages of a list of referrers that are read."""
+_PAGES_MAX, _LIST_MAX_BYTES = 100, 2 * MANIFEST_MAX_BYTES
+"""Most pages and bytes of a list of referrers that are read; the last page may exceed the latter."""
 _NEXT = re.compile(r"<([^>]*)>\s*;[^,]*\brel=\"?next\"?", re.IGNORECASE)
 _UPDATES_MAX = 4
 
@@ -56,12 +59,11 @@ class RemoteRepository:
         """Return whether it has a blob, with the right size."""
 
         def look() -> bool:
-            with self._connection.exchange("HEAD", self._blob(digest)) as answer:
+            request = HttpRequest("HEAD", self._blob(digest), _FOUND_OR_NOT)
+            with self._connection.exchange(request) as answer:
                 if answer.status in _NOT_FOUND:
                     return False
-                if answer.status != _OK:
-                    raise self._connection.fault(answer)
-                return answer.header("Content-Length") in ("", str(digest.size_bytes))
+                return answer.headers.get("Content-Length", "") in ("", str(digest.size_bytes))
 
         return self._connection.retried(look)
 
@@ -81,23 +83,17 @@ class RemoteRepository:
         start = f"{self._root}/blobs/uploads/"
         if self._mount_from:
             start += f"?{urlencode({'mount': name, 'from': self._mount_from})}"
-        with self._connection.exchange("POST", start, body=b"") as answer:
+        request = HttpRequest("POST", start, (_CREATED, _ACCEPTED), body=b"")
+        with self._connection.exchange(request) as answer:
             if answer.status == _CREATED:
                 return False
-            if answer.status != _ACCEPTED:
-                raise self._connection.fault(answer)
-            place = _location(answer)
+            place = self._connection.location(answer)
         url = f"{place}{'&' if urlsplit(place).query else '?'}{urlencode({'digest': name})}"
-        headers = {
-            "Content-Type": "application/octet-stream",
-            "Content-Length": str(digest.size_bytes),
-        }
+        headers = {"Content-Type": _BYTES, "Content-Length": str(digest.size_bytes)}
         with self._connection.exchange(
-            "PUT", url, body=lambda: _Reported(opened(), report), headers=headers
-        ) as answer:
-            if answer.status != _CREATED:
-                raise self._connection.fault(answer)
-        return True
+            HttpRequest("PUT", url, (_CREATED,), headers, opened, report)
+        ):
+            return True
 
     def save_blob(self, digest: Digest, file: BlobFile, report: Report) -> None:
         """Write a blob to a file; a break is followed by a request for the rest."""
@@ -105,22 +101,22 @@ class RemoteRepository:
 
     def _save_blob(self, digest: Digest, file: BlobFile, report: Report) -> None:
         headers = {"Range": f"bytes={file.size_bytes}-"} if file.size_bytes else {}
-        with self._connection.exchange("GET", self._blob(digest), headers=headers) as answer:
+        expected, limit_bytes = (_PARTIAL, *_FOUND_OR_NOT), digest.size_bytes
+        request = HttpRequest(
+            "GET", self._blob(digest), expected, headers, limit_bytes=limit_bytes
+        )
+        with self._connection.exchange(request) as answer:
             if answer.status in _NOT_FOUND:
                 raise NotReproducibleError(f"the registry has no blob sha256:{digest.sha256}")
-            if answer.status not in (_OK, _PARTIAL):
-                raise self._connection.fault(answer)
-            is_other_part = answer.status == _PARTIAL and not _goes_on(answer, file.size_bytes)
-            if answer.status == _OK or is_other_part:
+            part = answer.headers.get("Content-Range", "")
+            goes_on = answer.status == _PARTIAL and part.startswith(f"bytes {file.size_bytes}-")
+            if not goes_on:
                 file.restart()
-            if is_other_part:
+            if answer.status == _PARTIAL and not goes_on:
                 raise RegistryUnavailableError("the registry sent another part of a blob")
-            announced = answer.response.length
-            while chunk := answer.read(_CHUNK_BYTES):
-                file.write(chunk)
+            while block := answer.read1(BLOCK_BYTES):
+                file.write(block)
                 report(file.size_bytes)
-            if announced is not None and answer.response.length:
-                raise http.client.IncompleteRead(b"")
 
     def _blob(self, digest: Digest) -> str:
         return f"{self._root}/blobs/{SHA256}{digest.sha256}"
@@ -134,15 +130,14 @@ class RemoteRepository:
             NotReproducibleError: It does not have the digest that the registry names with it.
         """
         url = f"{self._root}/manifests/{quote(target, safe=':')}"
+        request = HttpRequest("GET", url, _FOUND_OR_NOT, _ACCEPT, limit_bytes=MANIFEST_MAX_BYTES)
 
         def fetch() -> bytes | None:
-            with self._connection.exchange("GET", url, headers=_ACCEPT) as answer:
+            with self._connection.exchange(request) as answer:
                 if answer.status in _NOT_FOUND:
                     return None
-                if answer.status != _OK:
-                    raise self._connection.fault(answer)
-                content = answer.content(MANIFEST_MAX_BYTES)
-                named = answer.header("Docker-Content-Digest")
+                content = read_body(answer, MANIFEST_MAX_BYTES)
+                named = answer.headers.get("Docker-Content-Digest", "")
                 found = f"{SHA256}{Digest.of(content).sha256}"
                 if named.startswith(SHA256) and named != found:
                     raise altered_manifest(printable(named.removeprefix(SHA256)), target)
@@ -156,18 +151,12 @@ class RemoteRepository:
 
     def _put_manifest(self, content: bytes, tag: str, media_type: str) -> str:
         """Store a manifest or an index; return the subject that the registry says it has noted."""
-        target = tag or f"{SHA256}{Digest.of(content).sha256}"
+        url = f"{self._root}/manifests/{tag or SHA256 + Digest.of(content).sha256}"
+        request = HttpRequest("PUT", url, (_CREATED,), {"Content-Type": media_type}, content)
 
         def put() -> str:
-            with self._connection.exchange(
-                "PUT",
-                f"{self._root}/manifests/{target}",
-                body=content,
-                headers={"Content-Type": media_type},
-            ) as answer:
-                if answer.status != _CREATED:
-                    raise self._connection.fault(answer)
-                return answer.header("OCI-Subject")
+            with self._connection.exchange(request) as answer:
+                return answer.headers.get("OCI-Subject", "")
 
         return self._connection.retried(put)
 
@@ -196,26 +185,26 @@ class RemoteRepository:
     def referrers(self, subject: str) -> Sequence[Descriptor]:
         """Return the manifests that refer to one: by the API, else by the fallback tag."""
         url, found = f"{self._root}/referrers/{SHA256}{subject}", list[Descriptor]()
-        for _ in range(_PAGES_MAX):
+        pages = size_bytes = 0
+        while url and pages < _PAGES_MAX and size_bytes < _LIST_MAX_BYTES:
             page = self._page_of_referrers(url)
             if page is None:
                 return self._listed(f"sha256-{subject}")
             content, url = page
             found += read_index(content, "the registry's list of referrers")
-            if not url:
-                break
+            pages, size_bytes = pages + 1, size_bytes + len(content)
         return found
 
     def _page_of_referrers(self, url: str) -> tuple[bytes, str] | None:
         """Return (content, URL of the next page or nothing); None where there is no such API."""
+        expected, limit_bytes = (*_FOUND_OR_NOT, *_NO_API), MANIFEST_MAX_BYTES
+        request = HttpRequest("GET", url, expected, {"Accept": INDEX}, limit_bytes=limit_bytes)
 
         def fetch() -> tuple[bytes, str] | None:
-            with self._connection.exchange("GET", url, headers={"Accept": INDEX}) as answer:
-                if answer.status in (*_NOT_FOUND, *_NO_API):
-                    return None
+            with self._connection.exchange(request) as answer:
                 if answer.status != _OK:
-                    raise self._connection.fault(answer)
-                return answer.content(MANIFEST_MAX_BYTES), _next_page(answer)
+                    return None
+                return read_body(answer, MANIFEST_MAX_BYTES), _next_page(answer)
 
         return self._connection.retried(fetch)
 
@@ -224,45 +213,10 @@ class RemoteRepository:
         return () if content is None else read_index(content, f"the tag {tag}")
 
 
-class _Reported:
-    """Reports how much of a blob was read."""
-
-    def __init__(self, source: BlobSource, report: Report) -> None:
-        self._source, self._report, self._done = source, report, 0
-
-    def read(self, size: int = -1, /) -> bytes:
-        content = self._source.read(size)
-        self._done += len(content)
-        self._report(self._done)
-        return content
-
-
-def _next_page(answer: Answer) -> str:
-    """The next page of a list, of the same registry; empty for none (RFC 8288)."""
-    link = _NEXT.search(answer.header("Link"))
-    if link is None:
-        return ""
+def _next_page(answer: BaseHTTPResponse) -> str:
+    """The next page of a list, of the same registry whatever the host that is named; empty for none (RFC 8288)."""
+    link = _NEXT.search(answer.headers.get("Link", ""))
     try:
-        place = urljoin(answer.url, link[1])
-        here, there = urlsplit(answer.url), urlsplit(place)
+        return parse_url(urljoin(answer.url or "", link[1])).request_uri if link else ""
     except ValueError:
         return ""
-    return place if (here.scheme, here.netloc) == (there.scheme, there.netloc) else ""
-
-
-def _location(answer: Answer) -> str:
-    """Return the URL where an upload goes on; the answer's is whole, or relative to what was asked for."""
-    try:
-        place = urljoin(answer.url, answer.header("Location"))
-        scheme = urlsplit(place).scheme
-    except ValueError:
-        scheme = ""
-    if not answer.header("Location") or scheme not in ("http", "https"):
-        raise BuildError("the registry does not say where an upload goes to")
-    if scheme == "http" and urlsplit(answer.url).scheme == "https":
-        raise BuildError("the registry has uploads go to a place without TLS")
-    return place
-
-
-def _goes_on(answer: Answer, start: int) -> bool:
-    return answer.header("Content-Range").startswith(f"bytes {start}-")

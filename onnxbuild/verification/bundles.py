@@ -8,7 +8,6 @@ from typing import Any
 
 from onnxbuild import __version__
 from onnxbuild.catalog import ARTIFACT_FORMATS, PROGRAM_FORMATS
-from onnxbuild.core.digest import Digest
 from onnxbuild.core.params import from_json
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import LOADER_FILE, SUMS_FILE, Manifest

@@ -96,6 +96,17 @@ def test_the_variant_is_one_that_the_recipe_has(tmp_path, monkeypatch, quantizat
     assert example_of("diagnose") == f"onnxbuild diagnose mine:{variant}"
 
 
+@pytest.mark.slow
+def test_help_loads_no_catalog_and_no_yaml():
+    code = (
+        "import sys\nfrom onnxbuild.cli.main import run_command\n"
+        "assert run_command(['run', '--help']) == 0\n"
+        "heavy = {'onnxbuild.catalog', 'yaml', 'jinja2', 'jsonschema', 'torch', 'onnx', 'numpy', 'urllib3'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
 @pytest.mark.parametrize("verb", [*VERBS, "cache gc", "cache key", ""])
 def test_the_help_of_a_verb_fits_on_a_terminal_and_begins_with_its_example(
     cheap, verb, monkeypatch

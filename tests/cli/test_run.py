@@ -161,7 +161,7 @@ def test_help_shows_every_verb_and_loads_next_to_nothing(project):
         "try: main.main()\n"
         "except SystemExit as end: assert end.code == 0\n"
         "heavy = {'torch', 'numpy', 'onnx', 'onnxruntime', 'jsonschema', 'rich', 'jinja2', 'yaml',\n"
-        "         'dataclasses', 'sqlite3', 'click', 'inspect'}\n"
+        "         'dataclasses', 'sqlite3', 'click', 'inspect', 'urllib3'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run(
@@ -202,7 +202,7 @@ def _loaded(project, *words):
         "try: main.main()\n"
         "except SystemExit as end: assert end.code == 0\n"
         "heavy = {'click', 'inspect', 'dataclasses', 'yaml', 'jsonschema', 'jinja2', 'rich', 'torch',\n"
-        "         'numpy', 'onnxbuild.catalog', 'onnxbuild.resolver', 'onnxbuild.core.recipe'}\n"
+        "         'numpy', 'urllib3', 'onnxbuild.catalog', 'onnxbuild.resolver', 'onnxbuild.core.recipe'}\n"
         "print('loaded', *sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run(

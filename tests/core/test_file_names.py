@@ -206,3 +206,10 @@ def test_the_check_of_many_deep_paths_takes_memory_of_their_size():
     assert peak_bytes < 5 * sum(map(len, names))
     with pytest.raises(ValueError, match="there are 10,001 files; expected at most 10,000"):
         check_names_everywhere([str(number) for number in range(10_001)])
+
+
+def test_folders_without_end_are_refused():
+    names = [f"{number}/{'a/' * 30}f" for number in range(9_999)]
+    with pytest.raises(ValueError, match="more than 10,000 folders"):
+        check_names_everywhere(names)
+    check_names_everywhere([f"{number}/f" for number in range(10_000)])

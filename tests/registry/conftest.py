@@ -33,6 +33,7 @@ from onnxbuild.registry.push import Pushed, push
 from onnxbuild.registry.reference import Reference, parse_reference
 from onnxbuild.registry.remote import RemoteRepository
 from onnxbuild.registry.repository import Repository
+from onnxbuild.registry.transport import Pace
 from onnxbuild.release_format.forms import sums
 from tests.registry.fake_registry import FakeRegistry
 
@@ -52,10 +53,11 @@ class Place:
 
     Attributes:
         root: What a reference to it starts with.
+        pace: What its requests keep to.
     """
 
     def __init__(self, root: str, *, user: str = "") -> None:
-        self.root, self.pauses = root, list[float]()
+        self.root, self.pauses, self.pace = root, list[float](), dict[str, float]()
         name, _, password = user.partition(":")
         self.credentials = Credentials(name, password, "--username") if user else Credentials()
 
@@ -66,7 +68,7 @@ class Place:
         if reference.is_layout:
             return LayoutRepository(Path(reference.repository), make=make)
         access = RegistryAccess(plain_http=True, credentials=self.credentials)
-        connection = Connection(reference.registry, access, self.pauses.append)
+        connection = Connection(reference.registry, access, self.pauses.append, Pace(**self.pace))
         return RemoteRepository(connection, reference.repository)
 
     def push(self, what: Contents, rest: str = ":1") -> Pushed:

@@ -10,6 +10,8 @@ import ssl
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -31,11 +33,13 @@ class Behaviour:
         referrers_api: It has one.
         no_referrers: What it answers where it has none.
         referrers_a_page: How many it lists at once; 0 for all.
-        raw_answers: Part of a path -> bytes that it sends in place of each answer there.
+        raw_answers: Part of a path -> what it sends in place of each answer there, part by part.
         statuses: (method, part of the path) -> statuses to answer with, one a request, before it works again.
+        retry_after: The wait that it asks for with these.
         cut_uploads: How many uploads it breaks off in their middle.
         cut_downloads: How many downloads of blobs it breaks off in their middle.
         cut_answers: Part of a path -> how many of the answers to a GET there it breaks off in their middle.
+        stops_reading: It takes no more of an upload than what is on the way.
         ranges: It knows Range.
         altered: sha256 of blobs and manifests -> what it hands out instead.
         digest_header: It names a manifest's digest in Docker-Content-Digest, as most registries do.
@@ -52,10 +56,12 @@ class Behaviour:
     no_referrers: int = 404
     referrers_a_page: int = 0
     statuses: dict[tuple[str, str], list[int]] = field(default_factory=dict)
-    raw_answers: dict[str, bytes] = field(default_factory=dict)
+    retry_after: str = ""
+    raw_answers: dict[str, Callable[[], Iterable[bytes]]] = field(default_factory=dict)
     cut_uploads: int = 0
     cut_downloads: int = 0
     cut_answers: dict[str, int] = field(default_factory=dict)
+    stops_reading: bool = False
     ranges: bool = True
     altered: dict[str, bytes] = field(default_factory=dict)
     digest_header: bool = False
@@ -134,16 +140,19 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if not self._is_allowed():
             return
-        for part, content in behave.raw_answers.items():
+        for part, contents in behave.raw_answers.items():
             if part in self.path:
                 self._skip_body()
-                self.wfile.write(content)
+                with suppress(OSError):  # the other side has had enough
+                    for content in contents():
+                        self.wfile.write(content)
                 self._hang_up()
                 return
         for (method, part), statuses in behave.statuses.items():
             if method == self.command and part in self.path and statuses:
                 self._skip_body()
-                self._error(statuses.pop(0), "UNAVAILABLE", "not now")
+                waits = {"Retry-After": behave.retry_after} if behave.retry_after else {}
+                self._error(statuses.pop(0), "UNAVAILABLE", "not now", waits)
                 return
         found = PLACE.match(urlsplit(self.path).path)
         if found is None:
@@ -225,6 +234,10 @@ class _Handler(BaseHTTPRequestHandler):
         if behave.cut_uploads and size > 1000:
             behave.cut_uploads -= 1
             self.rfile.read(size // 2)
+            self._hang_up()
+            return
+        if behave.stops_reading:
+            time.sleep(3)
             self._hang_up()
             return
         content = self.rfile.read(size)
@@ -328,5 +341,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
 
     def _hang_up(self) -> None:
-        self.wfile.flush()
+        with suppress(OSError):
+            self.wfile.flush()
         self.close_connection = True

@@ -89,6 +89,11 @@ class Server:
             time.sleep(0.05)
         return self._process.poll() is None
 
+    def send(self, number: int) -> None:
+        """Send it a signal."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def kill(self) -> None:
         assert self._process is not None
         self._process.kill()

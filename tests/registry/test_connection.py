@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.registry.access import RegistryAccess
-from onnxbuild.registry.connection import Connection
+from onnxbuild.registry.connection import Connection, HttpRequest
 from onnxbuild.registry.credentials import Credentials
 from onnxbuild.registry.refusals import RegistryUnavailableError
 from tests.registry.conftest import Place, contents
@@ -56,7 +58,7 @@ def test_a_token_that_runs_out_is_asked_for_again(start):
     access = RegistryAccess(plain_http=True, credentials=Credentials("ann", "pass:word"))
     connection = Connection(registry.host, access)
     connection._authorization = "Bearer an-old-one"
-    with connection.exchange("GET", "/v2/a/manifests/b") as answer:
+    with connection.exchange(HttpRequest("GET", "/v2/a/manifests/b", (404,))) as answer:
         assert answer.status == 404
     connection.close()
 
@@ -88,7 +90,10 @@ def test_a_redirect_to_what_is_no_host_is_said(registry):
     place.push(contents())
     connection = Connection(registry.host, RegistryAccess(plain_http=True))
     path = f"/v2/team/tiny/blobs/{next(digest for _, digest in registry.blobs)}"
-    with pytest.raises(BuildError, match="is no URL"), connection.exchange("GET", path):
+    with (
+        pytest.raises(BuildError, match="is no URL"),
+        connection.exchange(HttpRequest("GET", path, (404,))),
+    ):
         pass
     connection.close()
 
@@ -97,10 +102,13 @@ def test_a_chunk_of_negative_length_is_an_answer_that_broke_off(registry, tmp_pa
     place = Place(f"{registry.host}/team/tiny")
     place.push(contents())
     answer = b"HTTP/1.1 %d X\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nxxxxx"
-    for part, status in (("/manifests/", 200), ("/blobs/", 200), ("/manifests/", 400)):
-        registry.behaviour.raw_answers = {part: answer % status}
+    for part in ("/manifests/", "/blobs/"):
+        registry.behaviour.raw_answers = {part: partial(iter, [answer % 200])}
         with pytest.raises(RegistryUnavailableError, match="broke off"):
             place.pull(tmp_path / "model")
+    registry.behaviour.raw_answers = {"/manifests/": partial(iter, [answer % 400])}
+    with pytest.raises(BuildError, match="HTTP status 400"):
+        place.pull(tmp_path / "model")
 
 
 def test_a_token_service_that_is_busy_is_asked_again(start):
@@ -127,7 +135,7 @@ def test_a_redirect_out_of_tls_is_refused(start, certificate):
     connection = Connection(registry.host, RegistryAccess(ca_file=certificate))
     with (
         pytest.raises(BuildError, match="without TLS"),
-        connection.exchange("GET", "/v2/a/blobs/sha256:b"),
+        connection.exchange(HttpRequest("GET", "/v2/a/blobs/sha256:b", (404,))),
     ):
         pass
     connection.close()
@@ -139,7 +147,7 @@ def test_a_token_service_without_tls_gets_no_password(start, certificate):
     connection = Connection(registry.host, access)
     with (
         pytest.raises(BuildError, match="no TLS"),
-        connection.exchange("GET", "/v2/a/manifests/b"),
+        connection.exchange(HttpRequest("GET", "/v2/a/manifests/b", (404,))),
     ):
         pass
     connection.close()
@@ -153,10 +161,10 @@ def test_tls_is_checked(start, certificate):
         Connection(registry.host, RegistryAccess(ca_file=each), pauses.append)
         for each in (certificate, None)
     )
-    with known.exchange("GET", "/v2/a/manifests/b") as answer:
+    with known.exchange(HttpRequest("GET", "/v2/a/manifests/b", (404,))) as answer:
         assert answer.status == 404
     with pytest.raises(BuildError, match="certificate is not trusted") as caught:
-        unknown.retried(lambda: unknown.exchange("GET", "/v2/").__enter__())
+        unknown.retried(lambda: unknown.exchange(HttpRequest("GET", "/v2/", (404,))).__enter__())
     assert "--ca-file" in caught.value.fix
     assert pauses == []  # it does not pass
     known.close()
@@ -166,7 +174,7 @@ def test_a_registry_without_tls_gets_another_error_than_one_that_fails(registry)
     connection = Connection(registry.host, RegistryAccess())
     with (
         pytest.raises(BuildError, match="no TLS connection") as caught,
-        connection.exchange("GET", "/v2/"),
+        connection.exchange(HttpRequest("GET", "/v2/", (404,))),
     ):
         pass
     assert "--plain-http" in caught.value.fix
@@ -174,9 +182,8 @@ def test_a_registry_without_tls_gets_another_error_than_one_that_fails(registry)
 
 def test_a_ca_file_that_holds_none_is_named(tmp_path):
     (tmp_path / "ca.pem").write_text("nothing")
-    connection = Connection("localhost:1", RegistryAccess(ca_file=tmp_path / "ca.pem"))
-    with pytest.raises(UsageError, match="holds no certificate"), connection.exchange("GET", "/"):
-        pass
+    with pytest.raises(UsageError, match="holds no certificate"):
+        Connection("localhost:1", RegistryAccess(ca_file=tmp_path / "ca.pem"))
 
 
 def test_a_host_that_is_none_is_said():
@@ -185,28 +192,39 @@ def test_a_host_that_is_none_is_said():
     )
     with (
         pytest.raises(BuildError, match=r"no such host|can't be reached"),
-        connection.exchange("GET", "/"),
+        connection.exchange(HttpRequest("GET", "/", (404,))),
     ):
         pass
 
 
-def test_a_wait_that_the_registry_asks_for_is_kept_to(registry):
-    waits = []
-    connection = Connection(registry.host, RegistryAccess(plain_http=True), waits.append)
+def test_a_wait_that_the_registry_asks_for_is_kept_to_unless_it_is_long(registry, place, tmp_path):
+    place.push(contents())
+    registry.behaviour.statuses = {("GET", "/manifests/"): [503, 429]}
+    registry.behaviour.retry_after = "3"
+    place.pull(tmp_path / "a")
+    assert place.pauses == [3.0, 3.0]
+    for asked, words in (("99999", "it asks to wait 99999 s"), ("9" * 5000, "HTTP status 503")):
+        place.pauses.clear()
+        registry.behaviour.statuses = {("GET", "/manifests/"): [503] * 9}
+        registry.behaviour.retry_after = asked
+        with pytest.raises(RegistryUnavailableError, match=words) as caught:
+            place.pull(tmp_path / "b")
+        assert "later" in caught.value.fix
+        assert sum(place.pauses) < 4
 
-    def fail(after_s):
-        raise RegistryUnavailableError("busy", after_s=after_s)
 
-    with pytest.raises(RegistryUnavailableError):
-        connection.retried(lambda: fail(3.0))
-    with pytest.raises(RegistryUnavailableError):
-        connection.retried(lambda: fail(1e9))
-    assert waits == [3.0, 3.0, 3.0, 30.0, 30.0, 30.0]
+def test_a_registry_that_always_asks_to_wait_a_little_is_given_up(registry, place, tmp_path):
+    place.push(contents({f"{number}.bin": bytes([number]) for number in range(9)}))
+    registry.behaviour.retry_after = "60"
+    registry.behaviour.statuses = {
+        ("GET", f"/blobs/{digest}"): [503, 503, 503] for _, digest in registry.blobs
+    }
+    with pytest.raises(RegistryUnavailableError, match="it asks to wait 60 s"):
+        place.pull(tmp_path / "model")
+    assert sum(place.pauses) == 600
 
 
-def test_what_a_registry_says_is_printed_as_text(registry):
-    registry.behaviour.statuses = {("GET", "/manifests/"): [400]}
-    connection = Connection(registry.host, RegistryAccess(plain_http=True))
+def test_what_a_registry_says_is_printed_as_text():
     from onnxbuild.registry.refusals import refusal
 
     found = refusal("h", 400, b'{"errors":[{"code":"X","message":"\\u001b[2Jhello"}]}')
@@ -214,4 +232,3 @@ def test_what_a_registry_says_is_printed_as_text(registry):
     assert "hello" in str(found)
     assert len(str(refusal("h", 400, b"x" * 10_000))) < 400
     assert str(refusal("h", 400, b"<html>...")) == "h: it answered with HTTP status 400"
-    connection.close()

@@ -14,7 +14,6 @@ import pytest
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, StoreError, UsageError
 from onnxbuild.onnxkit.oci.media_types import FILE_PATH, INDEX, MANIFEST, SIGNATURE
-from onnxbuild.registry import connection
 from onnxbuild.registry.contents import Blob
 from onnxbuild.registry.push import signature
 from onnxbuild.registry.refusals import RegistryUnavailableError
@@ -436,15 +435,12 @@ def test_what_passes_is_tried_again(registry, place, tmp_path):
     assert place.pauses == [0.5, 1.0, 0.5, 0.5, 0.5]
 
 
-def test_a_registry_may_take_its_time_to_keep_a_blob(registry, place, tmp_path, monkeypatch):
-    monkeypatch.setattr(connection, "TIMEOUT_S", 2.0)
-    registry.behaviour.keeping_s = 2.6
+def test_a_registry_may_take_its_time_to_keep_a_blob(registry, place):
+    place.pace = {"silence_s": 0.5}
+    registry.behaviour.keeping_s = 0.9
     place.push(contents({"model.onnx": LARGE}))
     assert place.pauses == []
-    registry.behaviour.keeping_s = 0.0
-    place.pull(tmp_path / "model")
-    monkeypatch.setattr(connection, "KEEPING_S", 0.3)
-    registry.behaviour.keeping_s = 0.6
+    place.pace = {"upload_s": 0.3}
     with pytest.raises(RegistryUnavailableError, match="it did not answer for 0 s"):
         place.push(contents({"model.onnx": LARGE + b"other"}))
 

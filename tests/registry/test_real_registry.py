@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import base64
 import json
+import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from onnxbuild.core.errors import BuildError
 from onnxbuild.registry.progress import Progress
+from onnxbuild.registry.pull import pull
 from onnxbuild.registry.push import push
 from onnxbuild.registry.refusals import RegistryUnavailableError
 from tests.cli.conftest import Project, make_project
-from tests.registry.conftest import Keys, Place, contents, tree
+from tests.registry.conftest import WEIGHTS, Keys, Place, contents, tree
 from tests.registry.real_server import PASSWORD, USER, Server, tool
 
 pytestmark = pytest.mark.slow
@@ -217,6 +220,43 @@ def test_a_registry_that_is_killed_midway_leaves_no_tag_and_the_next_push_goes_o
     try:
         assert place.push(contents()).known == 3  # SHA256SUMS, cpp/main.cpp, load.py
         assert place.pull(tmp_path / "model").files == 4
+    finally:
+        server.kill()
+
+
+def test_a_registry_that_is_stopped_midway_is_given_up_and_the_next_try_goes_on(tmp_path):
+    """By SIGSTOP: it keeps its connections, and says nothing more."""
+    server = Server(tmp_path / "registry").start()
+    place = Place(f"{server.host}/team/tiny")
+    place.push(contents())
+    place.pace = {"silence_s": 1.0, "upload_s": 1.0}
+
+    class Stopping(Progress):
+        def blob(self, verb, name, size_bytes):
+            if name == "model.onnx":
+                server.send(signal.SIGSTOP)
+            return super().blob(verb, name, size_bytes)
+
+    def stopped(act, *arguments, **more):
+        repository = place.opened(place.reference(":1"), make=False)
+        with pytest.raises(RegistryUnavailableError, match="did not answer for 1 s"):
+            act(*arguments, repository, **more)
+        repository.close()
+        server.send(signal.SIGCONT)
+
+    quiet = Stopping(None, lambda: 0.0)
+    try:
+        stopped(
+            partial(pull, place.reference(":1")),
+            folder=tmp_path / "model",
+            key=None,
+            progress=quiet,
+        )
+        assert place.pull(tmp_path / "model").fetched_bytes == len(WEIGHTS)
+        other = contents({"load.py": b"pass\n", "model.onnx": WEIGHTS + b"x"})
+        stopped(partial(push, other, place.reference(":2")), progress=quiet)
+        assert place.push(other, ":2").sent > 0
+        assert place.pull(tmp_path / "other", ":2").files == 3
     finally:
         server.kill()
 
