@@ -96,7 +96,7 @@ def _changed(frontend: str, shown: str, fault: str) -> str:
 def _kind(frontend: str, *packages: str) -> StepKind:
     return StepKind(
         name=f"convert-{frontend}",
-        version=4,
+        version=5,
         params=ConvertEstimatorParams,
         inputs=(),
         outputs={"model": "onnx-model", "config": "report"},

@@ -40,7 +40,7 @@ def has_narrow_weights(module: torch.nn.Module) -> bool:
         for each in state
         if each.element_size() < _FOLDED_TO_BYTES and each.dtype != torch.bool
     )
-    return sum(narrow) > _SMALL_BYTES
+    return bool(sum(narrow) > _SMALL_BYTES)
 
 
 def _should_fold(node: onnx_ir.Node) -> bool | None:
