@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.accuracy.validation_fixes import CONVERTER_FAULT
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
 from onnxbuild.onnxkit.estimators.conversion_fault import conversion_fault
 from onnxbuild.onnxkit.estimators.convert import convert
@@ -82,6 +84,8 @@ def run(context: StepContext) -> Outcome:
     fault = conversion_fault(context.output("model"), computed, probe, context.where)
     if not fault:
         return outcome
+    report = canonical_json({CONVERTER_FAULT: fault})
+    (context.output("config") / REPORT_FILE).write_bytes(report)
     return replace(outcome, notes=(*outcome.notes, _changed(params.frontend, shown, fault)))
 
 
