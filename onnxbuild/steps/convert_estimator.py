@@ -11,9 +11,10 @@ from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.validation_fixes import CONVERTER_FAULT
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
 from onnxbuild.onnxkit.estimators.conversion_fault import conversion_fault
-from onnxbuild.onnxkit.estimators.convert import convert
+from onnxbuild.onnxkit.estimators.convert import convert, parts_of
 from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST, make_estimator
 from onnxbuild.onnxkit.estimators.outputs import compute, named_outputs
+from onnxbuild.onnxkit.estimators.unsupported import refuse_unsupported
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.ready_onnx.accept import accept
 
@@ -53,6 +54,7 @@ def run(context: StepContext) -> Outcome:
     params: ConvertEstimatorParams = context.params
     phase("loading the estimator")
     estimator = make_estimator(context, params.model, params.frontend)
+    refuse_unsupported(parts_of(estimator), context.where)
     outputs = named_outputs(estimator, params.outputs, context.where)
     sizes = {axis.name: axis.example for axis in params.axes}
     feeds = make_feeds(params.inputs, sizes, 0)

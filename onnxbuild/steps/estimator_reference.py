@@ -52,6 +52,8 @@ def run(context: StepContext) -> Outcome:
     Raises:
         StepError: The estimator can't be had, fails at a point or gives NaN, or a sample is not as declared.
     """
+    import numpy as np
+
     params: EstimatorReferenceParams = context.params
     estimator = make_estimator(context, params.model, params.frontend)
     every = {each.name: each for each in named_outputs(estimator, params.outputs, context.where)}
@@ -73,8 +75,10 @@ def run(context: StepContext) -> Outcome:
     ):
         found = computed(feeds)
         refuse_nan(found, name, context.where, whose="estimator")
-        touching = rows_on_threshold(computed, feeds)
-        writer.add(ReferencePoint(name, sizes, feeds, found, touching))
+        moved = rows_on_threshold(computed, feeds)
+        touching: np.ndarray = np.zeros(len(next(iter(feeds.values()))), bool)
+        touching[moved.rows] = True
+        writer.add(ReferencePoint(name, sizes, feeds, found, touching, moved=moved))
         samples += name.startswith(SAMPLE)
         rows += len(touching)
         on_threshold += int(touching.sum())
@@ -94,7 +98,7 @@ def _entrypoints(params: EstimatorReferenceParams) -> tuple[Entrypoint, ...]:
 def _kind(frontend: str, *packages: str) -> StepKind:
     return StepKind(
         name=f"{frontend}-reference",
-        version=3,
+        version=4,
         params=EstimatorReferenceParams,
         inputs=(),
         outputs={"reference": "reference"},

@@ -71,9 +71,9 @@ def convert(
             fix=f"write `opset: {skl2onnx.__max_supported_opset__}`",
         )
     register_boosters(where)
-    settle_boosters(_parts(estimator), where)
+    settle_boosters(parts_of(estimator), where)
     _allow_no_zipmap()
-    matrix = matrix_of(_parts(estimator), inputs)
+    matrix = matrix_of(parts_of(estimator), inputs)
     types = [(each.name, _type(each, where)) for each in (inputs if matrix is None else [matrix])]
     texts = _text_options(estimator)
 
@@ -129,22 +129,22 @@ def _text_options(estimator: Any) -> dict[Any, dict[str, object]]:
 
     return {
         id(each): {"tokenexp": _WORD}
-        for each in _parts(estimator)
+        for each in parts_of(estimator)
         if isinstance(each, (CountVectorizer, TfidfVectorizer))
         and each.analyzer == "word"
         and each.token_pattern == CountVectorizer().token_pattern
     }
 
 
-def _parts(estimator: Any) -> Iterator[Any]:
+def parts_of(estimator: Any) -> Iterator[Any]:
     """An estimator and those inside of it, as they were fitted."""
     yield estimator
     pairs = [*getattr(estimator, "steps", ()), *getattr(estimator, "transformer_list", ())]
     pairs += getattr(estimator, "transformers_", ())
     for pair in pairs:
-        yield from _parts(pair[1])
+        yield from parts_of(pair[1])
     for each in _held(estimator):
-        yield from _parts(each)
+        yield from parts_of(each)
 
 
 def _held(estimator: Any) -> list[Any]:

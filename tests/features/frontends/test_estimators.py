@@ -17,8 +17,10 @@ import onnxbuild
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET, TargetGates
+from onnxbuild.onnxkit.accuracy.threshold_rows import excused_rows
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.estimators.thresholds import rows_on_threshold
 from onnxbuild.steps import convert_estimator, estimator_reference, import_onnx, validate
 from tests.fakes.step_context import run_step
 from tests.late_imports import Late, late
@@ -31,9 +33,10 @@ ColumnTransformer = Late("sklearn.compose", "ColumnTransformer")
 load_breast_cancer, load_diabetes, load_iris = late(
     "sklearn.datasets", "load_breast_cancer", "load_diabetes", "load_iris"
 )
-HistGradientBoostingClassifier, RandomForestClassifier = late(
-    "sklearn.ensemble", "HistGradientBoostingClassifier", "RandomForestClassifier"
-)
+HistGradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier = late(
+    "sklearn.ensemble",
+    "HistGradientBoostingClassifier", "HistGradientBoostingRegressor", "RandomForestClassifier",
+)  # fmt: skip
 GridSearchCV = Late("sklearn.model_selection", "GridSearchCV")
 TfidfVectorizer = Late("sklearn.feature_extraction.text", "TfidfVectorizer")
 LinearRegression, LogisticRegression = late(
@@ -41,9 +44,10 @@ LinearRegression, LogisticRegression = late(
 )
 make_pipeline = Late("sklearn.pipeline", "make_pipeline")
 ClassifierChain = Late("sklearn.multioutput", "ClassifierChain")
-FunctionTransformer, OneHotEncoder, StandardScaler = late(
-    "sklearn.preprocessing", "FunctionTransformer", "OneHotEncoder", "StandardScaler"
-)
+FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler = late(
+    "sklearn.preprocessing",
+    "FunctionTransformer", "OneHotEncoder", "OrdinalEncoder", "StandardScaler",
+)  # fmt: skip
 SVC, LinearSVC = late("sklearn.svm", "SVC", "LinearSVC")
 
 AXES = (Axis("batch", 1, 64, 4),)
@@ -745,3 +749,67 @@ def test_estimators_are_built_by_the_real_thing_and_up_to_date_then(tmp_path):
         assert baseline in report["points"][0]["results"]
         assert report["baseline"]["name"] == baseline
     assert onnxbuild.build(request).report.built == []
+
+
+RARE = np.minimum(np.random.default_rng(0).geometric(0.2, (300, 4)), 20).astype(np.float32)
+TARGET = RARE[:, 0] % 3
+GAPS = np.where(np.arange(300)[:, None] % 7, RARE, np.nan)
+
+
+@pytest.mark.parametrize(
+    ("make", "option"),
+    [
+        (lambda: OrdinalEncoder(min_frequency=20).fit(RARE), "min_frequency"),
+        (lambda: OrdinalEncoder(max_categories=4).fit(RARE), "max_categories"),
+        (lambda: OrdinalEncoder(encoded_missing_value=-2).fit(GAPS), "encoded_missing_value"),
+        (
+            lambda: make_pipeline(OneHotEncoder(min_frequency=20), LinearRegression()).fit(
+                RARE, TARGET
+            ),
+            "min_frequency",
+        ),
+        (
+            lambda: HistGradientBoostingRegressor(max_iter=3, categorical_features=[0]).fit(
+                RARE, TARGET
+            ),
+            "categorical_features",
+        ),
+    ],
+)
+def test_an_option_that_the_converter_ignores_is_named(make, option, tmp_path):
+    with pytest.raises(StepError) as caught:
+        converted(saved(make(), tmp_path), tmp_path)
+    assert option in caught.value.what
+
+
+def test_wrong_codes_of_whole_numbers_are_not_excused_as_rows_on_a_threshold(tmp_path):
+    """No rounding moves a count or a category."""
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).fit(RARE)
+    model = converted(saved(encoder, tmp_path), tmp_path)
+    _, reference = referenced(saved(encoder, tmp_path), tmp_path, np.array_split(RARE[:64], 4))
+
+    def shift(nodes, _):
+        given = nodes["LabelEncoder"].attribute
+        (values,) = (each for each in given if each.name.startswith("values_"))
+        field = values.floats or values.ints
+        field[3] += 1
+
+    wrong = planted(model, tmp_path / "bad", shift)
+    outcome, _ = judged(wrong, reference, tmp_path / "gate")
+    assert outcome.findings
+
+
+def test_a_row_is_excused_only_as_what_the_estimator_gives_for_a_moved_copy():
+    def compute(feeds):
+        rows = feeds["x"]
+        return {"y": (rows[:, 0] > 0.3).astype(np.float32) + 2 * (rows[:, 1] > 0.7)}
+
+    rows = np.array([[0.3, 0.7], [0.3, 0.2], [0.1, 0.2]], np.float32)
+    moved = rows_on_threshold(compute, {"x": rows})
+    expected = compute({"x": rows})
+    every = {row: {float(y) for r, y in zip(moved.rows, moved.outputs["y"], strict=True) if r == row}
+             for row in range(3)}  # fmt: skip
+    assert {0.0, 1.0, 2.0, 3.0} - {float(expected["y"][0])} <= every[0]
+    assert every[2] == set()
+    flipped = {"y": np.array([1 - expected["y"][0] % 2, 9, 0], np.float32)}
+    assert excused_rows(expected, flipped, moved).tolist() == [True, False, False]
