@@ -10,6 +10,7 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.validation_fixes import CONVERTER_FAULT
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.estimators.categories import categories_of, with_categories
 from onnxbuild.onnxkit.estimators.conversion_fault import conversion_fault
 from onnxbuild.onnxkit.estimators.convert import convert, parts_of
 from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST, make_estimator
@@ -57,7 +58,8 @@ def run(context: StepContext) -> Outcome:
     refuse_unsupported(parts_of(estimator), context.where)
     outputs = named_outputs(estimator, params.outputs, context.where)
     sizes = {axis.name: axis.example for axis in params.axes}
-    feeds = make_feeds(params.inputs, sizes, 0)
+    categories = categories_of(estimator)
+    feeds = with_categories(make_feeds(params.inputs, sizes, 0), params.inputs, categories)
 
     def computed(feeds: Feeds) -> dict[str, np.ndarray]:
         return compute(estimator, outputs, params.inputs, feeds, context.where)
@@ -102,7 +104,7 @@ def _changed(frontend: str, shown: str, fault: str) -> str:
 def _kind(frontend: str, *packages: str) -> StepKind:
     return StepKind(
         name=f"convert-{frontend}",
-        version=5,
+        version=6,
         params=ConvertEstimatorParams,
         inputs=(),
         outputs={"model": "onnx-model", "config": "report"},

@@ -13,7 +13,7 @@ from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.estimators.booster_converters import register_boosters, settle_boosters
-from onnxbuild.onnxkit.estimators.columns import join_columns, matrix_of
+from onnxbuild.onnxkit.estimators.columns import join_columns, matrix_of, widen_inputs, wider
 from onnxbuild.onnxkit.estimators.graph_outputs import fit_outputs
 from onnxbuild.onnxkit.estimators.outputs import EstimatorOutput
 
@@ -74,7 +74,8 @@ def convert(
     settle_boosters(parts_of(estimator), where)
     _allow_no_zipmap()
     matrix = matrix_of(parts_of(estimator), inputs)
-    types = [(each.name, _type(each, where)) for each in (inputs if matrix is None else [matrix])]
+    taken = [matrix] if matrix is not None else [wider(each) for each in inputs]
+    types = [(each.name, _type(each, where)) for each in taken]
     texts = _text_options(estimator)
 
     def converted(options: Mapping[Any, Mapping[str, object]]) -> onnx.ModelProto:
@@ -94,6 +95,8 @@ def convert(
             model = converted({})
     if matrix is not None:
         join_columns(model, inputs, matrix)
+    else:
+        widen_inputs(model, inputs)
     _one_import_a_domain(model, opset)
     _settle_locales(model)
     return model, fit_outputs(model, outputs, probe, where)

@@ -813,3 +813,91 @@ def test_a_row_is_excused_only_as_what_the_estimator_gives_for_a_moved_copy():
     assert every[2] == set()
     flipped = {"y": np.array([1 - expected["y"][0] % 2, 9, 0], np.float32)}
     assert excused_rows(expected, flipped, moved).tolist() == [True, False, False]
+
+
+COUNTS = np.random.default_rng(0).integers(0, 30, (300, 4))
+SUM = COUNTS[:, 0] * 0.1 + (COUNTS[:, 1] > COUNTS[:, 2])
+QUIET = {"n_estimators": 5, "n_jobs": 1}
+LIGHT = {**QUIET, "num_leaves": 8, "verbose": -1, "min_child_samples": 5}
+
+
+@pytest.mark.parametrize(
+    ("frontend", "make"),
+    [
+        ("lightgbm", lambda: lightgbm.LGBMRegressor(**LIGHT).fit(COUNTS, SUM)),
+        ("lightgbm", lambda: lightgbm.LGBMClassifier(**LIGHT).fit(COUNTS, SUM > 1)),
+        ("xgboost", lambda: xgboost.XGBRegressor(**QUIET).fit(COUNTS, SUM)),
+        ("sklearn", lambda: LinearRegression().fit(COUNTS, SUM)),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["int64", "int32", "bool"])
+def test_a_table_of_integers_is_taken_as_it_is(frontend, make, dtype, tmp_path):
+    same_as_the_estimator(make(), [COUNTS.astype(dtype)], tmp_path, frontend, dtype)
+
+
+TABLE = np.concatenate([COUNTS[:, :2] % 12, np.random.default_rng(1).normal(size=(300, 2))], 1)
+TABLE = TABLE.astype(np.float32)
+KINDS = TABLE[:, 0] % 3 + TABLE[:, 2]
+FOREST = {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.7, **LIGHT}
+
+
+def categories_xgboost():
+    options = {"tree_method": "hist", "enable_categorical": True, **QUIET}
+    return xgboost.XGBRegressor(feature_types=["c", "q", "q", "q"], **options).fit(TABLE, KINDS)
+
+
+@pytest.mark.parametrize(
+    ("frontend", "make"),
+    [
+        (
+            "lightgbm",
+            lambda: lightgbm.LGBMRegressor(**LIGHT).fit(TABLE, KINDS, categorical_feature=[0, 1]),
+        ),
+        (
+            "lightgbm",
+            lambda: lightgbm.LGBMClassifier(**LIGHT).fit(
+                TABLE, np.digitize(KINDS, [0.5, 1.5]), categorical_feature=[0]
+            ),
+        ),
+        ("xgboost", categories_xgboost),
+    ],
+)
+def test_fractions_of_categories_are_cut_off_and_dummies_hold_categories(frontend, make, tmp_path):
+    below = TABLE * np.float32([0, 1, 1, 1]) - np.float32([0.5, 0, 0, 0])
+    rows = [TABLE, TABLE + np.float32([0.3, 0, 0, 0]), TABLE + np.float32([50, 0, 0, 0]), below]
+    found = same_as_the_estimator(make(), rows, tmp_path, frontend)
+    for point in found:
+        if not point.name.startswith("sample"):
+            column = point.feeds["features"][:, 0]
+            assert set(column) <= set(range(12))
+            assert len(set(column)) > 1 or len(column) == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: lightgbm.LGBMClassifier(**FOREST).fit(TABLE, KINDS > 1),
+        lambda: lightgbm.LGBMClassifier(**FOREST).fit(TABLE, np.digitize(KINDS, [0.5, 1.5])),
+        lambda: lightgbm.LGBMRegressor(**FOREST).fit(TABLE, KINDS),
+    ],
+)
+def test_a_random_forest_of_lightgbm_is_the_mean_of_its_own_trees(make, tmp_path):
+    same_as_the_estimator(make(), [TABLE], tmp_path, "lightgbm")
+
+
+def same_as_the_estimator(estimator, samples, folder, frontend, dtype="float32"):
+    """The points at which the gate compared both."""
+    inputs = (DummyInput("features", dtype, ("batch", 4)),)
+    folder.mkdir(exist_ok=True)
+    joblib.dump(estimator, folder / "estimator.joblib")
+    (folder / "model.py").write_text(
+        "import joblib\ndef load():\n"
+        f"    return joblib.load({str(folder / 'estimator.joblib')!r})\n"
+    )
+    model = Entrypoint(f"{folder / 'model.py'}:load")
+    made = converted(model, folder, frontend=frontend, inputs=inputs)
+    some = [each[:48] for each in samples]
+    _, reference = referenced(model, folder, some, frontend=frontend, inputs=inputs)
+    outcome, report = judged(made, reference, folder / "gate")
+    assert not outcome.findings, report
+    return list(read_reference(reference))
