@@ -20,6 +20,7 @@ from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.ready_onnx.accept import accept
 from onnxbuild.onnxkit.ready_onnx.default_axes import write_out_default_axes
 from onnxbuild.onnxkit.ready_onnx.dense_weights import write_out_sparse_weights
+from onnxbuild.onnxkit.ready_onnx.locales import settle_locales
 
 if TYPE_CHECKING:
     import onnx
@@ -63,6 +64,7 @@ def run(context: StepContext) -> Outcome:
     model, shown = _load(context, params.model)
     write_out_sparse_weights(model)
     write_out_default_axes(model)
+    settle_locales(model)
     outputs = [params.rename.get(each.name, each.name) for each in model.graph.output]
     outcome = accept(
         context,

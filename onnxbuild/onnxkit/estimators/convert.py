@@ -16,6 +16,7 @@ from onnxbuild.onnxkit.estimators.booster_converters import register_boosters, s
 from onnxbuild.onnxkit.estimators.columns import join_columns, matrix_of, widen_inputs, wider
 from onnxbuild.onnxkit.estimators.graph_outputs import fit_outputs
 from onnxbuild.onnxkit.estimators.outputs import EstimatorOutput
+from onnxbuild.onnxkit.ready_onnx.locales import settle_locales
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,9 +33,6 @@ _UNSUPPORTED = re.compile(
     r"not supported|can ?not convert|Unexpected objective|objective should", re.IGNORECASE
 )
 """Words of converters on what an estimator does, not on what it is given."""
-
-_C, _C_UNICODE = "C", "C.UTF-8"
-"""Locales that every machine has, and that Linux has."""
 
 
 def convert(
@@ -98,7 +96,7 @@ def convert(
     else:
         widen_inputs(model, inputs)
     _one_import_a_domain(model, opset)
-    _settle_locales(model)
+    settle_locales(model)
     return model, fit_outputs(model, outputs, probe, where)
 
 
@@ -242,24 +240,3 @@ def _one_import_a_domain(model: onnx.ModelProto, opset: int) -> None:
     del model.opset_import[:]
     for domain, version in sorted(versions.items()):
         model.opset_import.add(domain=domain, version=version)
-
-
-def _settle_locales(model: onnx.ModelProto) -> None:
-    """Give StringNormalizer a locale that is there: few machines have its default, en_US.UTF-8.
-
-    Letters beyond ASCII need another than C for their case; where no word of the vocabulary has such, they
-    decide nothing.
-    """
-    texts = [
-        each
-        for node in model.graph.node
-        for attribute in node.attribute
-        for each in attribute.strings
-    ]
-    locale = _C if all(text.isascii() for text in texts) else _C_UNICODE
-    for node in model.graph.node:
-        if node.op_type == "StringNormalizer":
-            kept = [each for each in node.attribute if each.name != "locale"]
-            del node.attribute[:]
-            node.attribute.extend(kept)
-            node.attribute.add(name="locale", type=3, s=locale.encode())
