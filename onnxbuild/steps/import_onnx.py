@@ -16,11 +16,11 @@ from onnxbuild.onnxkit.data.returned import frontend_fix
 from onnxbuild.onnxkit.data.user_code import an, call_entrypoint
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.external_data import outside_tensors
+from onnxbuild.onnxkit.model.locales import settle_locales
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.ready_onnx.accept import accept
 from onnxbuild.onnxkit.ready_onnx.default_axes import write_out_default_axes
 from onnxbuild.onnxkit.ready_onnx.dense_weights import write_out_sparse_weights
-from onnxbuild.onnxkit.ready_onnx.locales import settle_locales
 
 if TYPE_CHECKING:
     import onnx

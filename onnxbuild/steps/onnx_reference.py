@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
@@ -11,13 +13,15 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.rounding import measured_rounding, rounding_at
 from onnxbuild.onnxkit.accuracy.rounding_noise import add_rounding_noise
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.fitting_points import FittingPoints
 from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.host.progress import phase
-from onnxbuild.onnxkit.model.model_files import save_graph
+from onnxbuild.onnxkit.model.held_values import held_bytes
+from onnxbuild.onnxkit.model.model_files import load_model, save_graph
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
-from onnxbuild.onnxkit.sessions.element_types import load_typed
+from onnxbuild.onnxkit.sessions.element_types import load_typed, without_weights
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 
@@ -44,6 +48,7 @@ def run(context: StepContext) -> Outcome:
     params: OnnxReferenceParams = context.params
     session = open_session(context.input("model"), settings=AS_WRITTEN, where=context.where)
     writer = ReferenceWriter(context.output("reference"))
+    fitting = FittingPoints(params.inputs, params.axes, partial(_held, context))
     shares: dict[str, float] = {}
     samples = 0
     for name, sizes, feeds in reference_feeds(
@@ -54,6 +59,7 @@ def run(context: StepContext) -> Outcome:
         seed=params.options.seed,
         samples=params.samples,
         max_samples=params.options.max_samples,
+        fitting=fitting,
     ):
         outputs = run_session(session, feeds, f"{context.where}, point '{name}'")
         refuse_nan(outputs, name, context.where)
@@ -62,7 +68,14 @@ def run(context: StepContext) -> Outcome:
         rounding = rounding_at(shares, outputs)
         writer.add(ReferencePoint(name, sizes, feeds, outputs, rounding=rounding))
         samples += name.startswith(SAMPLE)
-    return Outcome({"points": writer.finish(), "samples": samples}, notes=writer.notes())
+    return Outcome(
+        {"points": writer.finish(), "samples": samples}, notes=(*fitting.notes, *writer.notes())
+    )
+
+
+def _held(context: StepContext, sizes: Mapping[str, int]) -> int | None:
+    model = without_weights(load_model(context.input("model"), weights="left"))
+    return held_bytes(model, context.params.inputs, sizes)
 
 
 def _rounding(

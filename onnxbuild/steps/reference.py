@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
@@ -13,6 +14,7 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.rounding import measured_rounding, rounding_at
 from onnxbuild.onnxkit.accuracy.rounding_noise import rounding_noise
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.fitting_points import FittingPoints
 from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
@@ -24,6 +26,7 @@ from onnxbuild.onnxkit.export.torch_module import (
     run_module,
 )
 from onnxbuild.onnxkit.host.progress import phase
+from onnxbuild.onnxkit.modules.imagined_memory import imagined_bytes
 from onnxbuild.onnxkit.modules.module_outputs import OutputError
 
 if TYPE_CHECKING:
@@ -57,7 +60,10 @@ def run(context: StepContext) -> Outcome:
     notes: list[str] = []
     samples = 0
     shares: dict[str, float] = {}
-    for name, sizes, feeds in _all_feeds(context):
+    fitting = FittingPoints(
+        params.inputs, params.axes, partial(imagined_bytes, module, params.inputs)
+    )
+    for name, sizes, feeds in _all_feeds(context, fitting):
         found = _run_point(context, module, name, sizes, feeds)
         if not writer.count:
             shares = _rounding(context, module, feeds)
@@ -72,7 +78,8 @@ def run(context: StepContext) -> Outcome:
         writer.add(point)
         samples += name.startswith(SAMPLE)
     return Outcome(
-        {"points": writer.finish(), "samples": samples}, notes=(*notes, *writer.notes())
+        {"points": writer.finish(), "samples": samples},
+        notes=(*notes, *fitting.notes, *writer.notes()),
     )
 
 
@@ -93,7 +100,9 @@ def _rounding(context: StepContext, module: torch.nn.Module, feeds: Feeds) -> di
         return {}
 
 
-def _all_feeds(context: StepContext) -> Iterator[tuple[str, Mapping[str, int], Feeds]]:
+def _all_feeds(
+    context: StepContext, fitting: FittingPoints
+) -> Iterator[tuple[str, Mapping[str, int], Feeds]]:
     params: ReferenceParams = context.params
     return reference_feeds(
         context,
@@ -103,6 +112,7 @@ def _all_feeds(context: StepContext) -> Iterator[tuple[str, Mapping[str, int], F
         seed=params.options.seed,
         samples=params.samples,
         max_samples=params.options.max_samples,
+        fitting=fitting,
     )
 
 
