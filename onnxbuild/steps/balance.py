@@ -15,6 +15,7 @@ from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.linear_nodes import linear_nodes
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
+from onnxbuild.onnxkit.optimize.held_constants import folded_constants
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
@@ -62,7 +63,7 @@ def run(context: StepContext) -> Outcome:
     from onnxbuild.onnxkit.quantize.outlier_channels import branch_outliers, hidden_values
 
     params: BalanceParams = context.params
-    model = load_model(context.input("model"), weights="mapped")
+    model = load_model(folded_constants(context), weights="mapped")
     channels = {each.activation: each.channels for each in linear_nodes(model)}
     values = [*hidden_values(model), *normalized_values(model)]
     source = FeedSource(params.data, params.inputs, params.axes, params.seed)
@@ -76,7 +77,7 @@ def run(context: StepContext) -> Outcome:
     )
     if found.samples == 0:
         raise source.nothing(params.samples, context.where)
-    model = load_model(context.input("model"), weights="mapped")
+    model = load_model(folded_constants(context), weights="mapped")
     branches = branch_outliers(model, found.peaks)
     balanced = balance_values(model, found.peaks)
     canonicalize(model)
@@ -151,7 +152,7 @@ def _outputs(folder: Path, feeds: Iterable[Feeds], where: str) -> list[dict[str,
 
 KIND = StepKind(
     name="balance",
-    version=2,
+    version=3,
     params=BalanceParams,
     inputs=("model",),
     outputs={"model": "onnx-model", "report": "report"},

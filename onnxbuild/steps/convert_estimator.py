@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.accuracy.validation_fixes import CONVERTER_FAULT
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.estimators.categories import categories_of, with_categories
 from onnxbuild.onnxkit.estimators.conversion_fault import conversion_fault
-from onnxbuild.onnxkit.estimators.convert import convert
+from onnxbuild.onnxkit.estimators.convert import convert, parts_of
 from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST, make_estimator
 from onnxbuild.onnxkit.estimators.outputs import compute, named_outputs
+from onnxbuild.onnxkit.estimators.unsupported import refuse_unsupported
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.ready_onnx.accept import accept
 
@@ -51,9 +55,11 @@ def run(context: StepContext) -> Outcome:
     params: ConvertEstimatorParams = context.params
     phase("loading the estimator")
     estimator = make_estimator(context, params.model, params.frontend)
+    refuse_unsupported(parts_of(estimator), context.where)
     outputs = named_outputs(estimator, params.outputs, context.where)
     sizes = {axis.name: axis.example for axis in params.axes}
-    feeds = make_feeds(params.inputs, sizes, 0)
+    categories = categories_of(estimator)
+    feeds = with_categories(make_feeds(params.inputs, sizes, 0), params.inputs, categories)
 
     def computed(feeds: Feeds) -> dict[str, np.ndarray]:
         return compute(estimator, outputs, params.inputs, feeds, context.where)
@@ -82,6 +88,8 @@ def run(context: StepContext) -> Outcome:
     fault = conversion_fault(context.output("model"), computed, probe, context.where)
     if not fault:
         return outcome
+    report = canonical_json({CONVERTER_FAULT: fault})
+    (context.output("config") / REPORT_FILE).write_bytes(report)
     return replace(outcome, notes=(*outcome.notes, _changed(params.frontend, shown, fault)))
 
 
@@ -96,7 +104,7 @@ def _changed(frontend: str, shown: str, fault: str) -> str:
 def _kind(frontend: str, *packages: str) -> StepKind:
     return StepKind(
         name=f"convert-{frontend}",
-        version=4,
+        version=6,
         params=ConvertEstimatorParams,
         inputs=(),
         outputs={"model": "onnx-model", "config": "report"},

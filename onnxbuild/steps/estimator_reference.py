@@ -11,6 +11,7 @@ from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.estimators.categories import categories_of, with_categories
 from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST, make_estimator
 from onnxbuild.onnxkit.estimators.outputs import compute, named_outputs
 from onnxbuild.onnxkit.estimators.thresholds import rows_on_threshold
@@ -52,10 +53,13 @@ def run(context: StepContext) -> Outcome:
     Raises:
         StepError: The estimator can't be had, fails at a point or gives NaN, or a sample is not as declared.
     """
+    import numpy as np
+
     params: EstimatorReferenceParams = context.params
     estimator = make_estimator(context, params.model, params.frontend)
     every = {each.name: each for each in named_outputs(estimator, params.outputs, context.where)}
     outputs = [every[name] for name in params.outputs or every]
+    categories = categories_of(estimator)
     writer = ReferenceWriter(context.output("reference"))
     samples = rows = on_threshold = 0
 
@@ -71,10 +75,14 @@ def run(context: StepContext) -> Outcome:
         samples=params.samples,
         max_samples=params.max_samples,
     ):
+        if not name.startswith(SAMPLE):
+            feeds = with_categories(feeds, params.inputs, categories)  # noqa: PLW2901
         found = computed(feeds)
         refuse_nan(found, name, context.where, whose="estimator")
-        touching = rows_on_threshold(computed, feeds)
-        writer.add(ReferencePoint(name, sizes, feeds, found, touching))
+        moved = rows_on_threshold(computed, feeds)
+        touching: np.ndarray = np.zeros(len(next(iter(feeds.values()))), bool)
+        touching[moved.rows] = True
+        writer.add(ReferencePoint(name, sizes, feeds, found, touching, moved=moved))
         samples += name.startswith(SAMPLE)
         rows += len(touching)
         on_threshold += int(touching.sum())
@@ -94,7 +102,7 @@ def _entrypoints(params: EstimatorReferenceParams) -> tuple[Entrypoint, ...]:
 def _kind(frontend: str, *packages: str) -> StepKind:
     return StepKind(
         name=f"{frontend}-reference",
-        version=3,
+        version=4,
         params=EstimatorReferenceParams,
         inputs=(),
         outputs={"reference": "reference"},

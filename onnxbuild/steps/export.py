@@ -280,7 +280,7 @@ def _entrypoints(params: ExportParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="export",
-    version=10,
+    version=11,
     params=ExportParams,
     inputs=("operators?", "operators/nodes?"),
     outputs={"model": "onnx-model", "config": "report"},

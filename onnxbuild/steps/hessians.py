@@ -11,6 +11,7 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
 from onnxbuild.onnxkit.data.feed_cache import FeedCache
 from onnxbuild.onnxkit.model.model_files import load_model
+from onnxbuild.onnxkit.optimize.held_constants import folded_constants
 from onnxbuild.onnxkit.quantize.hessians import input_widths, rounded_nodes, write_factors
 
 if TYPE_CHECKING:
@@ -82,12 +83,12 @@ def run(context: StepContext) -> Outcome:
 
 
 def _load(context: StepContext) -> onnx.ModelProto:
-    return load_model(context.input("model"), weights="mapped")
+    return load_model(folded_constants(context), weights="mapped")
 
 
 KIND = StepKind(
     name="hessians",
-    version=3,
+    version=4,
     params=HessianParams,
     inputs=("model",),
     outputs={"hessians": "hessians"},

@@ -50,7 +50,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="import-converted",
-    version=6,
+    version=7,
     params=ImportConvertedParams,
     inputs=("model",),
     outputs={"model": "onnx-model", "config": "report"},

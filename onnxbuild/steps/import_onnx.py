@@ -16,6 +16,7 @@ from onnxbuild.onnxkit.data.returned import frontend_fix
 from onnxbuild.onnxkit.data.user_code import an, call_entrypoint
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.external_data import outside_tensors
+from onnxbuild.onnxkit.model.locales import settle_locales
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.model.unsound import unsound
 from onnxbuild.onnxkit.ready_onnx.accept import accept
@@ -66,6 +67,7 @@ def run(context: StepContext) -> Outcome:
         raise StepError(f"{shown}: {why}", where=context.where)
     write_out_sparse_weights(model)
     write_out_default_axes(model)
+    settle_locales(model)
     outputs = [params.rename.get(each.name, each.name) for each in model.graph.output]
     outcome = accept(
         context,
@@ -117,7 +119,7 @@ def _called(context: StepContext, entrypoint: Entrypoint) -> onnx.ModelProto:
 
 KIND = StepKind(
     name="import-onnx",
-    version=8,
+    version=9,
     params=ImportOnnxParams,
     inputs=(),
     outputs={"model": "onnx-model", "config": "report"},

@@ -7,14 +7,13 @@ from pathlib import Path
 
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import CPU, CPU_TARGET, Link, Target
-from onnxbuild.onnxkit.ahead_of_time.artifact_file import read_description
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import loaded_bytes, read_description
 from onnxbuild.onnxkit.benchmark.candidate import Contender
 from onnxbuild.onnxkit.benchmark.load_times import load_report, measure_loads
 from onnxbuild.onnxkit.benchmark.runners import onnx_runtime
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.host.host import describe_host
 from onnxbuild.onnxkit.host.load import conditions, read_times
-from onnxbuild.onnxkit.model.model_files import file_bytes
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.providers import short_name
@@ -86,12 +85,12 @@ def _contender(
     name: str, folder: Path, target: Target, settings: SessionSettings, where: str
 ) -> Contender:
     load = onnx_runtime(folder, target=target, library=None, settings=settings, where=where)
-    return Contender(name, load, file_bytes(folder))
+    return Contender(name, load, loaded_bytes(folder))
 
 
 KIND = StepKind(
     name="load-times",
-    version=2,
+    version=3,
     params=LoadTimesParams,
     inputs=("model", "reference", "artifact/*"),
     outputs={"report": "report"},

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.accuracy.rounding import measured_rounding, rounding_at
+from onnxbuild.onnxkit.accuracy.rounding_noise import add_rounding_noise
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.fitting_points import FittingPoints
 from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.host.progress import phase
+from onnxbuild.onnxkit.model.held_values import held_bytes
+from onnxbuild.onnxkit.model.model_files import load_model, save_graph
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
+from onnxbuild.onnxkit.sessions.element_types import load_typed, without_weights
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
+
+if TYPE_CHECKING:
+    import onnxruntime
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +48,8 @@ def run(context: StepContext) -> Outcome:
     params: OnnxReferenceParams = context.params
     session = open_session(context.input("model"), settings=AS_WRITTEN, where=context.where)
     writer = ReferenceWriter(context.output("reference"))
+    fitting = FittingPoints(params.inputs, params.axes, partial(_held, context))
+    shares: dict[str, float] = {}
     samples = 0
     for name, sizes, feeds in reference_feeds(
         context,
@@ -42,17 +59,46 @@ def run(context: StepContext) -> Outcome:
         seed=params.options.seed,
         samples=params.samples,
         max_samples=params.options.max_samples,
+        fitting=fitting,
     ):
         outputs = run_session(session, feeds, f"{context.where}, point '{name}'")
         refuse_nan(outputs, name, context.where)
-        writer.add(ReferencePoint(name, sizes, feeds, outputs))
+        if not writer.count:
+            shares = _rounding(context, session, feeds)
+        rounding = rounding_at(shares, outputs)
+        writer.add(ReferencePoint(name, sizes, feeds, outputs, rounding=rounding))
         samples += name.startswith(SAMPLE)
-    return Outcome({"points": writer.finish(), "samples": samples}, notes=writer.notes())
+    return Outcome(
+        {"points": writer.finish(), "samples": samples}, notes=(*fitting.notes, *writer.notes())
+    )
+
+
+def _held(context: StepContext, sizes: Mapping[str, int]) -> int | None:
+    model = without_weights(load_model(context.input("model"), weights="left"))
+    return held_bytes(model, context.params.inputs, sizes)
+
+
+def _rounding(
+    context: StepContext, exact: onnxruntime.InferenceSession, feeds: Feeds
+) -> dict[str, float]:
+    """How far rounding alone moves each output; empty where ONNX Runtime refuses the graph with noise."""
+    phase("measuring what rounding does to it")
+    model = load_typed(context.input("model"), weights="mapped")
+    if not add_rounding_noise(model):
+        return {}
+    try:
+        folder = save_graph(model, context.scratch / "noise").parent
+        noisy = open_session(folder, settings=AS_WRITTEN, where=context.where)
+        return measured_rounding(
+            lambda moved, seed: run_session(noisy if seed else exact, moved, context.where), feeds
+        )
+    except StepError:
+        return {}
 
 
 KIND = StepKind(
     name="onnx-reference",
-    version=3,
+    version=4,
     params=OnnxReferenceParams,
     inputs=("model",),
     outputs={"reference": "reference"},

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from onnxbuild.onnxkit.optimize.fusing import Family, Fusing
 
 
+_NAMES_BYTES = 4096
+"""What new names and shapes in a graph may take."""
+
+
 @dataclass(frozen=True, slots=True)
 class OptimizeOptions:
     """Graph optimizations before quantization."""
@@ -72,6 +76,7 @@ def run(context: StepContext) -> Outcome:
             model.
     """
     from onnxbuild.onnxkit.optimize.fusing import Fusing
+    from onnxbuild.onnxkit.optimize.held_constants import hold_constants
 
     options: OptimizeOptions = context.params.options
     source, target = context.input("model"), context.output("model")
@@ -82,7 +87,8 @@ def run(context: StepContext) -> Outcome:
         _save_as_it_is(source, target)
     else:
         family = _family(context, notes, normalizes=any("LayerNorm" in op for op in found))
-        fusing = Fusing(source, context.scratch, options.level, family, context.where)
+        held = hold_constants(source, context.scratch, context.where)
+        fusing = Fusing(held, context.scratch, options.level, family, context.where)
         notes += _Judged(context, fusing, given, target).save()
     made = load_model(target, weights="left")
     metrics = {
@@ -145,8 +151,9 @@ class _Judged:
     ) -> None:
         self._scratch, self._where = context.scratch, context.where
         self._inputs, self._axes = context.params.inputs, context.params.axes
-        self._fusing, self._target = fusing, target
+        self._source, self._fusing, self._target = context.input("model"), fusing, target
         self._opset = opset_of(given)
+        self._quantized = _dequantizers(given)
         self._outputs = [value.name for value in given.graph.output]
         self._remark = ""
 
@@ -159,14 +166,14 @@ class _Judged:
         from onnxbuild.onnxkit.optimize.fusion_search import spoiling_fusions
 
         phase("running the model as it is")
-        self._expected = run_at_probes(self._fusing.source, self._inputs, self._axes, self._where)
+        self._expected = run_at_probes(self._source, self._inputs, self._axes, self._where)
         reason = self._fault(())
         if not reason:
             return [self._remark] if self._remark else []
         spoiling = spoiling_fusions(self._fusing.names(), self._fault)
         if spoiling is None:
             self._clear()
-            _save_as_it_is(self._fusing.source, self._target)
+            _save_as_it_is(self._source, self._target)
             return [f"the model stays as exported: even without any fusion {reason}"]
         remarks = [f"left out the fusion {each.name}: with it {each.reason}" for each in spoiling]
         return [*remarks, self._remark] if self._remark else remarks
@@ -184,20 +191,36 @@ class _Judged:
         if faults:
             return f"{faults[0].where}: {faults[0].what}"
         save_model(fused.model, self._target)
+        if reason := self._growth(fused.model):
+            return reason
         faults = checker_faults(self._target, self._scratch)
         if faults:
             return faults[0].what
         phase("comparing it with the model as it was")
         return disagreement(self._expected, self._target, self._where)
 
+    def _growth(self, fused: onnx.ModelProto) -> str:
+        """How quantized weights take more room in another form; empty where they do not."""
+        before, after = file_bytes(self._source), file_bytes(self._target)
+        if (
+            _dequantizers(fused) >= self._quantized
+            or after <= before + before // 100 + _NAMES_BYTES
+        ):
+            return ""
+        return f"the quantized weights take more room: {before:,} bytes become {after:,}"
+
     def _clear(self) -> None:
         for path in self._target.iterdir():
             path.unlink()
 
 
+def _dequantizers(model: onnx.ModelProto) -> int:
+    return sum(node.op_type == "DequantizeLinear" for node in all_nodes(model))
+
+
 KIND = StepKind(
     name="optimize",
-    version=5,
+    version=6,
     params=OptimizeParams,
     inputs=("model", "config"),
     outputs={"model": "onnx-model"},

@@ -26,6 +26,7 @@ from onnxbuild.onnxkit.model.model_files import (
 )
 from onnxbuild.onnxkit.model.node_patterns import check_op_types, check_supported, select_nodes
 from onnxbuild.onnxkit.model.opsets import DEFAULT_DOMAINS
+from onnxbuild.onnxkit.optimize.held_constants import folded_constants
 from onnxbuild.onnxkit.optimize.ort_tools import ToolError, call_tool
 from onnxbuild.onnxkit.quantize.common import (
     REDUCE_RANGE_HELP,
@@ -100,7 +101,7 @@ def run(context: StepContext) -> Outcome:
     where = context.where
     source, target = context.input("model"), context.output("model")
     refuse_auto("reduce_range", options.reduce_range, where)
-    model = load_typed(source, weights="mapped")
+    model = load_typed(folded_constants(context), weights="mapped")
     check_supported(options.op_types, IntegerOpsRegistry, option="op_types", where=where)
     gemms = [node.name for node in model.graph.node if node.op_type == "Gemm"]
     wanted = [name for name in options.op_types if not (name == "MatMul" and gemms)]
@@ -191,7 +192,7 @@ def _split(names: Sequence[str], gemms: Sequence[str]) -> list[str]:
 
 KIND = StepKind(
     name="quantize-dynamic",
-    version=7,
+    version=8,
     params=DynamicParams,
     inputs=("model", "sensitivity?", "rounded?"),
     outputs={"model": "onnx-model"},

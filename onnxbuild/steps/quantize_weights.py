@@ -15,6 +15,7 @@ from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import all_nodes
 from onnxbuild.onnxkit.model.model_files import load_model, placement, save_model
 from onnxbuild.onnxkit.model.node_patterns import select_nodes
+from onnxbuild.onnxkit.optimize.held_constants import folded_constants
 from onnxbuild.onnxkit.quantize.common import quantized_metrics, refuse_nothing
 from onnxbuild.onnxkit.quantize.eight_bit_forms import Misfit, misfit_notes
 from onnxbuild.onnxkit.quantize.hessians import read_factors
@@ -84,7 +85,7 @@ def run(context: StepContext) -> Outcome:
     options: WeightOptions = context.params.options
     where = context.where
     source, target = context.input("model"), context.output("model")
-    model = load_model(source, weights="mapped")
+    model = load_model(folded_constants(context), weights="mapped")
     included, excluded = (
         select_nodes(getattr(options, name), model, option=name, where=where)
         for name in ("nodes_to_include", "nodes_to_exclude")
@@ -197,7 +198,7 @@ def _either(op_types: tuple[str, ...]) -> str:
 
 KIND = StepKind(
     name="quantize-weights",
-    version=5,
+    version=6,
     params=WeightParams,
     inputs=("model", "hessians?"),
     outputs={"model": "onnx-model"},

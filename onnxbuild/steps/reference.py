@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.accuracy.rounding import measured_rounding, rounding_at
+from onnxbuild.onnxkit.accuracy.rounding_noise import rounding_noise
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.fitting_points import FittingPoints
 from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
@@ -20,9 +25,12 @@ from onnxbuild.onnxkit.export.torch_module import (
     make_torch_deterministic,
     run_module,
 )
+from onnxbuild.onnxkit.host.progress import phase
+from onnxbuild.onnxkit.modules.imagined_memory import imagined_bytes
 from onnxbuild.onnxkit.modules.module_outputs import OutputError
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
 
 
@@ -51,10 +59,17 @@ def run(context: StepContext) -> Outcome:
     writer = ReferenceWriter(context.output("reference"))
     notes: list[str] = []
     samples = 0
-    for name, sizes, feeds in _all_feeds(context):
+    shares: dict[str, float] = {}
+    fitting = FittingPoints(
+        params.inputs, params.axes, partial(imagined_bytes, module, params.inputs)
+    )
+    for name, sizes, feeds in _all_feeds(context, fitting):
         found = _run_point(context, module, name, sizes, feeds)
+        if not writer.count:
+            shares = _rounding(context, module, feeds)
         refuse_nan(found.outputs, name, context.where, whose="PyTorch model")
-        point = ReferencePoint(name, sizes, feeds, found.outputs)
+        rounding = rounding_at(shares, found.outputs)
+        point = ReferencePoint(name, sizes, feeds, found.outputs, rounding=rounding)
         if found.by_position and not writer.count and len(params.outputs) > 1:
             notes.append(_positions(point))
         infinite = _infinite_outputs(point)
@@ -63,11 +78,31 @@ def run(context: StepContext) -> Outcome:
         writer.add(point)
         samples += name.startswith(SAMPLE)
     return Outcome(
-        {"points": writer.finish(), "samples": samples}, notes=(*notes, *writer.notes())
+        {"points": writer.finish(), "samples": samples},
+        notes=(*notes, *fitting.notes, *writer.notes()),
     )
 
 
-def _all_feeds(context: StepContext) -> Iterator[tuple[str, Mapping[str, int], Feeds]]:
+def _rounding(context: StepContext, module: torch.nn.Module, feeds: Feeds) -> dict[str, float]:
+    """How far rounding alone moves each output; empty where the module does not run under a dispatch mode."""
+    params: ReferenceParams = context.params
+
+    def run(moved: Feeds, seed: int) -> Mapping[str, np.ndarray]:
+        with rounding_noise(seed) if seed else nullcontext():
+            return run_module(
+                module, moved, context.where, params.outputs, inputs=params.inputs
+            ).outputs
+
+    phase("measuring what rounding does to it")
+    try:
+        return measured_rounding(run, feeds)
+    except StepError:
+        return {}
+
+
+def _all_feeds(
+    context: StepContext, fitting: FittingPoints
+) -> Iterator[tuple[str, Mapping[str, int], Feeds]]:
     params: ReferenceParams = context.params
     return reference_feeds(
         context,
@@ -77,6 +112,7 @@ def _all_feeds(context: StepContext) -> Iterator[tuple[str, Mapping[str, int], F
         seed=params.options.seed,
         samples=params.samples,
         max_samples=params.options.max_samples,
+        fitting=fitting,
     )
 
 
@@ -127,7 +163,7 @@ def _entrypoints(params: ReferenceParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="reference",
-    version=5,
+    version=6,
     params=ReferenceParams,
     inputs=(),
     outputs={"reference": "reference"},

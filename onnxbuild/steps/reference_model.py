@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.accuracy.rounding import measured_rounding, rounding_at
+from onnxbuild.onnxkit.accuracy.rounding_noise import rounding_noise
+from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.inspect import dtype_name
 from onnxbuild.onnxkit.model.model_files import load_model
-from onnxbuild.onnxkit.ready_onnx.original_model import in_types_of, load_original, outputs_of_file
+from onnxbuild.onnxkit.ready_onnx.original_model import (
+    Predict,
+    in_types_of,
+    load_original,
+    outputs_of_file,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +64,7 @@ def run(context: StepContext) -> Outcome:
     )
     writer = ReferenceWriter(context.output("reference"))
     samples, narrowed = 0, set[str]()
+    shares: dict[str, float] = {}
     for name, sizes, feeds in reference_feeds(
         context,
         params.inputs,
@@ -63,15 +79,32 @@ def run(context: StepContext) -> Outcome:
         except StepError as error:
             what = f"{params.original.target} fails at point '{name}': {error.what}"
             raise StepError(what, where=error.where, fix=error.fix) from error
+        if not writer.count:
+            shares = _rounding(predict, feeds)
         outputs, changed = in_types_of(found, dtypes)
         refuse_nan(outputs, name, context.where, whose="PyTorch model")
-        writer.add(ReferencePoint(name, sizes, feeds, outputs))
+        rounding = rounding_at(shares, outputs)
+        writer.add(ReferencePoint(name, sizes, feeds, outputs, rounding=rounding))
         narrowed |= {f"'{each}' is {found[each].dtype} there" for each in changed}
         samples += name.startswith(SAMPLE)
     notes = tuple(
         f"output {each}, and was compared in the model's type" for each in sorted(narrowed)
     )
     return Outcome({"points": writer.finish(), "samples": samples}, notes=notes)
+
+
+def _rounding(predict: Predict, feeds: Feeds) -> dict[str, float]:
+    """How far rounding alone moves each output; empty where the original does not run under a dispatch mode."""
+
+    def run(moved: Feeds, seed: int) -> Mapping[str, np.ndarray]:
+        with rounding_noise(seed) if seed else nullcontext():
+            return predict(moved)
+
+    phase("measuring what rounding does to it")
+    try:
+        return measured_rounding(run, feeds)
+    except StepError:
+        return {}
 
 
 def _outputs(context: StepContext) -> dict[str, str]:
@@ -82,7 +115,7 @@ def _outputs(context: StepContext) -> dict[str, str]:
 
 KIND = StepKind(
     name="reference-model",
-    version=3,
+    version=4,
     params=ReferenceModelParams,
     inputs=("model", "config?"),
     outputs={"reference": "reference"},

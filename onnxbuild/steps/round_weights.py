@@ -13,6 +13,7 @@ from onnxbuild.onnxkit.host.progress import report
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.linear_nodes import Constants, by_activation, linear_nodes
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
+from onnxbuild.onnxkit.optimize.held_constants import folded_constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def run(context: StepContext) -> Outcome:
 
     params: RoundParams = context.params
     source = FeedSource(params.data, params.inputs, params.axes, params.seed)
-    model = load_model(context.input("model"), weights="mapped")
+    model = load_model(folded_constants(context), weights="mapped")
     constants = Constants(model, spill=context.scratch / "rounded")
     groups = by_activation(linear_nodes(model))
     channels = {name: linears[0].channels for name, linears in groups.items()}
@@ -63,7 +64,7 @@ def run(context: StepContext) -> Outcome:
     rounded, matrices = 0, sum(map(len, groups.values()))
     for number, group in enumerate(passes(channels, budget)):
         moments = measure_moments(
-            load_model(context.input("model"), weights="mapped"),
+            load_model(folded_constants(context), weights="mapped"),
             group,
             kept_feeds,
             scratch=context.scratch / f"probed-{number}",
@@ -90,7 +91,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="round-weights",
-    version=4,
+    version=5,
     params=RoundParams,
     inputs=("model",),
     outputs={"model": "onnx-model"},

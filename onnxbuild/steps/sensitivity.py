@@ -15,6 +15,7 @@ from onnxbuild.onnxkit.accuracy.user_metric import labelled_batches, score_batch
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.own_copy import own_copy
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
+from onnxbuild.onnxkit.optimize.held_constants import folded_constants
 from onnxbuild.onnxkit.plots.bar_chart import bars_svg
 from onnxbuild.onnxkit.quantize.fold_gemm_beta import fold_beta
 from onnxbuild.onnxkit.reports import write_report
@@ -103,7 +104,7 @@ def run(context: StepContext) -> Outcome:
     from onnxbuild.onnxkit.sensitivity.ranking import rank
 
     params: SensitivityParams = context.params
-    model = load_model(context.input("model"), weights="mapped")
+    model = load_model(folded_constants(context), weights="mapped")
     nodes, rounding = _gates(context, model)
     if not nodes:
         raise NotApplicableError(
@@ -274,7 +275,7 @@ def _entrypoints(params: SensitivityParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="sensitivity",
-    version=9,
+    version=10,
     params=SensitivityParams,
     inputs=("model", "calibration?"),
     outputs={"sensitivity": "sensitivity"},

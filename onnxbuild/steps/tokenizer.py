@@ -173,7 +173,7 @@ def _shown(each: _Difference) -> str:
 
 KIND = StepKind(
     name="tokenizer",
-    version=2,
+    version=3,
     params=TokenizerParams,
     inputs=(),
     outputs={"tokenizer": "onnx-model", "report": "report"},

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Precision
-from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
+from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target, TargetGates
 from onnxbuild.onnxkit.accuracy.judged_outputs import judge_outputs
 from onnxbuild.onnxkit.accuracy.noisy_outputs import noisy_findings
@@ -18,6 +19,7 @@ from onnxbuild.onnxkit.accuracy.point_reports import (
     findings_of,
     pooled,
     report_of,
+    rounding_notes,
 )
 from onnxbuild.onnxkit.accuracy.threshold_rows import (
     ThresholdRows,
@@ -26,10 +28,18 @@ from onnxbuild.onnxkit.accuracy.threshold_rows import (
     threshold_report,
 )
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
-from onnxbuild.onnxkit.accuracy.validation_fixes import Fix, VariantFixes, fixes_of_section
+from onnxbuild.onnxkit.accuracy.validation_fixes import (
+    CONVERTER_FAULT,
+    Fix,
+    VariantFixes,
+    differs_before,
+    fixes_of_section,
+    wrong_outputs,
+)
 from onnxbuild.onnxkit.accuracy.verdict import Judgement
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, read_reference
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.providers.open_on_target import (
     NotOnTargetError,
     absence,
@@ -39,7 +49,7 @@ from onnxbuild.onnxkit.providers.open_on_target import (
 )
 from onnxbuild.onnxkit.providers.placement import placement_findings
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.sessions.open import first_line, session_errors
+from onnxbuild.onnxkit.sessions.open import first_line, open_session, session_errors
 from onnxbuild.onnxkit.sessions.run import fit_feeds
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.sessions.settings_file import read_settings
@@ -72,6 +82,7 @@ class ValidateParams:
         section: The key of the recipe that asks for this model, where it is no variant's own.
         options: Names of the options of the variant's mode; a fix names none that it lacks.
         owner: Variant whose own `validate` has tolerances; empty where there are only those of its precision.
+        level: `optimize.level` of the variant; empty where it has none.
     """
 
     variant: str
@@ -84,6 +95,7 @@ class ValidateParams:
     section: str = ""
     options: tuple[str, ...] = ()
     owner: str = ""
+    level: str = ""
 
 
 def run(context: StepContext) -> Outcome:
@@ -112,13 +124,14 @@ def run(context: StepContext) -> Outcome:
     ]
     judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
     dominant = _dominant(context, judged)
-    fix = _fix_of(params, dominant)
+    fix = _fix_of(context, judged, dominant)
     findings = findings_of(judged, subject, fix)
     findings += noisy_findings(judged, params.tolerances, subject, fix)
     findings += threshold_findings(rows, subject)
     empty = empty_findings(judged, subject)
     excused = threshold_note(rows, subject)
     notes = tuple(filter(None, (excused, "" if findings else dominant)))
+    notes += rounding_notes(judged, subject)
     if params.section:  # what noise gives a pipeline may well be empty: no box, no word
         notes += tuple(f"{each.where}: {each.what}" for each in empty)
     else:
@@ -167,13 +180,41 @@ def _dominant(context: StepContext, judged: Sequence[JudgedPoint]) -> str:
     return found.note(params.variant, min(cosines.values()), params.excluded)
 
 
-def _fix_of(params: ValidateParams, dominant: str) -> Fix:
+def _fix_of(context: StepContext, judged: Sequence[JudgedPoint], dominant: str) -> Fix:
     """Return the fixes of breaches: the node that dominates the error, if there is one, comes before all else."""
+    params: ValidateParams = context.params
     if dominant:
         return lambda *_: dominant
     if params.section:
         return fixes_of_section(params.section)
-    return VariantFixes(params.precision, params.options, params.tolerances, params.owner)
+    return VariantFixes(
+        params.precision,
+        params.options,
+        params.tolerances,
+        params.owner,
+        wrong=wrong_outputs(judged, params.precision),
+        before=_before(context, judged),
+        level=params.level,
+    )
+
+
+def _before(context: StepContext, judged: Sequence[JudgedPoint]) -> str:
+    """The fix where the model fails as it was made, before any optimization; or empty."""
+    params: ValidateParams = context.params
+    failing = {name for name, _, outputs in judged if any(e.breaches for e in outputs.values())}
+    if "source" not in context.input_names or not failing:
+        return ""
+    phase("comparing the model as it was made")
+    settings = SessionSettings(graph_optimization="disable").judged()
+    source = open_session(context.input("source"), settings=settings, where=context.where)
+    for point in read_reference(context.input("reference")):
+        if point.name in failing:
+            found = _judge_point(source, point, context, [])
+            if any(each.breaches for each in found.values()):
+                config = json.loads((context.input("config") / REPORT_FILE).read_text("utf-8"))
+                address = f"{context.where.partition(':')[0]}:{params.variant}"
+                return differs_before(config.get(CONVERTER_FAULT, ""), address)
+    return ""
 
 
 def _least_cosine(judgements: Iterable[Judgement]) -> float:
@@ -224,9 +265,9 @@ def _judge_point(
 
 KIND = StepKind(
     name="validate",
-    version=10,
+    version=11,
     params=ValidateParams,
-    inputs=("model", "reference", "exact?", "session?", "target?"),
+    inputs=("model", "reference", "exact?", "session?", "target?", "source?", "config?"),
     outputs={"report": "report"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.accuracy.judged_outputs import rounding_of
 from onnxbuild.onnxkit.accuracy.noisy_outputs import noisy_findings
 from onnxbuild.onnxkit.accuracy.point_reports import (
     empty_findings,
     findings_of,
     pooled,
     report_of,
+    rounding_notes,
 )
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of, check_tolerances
 from onnxbuild.onnxkit.accuracy.verdict import Judgement, judge
@@ -68,7 +70,7 @@ def run(context: StepContext) -> Outcome:
         **report_of(judged, findings),
     }
     write_report(context.output("report"), report)
-    return Outcome(report["metrics"], findings)
+    return Outcome(report["metrics"], findings, rounding_notes(judged, subject))
 
 
 def _own_bounds(name: str) -> Callable[[str, str], str]:
@@ -91,7 +93,12 @@ def _judge_point(
         failed = Judgement(None, (("comparable", what, float("inf")),))
         return dict.fromkeys(point.outputs, failed)
     return {
-        name: judge(expected, found[name], bounds_of(tolerances, name))
+        name: judge(
+            expected,
+            found[name],
+            bounds_of(tolerances, name),
+            rounding_of(point, name, tolerances),
+        )
         for name, expected in point.outputs.items()
     }
 
@@ -105,7 +112,7 @@ def _message_of(error: BaseException) -> str:
 
 KIND = StepKind(
     name="validate-program",
-    version=6,
+    version=7,
     params=ValidateProgramParams,
     inputs=("program", "reference"),
     outputs={"report": "report"},

@@ -263,3 +263,28 @@ def test_small_outputs_that_are_all_wrong_do_not_pass_by_atol(tmp_path):
     )
     assert "outputs: {y: {atol: ..., rtol: ...}}" in finding.fix
     assert not report["passed"]
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [(linear(), "write `optimize: {level: none}`"), (None, "`onnxbuild diagnose test:fp32`")],
+)
+def test_the_model_as_it_was_made_decides_whether_an_optimization_is_to_blame(
+    source, said, tmp_path
+):
+    """The model with the wrong weight is the source itself, or what was made of it."""
+    wrong = linear()
+    wrong.graph.initializer[0].CopyFrom(numpy_helper.from_array(W * 1.1, "w"))
+    for name, made in (("model", wrong), ("source", source or wrong)):
+        save_model(made, tmp_path / name)
+    default = DEFAULT_TOLERANCES["fp32"]
+    given = VariantTolerances(default.atol, default.rtol)
+    params = ValidateParams("fp32", "fp32", given, CPU_TARGET, TargetGates(), level="basic")
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "report.json").write_text("{}")
+    inputs = {name: tmp_path / name for name in ("model", "source", "config")}
+    inputs["reference"] = reference(tmp_path / "ref")
+    outcome, _ = run_step(KIND, params, tmp_path, inputs)
+    (finding,) = outcome.findings
+    assert said in finding.fix
+    assert "widen" not in finding.fix

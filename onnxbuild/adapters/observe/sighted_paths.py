@@ -58,12 +58,18 @@ class SightedPaths:
                 if os.path.lexists(real) and asked != self._project:
                     return None, real, links  # made by the step, or for it
                 real = self._mirror.meant(real)
+            elif os.path.lexists(path) and not os.path.lexists(asked):
+                asked = real  # a link that the step made
             return (None if self._is_unseen(asked, real) else asked), real, links
         if real.startswith(self._job) or f"{real}/" == self._job:
             return None, real, links
-        if path.startswith(self._job):
+        if path.startswith(self._job) or (links and self._is_in_job(path)):
             asked = real  # a link of the step's own: its home folder, an input
         return (None if self._is_unseen(asked, real) else asked), real, links
+
+    def _is_in_job(self, path: str) -> bool:
+        """Return whether a path's folder is one of the job's, under whatever name."""
+        return f"{walked(os.path.dirname(path), follows=True)[0]}/".startswith(self._job)
 
     def _installed(self, path: str) -> str:
         """Resolve a path of installed software; empty if it must be looked at more closely.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.recipe import Variant
 from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.document.node import dotted
 from onnxbuild.document.parts import Parts
@@ -13,12 +14,13 @@ from onnxbuild.expansion import cells
 from onnxbuild.expansion.addresses import further, of_variant
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.feature import Column, Feature, Section, Subject
+from onnxbuild.expansion.fused import SECTION as OPTIMIZE
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.targets import target_inputs
 from onnxbuild.expansion.tolerances import tolerances_of
 from onnxbuild.onnxkit.model.node_patterns import NODES_OPTION
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.steps import provider, validate
+from onnxbuild.steps import optimize, provider, validate
 
 NAME = "validate"
 
@@ -34,6 +36,12 @@ def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, Out
         if not number and can_name and target.is_cpu and not target.environment
         else {}
     )
+    # The model as it was made, which shows whether the optimizations bring an error in.
+    made = (
+        {"source": scope.source().model, "config": scope.source().config}
+        if variant.precision == "fp32" and not number
+        else {}
+    )
     step = scope.step(
         of_variant(recipe, variant, NAME, further(recipe, number)),
         validate.KIND,
@@ -47,17 +55,25 @@ def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, Out
             excluded=getattr(variant.options, NODES_OPTION, ()),
             options=variant.option_names,
             owner=variant.owner_of(NAME),
+            level=_level(scope, variant),
         ),
         {
             "model": subject.model,
             "reference": scope.reference(variant, settings.free_dimensions),
             **exact,
+            **made,
             **session.inputs(target, "judged"),
             **target_inputs(scope, target),
         },
         at=variant.location,
     )
     return {f"validation/{target.name}": OutputRef(step, "report")}
+
+
+def _level(scope: Scope, variant: Variant) -> str:
+    """`optimize.level` in force."""
+    held = variant if OPTIMIZE in variant.sections else scope.recipe
+    return held.section(OPTIMIZE, optimize.OptimizeOptions).level
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:

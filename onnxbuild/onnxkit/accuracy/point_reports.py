@@ -10,7 +10,7 @@ from typing import Any
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Finding
 from onnxbuild.onnxkit.accuracy.comparison import OutputComparison
-from onnxbuild.onnxkit.accuracy.verdict import EQUAL, Judgement
+from onnxbuild.onnxkit.accuracy.verdict import EQUAL, ROUNDING_MULTIPLE, Judgement
 
 _Z_95 = 1.959963984540054
 """Quantile of the standard normal distribution: 95 % of it is within +-z."""
@@ -144,6 +144,20 @@ def findings_of(
     )
 
 
+def rounding_notes(judged: Sequence[JudgedPoint], subject: str) -> tuple[str, ...]:
+    """One line for each output that passes since it is off by no more than rounding is, with both numbers."""
+    worst: dict[str, tuple[float, float, str]] = {}
+    for point, output, each in _judgements(judged):
+        if each.rounding and each.comparison is not None:
+            seen = (each.comparison.max_abs, each.rounding, point)
+            worst[output] = max(worst.get(output, seen), seen)
+    return tuple(
+        f"{subject}: output '{output}' is off by {off:.2g} at point '{point}', beyond the tolerance, and passes: rounding "
+        f"alone moves the reference by {rounding:.2g}, and {ROUNDING_MULTIPLE} times that is allowed"
+        for output, (off, rounding, point) in worst.items()
+    )
+
+
 def never_compared(judged: Sequence[JudgedPoint]) -> list[str]:
     """Return the outputs without an element at any point: equal shapes are all that is known of them."""
     elements: dict[str, int] = {}
@@ -240,4 +254,5 @@ def _judgements(judged: Sequence[JudgedPoint]) -> Iterator[tuple[str, str, Judge
 
 def _show(judgement: Judgement) -> dict[str, object]:
     measures = {} if judgement.comparison is None else judgement.comparison.to_json()
-    return {**measures, "breaches": [what for _, what, _ in judgement.breaches]}
+    rounding = {"rounding": judgement.rounding} if judgement.rounding else {}
+    return {**measures, **rounding, "breaches": [what for _, what, _ in judgement.breaches]}

@@ -11,6 +11,8 @@ from onnxbuild.core.step import Finding
 if TYPE_CHECKING:
     import numpy as np
 
+    from onnxbuild.onnxkit.data.reference_files import MovedRows
+
     Outputs = Mapping[str, np.ndarray]
 
 _ATOL, _RTOL = 1e-5, 1e-4
@@ -39,17 +41,16 @@ class ThresholdRows:
     excused: tuple[int, ...]
 
 
-def excused_rows(expected: Outputs, actual: Outputs, on_threshold: np.ndarray) -> np.ndarray:
-    """Return which rows are on a threshold and differ, shape (rows,), bool.
+def differing_rows(expected: Outputs, actual: Outputs) -> np.ndarray:
+    """Return which rows differ in an output, shape (rows,), bool.
 
     Args:
-        expected: The reference's outputs.
+        expected: The reference's outputs, one row a row of the inputs.
         actual: The variant's, of the same names; other shapes and types differ in no row.
-        on_threshold: Shape (rows,), bool.
     """
     import numpy as np
 
-    found = np.zeros_like(on_threshold)
+    found: np.ndarray = np.zeros(len(next(iter(expected.values()))), bool)
     for name, wanted in expected.items():
         each = actual.get(name)
         if each is None or each.shape != wanted.shape or each.shape[:1] != found.shape:
@@ -59,7 +60,28 @@ def excused_rows(expected: Outputs, actual: Outputs, on_threshold: np.ndarray) -
         else:
             apart = np.asarray(each != wanted)
         found |= apart.reshape(len(apart), -1).any(axis=1)
-    excused: np.ndarray = found & on_threshold
+    return found
+
+
+def excused_rows(expected: Outputs, actual: Outputs, moved: MovedRows) -> np.ndarray:
+    """Return which rows differ, and are what the reference itself gives for a moved copy; shape (rows,), bool.
+
+    Args:
+        expected: The reference's outputs.
+        actual: The variant's.
+        moved: What rows may be instead.
+    """
+    import numpy as np
+
+    excused: np.ndarray = np.zeros(len(next(iter(expected.values()))), bool)
+    if not len(moved.rows):
+        return excused
+    found = {
+        name: array[moved.rows] for name, array in actual.items() if len(array) == len(excused)
+    }
+    equal = ~differing_rows(moved.outputs, found)
+    excused[moved.rows[equal]] = True
+    excused &= differing_rows(expected, actual)
     return excused
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from onnxbuild.onnxkit.accuracy.noisy_outputs import NOISY
+from onnxbuild.onnxkit.accuracy.point_reports import JudgedPoint, comparisons
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+
+CONVERTER_FAULT = "fault"
+"""Key of what a converter changed, in the report `config` of the step that converts."""
 
 Fix = Callable[[str, str], str]
 """(output, kind of its breach) -> the fix."""
@@ -32,8 +37,18 @@ _OPTIONS: Mapping[str, str] = {
 }
 """Option of a variant -> what to try with it."""
 
-_PRECISIONS: Mapping[str, str] = {"fp32": "write `optimize: {level: basic}`"}
 _ANY_PRECISION = "take a mode with more bits"
+
+_LOWER_LEVEL = {"extended": "basic", "basic": "none"}
+"""Level of `optimize` -> the one to try where ONNX Runtime's optimizations bring in the error."""
+
+_AS_WRITTEN = "write `session: {graph_optimization: disable}`"
+_BEFORE_IT = "compare it node by node: `onnxbuild diagnose {address}`"
+"""Fix where the model differs before any optimization: no setting of a variant mends that."""
+
+_NEAR_SQNR_DB = {"fp32": 60.0, "fp16": 40.0, "bf16": 20.0, "int8": 7.0, "int4": 5.0}
+_NEAR_EQUAL = {"fp32": 0.95, "fp16": 0.95}
+"""Outputs that are farther off are wrong, and no bound is worth changing for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +60,25 @@ class VariantFixes:
         options: Names of the options that its mode has.
         tolerances: In force.
         owner: Variant whose own `validate` has tolerances; empty where there are only those of its precision.
+        wrong: Outputs that are so far off that no bound should allow it.
+        before: What mends the model where it differs before any optimization; empty where the optimizations are to
+            blame, or that is not known.
+        level: `optimize.level` of the variant; empty where it is not known.
     """
 
     precision: str
     options: Sequence[str]
     tolerances: VariantTolerances
     owner: str = ""
+    wrong: Collection[str] = ()
+    before: str = ""
+    level: str = ""
 
     def __call__(self, output: str, kind: str) -> str:
         """Return the fix for a kind of breach of an output."""
-        attempts = self._attempts()
-        if kind in _BOUNDS:
+        near = kind == NOISY or (output not in self.wrong and kind in _BOUNDS)
+        attempts = [] if self.before and near else self._attempts()
+        if near:
             verb, bound = _BOUNDS[kind]
             if output in self.tolerances.outputs or kind == NOISY:
                 bound = f"outputs: {{{output}: {{{bound}}}}}"
@@ -70,12 +93,40 @@ class VariantFixes:
             else []
         )
         found = bits + [text for option, text in _OPTIONS.items() if option in self.options]
-        return found or [_PRECISIONS.get(self.precision, _ANY_PRECISION)]
+        if self.precision == "fp32" and not found:
+            lower = _LOWER_LEVEL.get(self.level or "extended")
+            found = [f"write `optimize: {{level: {lower}}}`" if lower else _AS_WRITTEN]
+            return [self.before] if self.before else found
+        return found or [_ANY_PRECISION]
 
     def _place(self, bound: str) -> str:
         if self.owner:
             return f"quantization: {{{self.owner}: {{validate: {{{bound}}}}}}}"
         return f"validate: {{{self.precision}: {{{bound}}}}}"
+
+
+def wrong_outputs(judged: Sequence[JudgedPoint], precision: str) -> frozenset[str]:
+    """Return the outputs that are so far off at a point that the model is wrong, not imprecise."""
+    least = _NEAR_SQNR_DB.get(precision, -math.inf)
+    equal = _NEAR_EQUAL.get(precision, 0.0)
+    return frozenset(
+        name
+        for _, name, each in comparisons(judged)
+        if (each.sqnr_db is not None and each.sqnr_db < least)
+        or (each.equal is not None and each.equal < equal)
+    )
+
+
+def differs_before(fault: str, address: str) -> str:
+    """Return the fix for a model that differs before any optimization.
+
+    Args:
+        fault: What its converter reported; empty for nothing.
+        address: `recipe:variant`.
+    """
+    if fault:
+        return f"the converter changed what the model computes ({fault}): take options of it that the converter supports"
+    return _BEFORE_IT.format(address=address)
 
 
 def fixes_of_section(section: str) -> Fix:

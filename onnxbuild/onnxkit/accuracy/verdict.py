@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     import numpy as np
 
 
+ROUNDING_MULTIPLE = 4
+"""An fp32 output may be off by this many times what rounding alone does to the reference."""
+
+_ROUNDING_SQNR_DB = 80.0
+"""Least signal-to-noise ratio of what may be called rounding: an error of 1e-4 of the output."""
+
 EQUAL = "equal"
 """The kind of breach of outputs whose elements are equal or not."""
 
@@ -50,20 +56,25 @@ class Judgement:
         breaches: (kind, sentence, how far beyond the bound); kinds are `comparable`, `tolerance`,
             `cosine`, `sqnr` and EQUAL.
         wrong: Elements of exact dtypes that differ by more than `apart`.
+        rounding: How far rounding alone moves the output, where it passes by that alone; else 0.
     """
 
     comparison: OutputComparison | None
     breaches: tuple[tuple[str, str, float], ...]
     wrong: int = 0
+    rounding: float = 0.0
 
 
-def judge(expected: np.ndarray, actual: np.ndarray, bounds: Bounds) -> Judgement:
+def judge(
+    expected: np.ndarray, actual: np.ndarray, bounds: Bounds, rounding: float = 0.0
+) -> Judgement:
     """Compare one output; shape, dtype, NaN and infinities come before any bound.
 
     Args:
         expected: The reference's.
         actual: The variant's.
         bounds: Tolerances in force for this output.
+        rounding: How far rounding alone moves it; 0 where that is not known, or does not count.
     """
     reason = mismatch(expected, actual)
     if reason:
@@ -73,12 +84,29 @@ def judge(expected: np.ndarray, actual: np.ndarray, bounds: Bounds) -> Judgement
         wrong = _wrong(expected, actual, bounds.apart)
         unequal = _unequal(wrong, found, bounds)
         return Judgement(found, () if unequal is None else (unequal,), wrong)
+    elementwise = _elementwise(expected, actual, bounds)
+    breached = elementwise is not None
+    if elementwise is not None and rounding:
+        kind, what, excess = elementwise
+        elementwise = kind, f"{what}; rounding alone moves it by {rounding:.2g}", excess
+        if is_rounding(found, rounding):
+            elementwise = None
     breaches = [
-        _elementwise(expected, actual, bounds),
+        elementwise,
         _cosine(found, bounds),
         _sqnr(found, bounds),
     ]
-    return Judgement(found, tuple(each for each in breaches if each is not None))
+    passed_by = rounding if breached and not breaches[0] else 0.0
+    return Judgement(
+        found, tuple(each for each in breaches if each is not None), rounding=passed_by
+    )
+
+
+def is_rounding(found: OutputComparison, rounding: float) -> bool:
+    """Return whether an output is no farther off than ROUNDING_MULTIPLE times what rounding alone does to it."""
+    return found.max_abs <= ROUNDING_MULTIPLE * rounding and (
+        found.sqnr_db is None or found.sqnr_db >= _ROUNDING_SQNR_DB
+    )
 
 
 def _elementwise(

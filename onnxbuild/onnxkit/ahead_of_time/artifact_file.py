@@ -9,6 +9,7 @@ from typing import Any
 
 from onnxbuild.core.params import from_json
 from onnxbuild.onnxkit.host.made_for import MadeFor
+from onnxbuild.onnxkit.model.model_files import file_bytes
 from onnxbuild.onnxkit.reports import described_file, write_report
 
 DESCRIPTION_FILE = "artifact.json"
@@ -57,3 +58,9 @@ def read_description(folder: Path) -> ArtifactDescription:
     """
     file = described_file(folder, DESCRIPTION_FILE, __name__)
     return from_json(ArtifactDescription, json.loads(file.read_bytes()), DESCRIPTION_FILE)
+
+
+def loaded_bytes(folder: Path) -> int:
+    """Return the bytes of an artifact that a session loads: all but its description."""
+    described = folder / DESCRIPTION_FILE
+    return file_bytes(folder) - (described.stat().st_size if described.is_file() else 0)

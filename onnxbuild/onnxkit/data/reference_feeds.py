@@ -12,6 +12,7 @@ from onnxbuild.core.points import reference_points
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds, make_feeds, sizes_of
+from onnxbuild.onnxkit.data.fitting_points import FittingPoints
 from onnxbuild.onnxkit.data.own_copy import own_copy
 from onnxbuild.onnxkit.data.user_code import call_entrypoint, call_user
 from onnxbuild.onnxkit.host.progress import counted
@@ -40,6 +41,7 @@ def reference_feeds(
     seed: int,
     samples: Entrypoint | None,
     max_samples: int,
+    fitting: FittingPoints | None = None,
 ) -> Iterator[tuple[str, Mapping[str, int], Feeds]]:
     """Yield (name, sizes, feeds) of the seeded points, then of the real samples.
 
@@ -51,11 +53,15 @@ def reference_feeds(
         seed: Seed of the dummy inputs.
         samples: A callable that yields feeds; None for none.
         max_samples: Number of samples to use at most.
+        fitting: Makes points smaller where the model's values would not fit into memory; None takes them all.
 
     Raises:
         StepError: The callable yields nothing, or a sample is not as declared.
     """
-    for point in counted(reference_points(axes, points, seed), "points"):
+    for each in counted(reference_points(axes, points, seed), "points"):
+        point = each if fitting is None else fitting.fitted(each)
+        if point is None:
+            continue
         yield point.name, point.sizes, make_feeds(inputs, point.sizes, f"{seed}:{point.name}")
     if samples is not None:
         for n, found in enumerate(counted(_samples(context, samples, max_samples), "samples")):

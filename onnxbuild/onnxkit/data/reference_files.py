@@ -6,8 +6,9 @@ A release ships one, which anybody may have written: it is read as such.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,23 @@ if TYPE_CHECKING:
 POINTS_FILE = "points.json"
 _INPUT, _OUTPUT = "input.", "output."
 _THRESHOLD = "on_threshold"
+_ROUNDING = "rounding."
+_MOVED, _MOVED_ROWS = "moved.", "moved_rows"
 _KEYS = {"name", "sizes", "file"}
 _FIX = "build it again (`onnxbuild run RECIPE`), or fetch the release again"
+
+
+@dataclass(frozen=True, slots=True)
+class MovedRows:
+    """What the reference gives for rows whose inputs are moved by their last bit, where that is something else.
+
+    Attributes:
+        rows: Numbers of rows, shape (n,); one may occur several times.
+        outputs: Output -> what it is for each, shape (n, *rest).
+    """
+
+    rows: np.ndarray
+    outputs: Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +55,9 @@ class ReferencePoint:
         outputs: The reference's outputs for them.
         on_threshold: Mask of rows (first axis of all inputs and outputs) on a threshold, which can't be judged, shape
             (rows,), bool; None for none.
+        moved: The outputs that such rows may have instead; None for none.
+        rounding: Output -> how far rounding alone moves it, in its unit; those for which that was not measured are
+            left out.
     """
 
     name: str
@@ -46,6 +65,8 @@ class ReferencePoint:
     feeds: Feeds
     outputs: Mapping[str, np.ndarray]
     on_threshold: np.ndarray | None = None
+    rounding: Mapping[str, float] = field(default_factory=dict)
+    moved: MovedRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +97,7 @@ class ReferenceWriter:
         self._constant = ConstantOutputs()
 
     def add(self, point: ReferencePoint) -> None:
-        """Write NAME.npz: keys `input.NAME` and `output.NAME`; equal arrays give equal bytes."""
+        """Write NAME.npz: keys `input.NAME`, `output.NAME`, `rounding.NAME`; equal arrays give equal bytes."""
         import numpy as np
 
         file = f"{point.name}.npz"
@@ -84,6 +105,12 @@ class ReferenceWriter:
         arrays |= {f"{_OUTPUT}{name}": array for name, array in point.outputs.items()}
         if point.on_threshold is not None:
             arrays[_THRESHOLD] = point.on_threshold
+        arrays |= {
+            f"{_ROUNDING}{name}": np.array(by, np.float64) for name, by in point.rounding.items()
+        }
+        if point.moved is not None and len(point.moved.rows):
+            arrays[_MOVED_ROWS] = point.moved.rows
+            arrays |= {f"{_MOVED}{name}": array for name, array in point.moved.outputs.items()}
         arrays = {key: _without_objects(array) for key, array in arrays.items()}
         np.savez(self._folder / file, **arrays)  # type: ignore[arg-type] # dates are 1980-01-01
         self._points.append({"name": point.name, "sizes": dict(point.sizes), "file": file})
@@ -137,11 +164,14 @@ def read_reference(folder: Path) -> Iterator[ReferencePoint]:
         path = folder / entry.file
         try:
             arrays = read_arrays(path)
+            rounding, moved = _rounding(arrays), _moved(arrays)
             on_threshold = _rows(arrays.pop(_THRESHOLD, None), arrays)
             feeds, outputs = _sides(arrays)
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
-        yield ReferencePoint(entry.name, entry.sizes, feeds, outputs, on_threshold)
+        yield ReferencePoint(
+            entry.name, entry.sizes, feeds, outputs, on_threshold, rounding, moved
+        )
 
 
 def _entries(listed: Any) -> tuple[PointEntry, ...]:
@@ -178,6 +208,44 @@ def _entry(value: Any, number: int) -> PointEntry:
 def _unreadable(path: Path, error: Exception) -> StepError:
     why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
     return StepError(f"{path.name} can't be read: {why}", where=str(path), fix=_FIX)
+
+
+def _rounding(arrays: dict[str, np.ndarray]) -> dict[str, float]:
+    """Take out how far rounding moves each output.
+
+    Raises:
+        ValueError: It is no number.
+    """
+    found = {}
+    for key in [key for key in arrays if key.startswith(_ROUNDING)]:
+        array = arrays.pop(key)
+        if array.dtype != "float64" or array.ndim or not 0 <= float(array) < math.inf:
+            raise ValueError(f"its array {key!r} is no distance")
+        found[key.removeprefix(_ROUNDING)] = float(array)
+    return found
+
+
+def _moved(arrays: dict[str, np.ndarray]) -> MovedRows | None:
+    """Take out what rows may be instead.
+
+    Raises:
+        ValueError: It does not fit the outputs.
+    """
+    rows = arrays.pop(_MOVED_ROWS, None)
+    keys = [key for key in arrays if key.startswith(_MOVED)]
+    outputs = {key.removeprefix(_MOVED): arrays.pop(key) for key in keys}
+    if rows is None:
+        return None
+    wanted = {name: array for name, array in arrays.items() if name.startswith(_OUTPUT)}
+    fits = outputs.keys() == {name.removeprefix(_OUTPUT) for name in wanted} and all(
+        each.shape == (len(rows), *wanted[f"{_OUTPUT}{name}"].shape[1:])
+        for name, each in outputs.items()
+    )
+    least = min((len(array) for array in wanted.values()), default=0)
+    whole = rows.dtype.kind == "i" and rows.ndim == 1
+    if not whole or not fits or not ((rows >= 0) & (rows < least)).all():
+        raise ValueError(f"its array '{_MOVED_ROWS}' does not fit its outputs")
+    return MovedRows(rows, outputs)
 
 
 def _rows(found: np.ndarray | None, arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:

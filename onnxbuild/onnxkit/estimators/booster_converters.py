@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.estimators.boosters import booster_types
+from onnxbuild.onnxkit.estimators.categories import add_whole_categories, categories_of
 
 _TREES = "gbtree"
 
@@ -95,25 +96,25 @@ def register_boosters(where: str) -> None:
         import xgboost
         from onnxmltools.convert.xgboost.operator_converters.XGBoost import convert_xgboost
 
+        convert = _mended(convert_xgboost)
         for kind in (xgboost.XGBClassifier, xgboost.XGBRFClassifier):
             update_registered_converter(
-                kind, f"XGBoost{kind.__name__}", classifier_shapes, convert_xgboost, options=zipmap
+                kind, f"XGBoost{kind.__name__}", classifier_shapes, convert, options=zipmap
             )
         for kind in (xgboost.XGBRegressor, xgboost.XGBRFRegressor):
-            update_registered_converter(
-                kind, f"XGBoost{kind.__name__}", regressor_shapes, convert_xgboost
-            )
+            update_registered_converter(kind, f"XGBoost{kind.__name__}", regressor_shapes, convert)
     if "lightgbm" in loaded:
         import lightgbm
         from onnxmltools.convert.lightgbm.operator_converters.LightGbm import convert_lightgbm
 
+        convert = _mended(convert_lightgbm)
         classifier, regressor = booster_types()
         for kind in (lightgbm.LGBMClassifier, classifier):
             update_registered_converter(
                 kind,
                 f"LightGbm{kind.__name__}",
                 classifier_shapes,
-                convert_lightgbm,
+                convert,
                 options=zipmap,
             )
         for kind in (lightgbm.LGBMRegressor, regressor):
@@ -121,6 +122,76 @@ def register_boosters(where: str) -> None:
                 kind,
                 f"LightGbm{kind.__name__}",
                 regressor_shapes,
-                convert_lightgbm,
+                convert,
                 options={"split": None},
             )
+
+
+def _mended(convert: Callable[[Any, Any, Any], None]) -> Callable[[Any, Any, Any], None]:
+    """Return one of onnxmltools' converters without three faults of it.
+
+    ONNX Runtime has no regression trees for integers, so the rows become float32; fractions of categories are cut off, as both
+    packages do; and random forests of LightGBM are means of their own number of trees, where onnxmltools
+    1.16 writes sums of two classes and divides by 100.
+    """
+
+    def converted(scope: Any, operator: Any, container: Any) -> None:
+        estimator, before = operator.raw_operator, len(container.nodes)
+        averages = getattr(estimator, "boosting_type", "") == "rf"
+        if averages:
+            operator.raw_operator = _Sums(estimator)
+        try:
+            convert(scope, operator, container)
+        finally:
+            operator.raw_operator = estimator
+        trees = [n for n in container.nodes[before:] if n.op_type.startswith("TreeEnsemble")]
+        name = scope.get_unique_variable_name("booster")
+        rows = source = operator.inputs[0].full_name
+        if not isinstance(operator.inputs[0].type, FloatTensorType | DoubleTensorType):
+            rows = f"{name}_floats"
+            container.add_node("Cast", [source], [rows], name=f"{name}_Cast", to=1, op_version=13)
+        if columns := categories_of(estimator):
+            width = int(estimator.n_features_in_)
+            rows = add_whole_categories(
+                container,
+                rows,
+                list(columns),
+                width,
+                name,
+                negative=hasattr(estimator, "booster_"),
+            )
+        for node in trees:
+            node.input[:] = [rows if each == source else each for each in node.input]
+            if averages:
+                _scale(node, 1 / _iterations(estimator))
+
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+
+    return converted
+
+
+class _Sums:
+    """A random forest of LightGBM, as its converter should see it: trees that are summed up.
+
+    Args:
+        forest: The estimator.
+    """
+
+    boosting_type = "gbdt"
+
+    def __init__(self, forest: Any) -> None:
+        self._forest = forest
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._forest, name)
+
+
+def _iterations(forest: Any) -> int:
+    booster = forest.booster_
+    return int(booster.num_trees() // booster.num_model_per_iteration())
+
+
+def _scale(node: Any, by: float) -> None:
+    for each in node.attribute:
+        if each.name in ("class_weights", "target_weights"):
+            each.floats[:] = [weight * by for weight in each.floats]

@@ -7,9 +7,11 @@ type, which cuts the fractions off floats that come after integers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.recipe import DummyInput
+from onnxbuild.onnxkit.model.scopes import rename_reads
 
 if TYPE_CHECKING:
     import onnx
@@ -37,6 +39,28 @@ def matrix_of(parts: Iterable[Any], inputs: Sequence[DummyInput]) -> DummyInput 
         return None  # it chooses columns by their names
     dtype = next((each for each in _FLOATS if each in dtypes), "int64")
     return DummyInput(MATRIX, dtype, (inputs[0].shape[0], len(inputs)))
+
+
+def wider(each: DummyInput) -> DummyInput:
+    """Return an input as skl2onnx takes it: most of its converters refuse int32."""
+    return replace(each, dtype="int64") if each.dtype == "int32" else each
+
+
+def widen_inputs(model: onnx.ModelProto, inputs: Sequence[DummyInput]) -> None:
+    """Give a graph that takes the wider inputs those of the recipe, in place."""
+    from onnx import TensorProto, helper
+
+    for each in inputs:
+        if wider(each) == each:
+            continue
+        taken = f"{each.name}_as_int64"
+        for node in model.graph.node:
+            rename_reads(node, {each.name: taken})
+        cast = helper.make_node("Cast", [each.name], [taken], to=TensorProto.INT64)
+        model.graph.node.insert(0, cast)
+        for value in model.graph.input:
+            if value.name == each.name:
+                value.type.tensor_type.elem_type = TensorProto.INT32
 
 
 def join_columns(model: onnx.ModelProto, inputs: Sequence[DummyInput], matrix: DummyInput) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.accuracy.threshold_rows import excused_rows
+from onnxbuild.onnxkit.accuracy.threshold_rows import differing_rows, excused_rows
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.estimators.thresholds import rows_on_threshold
 from onnxbuild.onnxkit.sessions.open import open_session
@@ -35,20 +35,17 @@ def conversion_fault(
 
     Returns: The outputs that differ and in how many rows, `'label' in 3 of 4 rows`; empty where none does.
     """
-    import numpy as np
-
     feeds, expected = probe
     rows = len(next(iter(feeds.values())))
     found = run_session(open_session(model, settings=_AS_WRITTEN, where=where), feeds, where)
-    every: np.ndarray = np.ones(rows, bool)
     apart = {
-        name: excused_rows({name: array}, found, every)
+        name: differing_rows({name: array}, found)
         for name, array in expected.items()
         if name in found
     }
     if not any(each.any() for each in apart.values()):
         return ""
-    judged = ~rows_on_threshold(compute, feeds)
+    judged = ~excused_rows(expected, found, rows_on_threshold(compute, feeds))
     counts = {name: int((each & judged).sum()) for name, each in apart.items()}
     return " and ".join(
         f"'{name}' in {count} of {rows} rows" for name, count in counts.items() if count

@@ -13,9 +13,10 @@ from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.estimators.booster_converters import register_boosters, settle_boosters
-from onnxbuild.onnxkit.estimators.columns import join_columns, matrix_of
+from onnxbuild.onnxkit.estimators.columns import join_columns, matrix_of, widen_inputs, wider
 from onnxbuild.onnxkit.estimators.graph_outputs import fit_outputs
 from onnxbuild.onnxkit.estimators.outputs import EstimatorOutput
+from onnxbuild.onnxkit.model.locales import settle_locales
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,9 +33,6 @@ _UNSUPPORTED = re.compile(
     r"not supported|can ?not convert|Unexpected objective|objective should", re.IGNORECASE
 )
 """Words of converters on what an estimator does, not on what it is given."""
-
-_C, _C_UNICODE = "C", "C.UTF-8"
-"""Locales that every machine has, and that Linux has."""
 
 
 def convert(
@@ -71,10 +69,11 @@ def convert(
             fix=f"write `opset: {skl2onnx.__max_supported_opset__}`",
         )
     register_boosters(where)
-    settle_boosters(_parts(estimator), where)
+    settle_boosters(parts_of(estimator), where)
     _allow_no_zipmap()
-    matrix = matrix_of(_parts(estimator), inputs)
-    types = [(each.name, _type(each, where)) for each in (inputs if matrix is None else [matrix])]
+    matrix = matrix_of(parts_of(estimator), inputs)
+    taken = [matrix] if matrix is not None else [wider(each) for each in inputs]
+    types = [(each.name, _type(each, where)) for each in taken]
     texts = _text_options(estimator)
 
     def converted(options: Mapping[Any, Mapping[str, object]]) -> onnx.ModelProto:
@@ -94,8 +93,10 @@ def convert(
             model = converted({})
     if matrix is not None:
         join_columns(model, inputs, matrix)
+    else:
+        widen_inputs(model, inputs)
     _one_import_a_domain(model, opset)
-    _settle_locales(model)
+    settle_locales(model)
     return model, fit_outputs(model, outputs, probe, where)
 
 
@@ -129,22 +130,22 @@ def _text_options(estimator: Any) -> dict[Any, dict[str, object]]:
 
     return {
         id(each): {"tokenexp": _WORD}
-        for each in _parts(estimator)
+        for each in parts_of(estimator)
         if isinstance(each, (CountVectorizer, TfidfVectorizer))
         and each.analyzer == "word"
         and each.token_pattern == CountVectorizer().token_pattern
     }
 
 
-def _parts(estimator: Any) -> Iterator[Any]:
+def parts_of(estimator: Any) -> Iterator[Any]:
     """An estimator and those inside of it, as they were fitted."""
     yield estimator
     pairs = [*getattr(estimator, "steps", ()), *getattr(estimator, "transformer_list", ())]
     pairs += getattr(estimator, "transformers_", ())
     for pair in pairs:
-        yield from _parts(pair[1])
+        yield from parts_of(pair[1])
     for each in _held(estimator):
-        yield from _parts(each)
+        yield from parts_of(each)
 
 
 def _held(estimator: Any) -> list[Any]:
@@ -239,24 +240,3 @@ def _one_import_a_domain(model: onnx.ModelProto, opset: int) -> None:
     del model.opset_import[:]
     for domain, version in sorted(versions.items()):
         model.opset_import.add(domain=domain, version=version)
-
-
-def _settle_locales(model: onnx.ModelProto) -> None:
-    """Give StringNormalizer a locale that is there: few machines have its default, en_US.UTF-8.
-
-    Letters beyond ASCII need another than C for their case; where no word of the vocabulary has such, they
-    decide nothing.
-    """
-    texts = [
-        each
-        for node in model.graph.node
-        for attribute in node.attribute
-        for each in attribute.strings
-    ]
-    locale = _C if all(text.isascii() for text in texts) else _C_UNICODE
-    for node in model.graph.node:
-        if node.op_type == "StringNormalizer":
-            kept = [each for each in node.attribute if each.name != "locale"]
-            del node.attribute[:]
-            node.attribute.extend(kept)
-            node.attribute.add(name="locale", type=3, s=locale.encode())

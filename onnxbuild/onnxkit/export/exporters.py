@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.export.constant_folding import has_narrow_weights, optimize_graph
 from onnxbuild.onnxkit.export.errors import explain_export
 from onnxbuild.onnxkit.export.exportable_forms import grouped_experts, scanned_recurrences
 from onnxbuild.onnxkit.export.grouped_products import dynamo_translations, torchscript_symbolics
@@ -185,9 +186,12 @@ def _export_dynamo(
                 **request.translations,
             },
             dynamo=True,
-            optimize=request.constant_folding,
+            optimize=False,
             verbose=True,
         )
+        if request.constant_folding:
+            phase("dynamo: folding constants")
+            optimize_graph(program.model)
     if program.exported_program is not None:
         restricted |= restricted_axes(program.exported_program, request.inputs, request.axes)
     return program.model_proto
@@ -223,7 +227,7 @@ def _export_torchscript(
             output_names=_safe_names("output", len(request.output_names)),
             dynamic_axes={name: dims for name, dims in axes.items() if dims},
             opset_version=request.opset,
-            do_constant_folding=request.constant_folding,
+            do_constant_folding=request.constant_folding and not has_narrow_weights(wrapper),
             keep_initializers_as_inputs=False,
             custom_opsets={each.domain: each.version for each in request.opaque},
             dynamo=False,

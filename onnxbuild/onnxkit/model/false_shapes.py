@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.model.graphs import all_graphs, graphs_below, tensor_bytes
+from onnxbuild.onnxkit.model.graphs import all_graphs, graphs_below, keep, tensor_bytes
 
 if TYPE_CHECKING:
     import onnx
@@ -54,6 +55,80 @@ def drop_false_shapes(model: onnx.ModelProto) -> bool:
             elif given.HasField("dim_value") and found != given:
                 given.Clear()
     return True
+
+
+def infer_again(model: onnx.ModelProto) -> list[str]:
+    """Replace what a model says of its values and its operators contradict, in place; returns the values' names.
+
+    Paddle's converter declares outputs as scalars, and other tools leave shapes and types out; ONNX Runtime goes by
+    the operators. An output gets the shape that they give, and none where they give none.
+    """
+    import onnx
+
+    bare = _without_shapes(model)
+    for graph in graphs_below(bare.graph):
+        for value in graph.output:
+            if value.type.HasField("tensor_type"):
+                value.type.tensor_type.ClearField("shape")
+    try:
+        inferred = onnx.shape_inference.infer_shapes(bare, data_prop=True)
+    except (onnx.shape_inference.InferenceError, RuntimeError):
+        return []  # a fault of the graph, which the checker names
+    changed: dict[str, None] = {}
+    for graph, found in zip(all_graphs(model), all_graphs(inferred), strict=True):
+        types = {value.name: value.type for value in (*found.value_info, *found.output)}
+        contradicted = {
+            value.name for value in graph.value_info if _contradicts(value, types.get(value.name))
+        }
+        keep(graph.value_info, partial(_is_none_of, contradicted))
+        changed.update(dict.fromkeys(sorted(contradicted)))
+        for value in graph.output:
+            known = types.get(value.name)
+            if not has_type(value) and known is not None:
+                changed[value.name] = None
+                value.type.CopyFrom(known)
+            if not value.type.HasField("tensor_type"):
+                continue
+            if not has_shape(value) or _contradicts(value, known):
+                changed[value.name] = None
+                value.type.tensor_type.ClearField("shape")
+                if known is not None and known.tensor_type.HasField("shape"):
+                    value.type.tensor_type.shape.CopyFrom(known.tensor_type.shape)
+    return list(changed)
+
+
+def _is_none_of(names: set[str], value: onnx.ValueInfoProto) -> bool:
+    return value.name not in names
+
+
+def has_type(value: onnx.ValueInfoProto) -> bool:
+    """Return whether a value's type is declared."""
+    kind = value.type.WhichOneof("value")
+    return kind is not None and (kind != "tensor_type" or bool(value.type.tensor_type.elem_type))
+
+
+def has_shape(value: onnx.ValueInfoProto) -> bool:
+    """Return whether a tensor's rank is declared."""
+    return bool(value.type.tensor_type.HasField("shape"))
+
+
+def _contradicts(value: onnx.ValueInfoProto, found: onnx.TypeProto | None) -> bool:
+    """Return whether a value has another rank, size or type than the operators give it."""
+    if found is None or not found.HasField("tensor_type"):
+        return False
+    given, known = value.type.tensor_type, found.tensor_type
+    if given.elem_type and known.elem_type and given.elem_type != known.elem_type:
+        return True
+    if not given.HasField("shape") or not known.HasField("shape"):
+        return False
+    if len(given.shape.dim) != len(known.shape.dim):
+        return True
+    return any(
+        ours.HasField("dim_value")
+        and theirs.HasField("dim_value")
+        and ours.dim_value != theirs.dim_value
+        for ours, theirs in zip(given.shape.dim, known.shape.dim, strict=True)
+    )
 
 
 def _dimensions(

@@ -64,7 +64,8 @@ def name_output_axes(
         if any(len(shape) != rank for shape in shapes):
             continue
         dims = value.type.tensor_type.shape.dim
-        if len(dims) != rank:
+        if len(dims) != rank or not value.type.tensor_type.HasField("shape"):
+            value.type.tensor_type.shape.SetInParent()
             del dims[:]
             for _ in range(rank):
                 dims.add()

@@ -18,6 +18,7 @@ from onnxbuild.onnxkit.optimize.fusions import (
     fused_operators,
     fusion_flags,
 )
+from onnxbuild.onnxkit.optimize.held_constants import HeldConstants
 from onnxbuild.onnxkit.optimize.inserted_casts import rename_inserted_casts
 from onnxbuild.onnxkit.optimize.norm_forms import fit_norms
 from onnxbuild.onnxkit.optimize.offline_optimization import optimize_offline, optimizer_names
@@ -69,14 +70,14 @@ class Fusing:
     nothing, ONNX Runtime's own optimizations stand.
 
     Attributes:
-        source: The model's folder.
+        held: The model, without the constants that are larger when they are folded.
         scratch: A folder to work in.
         level: How far to go.
         family: The transformer fusions to try; None for none.
         where: `recipe:step`, for messages.
     """
 
-    source: Path
+    held: HeldConstants
     scratch: Path
     level: Literal["basic", "extended"]
     family: Family | None
@@ -89,9 +90,9 @@ class Fusing:
             StepError: ONNX Runtime refuses the model.
         """
         folder = self._folder("names")
-        basic = optimizer_names(self.source, folder, level="basic")
+        basic = optimizer_names(self.held.source, folder, level="basic")
         transformer = () if self.family is None else self.family.names
-        every = optimizer_names(self.source, folder, level=self.level)
+        every = optimizer_names(self.held.source, folder, level=self.level)
         return tuple(dict.fromkeys((*basic, *transformer, *every)))
 
     def fuse(self, left_out: Collection[str] = ()) -> Fused:
@@ -118,7 +119,7 @@ class Fusing:
                 )
         if model is None:
             folder = optimize_offline(
-                self.source,
+                self.held.source,
                 self._folder("plain"),
                 level=self.level,
                 disabled=tuple(left_out),
@@ -128,6 +129,7 @@ class Fusing:
         rename_inserted_casts(model)
         fit_norms(model)
         split_weight_products(model)
+        self.held.put_back(model)
         canonicalize(model)
         return Fused(model, remark)
 
@@ -139,7 +141,7 @@ class Fusing:
             StepError: ONNX Runtime refuses what they made.
         """
         basic = optimize_offline(
-            self.source,
+            self.held.source,
             self._folder("basic"),
             level="basic",
             disabled=(*UNFUSABLE, *left_out),

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.params import from_json, to_json
-from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances, bounds_of
+from onnxbuild.onnxkit.accuracy.judged_outputs import bounds_at
+from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.accuracy.verdict import Bounds
 from onnxbuild.onnxkit.data.array_files import NUMPY_DTYPES
 from onnxbuild.onnxkit.data.reference_files import PointEntry, read_points, read_reference
@@ -82,7 +83,7 @@ def write_plain_points(
         inputs = _written(folder, f"{place}/input", _taken(point.feeds, dtypes))
         outputs = _written(folder, f"{place}/output", point.outputs)
         for each in outputs:
-            each["bounds"] = to_json(bounds_of(tolerances, each["name"]))
+            each["bounds"] = to_json(bounds_at(point, each["name"], tolerances))
         about: dict[str, Any] = {"name": point.name, "sizes": dict(point.sizes)}
         if point.on_threshold is not None:
             about["skipped_rows"] = [int(row) for row in point.on_threshold.nonzero()[0]]

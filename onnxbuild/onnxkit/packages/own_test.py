@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.params import to_json
-from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
+from onnxbuild.onnxkit.accuracy.judged_outputs import bounds_at
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.accuracy.verdict import Bounds
 from onnxbuild.onnxkit.data.array_files import read_arrays
-from onnxbuild.onnxkit.data.reference_files import POINTS_FILE, read_points
+from onnxbuild.onnxkit.data.reference_files import POINTS_FILE, read_points, read_reference
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.loaders.script import golden_test_script
 from onnxbuild.onnxkit.packages.golden import GOLDEN, golden_points
@@ -61,8 +63,7 @@ def own_test_files(reference: Path, tolerances: VariantTolerances) -> dict[str, 
     """
     points = golden_points(reference)
     listed = [{"name": each.name, "sizes": dict(each.sizes), "file": each.file} for each in points]
-    names = _output_names(reference / points[0].file)
-    bounds = {name: to_json(bounds_of(tolerances, name)) for name in names}
+    bounds = _widest_bounds(reference, {each.name for each in points}, tolerances)
     return {
         **{f"{GOLDEN}/{each.file}": reference / each.file for each in points},
         f"{GOLDEN}/{POINTS_FILE}": _json(listed),
@@ -105,13 +106,17 @@ def _written(outputs: Path, golden: Path) -> dict[str, dict[str, np.ndarray]]:
         return {}
 
 
-def _output_names(point: Path) -> list[str]:
-    import numpy as np
-
-    with np.load(point, allow_pickle=False) as arrays:
-        return [
-            name.removeprefix("output.") for name in arrays.files if name.startswith("output.")
-        ]
+def _widest_bounds(
+    reference: Path, names: set[str], tolerances: VariantTolerances
+) -> dict[str, Any]:
+    """Return output -> bounds that hold at all of some points."""
+    widest: dict[str, Bounds] = {}
+    for point in read_reference(reference):
+        for name in point.outputs if point.name in names else ():
+            bounds = bounds_at(point, name, tolerances)
+            known = widest.setdefault(name, bounds)
+            widest[name] = max(known, bounds, key=lambda each: each.atol or 0.0)
+    return {name: to_json(bounds) for name, bounds in widest.items()}
 
 
 def _json(value: Any) -> bytes:

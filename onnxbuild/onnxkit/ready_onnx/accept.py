@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
-from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext
+from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.checker import checker_faults
-from onnxbuild.onnxkit.model.false_shapes import drop_false_shapes
+from onnxbuild.onnxkit.model.false_shapes import (
+    drop_false_shapes,
+    has_shape,
+    has_type,
+    infer_again,
+)
 from onnxbuild.onnxkit.model.graphs import opset_of
 from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model.model_files import file_bytes, save_model
@@ -22,7 +27,12 @@ from onnxbuild.onnxkit.ready_onnx.random_nodes import random_notes
 from onnxbuild.onnxkit.sessions.open import REFUSED, check_loads
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import onnx
+
+_SHOWN = 3
+"""Names in a note."""
 
 
 def accept(
@@ -51,32 +61,56 @@ def accept(
     Raises:
         StepError: It is not as declared, or not valid, or it fails at a size that the recipe allows.
     """
+
+    def checked(path: Path) -> list[Finding]:
+        return checker_faults(path, context.scratch, later_opset=later_opset)
+
+    def refuse(faults: Sequence[Finding]) -> None:
+        for first in faults:
+            where = f"{context.where}, {first.where}"
+            raise StepError(f"{shown}: {first.what}", where=where, fix=first.fix)
+
     folder = context.output("model")
+    has_shapes = True
     fixed = fixed_sizes(model, inputs, rename)
     adapt(model, inputs, outputs, rename, context.where)
+    again = [] if all(map(has_type, model.graph.output)) else infer_again(model)
     _refuse_sequences(model, shown, context.where)
     canonicalize(model)
     drop_false_shapes(model)
     faults = interface_faults(model, inputs, outputs, None)
-    unread = [f"input '{name}' is not used by the graph" for name in unused_inputs(model)]
+    remarks = [f"input '{name}' is not used by the graph" for name in unused_inputs(model)]
     opset = opset_of(model)
     draft = context.scratch / "draft"
     save_model(model, draft)
-    faults += [] if faults else checker_faults(draft, context.scratch, later_opset=later_opset)
-    if faults:
-        first = faults[0]
-        where = f"{context.where}, {first.where}"
-        raise StepError(f"{shown}: {first.what}", where=where, fix=first.fix)
+    if not faults and (faults := checked(draft)) and (mended := infer_again(model)):
+        again += mended
+        draft = context.scratch / "inferred-again"
+        save_model(model, draft)
+        has_shapes = all(map(has_shape, model.graph.output))
+        faults = checked(draft) if has_shapes else []  # the others get theirs from the runs
+    refuse(faults)
+    if again:
+        remarks.append(_inferred(shown, again))
     try:
         phase("running it at several sizes")
         model = load_named(draft, inputs, axes, context.where)
         save_model(model, folder)
+        refuse(checked(folder) if not has_shapes else [])
         check_loads(folder, context.where)
-        notes = [*unread, *random_notes(model, folder, inputs, axes, context.where)]
+        notes = [*remarks, *random_notes(model, folder, inputs, axes, context.where)]
     except StepError as error:
         raise _with_fixed_sizes(error, fixed) from error
     (context.output("config") / REPORT_FILE).write_bytes(canonical_json({}))
     return Outcome({"opset": opset, "size_bytes": file_bytes(folder)}, notes=tuple(notes))
+
+
+def _inferred(shown: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return (
+        f"{shown} leaves out types or shapes of values, or contradicts its own operators: they are inferred again for "
+        f"{', '.join(names[:_SHOWN])}{more}"
+    )
 
 
 def _with_fixed_sizes(error: StepError, fixed: Mapping[str, int]) -> StepError:

@@ -102,7 +102,9 @@ class _Writer(RowWriter):
         known = self._characters
         # The row that is added holds a character of each kind: no result of a search is empty then.
         sample = " " + "".join(chr(held[0][0]) for held in known.ranges.values())
-        rows = self.node("Concat", text, self.constant([sample], "string"), attributes={"axis": 0})
+        # So that no batch is empty, `rows` takes out the empty text at its end.
+        more = self.constant(["", sample], "string")
+        rows = self.node("Concat", text, more, attributes={"axis": 0})
         characters = self._split(rows, {"separators": [""]})
         shape = self.node("Shape", characters)
         flat = self.node("Reshape", characters, self.constant([-1], "int64"))
@@ -114,8 +116,10 @@ class _Writer(RowWriter):
             is_one = self.cast(self._encoded(hits, {"": 0}, 1), "bool")
             found = self.node("Where", is_one, self.constant(number, "int64"), found)
         whole = self.node("Reshape", self.cast(found, "int32"), shape)
-        last = self.constant([-1], "int64")
-        return self.node("Slice", whole, self.first, last, self.first)
+        return self._without_last(whole)
+
+    def _without_last(self, rows: str) -> str:
+        return self.node("Slice", rows, self.first, self.constant([-1], "int64"), self.first)
 
     def _split(self, text: str, how: Mapping[str, object]) -> str:
         import onnx
@@ -262,7 +266,8 @@ class _Writer(RowWriter):
         empty = self.node("Concat", rows, columns, attributes={"axis": 0})
         empty = self.filled(empty, read.padding)
         ids = self.cut(self.scattered(empty, all_places, all_ids), 0, width)
-        self.cast(ids, "int64", IDS)
         mask = self.node("Less", self.places(ids), lengths)
-        self.cast(mask, "int64", MASK)
+        self.cast(self._without_last(mask), "int64", MASK)
+        ids = self._without_last(ids)
+        self.cast(ids, "int64", IDS)
         self.cast(self.node("Mul", ids, self.none), "int64", TYPES)

@@ -17,8 +17,10 @@ import onnxbuild
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET, TargetGates
+from onnxbuild.onnxkit.accuracy.threshold_rows import excused_rows
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.estimators.thresholds import rows_on_threshold
 from onnxbuild.steps import convert_estimator, estimator_reference, validate
 from tests.fakes.step_context import run_step
 from tests.late_imports import Late, late
@@ -31,18 +33,21 @@ ColumnTransformer = Late("sklearn.compose", "ColumnTransformer")
 load_breast_cancer, load_diabetes, load_iris = late(
     "sklearn.datasets", "load_breast_cancer", "load_diabetes", "load_iris"
 )
-HistGradientBoostingClassifier, RandomForestClassifier = late(
-    "sklearn.ensemble", "HistGradientBoostingClassifier", "RandomForestClassifier"
-)
+HistGradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier = late(
+    "sklearn.ensemble",
+    "HistGradientBoostingClassifier", "HistGradientBoostingRegressor", "RandomForestClassifier",
+)  # fmt: skip
+GridSearchCV = Late("sklearn.model_selection", "GridSearchCV")
 TfidfVectorizer = Late("sklearn.feature_extraction.text", "TfidfVectorizer")
 LinearRegression, LogisticRegression = late(
     "sklearn.linear_model", "LinearRegression", "LogisticRegression"
 )
 make_pipeline = Late("sklearn.pipeline", "make_pipeline")
 ClassifierChain = Late("sklearn.multioutput", "ClassifierChain")
-FunctionTransformer, OneHotEncoder, StandardScaler = late(
-    "sklearn.preprocessing", "FunctionTransformer", "OneHotEncoder", "StandardScaler"
-)
+FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler = late(
+    "sklearn.preprocessing",
+    "FunctionTransformer", "OneHotEncoder", "OrdinalEncoder", "StandardScaler",
+)  # fmt: skip
 SVC, LinearSVC = late("sklearn.svm", "SVC", "LinearSVC")
 
 AXES = (Axis("batch", 1, 64, 4),)
@@ -578,3 +583,155 @@ def test_estimators_are_built_by_the_real_thing_and_up_to_date_then(tmp_path):
         assert baseline in report["points"][0]["results"]
         assert report["baseline"]["name"] == baseline
     assert onnxbuild.build(request).report.built == []
+
+
+RARE = np.minimum(np.random.default_rng(0).geometric(0.2, (300, 4)), 20).astype(np.float32)
+TARGET = RARE[:, 0] % 3
+GAPS = np.where(np.arange(300)[:, None] % 7, RARE, np.nan)
+
+
+@pytest.mark.parametrize(
+    ("make", "option"),
+    [
+        (lambda: OrdinalEncoder(min_frequency=20).fit(RARE), "min_frequency"),
+        (lambda: OrdinalEncoder(max_categories=4).fit(RARE), "max_categories"),
+        (lambda: OrdinalEncoder(encoded_missing_value=-2).fit(GAPS), "encoded_missing_value"),
+        (
+            lambda: make_pipeline(OneHotEncoder(min_frequency=20), LinearRegression()).fit(
+                RARE, TARGET
+            ),
+            "min_frequency",
+        ),
+        (
+            lambda: HistGradientBoostingRegressor(max_iter=3, categorical_features=[0]).fit(
+                RARE, TARGET
+            ),
+            "categorical_features",
+        ),
+    ],
+)
+def test_an_option_that_the_converter_ignores_is_named(make, option, tmp_path):
+    with pytest.raises(StepError) as caught:
+        converted(saved(make(), tmp_path), tmp_path)
+    assert option in caught.value.what
+
+
+def test_wrong_codes_of_whole_numbers_are_not_excused_as_rows_on_a_threshold(tmp_path):
+    """No rounding moves a count or a category."""
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).fit(RARE)
+    model = converted(saved(encoder, tmp_path), tmp_path)
+    _, reference = referenced(saved(encoder, tmp_path), tmp_path, np.array_split(RARE[:64], 4))
+
+    def shift(nodes, _):
+        given = nodes["LabelEncoder"].attribute
+        (values,) = (each for each in given if each.name.startswith("values_"))
+        field = values.floats or values.ints
+        field[3] += 1
+
+    wrong = planted(model, tmp_path / "bad", shift)
+    outcome, _ = judged(wrong, reference, tmp_path / "gate")
+    assert outcome.findings
+
+
+def test_a_row_is_excused_only_as_what_the_estimator_gives_for_a_moved_copy():
+    def compute(feeds):
+        rows = feeds["x"]
+        return {"y": (rows[:, 0] > 0.3).astype(np.float32) + 2 * (rows[:, 1] > 0.7)}
+
+    rows = np.array([[0.3, 0.7], [0.3, 0.2], [0.1, 0.2]], np.float32)
+    moved = rows_on_threshold(compute, {"x": rows})
+    expected = compute({"x": rows})
+    every = {row: {float(y) for r, y in zip(moved.rows, moved.outputs["y"], strict=True) if r == row}
+             for row in range(3)}  # fmt: skip
+    assert {0.0, 1.0, 2.0, 3.0} - {float(expected["y"][0])} <= every[0]
+    assert every[2] == set()
+    flipped = {"y": np.array([1 - expected["y"][0] % 2, 9, 0], np.float32)}
+    assert excused_rows(expected, flipped, moved).tolist() == [True, False, False]
+
+
+COUNTS = np.random.default_rng(0).integers(0, 30, (300, 4))
+SUM = COUNTS[:, 0] * 0.1 + (COUNTS[:, 1] > COUNTS[:, 2])
+QUIET = {"n_estimators": 5, "n_jobs": 1}
+LIGHT = {**QUIET, "num_leaves": 8, "verbose": -1, "min_child_samples": 5}
+
+
+@pytest.mark.parametrize(
+    ("frontend", "make"),
+    [
+        ("lightgbm", lambda: lightgbm.LGBMRegressor(**LIGHT).fit(COUNTS, SUM)),
+        ("lightgbm", lambda: lightgbm.LGBMClassifier(**LIGHT).fit(COUNTS, SUM > 1)),
+        ("xgboost", lambda: xgboost.XGBRegressor(**QUIET).fit(COUNTS, SUM)),
+        ("sklearn", lambda: LinearRegression().fit(COUNTS, SUM)),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["int64", "int32", "bool"])
+def test_a_table_of_integers_is_taken_as_it_is(frontend, make, dtype, tmp_path):
+    same_as_the_estimator(make(), [COUNTS.astype(dtype)], tmp_path, frontend, dtype)
+
+
+TABLE = np.concatenate([COUNTS[:, :2] % 12, np.random.default_rng(1).normal(size=(300, 2))], 1)
+TABLE = TABLE.astype(np.float32)
+KINDS = TABLE[:, 0] % 3 + TABLE[:, 2]
+FOREST = {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.7, **LIGHT}
+
+
+def categories_xgboost():
+    options = {"tree_method": "hist", "enable_categorical": True, **QUIET}
+    return xgboost.XGBRegressor(feature_types=["c", "q", "q", "q"], **options).fit(TABLE, KINDS)
+
+
+@pytest.mark.parametrize(
+    ("frontend", "make"),
+    [
+        (
+            "lightgbm",
+            lambda: lightgbm.LGBMRegressor(**LIGHT).fit(TABLE, KINDS, categorical_feature=[0, 1]),
+        ),
+        (
+            "lightgbm",
+            lambda: lightgbm.LGBMClassifier(**LIGHT).fit(
+                TABLE, np.digitize(KINDS, [0.5, 1.5]), categorical_feature=[0]
+            ),
+        ),
+        ("xgboost", categories_xgboost),
+    ],
+)
+def test_fractions_of_categories_are_cut_off_and_dummies_hold_categories(frontend, make, tmp_path):
+    below = TABLE * np.float32([0, 1, 1, 1]) - np.float32([0.5, 0, 0, 0])
+    rows = [TABLE, TABLE + np.float32([0.3, 0, 0, 0]), TABLE + np.float32([50, 0, 0, 0]), below]
+    found = same_as_the_estimator(make(), rows, tmp_path, frontend)
+    for point in found:
+        if not point.name.startswith("sample"):
+            column = point.feeds["features"][:, 0]
+            assert set(column) <= set(range(12))
+            assert len(set(column)) > 1 or len(column) == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: lightgbm.LGBMClassifier(**FOREST).fit(TABLE, KINDS > 1),
+        lambda: lightgbm.LGBMClassifier(**FOREST).fit(TABLE, np.digitize(KINDS, [0.5, 1.5])),
+        lambda: lightgbm.LGBMRegressor(**FOREST).fit(TABLE, KINDS),
+    ],
+)
+def test_a_random_forest_of_lightgbm_is_the_mean_of_its_own_trees(make, tmp_path):
+    same_as_the_estimator(make(), [TABLE], tmp_path, "lightgbm")
+
+
+def same_as_the_estimator(estimator, samples, folder, frontend, dtype="float32"):
+    """The points at which the gate compared both."""
+    inputs = (DummyInput("features", dtype, ("batch", 4)),)
+    folder.mkdir(exist_ok=True)
+    joblib.dump(estimator, folder / "estimator.joblib")
+    (folder / "model.py").write_text(
+        "import joblib\ndef load():\n"
+        f"    return joblib.load({str(folder / 'estimator.joblib')!r})\n"
+    )
+    model = Entrypoint(f"{folder / 'model.py'}:load")
+    made = converted(model, folder, frontend=frontend, inputs=inputs)
+    some = [each[:48] for each in samples]
+    _, reference = referenced(model, folder, some, frontend=frontend, inputs=inputs)
+    outcome, report = judged(made, reference, folder / "gate")
+    assert not outcome.findings, report
+    return list(read_reference(reference))

@@ -1,7 +1,14 @@
+import numpy as np
 import pytest
 
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
-from onnxbuild.onnxkit.accuracy.validation_fixes import VariantFixes, fixes_of_section
+from onnxbuild.onnxkit.accuracy.validation_fixes import (
+    VariantFixes,
+    differs_before,
+    fixes_of_section,
+    wrong_outputs,
+)
+from onnxbuild.onnxkit.accuracy.verdict import Bounds, judge
 
 DYNAMIC = ("weight_type", "per_channel", "nodes_to_exclude")
 WEIGHTS = ("bits", "block_size", "method", "nodes_to_exclude")
@@ -64,3 +71,49 @@ def test_a_pipeline_s_fix_names_its_output():
     found = fixes_of_section("processing")("label", "equal")
     assert found.startswith("compare `processing` with your own code, ")
     assert found.endswith("widen `processing: {tolerances: {outputs: {label: {equal_min: ...}}}}`")
+
+
+def far(**more):
+    tolerances = VariantTolerances(atol=1e-5, rtol=1e-4)
+    return VariantFixes("fp32", (), tolerances, **more)("y", "tolerance")
+
+
+def test_no_bound_is_widened_for_a_model_that_is_wrong():
+    assert far(wrong={"y"}) == "write `optimize: {level: basic}`"
+    assert "widen" in far(wrong={"z"})
+
+
+@pytest.mark.parametrize(
+    ("level", "said"),
+    [
+        ("extended", "optimize: {level: basic}"),
+        ("basic", "optimize: {level: none}"),
+        ("none", "session: {graph_optimization: disable}"),
+    ],
+)
+def test_a_fix_that_is_in_the_recipe_is_not_printed(level, said):
+    assert far(level=level, wrong={"y"}) == f"write `{said}`"
+
+
+def test_a_model_that_differs_before_any_optimization_is_not_mended_by_one():
+    before = differs_before("", "net:fp32")
+    assert far(before=before, wrong={"y"}) == (
+        "compare it node by node: `onnxbuild diagnose net:fp32`"
+    )
+    assert far(before=before) == "widen `validate: {fp32: {atol: ..., rtol: ...}}`"
+    fault = differs_before("'y' in 2 of 4 rows", "net:fp32")
+    assert far(before=fault, wrong={"y"}).startswith(
+        "the converter changed what the model computes"
+    )
+
+
+@pytest.mark.parametrize(
+    ("precision", "actual", "is_wrong"),
+    [("fp32", 1.0001, False), ("fp32", 1.01, True), ("fp16", 1.001, False), ("int8", 1.3, False),
+     ("int8", -1.0, True)],
+)  # fmt: skip
+def test_an_output_is_wrong_where_its_error_is_no_lack_of_precision(precision, actual, is_wrong):
+    expected = np.ones(4, np.float32)
+    judgement = judge(expected, expected * np.float32(actual), Bounds(None, None, None, None))
+    judged = [("example", {}, {"y": judgement})]
+    assert wrong_outputs(judged, precision) == ({"y"} if is_wrong else set())

@@ -4,6 +4,7 @@ from onnx import TensorProto, helper
 from onnxbuild.onnxkit.fp16.float16 import convert
 from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.onnxkit.optimize.fusing import Fusing
+from onnxbuild.onnxkit.optimize.held_constants import HeldConstants
 from onnxbuild.onnxkit.sessions.element_types import load_typed
 from onnxbuild.onnxkit.sessions.open import open_session
 from tests.onnxkit.models import model, value, weight
@@ -21,7 +22,9 @@ def test_a_model_with_an_fp16_input_is_converted_to_fp16_after_it_was_optimized(
         [weight("one", np.ones(1, np.float16)), weight("w", np.eye(2, dtype=np.float32))],
     )
     save_model(made, tmp_path / "given")
-    fused = Fusing(tmp_path / "given", tmp_path / "scratch", "extended", None, "r:optimize").fuse()
+    fused = Fusing(
+        HeldConstants(tmp_path / "given"), tmp_path / "scratch", "extended", None, "r:optimize"
+    ).fuse()
     save_model(fused.model, tmp_path / "fused")
     typed = load_typed(tmp_path / "fused")
 

@@ -54,6 +54,11 @@ def test_they_are_on_hard_texts_alone_and_in_a_batch(uncased, cased):
         assert [found for text in HARD_TEXTS for found in each.differing([text])] == []
 
 
+def test_a_batch_without_a_text_has_no_rows(uncased):
+    found = uncased.session.run(None, {TEXT: np.array([], object)})
+    assert [each.shape for each in found] == [(0, 2)] * 3
+
+
 def test_a_row_is_cut_before_its_last_special_id():
     each = pair(max_length=5)
     assert each.differing(["a b c d e f", "a", ""]) == []

@@ -1,0 +1,92 @@
+"""How far rounding alone moves a model's outputs: it is run again with every value inside moved by its last bit.
+
+Monte Carlo arithmetic (D. S. Parker, "Monte Carlo Arithmetic: exploiting randomness in floating-point arithmetic",
+1997): another order of sums, or another exp, rounds each value elsewhere, and what follows grows or shrinks that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from onnxbuild.onnxkit.data.feeds import Feeds
+
+    Outputs = Mapping[str, np.ndarray]
+
+LAST_BIT = 2.0**-23
+"""Greatest relative distance of a float32 from its neighbour."""
+
+_RUNS = 3
+
+_GREATEST = 1e-4
+"""Greatest share of an output's largest value that counts as rounding; what moves more takes another branch."""
+
+
+def measured_rounding(run: Callable[[Feeds, int], Outputs], feeds: Feeds) -> dict[str, float]:
+    """Return how far each float32 output moves, as a share of its largest value; none that moves more than rounding.
+
+    Args:
+        run: (feeds, seed) -> outputs, every value inside moved by its last bit at random, those of seed 0 by nothing.
+        feeds: Of one point.
+    """
+    import numpy as np
+
+    expected = run(feeds, 0)
+    found = {name: 0.0 for name, array in expected.items() if array.dtype == np.float32}
+    for seed in range(1, _RUNS + 1):
+        moved = run(moved_feeds(feeds, seed), seed)
+        for name in list(found):
+            share = _share(expected[name], moved[name])
+            found[name] = max(found[name], share)
+            if not share <= _GREATEST:
+                del found[name]
+    return {name: share for name, share in found.items() if share}
+
+
+def moved_feeds(feeds: Feeds, seed: int) -> Feeds:
+    """Return feeds whose float32 values are moved by their last bit at random; zeros and whole numbers stay."""
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    moved: dict[str, np.ndarray] = {}
+    for name, array in feeds.items():
+        moved[name] = array
+        if array.dtype == np.float32:
+            bits = random.uniform(-LAST_BIT, LAST_BIT, array.shape).astype(np.float32)
+            whole = (array == np.floor(array)) | ~np.isfinite(array)
+            moved[name] = np.where(whole, array, array + array * bits).astype(np.float32)
+    return moved
+
+
+def greatest_rounding(output: np.ndarray) -> float:
+    """Return the most that rounding is said to move an output, whatever was measured."""
+    return _GREATEST * _largest(output)
+
+
+def rounding_at(shares: Mapping[str, float], outputs: Outputs) -> dict[str, float]:
+    """Return how far rounding moves outputs of one point, in their unit, from the shares that were measured."""
+    return {
+        name: share * _largest(outputs[name]) for name, share in shares.items() if name in outputs
+    }
+
+
+def _share(expected: np.ndarray, moved: np.ndarray) -> float:
+    import numpy as np
+
+    if expected.shape != moved.shape or not expected.size:
+        return 0.0 if expected.shape == moved.shape else float("inf")
+    finite = np.isfinite(expected)
+    if not np.array_equal(finite, np.isfinite(moved)):
+        return float("inf")
+    largest = _largest(expected)
+    distance = float(np.abs(moved[finite] - expected[finite]).max(initial=0.0))
+    return distance / largest if largest else float(distance > 0) and float("inf")
+
+
+def _largest(array: np.ndarray) -> float:
+    import numpy as np
+
+    return float(np.abs(array[np.isfinite(array)]).max(initial=0.0))
