@@ -17,6 +17,7 @@ from onnxbuild.onnxkit.export.grouped_products import dynamo_translations, torch
 from onnxbuild.onnxkit.export.names import settle_names
 from onnxbuild.onnxkit.export.operator_lines import line_of_operator
 from onnxbuild.onnxkit.export.printed_phases import PrintedPhases
+from onnxbuild.onnxkit.export.stable_translations import dynamo_stable, torchscript_stable
 from onnxbuild.onnxkit.export.torch_wrapping import (
     WRAPPED,
     dimension_spellings,
@@ -31,6 +32,7 @@ from onnxbuild.onnxkit.export.torch_wrapping import (
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.opsets import OpsetError
 from onnxbuild.onnxkit.model.output_axes import spell_dimensions
+from onnxbuild.onnxkit.model.wide_indices import widen_indices
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
 from onnxbuild.onnxkit.operators.opaque_nodes import OpaqueNode, dynamo_nodes, torchscript_nodes
 
@@ -180,6 +182,7 @@ def _export_dynamo(
             output_names=_safe_names("output", len(request.output_names)),
             opset_version=request.opset,
             custom_translation_table={
+                **dynamo_stable(request.opset),
                 **dynamo_translations(notes),
                 **dynamo_nodes(request.opaque),
                 **request.translations,
@@ -190,7 +193,9 @@ def _export_dynamo(
         )
     if program.exported_program is not None:
         restricted |= restricted_axes(program.exported_program, request.inputs, request.axes)
-    return program.model_proto
+    model = program.model_proto
+    widen_indices(model)
+    return model
 
 
 def _export_torchscript(
@@ -214,7 +219,8 @@ def _export_torchscript(
     ):  # the exporter's own trace takes no ScriptModule inside of another module
         wrapper = torch.jit.trace(wrapper, examples, check_trace=False)
     opaque = torchscript_nodes(request.opaque, request.opset)
-    with torchscript_symbolics(request.opset, notes), opaque, discarded:
+    stable = torchscript_stable(request.opset)
+    with stable, torchscript_symbolics(request.opset, notes), opaque, discarded:
         torch.onnx.export(
             wrapper,
             examples,
