@@ -15,10 +15,16 @@ from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, ref
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.export.torch_module import (
     ModuleRun,
+    TorchSettings,
     check_signature,
     load_module,
     make_torch_deterministic,
     run_module,
+)
+from onnxbuild.onnxkit.export.user_settings import (
+    has_fast_path,
+    padded_feeds,
+    refuse_other_settings,
 )
 from onnxbuild.onnxkit.modules.module_outputs import OutputError
 
@@ -42,10 +48,11 @@ def run(context: StepContext) -> Outcome:
     """Write points.json and one .npz a point.
 
     Raises:
-        StepError: forward fails at a point, its outputs hold NaN, or a sample is not as declared.
+        StepError: forward fails at a point, its outputs hold NaN or are others as the user runs it, or a sample is
+            not as declared.
     """
     params: ReferenceParams = context.params
-    make_torch_deterministic()
+    settings = make_torch_deterministic()
     module = load_module(context, params.model)
     check_signature(module, params.inputs, context.where)
     writer = ReferenceWriter(context.output("reference"))
@@ -53,6 +60,7 @@ def run(context: StepContext) -> Outcome:
     samples = 0
     for name, sizes, feeds in _all_feeds(context):
         found = _run_point(context, module, name, sizes, feeds)
+        _refuse_other_settings(context, module, settings, (name, feeds), first=not writer.count)
         refuse_nan(found.outputs, name, context.where, whose="PyTorch model")
         point = ReferencePoint(name, sizes, feeds, found.outputs)
         if found.by_position and not writer.count and len(params.outputs) > 1:
@@ -65,6 +73,31 @@ def run(context: StepContext) -> Outcome:
     return Outcome(
         {"points": writer.finish(), "samples": samples}, notes=(*notes, *writer.notes())
     )
+
+
+def _refuse_other_settings(
+    context: StepContext,
+    module: torch.nn.Module,
+    settings: TorchSettings,
+    point: tuple[str, Feeds],
+    *,
+    first: bool,
+) -> None:
+    """Compare with a run under the user's settings: at the first point, at all where an encoder has a fast path."""
+    params: ReferenceParams = context.params
+    name, feeds = point
+    fast = has_fast_path(module)
+    tried = [(name, feeds)] if first or fast else []
+    if first and fast:
+        tried += [(f"{name}, padded", each) for each in padded_feeds(params.inputs, feeds)]
+    for shown, each in tried:
+        try:
+            ours = run_module(module, each, context.where, params.outputs, inputs=params.inputs)
+        except StepError:
+            continue  # `_run_point` reports it, unless it is about padding
+        refuse_other_settings(
+            module, each, ours.outputs, settings, context.where, inputs=params.inputs, shown=shown
+        )
 
 
 def _all_feeds(context: StepContext) -> Iterator[tuple[str, Mapping[str, int], Feeds]]:
@@ -127,7 +160,7 @@ def _entrypoints(params: ReferenceParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="reference",
-    version=5,
+    version=6,
     params=ReferenceParams,
     inputs=(),
     outputs={"reference": "reference"},

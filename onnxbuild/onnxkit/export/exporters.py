@@ -18,6 +18,7 @@ from onnxbuild.onnxkit.export.names import settle_names
 from onnxbuild.onnxkit.export.operator_lines import line_of_operator
 from onnxbuild.onnxkit.export.printed_phases import PrintedPhases
 from onnxbuild.onnxkit.export.stable_translations import dynamo_stable, torchscript_stable
+from onnxbuild.onnxkit.export.torch_module import without_fast_path
 from onnxbuild.onnxkit.export.torch_wrapping import (
     WRAPPED,
     dimension_spellings,
@@ -102,7 +103,12 @@ def export_graph(
         return line_of_operator(request.module, request.feeds, operator)
 
     try:
-        with quiet() as caught, grouped_experts(wrapper, notes), torch.no_grad():
+        with (
+            quiet() as caught,
+            grouped_experts(wrapper, notes),
+            torch.no_grad(),
+            without_fast_path(),
+        ):
             model = export(wrapper, request, notes, {} if restricted is None else restricted)
     except failures as error:
         explained = explain_export(error, exporter, request.opset, request.where, line_of)
@@ -131,7 +137,7 @@ def _tried_at_least(
     export = _export_dynamo if exporter == "dynamo" else _export_torchscript
     while True:
         try:
-            with quiet(), grouped_experts(wrapper, set()), torch.no_grad():
+            with quiet(), grouped_experts(wrapper, set()), torch.no_grad(), without_fast_path():
                 export(wrapper, replace(request, opset=explained.least), set(), {})
         except failures as error:
             again = explain_export(error, exporter, explained.least, request.where)
@@ -148,7 +154,12 @@ def explain_specialization(request: ExportRequest) -> str:
 
     shapes = (dynamic_shapes(request.inputs, request.axes),)
     try:
-        with quiet(), scanned_recurrences(request.module, set()), torch.no_grad():
+        with (
+            quiet(),
+            scanned_recurrences(request.module, set()),
+            torch.no_grad(),
+            without_fast_path(),
+        ):
             torch.export.export(
                 _wrapper(request),
                 example_tensors(request.inputs, request.feeds),
