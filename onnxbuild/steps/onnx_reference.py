@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from onnxbuild.core.points import example_sizes
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.data.unusual_feeds import write_unusual
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
@@ -47,12 +49,18 @@ def run(context: StepContext) -> Outcome:
         refuse_nan(outputs, name, context.where)
         writer.add(ReferencePoint(name, sizes, feeds, outputs))
         samples += name.startswith(SAMPLE)
+    write_unusual(
+        context.output("reference"),
+        params.inputs,
+        example_sizes(params.axes),
+        lambda feeds: run_session(session, feeds, context.where),
+    )
     return Outcome({"points": writer.finish(), "samples": samples}, notes=writer.notes())
 
 
 KIND = StepKind(
     name="onnx-reference",
-    version=3,
+    version=4,
     params=OnnxReferenceParams,
     inputs=("model",),
     outputs={"reference": "reference"},

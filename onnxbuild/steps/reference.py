@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.points import example_sizes
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.data.unusual_feeds import write_unusual
 from onnxbuild.onnxkit.export.torch_module import (
     ModuleRun,
     TorchSettings,
@@ -70,6 +72,14 @@ def run(context: StepContext) -> Outcome:
             notes.append(f"PyTorch's {infinite} holds infinities at point '{name}'")
         writer.add(point)
         samples += name.startswith(SAMPLE)
+    write_unusual(
+        context.output("reference"),
+        params.inputs,
+        example_sizes(params.axes),
+        lambda feeds: (
+            run_module(module, feeds, context.where, params.outputs, inputs=params.inputs).outputs
+        ),
+    )
     return Outcome(
         {"points": writer.finish(), "samples": samples}, notes=(*notes, *writer.notes())
     )

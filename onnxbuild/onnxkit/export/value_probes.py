@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.accuracy.comparison import mismatch
-from onnxbuild.onnxkit.data.dummy_values import is_free, value_range
-from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.unusual_feeds import extreme_rows, scaled_feeds
 from onnxbuild.onnxkit.export.agreement import graph_breach
 from onnxbuild.onnxkit.export.torch_module import run_module
 from onnxbuild.onnxkit.host.progress import phase
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from onnxbuild.onnxkit.export.export_check import Probes
 
-_SCALES = (100.0, 0.01)
 _MOST_DOUBLE_BYTES = 1 << 30
 """Weights of larger modules are not copied in twice the precision."""
 
@@ -67,7 +66,7 @@ def value_probes(
 
     phase("running the model on unusual values")
     made = []
-    for words, feeds in unusual_feeds(probes.inputs, probes.runs[0].point.sizes):
+    for words, feeds in _unusual(probes.inputs, probes.runs[0].point.sizes):
         try:
             made.append(ValueProbe(words, feeds, outputs(feeds)))
         except StepError:
@@ -76,30 +75,14 @@ def value_probes(
     return tuple(made)
 
 
-def unusual_feeds(
+def _unusual(
     inputs: Sequence[DummyInput], sizes: Mapping[str, int]
 ) -> Iterator[tuple[str, Feeds]]:
-    """Yield what is special, and feeds within what the recipe declares; floats of no declared range are scaled.
-
-    Args:
-        inputs: Inputs, as the recipe declares them.
-        sizes: Axis -> size.
-    """
-    import numpy as np
-
-    drawn = make_feeds(inputs, sizes, "values")
-    bounded = [each for each in inputs if is_free(each) and value_range(each) is not None]
-    for first, others in ((0, 1), (1, 0)) if bounded else ():
-        rows: Feeds = {}
-        for each in bounded:
-            ends = value_range(each) or (0, 0)
-            rows[each.name] = array = np.full_like(drawn[each.name], ends[others])
-            array[: 1 if array.ndim > 1 and len(array) > 1 else None] = ends[first]
-        yield "on rows of the least and of the greatest value", drawn | rows
-    scaled = [each.name for each in inputs if is_free(each) and value_range(each) is None]
-    for factor in (*_SCALES, 0.0) if scaled else ():
-        words = f"on inputs times {factor:g}" if factor else "on inputs of zeros"
-        yield words, drawn | {n: (drawn[n] * factor).astype(drawn[n].dtype) for n in scaled}
+    """Yield what is special, and feeds."""
+    for feeds in extreme_rows(inputs, sizes, "values"):
+        yield "on rows of the least and of the greatest value", feeds
+    for factor, feeds in scaled_feeds(inputs, sizes, "values"):
+        yield f"on inputs times {factor:g}" if factor else "on inputs of zeros", feeds
 
 
 def check_values(

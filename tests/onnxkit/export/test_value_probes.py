@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.export.export_check import run_probes
-from onnxbuild.onnxkit.export.value_probes import check_values, unusual_feeds, value_probes
+from onnxbuild.onnxkit.export.value_probes import check_values, value_probes
 from onnxbuild.onnxkit.model.model_files import save_model
 
 BATCH = Axis("batch", 1, 8, 3)
@@ -44,29 +44,6 @@ def check(folder, module, samples=(), *, explain=lambda feeds, reason: None):
     save_model(graph(), folder)
     probes = run_probes(module, X, (BATCH,), ("y",), "m:export")
     check_values(folder, probes, value_probes(probes, samples, "m:export"), "m:export", explain)
-
-
-def test_rows_of_masks_and_integers_have_the_least_and_the_greatest_value():
-    inputs = (
-        DummyInput("ids", "int64", ("batch", 5), low=3, high=9),
-        DummyInput("mask", "bool", ("batch", 5)),
-        DummyInput("lengths", "int64", ("batch", 5), mask="right"),
-        DummyInput("image", "float32", ("batch", 5), low=0, high=1),
-        *X,
-    )
-    found = list(unusual_feeds(inputs, {"batch": 3}))
-    assert [words for words, _ in found] == [
-        *["on rows of the least and of the greatest value"] * 2,
-        "on inputs times 100", "on inputs times 0.01", "on inputs of zeros",
-    ]  # fmt: skip
-    (_, first), (_, second), (_, large), *_ = found
-    assert first["ids"].tolist() == [[3] * 5, [8] * 5, [8] * 5]
-    assert second["ids"].tolist() == [[8] * 5, [3] * 5, [3] * 5]
-    assert first["mask"].tolist() == [[False] * 5, [True] * 5, [True] * 5]
-    assert first["lengths"].any(axis=1).all()
-    assert (first["image"][0] == 0).all()
-    assert 0.99 < first["image"][1].min() < 1
-    np.testing.assert_array_equal(large["x"], first["x"] * np.float32(100))
 
 
 def test_a_difference_on_large_values_alone_is_found(tmp_path):
