@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from onnxbuild.onnxkit.data.feeds import Feeds
     from onnxbuild.onnxkit.export.export_check import Probes
-    from onnxbuild.onnxkit.export.value_probes import ValueProbe
+    from onnxbuild.onnxkit.export.value_probes import UnusualProbe
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def _first_that_matches(
     context: StepContext,
     request: ExportRequest,
     probes: Probes,
-    values: Sequence[ValueProbe],
+    values: Sequence[UnusualProbe],
     order: Sequence[str],
 ) -> _Exported:
     """The first exporter in `order` whose graph passes.
@@ -210,7 +210,7 @@ def _attempt(
     context: StepContext,
     request: ExportRequest,
     probes: Probes,
-    values: Sequence[ValueProbe],
+    values: Sequence[UnusualProbe],
 ) -> _Exported:
     """Export with one exporter into scratch/EXPORTER, and hold the result against PyTorch.
 

@@ -175,6 +175,34 @@ class HasWrongSymbolic(Base):
         return NotSwish.apply(self.linear(x))
 
 
+class CutOff(torch.autograd.Function):
+    """The identity, which torchscript cuts off where only real data are."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def symbolic(g, x):
+        return g.op("Min", x, g.op("Constant", value_t=torch.tensor(1e4)))
+
+
+class HasSymbolicWrongForSamples(Base):
+    def forward(self, x):
+        return CutOff.apply(x)
+
+
+class PaddedEncoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 1)
+
+    def forward(self, x, padding):
+        return self.encoder(x, src_key_padding_mask=padding)
+
+
 class Flattens(Base):
     def forward(self, x):
         return self.linear(x).flatten()
@@ -277,8 +305,8 @@ def bert():
     return BertModel(config).eval()
 
 
-def samples(rows=(2, 3), dtype=torch.float32):
-    return ({"x": torch.full((n, 4), float(n), dtype=dtype)} for n in rows)
+def samples(rows=(2, 3), dtype=torch.float32, size=None):
+    return ({"x": torch.full((size or n, 4), float(n), dtype=dtype)} for n in rows)
 
 
 def nothing():

@@ -128,3 +128,23 @@ def test_an_output_that_is_zero_everywhere_is_a_note(tmp_path):
     outcome, _ = run(tmp_path, "NeverOpens")
     (note,) = outcome.notes
     assert note.startswith("output 'output_0' is 0 in every element at every point: ")
+
+
+def test_an_encoder_is_compared_with_its_fast_path_on_masks_that_random_ones_never_are(tmp_path):
+    inputs = (
+        DummyInput("x", "float32", ("batch", 6, 4)),
+        DummyInput("padding", "bool", ("batch", 6)),
+    )
+    with pytest.raises(StepError) as caught:
+        run(tmp_path, "PaddedEncoder", inputs=inputs)
+    assert "at point 'example, padded', output 'output_0' is 0 for users and " in caught.value.what
+    assert "set_fastpath_enabled(False)" in caught.value.what
+
+
+def test_rows_of_the_least_and_the_greatest_value_are_kept_apart(tmp_path):
+    inputs = (X, DummyInput("y", "int64", ("batch", 4), low=2, high=7))
+    outcome, context = run(tmp_path, "TwoInputs", inputs=inputs)
+    first, second = read_reference(context.output("reference") / "unusual")
+    assert first.feeds["y"].tolist() == [[2] * 4, [6] * 4, [6] * 4]
+    assert second.feeds["y"].tolist() == [[6] * 4, [2] * 4, [2] * 4]
+    assert outcome.metrics["points"] == len(points(context))

@@ -109,9 +109,7 @@ def _recorded(request: ExportRequest, feeds: Feeds) -> list[_Call]:
             held = [_copy(each) for each in leaves]
             result = func(*args, **(kwargs or {}))
             made = result if name != "__setitem__" else given[0]
-            results = tuple(
-                each.clone() for each in tree_flatten(made)[0] if isinstance(each, torch.Tensor)
-            )
+            results = _real_results(made)
             if results and all(_plain(each) for each in (*given, *results)):
                 counts[name, line] += 1
                 room -= sum(each.nbytes for each in (*given, *results))
@@ -126,6 +124,15 @@ def _recorded(request: ExportRequest, feeds: Feeds) -> list[_Call]:
     return calls
 
 
+def _real_results(made: Any) -> tuple[torch.Tensor, ...]:
+    """Copies of all tensors of what a function returned; a complex one as its real and imaginary parts."""
+    import torch
+    from torch.utils._pytree import tree_flatten
+
+    found = [each for each in tree_flatten(made)[0] if isinstance(each, torch.Tensor)]
+    return tuple((torch.view_as_real(e) if e.is_complex() else e).clone() for e in found)
+
+
 def _copy(leaf: Any) -> Any:
     """A tensor as it is before the call, which may write to it; weights are not copied."""
     import torch
@@ -136,10 +143,12 @@ def _copy(leaf: Any) -> Any:
 
 
 def _plain(tensor: torch.Tensor) -> bool:
-    """Whether numpy and ONNX Runtime have tensors of that kind."""
+    """Return whether numpy and ONNX Runtime have tensors of that kind."""
     import torch
 
-    kinds = (torch.float32, torch.float64, torch.float16, torch.int64, torch.int32, torch.bool)
+    kinds = (
+        torch.float32, torch.float64, torch.float16, torch.complex64, torch.int64, torch.int32, torch.bool,
+    )  # fmt: skip
     return tensor.dtype in kinds and tensor.layout == torch.strided
 
 
@@ -211,7 +220,7 @@ def _call_breach(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[float,
 def _replay(calls: Sequence[_Call]) -> tuple[torch.nn.Module, Feeds]:
     """A module that makes all calls, and their inputs; weights are its own."""
     import torch
-    from torch.utils._pytree import tree_flatten, tree_unflatten
+    from torch.utils._pytree import tree_unflatten
 
     feeds: Feeds = {}
     plans: list[tuple[_Call, dict[int, str]]] = []
@@ -224,7 +233,7 @@ def _replay(calls: Sequence[_Call]) -> tuple[torch.nn.Module, Feeds]:
                 if isinstance(leaf, torch.nn.Parameter):
                     weights[places[place]] = leaf.detach()
                 else:
-                    feeds[places[place]] = leaf.numpy()
+                    feeds[places[place]] = _real_results(leaf)[0].numpy()
         plans.append((call, places))
 
     class Replay(torch.nn.Module):  # type: ignore[misc] # torch is Any here
@@ -238,13 +247,15 @@ def _replay(calls: Sequence[_Call]) -> tuple[torch.nn.Module, Feeds]:
             for call, places in plans:
                 leaves = list(call.leaves)
                 for place, name in places.items():
-                    leaves[place] = inputs[name].clone() if name in inputs else getattr(self, name)
+                    given = inputs[name].clone() if name in inputs else getattr(self, name)
+                    leaves[place] = (
+                        torch.view_as_complex(given) if leaves[place].is_complex() else given
+                    )
                 args, options = tree_unflatten(leaves, call.structure)
                 made = call.function(*args, **options)
                 if made is None:  # an assignment to some of a tensor's elements
                     made = args[0]
-                found = [each for each in tree_flatten(made)[0] if isinstance(each, torch.Tensor)]
-                results += [each.clone() for each in found]
+                results += _real_results(made)
             return tuple(results)
 
     return Replay().eval(), feeds

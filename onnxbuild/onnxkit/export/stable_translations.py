@@ -23,6 +23,9 @@ _ERFC = (
 _TRANSLATED_BY_ATTENTION = 23
 """Opset from which dynamo writes ONNX's Attention."""
 
+_EVERY_SINCE, _SINCE = 11, {"aten::scaled_dot_product_attention": 14}
+"""Opset from which torchscript's translations can be written: Equal takes floats, PyTorch has a symbolic."""
+
 _INT32, _BOOL = 6, 9
 """TensorProto's."""
 
@@ -89,7 +92,7 @@ def logaddexp(op: TypedOperators, a: Any, b: Any) -> Any:
 
 
 def logaddexp2(op: TypedOperators, a: Any, b: Any) -> Any:
-    """As `logaddexp`, to the base 2."""
+    """Return what `logaddexp` does, to the base 2."""
     apart = op.Where(op.Equal(a, b), 0.0, op.Sub(a, b))
     more = op.Softplus(op.Mul(op.Abs(apart), -math.log(2.0)))
     return op.Add(op.Max(a, b), op.Div(more, math.log(2.0)))
@@ -401,6 +404,7 @@ def torchscript_stable(opset: int) -> Iterator[None]:
         "aten::floor_divide": _floor_divide_symbolic,
         "aten::scaled_dot_product_attention": _attention_symbolic,
     }
+    table = {name: each for name, each in table.items() if opset >= _SINCE.get(name, _EVERY_SINCE)}
     for name, symbolic in table.items():
         register_custom_op_symbolic(name, symbolic, opset)
     try:
@@ -472,7 +476,7 @@ def _floor_divide_symbolic(g: Any, a: Any, b: Any) -> Any:
 
 
 def _attention_symbolic(g: Any, query: Any, key: Any, value: Any, mask: Any, *others: Any) -> Any:
-    """As `_attention`, for a mask of floats: that of bools is translated so already."""
+    """Return what `_attention` does, for a mask of floats: that of bools is translated so already."""
     import torch
     from torch.onnx import symbolic_opset14
 

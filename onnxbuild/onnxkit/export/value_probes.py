@@ -30,7 +30,7 @@ _MOST_DOUBLE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class ValueProbe:
+class UnusualProbe:
     """Feeds and PyTorch's outputs, with what is special about the feeds.
 
     Attributes:
@@ -46,7 +46,7 @@ class ValueProbe:
 
 def value_probes(
     probes: Probes, samples: Sequence[tuple[str, Feeds]], where: str
-) -> tuple[ValueProbe, ...]:
+) -> tuple[UnusualProbe, ...]:
     """Run the module on unusual values at the exported sizes, then on the user's samples.
 
     Values that the module refuses are left out, as only the user knows whether it meets them; samples are not.
@@ -68,10 +68,10 @@ def value_probes(
     made = []
     for words, feeds in _unusual(probes.inputs, probes.runs[0].point.sizes):
         try:
-            made.append(ValueProbe(words, feeds, outputs(feeds)))
+            made.append(UnusualProbe(words, feeds, outputs(feeds)))
         except StepError:
             continue
-    made += [ValueProbe(f"on {n}", feeds, outputs(feeds), real=True) for n, feeds in samples]
+    made += [UnusualProbe(f"on {n}", feeds, outputs(feeds), real=True) for n, feeds in samples]
     return tuple(made)
 
 
@@ -88,7 +88,7 @@ def _unusual(
 def check_values(
     folder: Path,
     probes: Probes,
-    values: Sequence[ValueProbe],
+    values: Sequence[UnusualProbe],
     where: str,
     explain: Callable[[Feeds, str], StepError | None],
 ) -> None:
@@ -131,7 +131,7 @@ def check_values(
 def _difference(
     names: Sequence[str], expected: Sequence[np.ndarray], actual: Sequence[np.ndarray]
 ) -> tuple[str, bool]:
-    """How the outputs differ where PyTorch's are finite, and whether that output is of whole numbers."""
+    """Return how the outputs differ where PyTorch's are finite, and whether that output is of whole numbers."""
     import numpy as np
 
     for name, b, a in zip(names, expected, actual, strict=True):
@@ -149,8 +149,8 @@ def _difference(
     return "", False
 
 
-def _is_steady(probes: Probes, probe: ValueProbe) -> bool:
-    """Whether PyTorch gives the same in float64, so that rounding is not what differs."""
+def _is_steady(probes: Probes, probe: UnusualProbe) -> bool:
+    """Return whether PyTorch gives the same in float64, so that rounding is not what differs."""
     module: torch.nn.Module = probes.module
     if sum(each.nbytes for each in module.state_dict().values()) > _MOST_DOUBLE_BYTES:
         return False
