@@ -81,6 +81,18 @@ def test_an_encoder_without_padding_passes(settings):
     compare(Encoder(), FEEDS | {"padding": np.zeros((2, 6), bool)}, settings)
 
 
+def test_what_is_nan_for_users_is_not_compared(settings):
+    class Attends(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+
+        def forward(self, x, padding):
+            return self.attention(x, x, x, key_padding_mask=padding, need_weights=False)[0]
+
+    compare(Attends(), FEEDS | {"padding": np.array([[False] * 6, [True] * 6])}, settings)
+
+
 @pytest.mark.parametrize(
     ("condition", "named"),
     [
