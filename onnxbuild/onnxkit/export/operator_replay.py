@@ -17,6 +17,7 @@ from onnxbuild.onnxkit.export.agreement import operator_breach
 from onnxbuild.onnxkit.export.errors import WrongOperatorError
 from onnxbuild.onnxkit.export.exporters import EXPORTERS, ExportRequest, export_graph
 from onnxbuild.onnxkit.export.torch_module import run_module
+from onnxbuild.onnxkit.sessions.open import session_errors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -184,6 +185,7 @@ def _first_wrong(
         feeds=feeds,
         output_names=names,
     )
+    failures: tuple[type[Exception], ...] = (StepError, *session_errors())
     try:
         model, _ = export_graph(exporter, alone)
         session = onnxruntime.InferenceSession(
@@ -191,7 +193,7 @@ def _first_wrong(
         )
         taken = {each.name for each in session.get_inputs()}
         found = session.run(names, {name: each for name, each in feeds.items() if name in taken})
-    except Exception:  # noqa: BLE001 # of the exporter, of onnx, of ONNX Runtime
+    except failures:
         if len(calls) == 1:
             return (calls[0], 0.0, 0.0) if unknown_is_wrong else None
         half = len(calls) // 2

@@ -161,7 +161,7 @@ def _is_steady(probes: Probes, probe: UnusualProbe) -> bool:
     try:
         double = copy.deepcopy(module).double()
         found = run_module(double, feeds, outputs=probes.names).outputs.values()
-    except Exception:  # noqa: BLE001 # forward names a dtype, or can't be copied
+    except (StepError, RuntimeError, TypeError):  # forward names a dtype, or can't be copied
         return False
     single = [each.astype(b.dtype) for each, b in zip(found, probe.outputs, strict=True)]
     return not _difference(probes.names, single, probe.outputs)[0]
