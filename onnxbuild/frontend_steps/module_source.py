@@ -10,12 +10,15 @@ from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.reference_plan import SECTION, reference_plan
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.frontend_steps.checked_source import checked_source
+from onnxbuild.onnxkit.data.reference_feeds import ReferenceOptions
 from onnxbuild.steps import export, reference
 
 
 def module_source(scope: Scope) -> Source:
     """Canonical ONNX of the module that the recipe's model is, exported by PyTorch."""
     recipe = scope.recipe
+    samples = recipe.entrypoints.get("samples")
+    most = recipe.section(SECTION, ReferenceOptions).max_samples
     exported = scope.step(
         shared(recipe, "export"),
         export.KIND,
@@ -27,6 +30,8 @@ def module_source(scope: Scope) -> Source:
             opset=recipe.opset,
             translations=recipe.entrypoints.get("translations"),
             options=recipe.section("export", export.ExportOptions),
+            samples=samples,
+            max_samples=0 if samples is None else most,
         ),
         section="model",
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.points import example_sizes
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.data.unusual_feeds import write_unusual
 from onnxbuild.onnxkit.estimators.categories import categories_of, with_categories
 from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST, make_estimator
 from onnxbuild.onnxkit.estimators.outputs import compute, named_outputs
@@ -86,6 +88,13 @@ def run(context: StepContext) -> Outcome:
         samples += name.startswith(SAMPLE)
         rows += len(touching)
         on_threshold += int(touching.sum())
+    write_unusual(
+        context.output("reference"),
+        params.inputs,
+        example_sizes(params.axes),
+        computed,
+        touching=lambda feeds: rows_on_threshold(computed, feeds),
+    )
     metrics = {
         "points": writer.finish(),
         "samples": samples,

@@ -265,7 +265,7 @@ def _entrypoints(params: EvaluateParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="evaluate",
-    version=8,
+    version=9,
     params=EvaluateParams,
     inputs=("model?", "baseline?", "target?", "config?"),
     outputs={"report": "report"},

@@ -13,7 +13,13 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.export.errors import NoExporterError, SizeChoiceError, explain_failed_run
+from onnxbuild.onnxkit.data.reference_feeds import sample_feeds
+from onnxbuild.onnxkit.export.errors import (
+    NoExporterError,
+    SizeChoiceError,
+    WrongOperatorError,
+    explain_failed_run,
+)
 from onnxbuild.onnxkit.export.export_faults import as_declared_error, at_frozen_line
 from onnxbuild.onnxkit.export.exporters import (
     EXPORTERS,
@@ -48,7 +54,9 @@ from onnxbuild.onnxkit.operators.symbolic_functions import symbolic_functions
 if TYPE_CHECKING:
     import torch
 
+    from onnxbuild.onnxkit.data.feeds import Feeds
     from onnxbuild.onnxkit.export.export_check import Probes
+    from onnxbuild.onnxkit.export.value_probes import UnusualProbe
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +77,12 @@ class ExportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExportParams:
-    """Parameters of an export."""
+    """Parameters of an export.
+
+    Attributes:
+        samples: The user's real samples, on which the graph must match as well; None for none.
+        max_samples: Number of them to use at most.
+    """
 
     model: Entrypoint
     inputs: tuple[DummyInput, ...]
@@ -78,6 +91,8 @@ class ExportParams:
     opset: int
     translations: Entrypoint | None
     options: ExportOptions
+    samples: Entrypoint | None = None
+    max_samples: int = 0
 
 
 def run(context: StepContext) -> Outcome:
@@ -88,6 +103,7 @@ def run(context: StepContext) -> Outcome:
             a graph that checks and matches; names the axis or the operator.
     """
     from onnxbuild.onnxkit.export.export_check import refuse_first_call, run_probes
+    from onnxbuild.onnxkit.export.value_probes import value_probes
 
     params: ExportParams = context.params
     make_torch_deterministic()
@@ -101,12 +117,13 @@ def run(context: StepContext) -> Outcome:
         refuse_first_call(
             lambda: load_module(context, params.model), loaded, probes, context.where
         )
+    values = value_probes(probes, _samples(context), context.where)
     request = _request(context, module, probes)
     symbolic = symbolic_functions(
         lambda: call_forward(module, probes.runs[0].feeds, params.inputs, context.where)
     )
     order = _order(params, symbolic, scripted=is_scripted(module))
-    exported = _first_that_matches(context, request, probes, order)
+    exported = _first_that_matches(context, request, probes, values, order)
     folder = context.output("model")
     for file in sorted((context.scratch / exported.exporter).iterdir()):
         shutil.move(file, folder / file.name)
@@ -142,7 +159,11 @@ def _order(params: ExportParams, symbolic: Sequence[str], *, scripted: bool) -> 
 
 
 def _first_that_matches(
-    context: StepContext, request: ExportRequest, probes: Probes, order: Sequence[str]
+    context: StepContext,
+    request: ExportRequest,
+    probes: Probes,
+    values: Sequence[UnusualProbe],
+    order: Sequence[str],
 ) -> _Exported:
     """The first exporter in `order` whose graph passes.
 
@@ -153,7 +174,7 @@ def _first_that_matches(
     refused: list[tuple[str, StepError]] = []
     for exporter in order:
         try:
-            exported = _attempt(exporter, context, request, probes)
+            exported = _attempt(exporter, context, request, probes, values)
         except SizeChoiceError:
             raise
         except StepError as error:
@@ -170,7 +191,8 @@ def _first_that_matches(
         raise StepError(alone.what, where=alone.where, fix=alone.fix) from alone
     if wanted != "auto":
         other = next(each for each in EXPORTERS if each != wanted)
-        fix = f"{alone.fix}; or try `export: {{exporter: {other}}}`"
+        untried = not isinstance(alone, WrongOperatorError)
+        fix = f"{alone.fix}; or try `export: {{exporter: {other}}}`" if untried else alone.fix
         raise StepError(alone.what, where=alone.where, fix=fix) from alone
     raise StepError(
         "no exporter gives a graph that checks and matches PyTorch: "
@@ -184,7 +206,11 @@ def _first_that_matches(
 
 
 def _attempt(
-    exporter: str, context: StepContext, request: ExportRequest, probes: Probes
+    exporter: str,
+    context: StepContext,
+    request: ExportRequest,
+    probes: Probes,
+    values: Sequence[UnusualProbe],
 ) -> _Exported:
     """Export with one exporter into scratch/EXPORTER, and hold the result against PyTorch.
 
@@ -192,8 +218,10 @@ def _attempt(
         StepError: The exporter gave up, or its graph is not what was asked for.
     """
     from onnxbuild.onnxkit.export.baked_lines import exported_nodes
-    from onnxbuild.onnxkit.export.export_check import at_largest, check_parity
+    from onnxbuild.onnxkit.export.export_check import DifferenceError, at_largest, check_parity
+    from onnxbuild.onnxkit.export.operator_replay import wrong_operator, wrong_operator_error
     from onnxbuild.onnxkit.export.restricted_sizes import check_beyond
+    from onnxbuild.onnxkit.export.value_probes import check_values
 
     params: ExportParams = context.params
     restricted: dict[str, int] = {}
@@ -234,13 +262,33 @@ def _attempt(
             raise OpsetError(what, where=context.where, least=needed[1])
         raise as_declared_error(faults[0], exporter, request)
     phase(f"{exporter}: comparing with PyTorch")
+
+    def explain(feeds: Feeds, reason: str) -> StepError | None:
+        wrong = wrong_operator(exporter, request, feeds)
+        if wrong is None:
+            return None
+        alone = params.options.exporter != "auto"
+        return wrong_operator_error(wrong, exporter, reason, context.where, alone=alone)
+
     try:
         check_parity(folder, probes, context.where, frozen=bool(remarks))
-    except StepError as error:
+    except DifferenceError as error:
+        found = None if error.feeds is None else explain(error.feeds, error.what)
+        if found is not None:
+            raise found from error
         explained = explain_failed_run(error, exporter, params.opset)
         raise at_frozen_line(explained, exporter, request, probes, nodes) from error
     check_beyond(folder, probes, restricted, context.where)
+    check_values(folder, probes, values, context.where, explain)
     return _Exported(exporter, summary["nodes"], summary["parameters"], (*remarks, *unread))
+
+
+def _samples(context: StepContext) -> list[tuple[str, Feeds]]:
+    params: ExportParams = context.params
+    if params.samples is None:
+        return []
+    found = sample_feeds(context, params.inputs, params.axes, params.samples, params.max_samples)
+    return [(f"{name} of {params.samples.target}", feeds) for name, _, feeds in found]
 
 
 def _request(context: StepContext, module: torch.nn.Module, probes: Probes) -> ExportRequest:
@@ -275,7 +323,8 @@ def _extension_notes(
 
 
 def _entrypoints(params: ExportParams) -> tuple[Entrypoint, ...]:
-    return (params.model,) if params.translations is None else (params.model, params.translations)
+    named = (params.model, params.translations, params.samples)
+    return tuple(each for each in named if each is not None)
 
 
 KIND = StepKind(

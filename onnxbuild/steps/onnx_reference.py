@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.points import example_sizes
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.rounding import measured_rounding, rounding_at
@@ -17,6 +18,7 @@ from onnxbuild.onnxkit.data.fitting_points import FittingPoints
 from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.data.unusual_feeds import write_unusual
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.held_values import held_bytes
 from onnxbuild.onnxkit.model.model_files import load_model, save_graph
@@ -68,6 +70,12 @@ def run(context: StepContext) -> Outcome:
         rounding = rounding_at(shares, outputs)
         writer.add(ReferencePoint(name, sizes, feeds, outputs, rounding=rounding))
         samples += name.startswith(SAMPLE)
+    write_unusual(
+        context.output("reference"),
+        params.inputs,
+        example_sizes(params.axes),
+        lambda feeds: run_session(session, feeds, context.where),
+    )
     return Outcome(
         {"points": writer.finish(), "samples": samples}, notes=(*fitting.notes, *writer.notes())
     )

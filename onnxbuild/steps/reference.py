@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.points import example_sizes
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.rounding import measured_rounding, rounding_at
@@ -18,12 +19,19 @@ from onnxbuild.onnxkit.data.fitting_points import FittingPoints
 from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.data.unusual_feeds import write_unusual
 from onnxbuild.onnxkit.export.torch_module import (
     ModuleRun,
+    TorchSettings,
     check_signature,
     load_module,
     make_torch_deterministic,
     run_module,
+)
+from onnxbuild.onnxkit.export.user_settings import (
+    has_fast_path,
+    padded_feeds,
+    refuse_other_settings,
 )
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.modules.imagined_memory import imagined_bytes
@@ -50,10 +58,11 @@ def run(context: StepContext) -> Outcome:
     """Write points.json and one .npz a point.
 
     Raises:
-        StepError: forward fails at a point, its outputs hold NaN, or a sample is not as declared.
+        StepError: forward fails at a point, its outputs hold NaN or are others as the user runs it, or a sample is
+            not as declared.
     """
     params: ReferenceParams = context.params
-    make_torch_deterministic()
+    settings = make_torch_deterministic()
     module = load_module(context, params.model)
     check_signature(module, params.inputs, context.where)
     writer = ReferenceWriter(context.output("reference"))
@@ -67,6 +76,7 @@ def run(context: StepContext) -> Outcome:
         found = _run_point(context, module, name, sizes, feeds)
         if not writer.count:
             shares = _rounding(context, module, feeds)
+        _refuse_other_settings(context, module, settings, (name, feeds), first=not writer.count)
         refuse_nan(found.outputs, name, context.where, whose="PyTorch model")
         rounding = rounding_at(shares, found.outputs)
         point = ReferencePoint(name, sizes, feeds, found.outputs, rounding=rounding)
@@ -77,6 +87,14 @@ def run(context: StepContext) -> Outcome:
             notes.append(f"PyTorch's {infinite} holds infinities at point '{name}'")
         writer.add(point)
         samples += name.startswith(SAMPLE)
+    write_unusual(
+        context.output("reference"),
+        params.inputs,
+        example_sizes(params.axes),
+        lambda feeds: (
+            run_module(module, feeds, context.where, params.outputs, inputs=params.inputs).outputs
+        ),
+    )
     return Outcome(
         {"points": writer.finish(), "samples": samples},
         notes=(*notes, *fitting.notes, *writer.notes()),
@@ -98,6 +116,31 @@ def _rounding(context: StepContext, module: torch.nn.Module, feeds: Feeds) -> di
         return measured_rounding(run, feeds)
     except StepError:
         return {}
+
+
+def _refuse_other_settings(
+    context: StepContext,
+    module: torch.nn.Module,
+    settings: TorchSettings,
+    point: tuple[str, Feeds],
+    *,
+    first: bool,
+) -> None:
+    """Compare with a run under the user's settings: at the first point, at all where an encoder has a fast path."""
+    params: ReferenceParams = context.params
+    name, feeds = point
+    fast = has_fast_path(module)
+    tried = [(name, feeds)] if first or fast else []
+    if first and fast:
+        tried += [(f"{name}, padded", each) for each in padded_feeds(params.inputs, feeds)]
+    for shown, each in tried:
+        try:
+            ours = run_module(module, each, context.where, params.outputs, inputs=params.inputs)
+        except StepError:
+            continue  # `_run_point` reports it, unless it is about padding
+        refuse_other_settings(
+            module, each, ours.outputs, settings, context.where, inputs=params.inputs, shown=shown
+        )
 
 
 def _all_feeds(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.points import example_sizes
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.rounding import measured_rounding, rounding_at
@@ -16,6 +17,7 @@ from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.data.unusual_feeds import write_unusual
 from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.inspect import dtype_name
@@ -87,6 +89,12 @@ def run(context: StepContext) -> Outcome:
         writer.add(ReferencePoint(name, sizes, feeds, outputs, rounding=rounding))
         narrowed |= {f"'{each}' is {found[each].dtype} there" for each in changed}
         samples += name.startswith(SAMPLE)
+    write_unusual(
+        context.output("reference"),
+        params.inputs,
+        example_sizes(params.axes),
+        lambda feeds: in_types_of(predict(feeds), dtypes)[0],
+    )
     notes = tuple(
         f"output {each}, and was compared in the model's type" for each in sorted(narrowed)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,7 @@ from onnxbuild.onnxkit.accuracy.validation_fixes import (
 )
 from onnxbuild.onnxkit.accuracy.verdict import Judgement
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.data.reference_files import ReferencePoint, read_reference
+from onnxbuild.onnxkit.data.reference_files import UNUSUAL, ReferencePoint, read_reference
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.providers.open_on_target import (
     NotOnTargetError,
@@ -120,7 +120,7 @@ def run(context: StepContext) -> Outcome:
     rows: list[ThresholdRows] = []
     judged = [
         (point.name, point.sizes, _judge_point(opened.session, point, context, rows))
-        for point in read_reference(context.input("reference"))
+        for point in _points(context)
     ]
     judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
     dominant = _dominant(context, judged)
@@ -150,6 +150,15 @@ def run(context: StepContext) -> Outcome:
     }
     write_report(context.output("report"), report)
     return Outcome(report["metrics"], findings, notes)
+
+
+def _points(context: StepContext) -> Iterator[ReferencePoint]:
+    """The reference's points; of a model of full precision, also those at values that dummies never have."""
+    params: ValidateParams = context.params
+    reference = context.input("reference")
+    yield from read_reference(reference)
+    if params.precision == "fp32" and (reference / UNUSUAL).is_dir():
+        yield from read_reference(reference / UNUSUAL)
 
 
 def _dominant(context: StepContext, judged: Sequence[JudgedPoint]) -> str:

@@ -162,6 +162,78 @@ class HasWrongSymbolic(Base):
         return NotSwish.apply(self.linear(x))
 
 
+class CutOff(torch.autograd.Function):
+    """The identity, which torchscript cuts off where only real data are."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def symbolic(g, x):
+        return g.op("Min", x, g.op("Constant", value_t=torch.tensor(1e4)))
+
+
+class HasSymbolicWrongForSamples(Base):
+    def forward(self, x):
+        return CutOff.apply(x)
+
+
+class PaddedEncoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 1)
+
+    def forward(self, x, padding):
+        return self.encoder(x, src_key_padding_mask=padding)
+
+
+class Flattens(Base):
+    def forward(self, x):
+        return self.linear(x).flatten()
+
+
+class LogOfNegative(Base):
+    def forward(self, x):
+        return self.linear(x), torch.log(-x * x - 1)
+
+
+class NegativeInfinity(Base):
+    def forward(self, x):
+        return self.linear(x).masked_fill(x > 0, float("-inf"))
+
+
+class NeverOpens(Base):
+    def forward(self, x):
+        return (self.linear(x) - 100).relu()
+
+
+class Packs(Base):
+    """Its LSTM reads packed rows; as `padded` says it reads all, and each row's last step is taken."""
+
+    padded = False
+
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(4, 3, batch_first=True)
+
+    def forward(self, x, lengths):
+        if self.padded:
+            y, _ = self.lstm(x)
+            return y.gather(1, (lengths - 1)[:, None, None].expand(-1, 1, y.shape[2])).squeeze(1)
+        packed = nn.utils.rnn.pack_padded_sequence(
+            x, lengths, batch_first=True, enforce_sorted=False
+        )
+        _, (last, _) = self.lstm(packed)
+        return last[-1]
+
+
+class ReadsPadded(Packs):
+    padded = True
+
+
 class ClassIds(Base):
     def forward(self, x):
         return self.linear(x).argmax(-1), x > 0
@@ -215,8 +287,8 @@ def bert():
     return BertModel(config).eval()
 
 
-def samples(rows=(2, 3), dtype=torch.float32):
-    return ({"x": torch.full((n, 4), float(n), dtype=dtype)} for n in rows)
+def samples(rows=(2, 3), dtype=torch.float32, size=None):
+    return ({"x": torch.full((size or n, 4), float(n), dtype=dtype)} for n in rows)
 
 
 def nothing():

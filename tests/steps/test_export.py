@@ -1,3 +1,4 @@
+import dataclasses
 import os
 import subprocess
 import sys
@@ -190,6 +191,19 @@ def test_a_translation_is_used(tmp_path):
     outcome, context = run_step(export.KIND, given, tmp_path)
     assert outcome.metrics["exporter"] == "dynamo"
     assert "Cos" in summarize(load_model(context.output("model")))["operators"]
+
+
+def test_the_users_samples_are_compared_before_a_graph_is_kept(tmp_path):
+    given = params("HasSymbolicWrongForSamples", exporter="torchscript")
+    run_step(export.KIND, given, tmp_path / "dummies")
+    samples = Entrypoint(f"{MODULES}:samples", {"rows": [3, 5, 20_000], "size": 2})
+    given = dataclasses.replace(given, samples=samples, max_samples=3)
+    with pytest.raises(StepError) as caught:
+        run_step(export.KIND, given, tmp_path / "samples")
+    assert caught.value.what.startswith(
+        f"on sample-02 of {samples.target} output 'output_0' differs"
+    )
+    assert caught.value.what.endswith("10000, PyTorch 20000")
 
 
 @pytest.mark.slow

@@ -73,3 +73,64 @@ def test_samples_that_are_not_as_declared_are_refused(tmp_path, samples, args, s
         run(tmp_path, "Nested", samples=samples, args=args)
     assert said in caught.value.what
     assert not (tmp_path / "out" / "reference" / "points.json").exists()
+
+
+def test_nan_is_named_with_its_output_and_point(tmp_path):
+    with pytest.raises(
+        StepError,
+        match=r"output 'output_1' of the PyTorch model itself holds 12 NaN .* at point 'example'",
+    ):
+        run(tmp_path, "LogOfNegative")
+
+
+def test_infinities_are_kept_and_mentioned(tmp_path):
+    outcome, _ = run(tmp_path, "NegativeInfinity")
+    assert "PyTorch's 'output_0' holds infinities at point 'example'" in outcome.notes
+
+
+def test_a_size_that_the_model_does_not_take_is_named(tmp_path):
+    with pytest.raises(StepError) as caught:
+        run(tmp_path, "AtMostFive")
+    assert caught.value.what.startswith("PyTorch fails at point 'max-batch' (batch=8): ")
+    assert caught.value.fix == "narrow 'batch' in `dynamic_axes` to what the model takes"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "high", "fix"),
+    [
+        ("float32", None, "write `dtype: int64` for 'y' in `dummy_inputs`"),
+        ("int64", 100, "write `high: 9` for 'y' in `dummy_inputs`"),
+    ],
+)
+def test_ids_of_the_wrong_type_or_range_are_no_matter_of_sizes(tmp_path, dtype, high, fix):
+    ids = DummyInput("y", dtype, ("batch", 4), low=0, high=high)
+    with pytest.raises(StepError) as caught:
+        run(tmp_path, "Embeds", inputs=(X, ids))
+    assert caught.value.what.startswith("PyTorch fails at point 'example' (batch=3): ")
+    assert caught.value.fix == fix
+
+
+def test_an_output_that_is_zero_everywhere_is_a_note(tmp_path):
+    outcome, _ = run(tmp_path, "NeverOpens")
+    (note,) = outcome.notes
+    assert note.startswith("output 'output_0' is 0 in every element at every point: ")
+
+
+def test_an_encoder_is_compared_with_its_fast_path_on_masks_that_random_ones_never_are(tmp_path):
+    inputs = (
+        DummyInput("x", "float32", ("batch", 6, 4)),
+        DummyInput("padding", "bool", ("batch", 6)),
+    )
+    with pytest.raises(StepError) as caught:
+        run(tmp_path, "PaddedEncoder", inputs=inputs)
+    assert "at point 'example, padded', output 'output_0' is 0 for users and " in caught.value.what
+    assert "set_fastpath_enabled(False)" in caught.value.what
+
+
+def test_rows_of_the_least_and_the_greatest_value_are_kept_apart(tmp_path):
+    inputs = (X, DummyInput("y", "int64", ("batch", 4), low=2, high=7))
+    outcome, context = run(tmp_path, "TwoInputs", inputs=inputs)
+    first, second = read_reference(context.output("reference") / "unusual")
+    assert first.feeds["y"].tolist() == [[2] * 4, [6] * 4, [6] * 4]
+    assert second.feeds["y"].tolist() == [[6] * 4, [2] * 4, [2] * 4]
+    assert outcome.metrics["points"] == len(points(context))

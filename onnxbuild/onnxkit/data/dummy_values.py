@@ -42,6 +42,33 @@ def dummy_array(each: DummyInput, shape: tuple[int, ...], seed: str | int) -> np
     return rounded(made) if each.dtype == BFLOAT16 else made
 
 
+def is_free(each: DummyInput) -> bool:
+    """Return whether an input's values are drawn: not those of a mask, nor fixed ones, nor texts."""
+    return each.mask is None and each.fill is None and each.dtype != STRING
+
+
+def value_range(each: DummyInput) -> tuple[float, float] | None:
+    """Return the least and the greatest value that an input is drawn from; None for floats without a range."""
+    import numpy as np
+
+    dtype = numpy_dtype(each.dtype)
+    if dtype.kind == "b":
+        return 0, 1
+    if dtype.kind in "iu":
+        least, end = _integer_range(each, dtype)
+        return least, end - 1
+    if each.low is None and each.high is None:
+        return None
+    low, high = _float_range(each)
+    return low, float(np.nextafter(np.float32(high), np.float32(low)))
+
+
+def _float_range(each: DummyInput) -> tuple[float, float]:
+    """[low, high)."""
+    low = 0.0 if each.low is None else float(each.low)
+    return low, low + 1.0 if each.high is None else float(each.high)
+
+
 def _generator(seed: str) -> np.random.Generator:
     import numpy as np
 
@@ -96,8 +123,7 @@ def _drawn(each: DummyInput, shape: tuple[int, ...], generator: np.random.Genera
     elif each.low is None and each.high is None:
         drawn = generator.standard_normal(shape)
     else:
-        low = 0.0 if each.low is None else float(each.low)
-        high = low + 1.0 if each.high is None else float(each.high)
+        low, high = _float_range(each)
         drawn = low + (high - low) * generator.random(shape)
     made: np.ndarray = np.asarray(drawn).astype(dtype)  # a scalar shape draws a plain number
     return made

@@ -64,10 +64,21 @@ def reference_feeds(
             continue
         yield point.name, point.sizes, make_feeds(inputs, point.sizes, f"{seed}:{point.name}")
     if samples is not None:
-        for n, found in enumerate(counted(_samples(context, samples, max_samples), "samples")):
-            where = f"{context.where} ({samples.target}, sample {n})"
-            feeds = check_feeds(found, inputs, where, axes)
-            yield f"{SAMPLE}{n:02}", sizes_of(feeds, inputs, where), feeds
+        yield from sample_feeds(context, inputs, axes, samples, max_samples)
+
+
+def sample_feeds(
+    context: StepContext,
+    inputs: Sequence[DummyInput],
+    axes: Sequence[Axis],
+    samples: Entrypoint,
+    max_samples: int,
+) -> Iterator[tuple[str, Mapping[str, int], Feeds]]:
+    """Yield (name, sizes, feeds) of the real samples; arguments and errors as of `reference_feeds`."""
+    for n, found in enumerate(counted(_samples(context, samples, max_samples), "samples")):
+        where = f"{context.where} ({samples.target}, sample {n})"
+        feeds = check_feeds(found, inputs, where, axes)
+        yield f"{SAMPLE}{n:02}", sizes_of(feeds, inputs, where), feeds
 
 
 def _samples(context: StepContext, entrypoint: Entrypoint, most: int) -> list[object]:

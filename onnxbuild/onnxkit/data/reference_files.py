@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 POINTS_FILE = "points.json"
+UNUSUAL = "unusual"
+"""Folder in a reference of points at values that dummies never have; a model of full precision is judged on them, too."""
+
 _INPUT, _OUTPUT = "input.", "output."
 _THRESHOLD = "on_threshold"
 _ROUNDING = "rounding."

@@ -122,6 +122,46 @@ def graph_breach(expected: np.ndarray, actual: np.ndarray) -> Breach | None:
     return breach(expected, actual, atol=0.0, rtol=10 * bound) if noisy else None
 
 
+_OPERATOR_BOUND = {"float16": 1e-2}
+"""Bound by dtype of one operator alone, relative to its largest result; ten times that relative to each."""
+
+
+def operator_breach(expected: np.ndarray, actual: np.ndarray) -> tuple[float, float] | None:
+    """Return (expected, actual) of the element that is farthest off, of what one operator gives; None where both agree.
+
+    Only elements that are finite in PyTorch are compared, however small all of them are.
+
+    Args:
+        expected: PyTorch's.
+        actual: ONNX Runtime's, on the same inputs.
+    """
+    import numpy as np
+
+    if expected.shape != actual.shape or expected.dtype != actual.dtype:
+        return float(expected.size), float(actual.size)
+    if expected.dtype.kind != "f":
+        differs = np.flatnonzero(expected != actual)
+        return _at(expected, actual, int(differs[0])) if differs.size else None
+    b: np.ndarray = expected.astype(np.float64).ravel()
+    a: np.ndarray = actual.astype(np.float64).ravel()
+    finite = np.isfinite(b)
+    if not finite.any():
+        return None
+    bound = _OPERATOR_BOUND.get(str(expected.dtype), 1e-4)
+    distance = np.where(finite, np.abs(np.nan_to_num(a, nan=np.inf) - np.where(finite, b, 0)), 0.0)
+    least = float(
+        np.finfo(expected.dtype).tiny
+    )  # below are numbers that ONNX Runtime may round to 0
+    allowed = bound * np.abs(b[finite]).max() + 10 * bound * np.abs(np.where(finite, b, 0)) + least
+    excess = distance - allowed
+    worst = int(excess.argmax())
+    return _at(expected, actual, worst) if excess[worst] > 0 else None
+
+
+def _at(expected: np.ndarray, actual: np.ndarray, place: int) -> tuple[float, float]:
+    return float(expected.ravel()[place]), float(actual.ravel()[place])
+
+
 def _difference(expected: np.ndarray, actual: np.ndarray) -> str:
     import numpy as np
 

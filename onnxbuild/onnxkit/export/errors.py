@@ -38,6 +38,10 @@ class SizeChoiceError(StepError):
     """Forward does something else at sizes that the recipe declares: no exporter's trace has both."""
 
 
+class WrongOperatorError(StepError):
+    """Error of a graph that differs from PyTorch in an operator that its exporter translates wrongly."""
+
+
 class NoExporterError(StepError):
     """Error of a model that no exporter can translate."""
 

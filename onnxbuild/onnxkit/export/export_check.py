@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import torch
 
 _SHOWN = 3
+_FAILS = "ONNX Runtime fails"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,17 @@ class Probes:
     axes: tuple[Axis, ...]
     names: tuple[str, ...]
     runs: tuple[ExportProbe, ...]
+
+
+class DifferenceError(StepError):
+    """Error of a graph that differs from PyTorch.
+
+    Attributes:
+        feeds: Inputs on which it does so for another reason than their sizes; None where sizes are to blame, or the
+            graph does not run.
+    """
+
+    feeds: Feeds | None = None
 
 
 def run_probes(
@@ -168,7 +180,7 @@ def check_parity(folder: Path, probes: Probes, where: str, *, frozen: bool = Fal
         frozen: The exporter says that it froze a choice made by value: more values are tried.
 
     Raises:
-        StepError: It fails or differs somewhere; names output, sizes, the worst element, and
+        DifferenceError: It fails or differs somewhere; names output, sizes, the worst element, and
             which sizes are right where one axis alone is to blame.
     """
     session = open_session(folder, where=where)
@@ -183,6 +195,8 @@ def check_parity(folder: Path, probes: Probes, where: str, *, frozen: bool = Fal
             )
             baked = f"{_name_axes(guilty, probes.axes)} baked into the graph: " if guilty else ""
             fix = "forward must not choose by sizes or values in Python (`if`, int(), .item())"
+            if probe is probes.runs[0] and not frozen:  # the graph was traced on these very values
+                fix = "return inner tensors of forward as outputs, too, and rewrite what makes the first that differs"
             masks = [each.name for each in probes.inputs if each.dtype == "bool"]
             if (
                 masks and " NaN, " in reason
@@ -194,7 +208,10 @@ def check_parity(folder: Path, probes: Probes, where: str, *, frozen: bool = Fal
                 first = probes.runs[0].point
                 sizes = try_sizes(axis, first, lambda p: _agrees(session, probes, p, where))
                 reason, fix = reason + sizes.what, fix + sizes.fix
-            raise StepError(f"{baked}at {_show(probe.point)} {reason}", where=where, fix=fix)
+            what = f"{baked}at {_show(probe.point)} {reason}"
+            error = DifferenceError(what, where=where, fix=fix)
+            error.feeds = None if guilty or _FAILS in reason else probe.feeds
+            raise error
 
 
 def compare_at(folder: Path, probes: Probes, point: Point, where: str) -> str:
@@ -234,7 +251,7 @@ def _difference(
     try:
         found = session.run(list(names), fit_feeds(session, probe.feeds))
     except session_errors() as error:
-        return f"ONNX Runtime fails: {first_line(error)}"
+        return f"{_FAILS}: {first_line(error)}"
     for name, expected, actual in zip(names, probe.outputs, found, strict=True):
         reason = mismatch(expected, actual)
         if reason:

@@ -18,6 +18,8 @@ from onnxbuild.onnxkit.export.grouped_products import dynamo_translations, torch
 from onnxbuild.onnxkit.export.names import settle_names
 from onnxbuild.onnxkit.export.operator_lines import line_of_operator
 from onnxbuild.onnxkit.export.printed_phases import PrintedPhases
+from onnxbuild.onnxkit.export.stable_translations import dynamo_stable, torchscript_stable
+from onnxbuild.onnxkit.export.torch_module import without_fast_path
 from onnxbuild.onnxkit.export.torch_wrapping import (
     WRAPPED,
     dimension_spellings,
@@ -32,6 +34,7 @@ from onnxbuild.onnxkit.export.torch_wrapping import (
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.opsets import OpsetError
 from onnxbuild.onnxkit.model.output_axes import spell_dimensions
+from onnxbuild.onnxkit.model.wide_indices import widen_indices
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
 from onnxbuild.onnxkit.operators.opaque_nodes import OpaqueNode, dynamo_nodes, torchscript_nodes
 
@@ -101,7 +104,12 @@ def export_graph(
         return line_of_operator(request.module, request.feeds, operator)
 
     try:
-        with quiet() as caught, grouped_experts(wrapper, notes), torch.no_grad():
+        with (
+            quiet() as caught,
+            grouped_experts(wrapper, notes),
+            torch.no_grad(),
+            without_fast_path(),
+        ):
             model = export(wrapper, request, notes, {} if restricted is None else restricted)
     except failures as error:
         explained = explain_export(error, exporter, request.opset, request.where, line_of)
@@ -130,7 +138,7 @@ def _tried_at_least(
     export = _export_dynamo if exporter == "dynamo" else _export_torchscript
     while True:
         try:
-            with quiet(), grouped_experts(wrapper, set()), torch.no_grad():
+            with quiet(), grouped_experts(wrapper, set()), torch.no_grad(), without_fast_path():
                 export(wrapper, replace(request, opset=explained.least), set(), {})
         except failures as error:
             again = explain_export(error, exporter, explained.least, request.where)
@@ -147,7 +155,12 @@ def explain_specialization(request: ExportRequest) -> str:
 
     shapes = (dynamic_shapes(request.inputs, request.axes),)
     try:
-        with quiet(), scanned_recurrences(request.module, set()), torch.no_grad():
+        with (
+            quiet(),
+            scanned_recurrences(request.module, set()),
+            torch.no_grad(),
+            without_fast_path(),
+        ):
             torch.export.export(
                 _wrapper(request),
                 example_tensors(request.inputs, request.feeds),
@@ -181,6 +194,7 @@ def _export_dynamo(
             output_names=_safe_names("output", len(request.output_names)),
             opset_version=request.opset,
             custom_translation_table={
+                **dynamo_stable(request.opset),
                 **dynamo_translations(notes),
                 **dynamo_nodes(request.opaque),
                 **request.translations,
@@ -194,7 +208,9 @@ def _export_dynamo(
             optimize_graph(program.model)
     if program.exported_program is not None:
         restricted |= restricted_axes(program.exported_program, request.inputs, request.axes)
-    return program.model_proto
+    model = program.model_proto
+    widen_indices(model)
+    return model
 
 
 def _export_torchscript(
@@ -218,7 +234,8 @@ def _export_torchscript(
     ):  # the exporter's own trace takes no ScriptModule inside of another module
         wrapper = torch.jit.trace(wrapper, examples, check_trace=False)
     opaque = torchscript_nodes(request.opaque, request.opset)
-    with torchscript_symbolics(request.opset, notes), opaque, discarded:
+    stable = torchscript_stable(request.opset)
+    with stable, torchscript_symbolics(request.opset, notes), opaque, discarded:
         torch.onnx.export(
             wrapper,
             examples,

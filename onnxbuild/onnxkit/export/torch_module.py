@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,18 +28,45 @@ if TYPE_CHECKING:
     import torch
 
 
-def make_torch_deterministic() -> None:
-    """Fix the seed, use one thread (sums keep their order) and deterministic kernels.
+@dataclass(frozen=True, slots=True)
+class TorchSettings:
+    """PyTorch's settings before `make_torch_deterministic` changed them.
 
-    The fused fast path of torch.nn.TransformerEncoder goes too: no exporter has its operator, and
-    it computes something else at padded positions.
+    Attributes:
+        threads: Number of threads of one operator.
+        determinism: Debug mode of deterministic kernels: 0, 1 or 2.
     """
+
+    threads: int
+    determinism: int
+
+
+def make_torch_deterministic() -> TorchSettings:
+    """Fix the seed, use one thread (sums keep their order) and deterministic kernels; return the settings before."""
     import torch
 
+    before = TorchSettings(torch.get_num_threads(), torch.get_deterministic_debug_mode())
     torch.manual_seed(0)
     torch.set_num_threads(1)
     torch.set_deterministic_debug_mode("warn")  # its other name imports a compiler, for 0.8 s
+    return before
+
+
+@contextlib.contextmanager
+def without_fast_path() -> Iterator[None]:
+    """Turn the fused fast path of torch.nn.TransformerEncoder off: no exporter has its operator.
+
+    It computes something else at padded positions: `user_settings` compares. The user's own setting
+    comes back.
+    """
+    import torch
+
+    users = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(users)
 
 
 def load_module(context: StepContext, entrypoint: Entrypoint) -> torch.nn.Module:
@@ -191,6 +219,7 @@ def run_module(
     *,
     inputs: Sequence[DummyInput] = (),
     places: Sequence[str] = (),
+    as_the_user: bool = False,
 ) -> ModuleRun:
     """Call forward by keyword.
 
@@ -201,11 +230,13 @@ def run_module(
         outputs: Names for what it returns, as `named_outputs` takes them.
         inputs: Their dtypes, where numpy lacks one.
         places: As `named_outputs` takes them.
+        as_the_user: Whether PyTorch's fast paths are as the user has them.
 
     Raises:
         StepError: forward raises, or does not give the outputs.
     """
-    value = call_forward(module, feeds, inputs, where)
+    with contextlib.nullcontext() if as_the_user else without_fast_path():
+        value = call_forward(module, feeds, inputs, where)
     found = named_outputs(value, outputs, where, inputs=feeds, places=places)
     return ModuleRun(
         {name: _as_array(tensor, where) for name, tensor in found.items()}, not has_keys(value)

@@ -13,6 +13,7 @@ from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import user_line
 from onnxbuild.onnxkit.export.exportable_forms import has_recurrences, scanned_recurrences
+from onnxbuild.onnxkit.export.torch_module import without_fast_path
 from onnxbuild.onnxkit.export.torch_wrapping import (
     dynamic_shapes,
     example_tensors,
@@ -59,7 +60,7 @@ def export_program(
     from torch._export.verifier import SpecViolationError
 
     def export() -> Any:
-        with quiet(), torch.no_grad(), _small_multiples(axes):
+        with quiet(), torch.no_grad(), without_fast_path(), _small_multiples(axes):
             return torch.export.export(
                 flattening_wrapper(module, inputs, outputs, where),
                 example_tensors(inputs, feeds),

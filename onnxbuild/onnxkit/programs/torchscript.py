@@ -11,6 +11,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import user_line
+from onnxbuild.onnxkit.export.torch_module import without_fast_path
 from onnxbuild.onnxkit.export.torch_wrapping import (
     example_tensors,
     flattening_wrapper,
@@ -65,7 +66,7 @@ def compile_torchscript(
     import torch
 
     try:
-        with quiet() as caught, torch.no_grad():
+        with quiet() as caught, torch.no_grad(), without_fast_path():
             if method == "trace":
                 wrapper = flattening_wrapper(module, inputs, outputs, where)
                 made = torch.jit.trace(wrapper, example_tensors(inputs, feeds), check_trace=False)

@@ -54,7 +54,15 @@ def load_original(
         set_for_inference(module, entrypoint.target, context.where)
         check_signature(module, inputs, context.where)
         return lambda feeds: (
-            run_module(module, feeds, context.where, outputs, inputs=inputs, places=places).outputs
+            run_module(
+                module,
+                feeds,
+                context.where,
+                outputs,
+                inputs=inputs,
+                places=places,
+                as_the_user=True,
+            ).outputs
         )
     if not callable(made) or isinstance(made, type):
         raise StepError(
