@@ -61,7 +61,7 @@ class CalibrateParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write ranges.json: what each value's range is, how it was drawn, and how much it clips.
+    """Write ranges.json: what each value's range is, how it was drawn, how much it clips, and the narrowest part of outputs.
 
     And, if asked, means.json: value -> the mean of each of its channels.
 
@@ -114,6 +114,7 @@ def _report(params: CalibrateParams, found: Calibration) -> dict[str, object]:
         ),
         "clipped": {name: _short(share, 3) for name, share in found.clipped.items()},
         "unbounded": list(found.unbounded),
+        "narrowest": {name: _short(found.narrowest[name]) for name in sorted(found.narrowest)},
     }
 
 
@@ -145,7 +146,7 @@ def _short(value: float, digits: int = 9) -> float:
 
 KIND = StepKind(
     name="calibrate",
-    version=5,
+    version=6,
     params=CalibrateParams,
     inputs=("model",),
     outputs={"calibration": "calibration"},

@@ -12,6 +12,12 @@ from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target, TargetGates
 from onnxbuild.onnxkit.accuracy.judged_outputs import judge_outputs
 from onnxbuild.onnxkit.accuracy.noisy_outputs import noisy_findings
+from onnxbuild.onnxkit.accuracy.output_parts import (
+    OutputParts,
+    part_findings,
+    part_metrics,
+    part_report,
+)
 from onnxbuild.onnxkit.accuracy.point_reports import (
     JudgedPoint,
     empty_findings,
@@ -106,8 +112,9 @@ def run(context: StepContext) -> Outcome:
     except NotOnTargetError as error:
         return _not_on_target(context, subject, str(error))
     rows: list[ThresholdRows] = []
+    parts = OutputParts()
     judged = [
-        (point.name, point.sizes, _judge_point(opened.session, point, context, rows))
+        (point.name, point.sizes, _judge_point(opened.session, point, context, rows, parts))
         for point in read_reference(context.input("reference"))
     ]
     judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
@@ -115,6 +122,8 @@ def run(context: StepContext) -> Outcome:
     fix = _fix_of(params, dominant)
     findings = findings_of(judged, subject, fix)
     findings += noisy_findings(judged, params.tolerances, subject, fix)
+    lost = parts.lost(judged)
+    findings += part_findings(lost, subject, fix)
     findings += threshold_findings(rows, subject)
     empty = empty_findings(judged, subject)
     excused = threshold_note(rows, subject)
@@ -133,8 +142,10 @@ def run(context: StepContext) -> Outcome:
         "placement": opened.placement and opened.placement.to_json(params.target),
         "tolerances": to_json(params.tolerances),
         **report_of(judged, findings),
+        **part_report(lost),
         **threshold_report(rows),
     }
+    report["metrics"] = part_metrics(lost, report["metrics"])
     write_report(context.output("report"), report)
     return Outcome(report["metrics"], findings, notes)
 
@@ -201,8 +212,9 @@ def _judge_point(
     point: ReferencePoint,
     context: StepContext,
     rows: list[ThresholdRows],
+    parts: OutputParts,
 ) -> dict[str, Judgement]:
-    """Judge each output of a point; its rows on a threshold are added to `rows`."""
+    """Judge each output of a point; its rows on a threshold are added to `rows`, its outputs to `parts`."""
     params: ValidateParams = context.params
     names = [value.name for value in session.get_outputs()]
     wanted = [name for name in point.outputs if name in names]
@@ -218,13 +230,19 @@ def _judge_point(
             for name, array in found.items()
         }
     return judge_outputs(
-        point, found, params.tolerances, missing=missing, where=context.where, rows=rows
+        point,
+        found,
+        params.tolerances,
+        missing=missing,
+        where=context.where,
+        rows=rows,
+        parts=parts,
     )
 
 
 KIND = StepKind(
     name="validate",
-    version=10,
+    version=11,
     params=ValidateParams,
     inputs=("model", "reference", "exact?", "session?", "target?"),
     outputs={"report": "report"},

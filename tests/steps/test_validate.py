@@ -16,11 +16,11 @@ from tests.onnxkit.models import linear, model, value
 W = numpy_helper.to_array(linear().graph.initializer[0])
 
 
-def reference(folder, change=lambda y: y, **more):
+def reference(folder, change=lambda y: y, rows_of=(("example", 2), ("min", 1)), **more):
     """Points with batch 2 and 1, whose outputs are what `linear` must give."""
     folder.mkdir(parents=True)
     writer = ReferenceWriter(folder)
-    for name, rows in (("example", 2), ("min", 1)):
+    for name, rows in rows_of:
         x = np.linspace(-1, 1, rows * 4, dtype=np.float32).reshape(rows, 4)
         outputs = {"y": change(np.maximum(x @ W, 0)), **more}
         writer.add(ReferencePoint(name, {"batch": rows}, {"x": x}, outputs))
@@ -66,6 +66,29 @@ def test_a_faithful_model_passes_at_every_point(tmp_path):
     assert report["points"][1]["sizes"] == {"batch": 1}
     assert report["worst"]["output"] == "y"
     assert report["tolerances"]["rtol"] == 1e-4
+
+
+def test_a_part_that_is_constant_does_not_pass_by_the_cosine_of_the_others(tmp_path):
+    units = np.array([1, 1e4, 1], np.float32)
+    dead = linear()
+    dead.graph.initializer[0].CopyFrom(numpy_helper.from_array(W * units * (units > 1), "w"))
+    outcome, report = run(
+        tmp_path,
+        dead,
+        precision="int8",
+        change=lambda y: y * units,
+        rows_of=[("example", 8)],
+        of_mode=("only_products", "nodes_to_exclude"),
+    )
+    (finding,) = outcome.findings
+    assert finding.where == "variant 'int8', output y[:, 0:3:2]"
+    assert finding.what.startswith(
+        "it is 0 throughout, where the reference's values have a spread"
+    )
+    assert "`only_products: true`" in finding.fix
+    assert not report["passed"]
+    assert [each["part"] for each in report["lost_parts"]] == ["y[:, 0:3:2]"]
+    assert (outcome.metrics["part"], outcome.metrics["cosine_min"]) == ("y[:, 0:3:2]", 0.0)
 
 
 def test_a_breach_names_variant_output_point_element_bound_and_a_fix(tmp_path):

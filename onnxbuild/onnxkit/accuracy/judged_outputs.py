@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.accuracy.output_parts import OutputParts
 from onnxbuild.onnxkit.accuracy.threshold_rows import ThresholdRows, excused_rows, without
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of, check_tolerances
 from onnxbuild.onnxkit.accuracy.verdict import Judgement, judge
+from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ def judge_outputs(
     missing: str,
     where: str,
     rows: list[ThresholdRows],
+    parts: OutputParts,
 ) -> dict[str, Judgement]:
     """Judge each output of a point.
 
@@ -32,6 +35,7 @@ def judge_outputs(
         missing: Text for an output that was not computed.
         where: `recipe:step`, for messages.
         rows: Gets the point's rows on a threshold.
+        parts: Gets its outputs.
 
     Raises:
         StepError: A tolerance names an output that is not there.
@@ -42,6 +46,8 @@ def judge_outputs(
         excused = excused_rows(expected, found, point.on_threshold)
         rows.append(_threshold_rows(point.name, point.on_threshold, excused))
         expected, found = without(expected, excused), without(found, excused)
+    for name in filter(found.__contains__, expected):
+        parts.add(name, expected[name], found[name], real=point.name.startswith(SAMPLE))
     return {
         name: judge(array, found[name], bounds_of(tolerances, name))
         if name in found

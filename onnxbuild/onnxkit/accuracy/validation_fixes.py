@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from onnxbuild.onnxkit.accuracy.noisy_outputs import NOISY
+from onnxbuild.onnxkit.accuracy.output_parts import PART
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 
 Fix = Callable[[str, str], str]
@@ -32,6 +33,13 @@ _OPTIONS: Mapping[str, str] = {
 }
 """Option of a variant -> what to try with it."""
 
+_LOST: Mapping[str, str] = {
+    "keep_fp32": "keep in fp32 the nodes that make it (`node_block_list: [...]`)",
+    "only_products": "quantize only what multiplies with weights (`only_products: true`)",
+    "nodes_to_exclude": "leave the nodes that make it in fp32 (`nodes_to_exclude: [...]`)",
+}
+"""Option of a variant -> what to try with it where a part of an output is lost."""
+
 _PRECISIONS: Mapping[str, str] = {"fp32": "write `optimize: {level: basic}`"}
 _ANY_PRECISION = "take a mode with more bits"
 
@@ -54,7 +62,9 @@ class VariantFixes:
 
     def __call__(self, output: str, kind: str) -> str:
         """Return the fix for a kind of breach of an output."""
-        attempts = self._attempts()
+        attempts = self._attempts(_LOST if kind == PART else _OPTIONS)
+        if kind == PART:
+            attempts.append("return the part as an output of its own")
         if kind in _BOUNDS:
             verb, bound = _BOUNDS[kind]
             if output in self.tolerances.outputs or kind == NOISY:
@@ -63,13 +73,13 @@ class VariantFixes:
         *first, last = attempts
         return f"{', '.join(first)}, or {last}" if first else last
 
-    def _attempts(self) -> list[str]:
+    def _attempts(self, texts: Mapping[str, str]) -> list[str]:
         bits = (
             ["write `bits: 8`"]
             if (self.precision, "bits" in self.options) == ("int4", True)
             else []
         )
-        found = bits + [text for option, text in _OPTIONS.items() if option in self.options]
+        found = bits + [text for option, text in texts.items() if option in self.options]
         return found or [_PRECISIONS.get(self.precision, _ANY_PRECISION)]
 
     def _place(self, bound: str) -> str:
