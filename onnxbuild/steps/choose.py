@@ -280,7 +280,7 @@ def _error(row: Mapping[str, Any]) -> float:
 
 
 def _distance(row: Mapping[str, Any]) -> tuple[bool, float]:
-    """How far a trial that does not meet the goal is from it: a lost part is farther than any figure."""
+    """Return the distance of a trial from the goal: a lost part is farther than any figure."""
     return bool(row["lost_parts"]), sum(row["missed"].values())
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.step import Finding
 from onnxbuild.onnxkit.accuracy.comparison import is_exact
 from onnxbuild.onnxkit.accuracy.point_reports import JudgedPoint
+from onnxbuild.onnxkit.model.tail import LEAST_SHARE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,9 +31,6 @@ share of what the reference's does is as good as constant."""
 
 _VARIES = 1 / 64
 """Spread of a slice that no other hides, as a share of its values: 8 bits show less only by chance."""
-
-LEAST_SHARE = 1 / 20
-"""Share of an axis's slices that must be lost: one class of 80 that never occurs is no part of its own."""
 
 _MASK_FROM = 1e9
 """Values from here on are a mask's, and say nothing of their slice."""
@@ -169,8 +167,9 @@ class OutputParts:
         }
         found = []
         for output, rank in self._ranks.items():
-            real = (output, True) in self._axes
-            axes = {} if output in breached else self._axes[output, real]
+            pools = [self._axes.get((output, each), {}) for each in (True, False)]
+            real = any(slices.count >= _LEAST_VALUES for slices in pools[0].values())
+            axes = {} if output in breached else pools[0 if real else 1]
             parts = (slices.lost(output, axis, rank, real=real) for axis, slices in axes.items())
             lost = [each for each in parts if each is not None]
             if lost:

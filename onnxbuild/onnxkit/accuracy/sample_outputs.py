@@ -30,7 +30,7 @@ _PROJECTION = "projection"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a model gives for one sample.
+    """Vector of the outputs for one sample.
 
     Attributes:
         vector: Flat, float64: all float outputs in a row, or the user's projection.

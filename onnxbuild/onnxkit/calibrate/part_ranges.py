@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.accuracy.output_parts import LEAST_SHARE
 from onnxbuild.onnxkit.model.graphs import opset_of
-from onnxbuild.onnxkit.model.tail import tail_values
+from onnxbuild.onnxkit.model.tail import LEAST_SHARE, tail_values
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import onnx
 
+LEAST_SHARE = 1 / 20
+"""Share of the slices along an axis that makes a part of a value: one class of 80 that never occurs is none."""
+
 MIXING = frozenset(
     {
         "Attention", "Conv", "ConvInteger", "ConvTranspose", "Einsum", "EmbedLayerNormalization", "GRU", "Gemm",

@@ -27,7 +27,7 @@ _SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class NarrowPart:
     """The narrowest part of a value.
 
     Attributes:
@@ -51,7 +51,7 @@ class SeparateParts:
         nodes: Names of the nodes that make these; those that multiply keep their weights in few bits.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[NarrowPart, ...]
     values: frozenset[str]
     nodes: tuple[str, ...]
 
@@ -106,7 +106,7 @@ def find_separate_parts(
                 width = max(width, _SOFTMAX_WIDTH)
             part = min(_widths(node, name, ranges, narrowest), default=math.inf)
             if part * (2**bits - 1) < _LEAST_STEPS * width:
-                parts.append(Part(name, part, width))
+                parts.append(NarrowPart(name, part, width))
     values = and_what_follows(graph, (each.value for each in parts))
     first = _first(graph, parts)
     nodes = tuple(
@@ -131,9 +131,9 @@ def _widths(
         yield from (each for each in widths if each > 0.0)
 
 
-def _first(graph: onnx.GraphProto, parts: Sequence[Part]) -> tuple[Part, ...]:
+def _first(graph: onnx.GraphProto, parts: Sequence[NarrowPart]) -> tuple[NarrowPart, ...]:
     """Return the parts that follow from no other."""
-    found: list[Part] = []
+    found: list[NarrowPart] = []
     for part in parts:
         if part.value not in and_what_follows(graph, (each.value for each in found)):
             found.append(part)

@@ -62,6 +62,16 @@ def test_real_samples_decide_where_there_are_any():
     assert parts.lost() == ()
 
 
+def test_samples_with_too_few_values_leave_it_to_noise():
+    parts = OutputParts()
+    rows = DETECTIONS[:, :, 0]
+    parts.add("y", rows, rounded(rows, 2.5), real=False)
+    parts.add("y", rows[:3], rows[:3], real=True)
+    assert [each.name for each in parts.lost()] == ["y[:, 4:22]"]
+    parts.add("y", rows[:3], rows[:3], real=True)
+    assert parts.lost() == ()
+
+
 @pytest.mark.parametrize(
     ("expected", "actual"),
     [
