@@ -167,10 +167,14 @@ class OutputParts:
         }
         found = []
         for output, rank in self._ranks.items():
-            pools = [self._axes.get((output, each), {}) for each in (True, False)]
-            real = any(slices.count >= _LEAST_VALUES for slices in pools[0].values())
-            axes = {} if output in breached else pools[0 if real else 1]
-            parts = (slices.lost(output, axis, rank, real=real) for axis, slices in axes.items())
+            if output in breached:
+                continue
+            noise, real = (self._axes.get((output, each), {}) for each in (False, True))
+            enough = {axis: each for axis, each in real.items() if each.count >= _LEAST_VALUES}
+            parts = (
+                slices.lost(output, axis, rank, real=axis in enough)
+                for axis, slices in {**noise, **enough}.items()
+            )
             lost = [each for each in parts if each is not None]
             if lost:
                 found.append(max(lost, key=lambda part: part.error / part.spread))
