@@ -85,6 +85,7 @@ def add_evaluation(
         target=target,
         session=settings_of(scope.recipe, variant).judged_anywhere(),
         gates=gates,
+        variant=variant if gates else None,
     )
 
 
@@ -173,6 +174,7 @@ def _added(
     gates: bool,
     original: Entrypoint | None = None,
     raw: tuple[DummyInput, ...] = (),
+    variant: Variant | None = None,
 ) -> OutputRef:
     recipe = scope.recipe
     options = recipe.section(SECTION, evaluate.EvaluateOptions)
@@ -189,6 +191,8 @@ def _added(
             target=target,
             options=options if gates else dataclasses.replace(options, min=None, max_drop=None),
             session=session,
+            precision="" if variant is None else variant.precision,
+            mode_options=() if variant is None else variant.option_names,
         ),
         inputs,
         section=SECTION,

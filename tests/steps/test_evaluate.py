@@ -1,7 +1,9 @@
 import json
+from dataclasses import fields
 
 import pytest
 
+from onnxbuild.catalog import MODES
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET
@@ -69,7 +71,9 @@ def share(outputs, labels):
 """
 
 
-def evaluated(folder, *, model=None, data="data", metric="fixed", baseline=None, **options):
+def evaluated(
+    folder, *, model=None, data="data", metric="fixed", baseline=None, mode="", **options
+):
     """Scores the digits CNN, or PyTorch where `model` is given."""
     folder.mkdir(exist_ok=True)
     (folder / "user.py").write_text(USER)
@@ -93,6 +97,8 @@ def evaluated(folder, *, model=None, data="data", metric="fixed", baseline=None,
         variant="" if model else "int8",
         target=None if model else CPU_TARGET,
         options=EvaluateOptions(**options),
+        precision=MODES[mode].precision if mode else "",
+        mode_options=tuple(each.name for each in fields(MODES[mode].options)) if mode else (),
     )
     inputs = {} if model else {"model": digits(folder / "model")}
     if baseline is not None:
@@ -161,6 +167,16 @@ def test_a_drop_beyond_the_bound_is_a_finding_with_both_scores(tmp_path):
         "is 0.9, 0.05 below the reference's 0.95; expected at most 0.01 below"
     )
     assert report["drop"] == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("mode", ["static", "dynamic", "weight_only"])
+def test_a_fix_calibrates_only_what_is_calibrated(tmp_path, mode):
+    outcome, _ = evaluated(tmp_path, score=0.9, baseline=0.95, max_drop=0.01, mode=mode)
+    (finding,) = outcome.findings
+    assert ("calibrate with more samples, " in finding.fix) == (mode == "static")
+    assert ("`block_size`" in finding.fix) == (mode == "weight_only")
+    assert "`nodes_to_exclude: [...]`" in finding.fix
+    assert finding.fix.endswith(", or raise `evaluate: {max_drop: ...}`")
 
 
 def test_a_drop_of_exactly_the_bound_passes(tmp_path):

@@ -44,6 +44,21 @@ _PRECISIONS: Mapping[str, str] = {"fp32": "write `optimize: {level: basic}`"}
 _ANY_PRECISION = "take a mode with more bits"
 
 
+def attempts_of(
+    precision: str, options: Sequence[str], texts: Mapping[str, str] = _OPTIONS
+) -> list[str]:
+    """Return what to try with a variant that is too far from the reference; at least one attempt.
+
+    Args:
+        precision: The variant's.
+        options: Names of the options that its mode has.
+        texts: Option -> what to try with it.
+    """
+    bits = ["write `bits: 8`"] if (precision, "bits" in options) == ("int4", True) else []
+    found = bits + [text for option, text in texts.items() if option in options]
+    return found or [_PRECISIONS.get(precision, _ANY_PRECISION)]
+
+
 @dataclass(frozen=True, slots=True)
 class VariantFixes:
     """Fixes for a variant.
@@ -62,7 +77,7 @@ class VariantFixes:
 
     def __call__(self, output: str, kind: str) -> str:
         """Return the fix for a kind of breach of an output."""
-        attempts = self._attempts(_LOST if kind == PART else _OPTIONS)
+        attempts = attempts_of(self.precision, self.options, _LOST if kind == PART else _OPTIONS)
         if kind == PART:
             attempts.append("return the part as an output of its own")
         if kind in _BOUNDS:
@@ -70,22 +85,18 @@ class VariantFixes:
             if output in self.tolerances.outputs or kind == NOISY:
                 bound = f"outputs: {{{output}: {{{bound}}}}}"
             attempts.append(f"{verb} `{self._place(bound)}`")
-        *first, last = attempts
-        return f"{', '.join(first)}, or {last}" if first else last
-
-    def _attempts(self, texts: Mapping[str, str]) -> list[str]:
-        bits = (
-            ["write `bits: 8`"]
-            if (self.precision, "bits" in self.options) == ("int4", True)
-            else []
-        )
-        found = bits + [text for option, text in texts.items() if option in self.options]
-        return found or [_PRECISIONS.get(self.precision, _ANY_PRECISION)]
+        return either(attempts)
 
     def _place(self, bound: str) -> str:
         if self.owner:
             return f"quantization: {{{self.owner}: {{validate: {{{bound}}}}}}}"
         return f"validate: {{{self.precision}: {{{bound}}}}}"
+
+
+def either(attempts: Sequence[str]) -> str:
+    """Return attempts as one clause: `a, b, or c`."""
+    *first, last = attempts
+    return f"{', '.join(first)}, or {last}" if first else last
 
 
 def fixes_of_section(section: str) -> Fix:
