@@ -89,6 +89,12 @@ def add_evaluation(
     )
 
 
+def holds_scores(scope: Scope) -> bool:
+    """Return whether the scores of variants must keep to a bound."""
+    options = scope.recipe.section(SECTION, evaluate.EvaluateOptions)
+    return _is_of(scope, "model") and (options.min is not None or options.max_drop is not None)
+
+
 def baseline_score(
     scope: Scope,
     model: OutputRef | None = None,

@@ -12,11 +12,12 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.sizes import counted
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.calibrate.calibration import Calibration, Method, Rule, calibrate
+from onnxbuild.onnxkit.calibrate.ranges import RANGES_FILE
 from onnxbuild.onnxkit.calibrate.thresholds import IntegerGrid
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
 from onnxbuild.onnxkit.sessions.element_types import load_typed
 
-RANGES_FILE, MEANS_FILE = "ranges.json", "means.json"
+MEANS_FILE = "means.json"
 
 _FEW_SAMPLES = 100
 """ONNX Runtime's and PyTorch's guides calibrate with 100 samples or more."""

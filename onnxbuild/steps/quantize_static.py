@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.calibrate.ranges import RANGES_FILE
 from onnxbuild.onnxkit.calibrate.thresholds import IntegerGrid
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
@@ -52,7 +53,7 @@ _PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 _KERNEL_BITS = 8
 """Bits of the activations that integer kernels take; wider ones are multiplied in fp32."""
 
-RANGES_FILE, MEANS_FILE = "ranges.json", "means.json"
+MEANS_FILE = "means.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,13 @@ from onnxbuild.core.recipe import Precision
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target, TargetGates
 from onnxbuild.onnxkit.accuracy.judged_outputs import judge_outputs
+from onnxbuild.onnxkit.accuracy.noise_points import (
+    dummies_fix,
+    is_real,
+    noise_notes,
+    only_real_decide,
+    without_noise,
+)
 from onnxbuild.onnxkit.accuracy.noisy_outputs import noisy_findings
 from onnxbuild.onnxkit.accuracy.output_parts import (
     OutputParts,
@@ -34,6 +42,7 @@ from onnxbuild.onnxkit.accuracy.threshold_rows import (
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
 from onnxbuild.onnxkit.accuracy.validation_fixes import Fix, VariantFixes, fixes_of_section
 from onnxbuild.onnxkit.accuracy.verdict import Judgement
+from onnxbuild.onnxkit.calibrate.ranges import RANGES_FILE
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, read_reference
 from onnxbuild.onnxkit.providers.open_on_target import (
@@ -78,6 +87,7 @@ class ValidateParams:
         section: The key of the recipe that asks for this model, where it is no variant's own.
         options: Names of the options of the variant's mode; a fix names none that it lacks.
         owner: Variant whose own `validate` has tolerances; empty where there are only those of its precision.
+        scored: The variant's score on real data must keep to a bound, too.
     """
 
     variant: str
@@ -90,10 +100,14 @@ class ValidateParams:
     section: str = ""
     options: tuple[str, ...] = ()
     owner: str = ""
+    scored: bool = False
 
 
 def run(context: StepContext) -> Outcome:
     """Write report.json; breaches are findings, and outputs of which no value is compared, or whose error is as large as they are. A target that is not there is skipped.
+
+    Points of noise only warn of quantized variants on which real data decide (see `only_real_decide`); sizes, dtypes
+    and NaN count at all points. Where `calibration` is given, the fix says if it saw other values than the dummies.
 
     Where `exact`, the fp32 model, is given and the variant is far from the reference, the breaches' fix, or a
     note, names the node that costs more than all others together, if there is one.
@@ -118,16 +132,22 @@ def run(context: StepContext) -> Outcome:
         for point in read_reference(context.input("reference"))
     ]
     judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
-    dominant = _dominant(context, judged)
+    decisive = judged
+    if only_real_decide(judged, params.precision, scored=params.scored):
+        decisive = without_noise(judged)
+    dominant = _dominant(context, decisive)
     fix = _fix_of(params, dominant)
-    findings = findings_of(judged, subject, fix)
+    findings = findings_of(decisive, subject, fix)
+    if findings and "calibration" in context.input_names:
+        findings = tuple(map(_dummies_fix(context), findings))
     findings += noisy_findings(judged, params.tolerances, subject, fix)
-    lost = parts.lost(judged)
+    lost = parts.lost(decisive)
     findings += part_findings(lost, subject, fix)
     findings += threshold_findings(rows, subject)
     empty = empty_findings(judged, subject)
     excused = threshold_note(rows, subject)
     notes = tuple(filter(None, (excused, "" if findings else dominant)))
+    notes += noise_notes(judged, decisive, subject) if decisive is not judged else ()
     if params.section:  # what noise gives a pipeline may well be empty: no box, no word
         notes += tuple(f"{each.where}: {each.what}" for each in empty)
     else:
@@ -176,6 +196,15 @@ def _dominant(context: StepContext, judged: Sequence[JudgedPoint]) -> str:
     if found is None:
         return ""
     return found.note(params.variant, min(cosines.values()), params.excluded)
+
+
+def _dummies_fix(context: StepContext) -> Callable[[Finding], Finding]:
+    """Return what gives findings another fix where dummy inputs are beyond what calibration saw."""
+    text = (context.input("calibration") / RANGES_FILE).read_text("utf-8")
+    ranges = json.loads(text)
+    points = read_reference(context.input("reference"))
+    noise = (point.feeds for point in points if not is_real(point.name))
+    return dummies_fix(noise, {**ranges["ranges"], **ranges["seen"]})
 
 
 def _fix_of(params: ValidateParams, dominant: str) -> Fix:
@@ -244,7 +273,7 @@ KIND = StepKind(
     name="validate",
     version=11,
     params=ValidateParams,
-    inputs=("model", "reference", "exact?", "session?", "target?"),
+    inputs=("model", "reference", "exact?", "calibration?", "session?", "target?"),
     outputs={"report": "report"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     import numpy as np
     import onnx
 
+RANGES_FILE = "ranges.json"
+"""The file of an artifact `calibration`: `ranges`, `seen` where that is another range, and more."""
+
 _FLOAT = 1
 _UNBOUNDED_FROM = 1e9
 """Masks hold -inf, -1e9 or finfo(float32).min; a scale over such a range maps all else to zero."""
