@@ -260,7 +260,7 @@ def _findings(
 
 
 def _attempts(params: EvaluateParams) -> list[str]:
-    """What to try with a variant that scores too low."""
+    """Return what to try with a variant that scores too low."""
     if params.options.of == "pipeline":
         return [_PIPELINE_FIX]
     calibrates = "calibration_method" in params.mode_options

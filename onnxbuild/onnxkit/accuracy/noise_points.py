@@ -29,6 +29,13 @@ def is_real(point: str) -> bool:
     return point.startswith(SAMPLE)
 
 
+def deciding_points(names: Iterable[str], precision: str) -> list[str]:
+    """Return the points that decide on a variant: the real ones of a quantized variant if there are any, else all."""
+    every = list(names)
+    real = [] if precision in _ROUNDS_NOTHING else list(filter(is_real, every))
+    return real or every
+
+
 def only_real_decide(judged: Sequence[JudgedPoint], precision: str, *, scored: bool) -> bool:
     """Return whether real data decide on a variant, and noise only warns.
 
@@ -40,8 +47,8 @@ def only_real_decide(judged: Sequence[JudgedPoint], precision: str, *, scored: b
         precision: The variant's.
         scored: Its score on real data must keep to a bound.
     """
-    has_samples = any(is_real(name) for name, _, _ in judged)
-    return precision not in _ROUNDS_NOTHING and (has_samples or scored)
+    has_samples = len(deciding_points((name for name, _, _ in judged), precision)) < len(judged)
+    return has_samples or (scored and precision not in _ROUNDS_NOTHING)
 
 
 def without_noise(judged: Sequence[JudgedPoint]) -> list[JudgedPoint]:
