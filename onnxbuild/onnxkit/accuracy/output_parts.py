@@ -108,15 +108,15 @@ class OutputParts:
 
     A lost slice is no nearer to the reference than the constant m is: its coefficient of determination,
     1 - error^2 / spread^2, is 0 or less. The measure knows neither scale nor offset, so that nothing hides behind a
-    larger slice or behind its own mean, and it is one bound for any number of bits. A slice of a that hardly varies
-    (1 / _LARGER of the spread of b) is lost whatever its error.
+    larger slice or behind its own mean, and it is one bound for any number of bits. A slice of a that is constant, or
+    hardly varies (1 / _LARGER of the spread of b), is lost whatever its error.
 
     So that good models pass:
 
     - Points of noise show constants alone: an untrained network's outputs may vary less over noise than rounding does.
       Where there are real samples, they alone decide, by both: a detector finds nothing in noise.
-    - A slice is judged by its error only if one along its axis has _LARGER times its spread; all else is in the
-      measures of the whole. It needs a spread above rounding, and enough values.
+    - A slice that is not constant is judged only if one along its axis has _LARGER times its spread; all else is in
+      the measures of the whole, whose bounds users set. It needs a spread above rounding, and enough values.
     - LEAST_SHARE of an axis's slices must be lost. So 1,000 classes are one test, which a few classes that never
       occur do not fail.
     - Shares of 1 (a softmax) are one thing along their axis: that of a class that is not there is near 0.
@@ -262,9 +262,10 @@ class _Slices:
         )
         values, error = np.sqrt(mean["signal"]), np.sqrt(mean["noise"])
         is_hidden = spread * _LARGER < spread.max()
-        is_lost = (self.low == self.high) | (found * _LARGER < spread)
+        is_lost = found * _LARGER < spread
         if real and self.count >= _LEAST_REAL_VALUES:
-            is_lost |= is_hidden & (error >= spread)
+            is_lost |= error >= spread
+        is_lost = (self.low == self.high) | (is_hidden & is_lost)
         (slices,) = np.nonzero(
             is_lost & (spread > np.where(is_hidden, _ROUNDING, _VARIES) * values)
         )
