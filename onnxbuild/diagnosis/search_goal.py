@@ -79,14 +79,15 @@ class SearchGoal:
             (missed(self.goal, figures, margin), reached(self.goal, figures))
             for figures, margin in zip(shown, (self.margin, 0.0), strict=True)
         )
-        if lost:
-            return Standing(choosing[1], f"{', '.join(lost)} is lost")
+        why = ""
         if choosing[0]:
-            return Standing(choosing[1], f"{choosing[1]}; the goal is {self.written}")
-        if judging[0]:
+            why = f"{choosing[1]}; the goal is {self.written}"
+        elif judging[0]:
             half = "on the half of the data that judges"
-            return Standing(choosing[1], f"{judging[1]} {half}; the goal is {written(self.goal)}")
-        return Standing(choosing[1], "")
+            why = f"{judging[1]} {half}; the goal is {written(self.goal)}"
+        if lost:
+            why = "; ".join(filter(None, (why, f"{', '.join(lost)} is lost")))
+        return Standing(choosing[1], why)
 
     def _unreported(self, result: BuildResult) -> str:
         for name in self.steps:

@@ -25,6 +25,8 @@ def load():
         layers[0], torch.nn.Tanh(), layers[1], torch.nn.Tanh(), layers[2], torch.nn.Tanh(), layers[3]
     )
 """
+POOR = OUTLIER.replace("= 1e3", "= 40")
+"""Far off in 8 bits, and no constant."""
 OVERFLOW = """
 import torch
 
@@ -122,6 +124,7 @@ def test_values_beyond_fp16_are_named_and_kept_in_fp32(project):
 
 
 def test_a_variant_that_passes_is_looked_at_and_nothing_is_tried(outlier):
+    outlier.write("models/tiny.py", POOR)
     reported = outlier(
         "diagnose", "tiny.yaml:int8", "--set", "quantization.int8.validate.cosine_min=0"
     )
@@ -271,9 +274,8 @@ def test_what_a_search_chose_is_looked_at_as_the_trial_that_it_is(searching):
     reported = searching("diagnose", "tiny.yaml:small")
     assert reported.code == 0, reported.out + reported.err
     assert "'small' is looked at as its trial 'int8-" in reported.out
-    assert (
-        reported.ran == []
-    )  # but for the verdict below, which is given the fp32 model of a trial, too
+    # As a variant of its own it must lose no part of its outputs; and `validate` is given the fp32 model.
+    assert reported.ran == ["small/fidelity"]
     assert "FAILED  tiny:small/validate: " in reported.out
     written = pasted(reported.out)["small"]
     assert written["mode"] == "dynamic"
@@ -375,7 +377,7 @@ def broken(outputs, labels):
 
 def test_a_metric_that_raises_is_that_error_and_no_remedy_is_tried(project):
     project.write("models/data.py", DATA + BROKEN)
-    make(project, OUTLIER, "quantization: {fp32: none, int8: dynamic}\n")
+    make(project, POOR, "quantization: {fp32: none, int8: dynamic}\n")
     evaluate = "evaluate: {data: models/data.py:judged, metric: models/data.py:broken}\n"
     project.edit("tiny.yaml", "quantization:", evaluate + "quantization:")
     lenient = ("--set", "quantization.int8.validate.cosine_min=0")
