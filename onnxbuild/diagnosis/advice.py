@@ -20,12 +20,13 @@ _MOSTLY = 0.5
 def trial_line(trial: RemedyTrial) -> str:
     """Return a line about a remedy that was tried."""
     end = "passes" if trial.passed else f"fails: {trial.why}"
+    score = "" if trial.score is None else f", score {trial.score:.4f}"
     if trial.reached:
         figures = f", {trial.reached}" if trial.passed else ""
         size = "" if trial.size_bytes is None else f", {_megabytes(trial.size_bytes)}"
-        return f"try     {trial.remedy.what}{size}{figures}: {end}"
+        return f"try     {trial.remedy.what}{size}{figures}{score}: {end}"
     cosine = "" if trial.cosine_min is None else f", least cosine {trial.cosine_min:.6f}"
-    return f"try     {trial.remedy.what}{cosine}: {end}"
+    return f"try     {trial.remedy.what}{cosine}{score}: {end}"
 
 
 def advice(found: Diagnosis) -> list[str]:

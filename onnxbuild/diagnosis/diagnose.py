@@ -32,6 +32,7 @@ from onnxbuild.diagnosis.stages import Stage, first_at_fault, is_of_the_runtime,
 from onnxbuild.diagnosis.trials import RemedyTrial, Trials
 from onnxbuild.onnxkit.accuracy.isolated_node_error import output_effects
 from onnxbuild.onnxkit.accuracy.node_trace import NodeError, trace
+from onnxbuild.onnxkit.accuracy.noise_points import deciding_points
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.sessions.custom_operators import OPERATORS_INPUT, operators_of
@@ -168,7 +169,8 @@ def diagnose(
         if looked is None or looked == 0:
             return found
         ratios = stages[looked].error.points
-        worst = heapq.nlargest(points, ratios, key=lambda point: ratios[point])
+        deciding = deciding_points(ratios, variant.precision)
+        worst = heapq.nlargest(points, deciding, key=lambda point: ratios[point])
         before, after = (folders[chain.models[n].name] for n in (looked - 1, looked))
 
         def feeds() -> Iterator[Feeds]:
@@ -192,7 +194,7 @@ def diagnose(
     if goal is not None and found.misses_goal:
         losses = measured_losses(request, recipe, variant, options, events)
         found = replace(found, groups=by_loss(groups, losses, effects))
-    found = _tried(request, found, options, on_trial)
+    found = _tried(request, found, options, on_trial, _scoring(chain, result))
     if found.misses_goal and found.cure is not None:
         return replace(found, cost=_cost(request, found, options, events))
     return found
@@ -242,17 +244,28 @@ def _quantizing(variant: Variant, chain: Chain) -> int | None:
     return next((n for n in numbers if kept_nodes(variant, chain.models[n])), None)
 
 
+def _scoring(chain: Chain, result: BuildResult) -> list[str]:
+    """The gates that give the variant a score, which is shown next to each remedy."""
+    results = result.report.results
+    return [
+        gate.name
+        for gate in chain.gates
+        if gate.name in results and "score" in results[gate.name].metrics
+    ]
+
+
 def _tried(
     request: Request,
     found: Diagnosis,
     options: RunOptions,
     on_trial: Callable[[RemedyTrial], None] | None,
+    scoring: Sequence[str],
 ) -> Diagnosis:
     """The diagnosis with remedies tried on the gates that fail and the goal that is missed."""
     assert found.looked is not None
     chain, step = found.chain, found.chain.models[found.looked]
     goal = found.goal if found.misses_goal else None
-    wanted = dict.fromkeys(name for name, _ in found.breaches)
+    wanted = dict.fromkeys([*(name for name, _ in found.breaches), *scoring])
     if goal is not None:  # what is pasted must pass the gates, too
         wanted |= dict.fromkeys((*goal.steps, *(gate.name for gate in chain.gates)))
     trials = Trials(replace(request, only=tuple(wanted)), chain, goal, options, on_trial)

@@ -74,16 +74,20 @@ class SearchGoal:
             if len(folders) < len(self.steps):
                 return Standing("nothing", self._unreported(result))
             shown = [_figures(folders.values(), half) for half in (CHOOSING, JUDGING)]
+            lost = _lost_parts(folders.values())
         choosing, judging = (
             (missed(self.goal, figures, margin), reached(self.goal, figures))
             for figures, margin in zip(shown, (self.margin, 0.0), strict=True)
         )
+        why = ""
         if choosing[0]:
-            return Standing(choosing[1], f"{choosing[1]}; the goal is {self.written}")
-        if judging[0]:
+            why = f"{choosing[1]}; the goal is {self.written}"
+        elif judging[0]:
             half = "on the half of the data that judges"
-            return Standing(choosing[1], f"{judging[1]} {half}; the goal is {written(self.goal)}")
-        return Standing(choosing[1], "")
+            why = f"{judging[1]} {half}; the goal is {written(self.goal)}"
+        if lost:
+            why = "; ".join(filter(None, (why, f"{', '.join(lost)} is lost")))
+        return Standing(choosing[1], why)
 
     def _unreported(self, result: BuildResult) -> str:
         for name in self.steps:
@@ -92,6 +96,16 @@ class SearchGoal:
                 return made.not_applicable.what
         failures = result.report.failures
         return failures[0].error.what if failures else "it was not judged"
+
+
+def _lost_parts(folders: Iterable[Path]) -> list[str]:
+    """The parts of outputs that the `fidelity` report says are lost."""
+    reports = [
+        json.loads((folder / REPORT_FILE).read_text("utf-8"))
+        for folder in folders
+        if (folder / ERRORS_FILE).exists()
+    ]
+    return [part["part"] for report in reports for part in report.get("lost_parts", [])]
 
 
 def _figures(folders: Iterable[Path], half: int) -> dict[str, Any]:

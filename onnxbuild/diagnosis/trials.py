@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from onnxbuild.building.api import BuildResult, Request, build
@@ -25,6 +25,7 @@ class RemedyTrial:
         cosine_min: Of the variant's outputs against the reference's; None where it was not built.
         reached: What it shows of a search's goal; empty where there is none.
         size_bytes: Of the model; None where it was not built.
+        score: Of the user's metric; None where it was not scored.
     """
 
     remedy: Remedy
@@ -33,6 +34,7 @@ class RemedyTrial:
     cosine_min: float | None
     reached: str = ""
     size_bytes: int | None = None
+    score: float | None = None
 
 
 class Trials:
@@ -113,4 +115,13 @@ class Trials:
             cosine_min=cosine if isinstance(cosine, float) else None,
             reached="" if standing is None else standing.reached,
             size_bytes=None if model is None else size_bytes(model),
+            score=next(self._scores(result), None),
         )
+
+    def _scores(self, result: BuildResult) -> Iterator[float]:
+        """The scores that the variant's gates gave it, the first target's first."""
+        for gate in self._chain.gates:
+            made = result.report.results.get(gate.name)
+            score = None if made is None else made.metrics.get("score")
+            if isinstance(score, int | float):
+                yield float(score)

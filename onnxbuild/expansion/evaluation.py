@@ -85,7 +85,14 @@ def add_evaluation(
         target=target,
         session=settings_of(scope.recipe, variant).judged_anywhere(),
         gates=gates,
+        variant=variant if gates else None,
     )
+
+
+def holds_scores(scope: Scope) -> bool:
+    """Return whether the scores of variants must keep to a bound."""
+    options = scope.recipe.section(SECTION, evaluate.EvaluateOptions)
+    return _is_of(scope, "model") and (options.min is not None or options.max_drop is not None)
 
 
 def baseline_score(
@@ -173,6 +180,7 @@ def _added(
     gates: bool,
     original: Entrypoint | None = None,
     raw: tuple[DummyInput, ...] = (),
+    variant: Variant | None = None,
 ) -> OutputRef:
     recipe = scope.recipe
     options = recipe.section(SECTION, evaluate.EvaluateOptions)
@@ -189,6 +197,8 @@ def _added(
             target=target,
             options=options if gates else dataclasses.replace(options, min=None, max_drop=None),
             session=session,
+            precision="" if variant is None else variant.precision,
+            mode_options=() if variant is None else variant.option_names,
         ),
         inputs,
         section=SECTION,

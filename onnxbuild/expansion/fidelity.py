@@ -26,6 +26,7 @@ def add_fidelity(
     fp32: OutputRef,
     target: Target,
     baseline_at: StepAddress,
+    gates: bool = True,
 ) -> OutputRef:
     """Add the step that measures how near a variant is to the fp32 model on the user's data.
 
@@ -37,6 +38,7 @@ def add_fidelity(
         fp32: What it is compared with.
         target: Where the model runs.
         baseline_at: Address of the step that runs the fp32 model.
+        gates: A part of an output that is lost fails the run; a search judges its trials itself.
     """
     recipe = scope.recipe
     step = scope.step(
@@ -47,6 +49,7 @@ def add_fidelity(
             samples=_samples(recipe),
             target=target,
             session=settings_of(recipe, variant).judged_anywhere(),
+            variant=variant.name if gates else "",
         ),
         {
             "model": model,

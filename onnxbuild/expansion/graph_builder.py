@@ -39,14 +39,13 @@ class GraphBuilder:
             "package", [[key, self._identity[r.step]] for key, r in inputs.items()]
         )
 
-    def input_of(self, made: OutputRef, name: str) -> OutputRef:
-        """An input of the step that makes an artifact.
+    def inputs_of(self, made: OutputRef) -> Mapping[str, OutputRef]:
+        """Return the inputs of the step that makes an artifact.
 
         Args:
             made: An output of a step that was added.
-            name: The input's.
         """
-        return self._steps[made.step].inputs[name]
+        return self._steps[made.step].inputs
 
     def deliver(self, deliverable: Deliverable) -> None:
         """Add what a person opens under out/."""

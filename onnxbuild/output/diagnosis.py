@@ -78,6 +78,7 @@ class RemedyRecord(TypedDict):
         cosine_min: Least cosine similarity of an output.
         reached: How near it comes to a search's goal; null without one.
         size_bytes: Size of the model; null where it was not made.
+        score: The user's metric; null where it was not scored.
     """
 
     what: str
@@ -85,6 +86,7 @@ class RemedyRecord(TypedDict):
     cosine_min: float | None
     reached: str | None
     size_bytes: int | None
+    score: float | None
 
 
 class GoalRecord(TypedDict):

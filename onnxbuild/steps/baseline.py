@@ -41,16 +41,14 @@ def run(context: StepContext) -> Outcome:
         StepError: The data yields nothing, or not what the recipe declares; see `sample_vectors`.
     """
     params: BaselineParams = context.params
-    count = write_vectors(
-        context.output("vectors"),
-        sample_vectors(
-            open_session(context.input("model"), where=context.where),
-            data_of(context, params.data, params.inputs, params.samples),
-            project=projection_of(context, params.project),
-            target=params.project.target if params.project else "",
-            where=context.where,
-        ),
+    samples = sample_vectors(
+        open_session(context.input("model"), where=context.where),
+        data_of(context, params.data, params.inputs, params.samples),
+        project=projection_of(context, params.project),
+        target=params.project.target if params.project else "",
+        where=context.where,
     )
+    count = write_vectors(context.output("vectors"), (each.vector for each in samples))
     sizes = {each.size for each in read_vectors(context.output("vectors"))}
     return Outcome(metrics={"samples": count}, notes=(_ONE_NUMBER,) if sizes == {1} else ())
 

@@ -12,11 +12,12 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.sizes import counted
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.calibrate.calibration import Calibration, Method, Rule, calibrate
+from onnxbuild.onnxkit.calibrate.ranges import RANGES_FILE
 from onnxbuild.onnxkit.calibrate.thresholds import IntegerGrid
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
 from onnxbuild.onnxkit.sessions.element_types import load_typed
 
-RANGES_FILE, MEANS_FILE = "ranges.json", "means.json"
+MEANS_FILE = "means.json"
 
 _FEW_SAMPLES = 100
 """ONNX Runtime's and PyTorch's guides calibrate with 100 samples or more."""
@@ -61,7 +62,7 @@ class CalibrateParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write ranges.json: what each value's range is, how it was drawn, and how much it clips.
+    """Write ranges.json: what each value's range is, how it was drawn, how much it clips, and the narrowest part of outputs.
 
     And, if asked, means.json: value -> the mean of each of its channels.
 
@@ -114,6 +115,7 @@ def _report(params: CalibrateParams, found: Calibration) -> dict[str, object]:
         ),
         "clipped": {name: _short(share, 3) for name, share in found.clipped.items()},
         "unbounded": list(found.unbounded),
+        "narrowest": {name: _short(found.narrowest[name]) for name in sorted(found.narrowest)},
     }
 
 
@@ -145,7 +147,7 @@ def _short(value: float, digits: int = 9) -> float:
 
 KIND = StepKind(
     name="calibrate",
-    version=5,
+    version=6,
     params=CalibrateParams,
     inputs=("model",),
     outputs={"calibration": "calibration"},

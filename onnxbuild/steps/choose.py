@@ -120,8 +120,8 @@ def run(context: StepContext) -> Outcome:
         row["on_front"] = number in front
         row["missed"] = missed(params.goal, row["choosing"], 0 if params.choice else params.margin)
         row["missed_judging"] = missed(params.goal, row["judging"])
-    met = [row for row in rows if not row["missed"]]
-    chosen = _fastest(met) if met else min(rows, key=lambda row: sum(row["missed"].values()))
+    met = [row for row in rows if not row["missed"] and not row["lost_parts"]]
+    chosen = _fastest(met) if met else min(rows, key=_distance)
     shutil.copytree(
         context.input(f"model/{chosen['name']}"),
         context.output("model"),
@@ -133,6 +133,7 @@ def run(context: StepContext) -> Outcome:
     said = params.variant, params.goal
     findings: tuple[Finding, ...] = ()
     notes = [messages.not_applicable(params.variant, not_applicable)] if not_applicable else []
+    notes += messages.lost(params.variant, rows)
     if not met:
         findings = (messages.none_meets(*said, params.margin, len(rows), chosen),)
     elif chosen["missed_judging"]:
@@ -178,6 +179,7 @@ def _row(context: StepContext, trial: MeasuredTrial) -> dict[str, Any]:
         "written": trial.written,
         "choosing": choosing,
         "judging": judging,
+        "lost_parts": (_report(context, name) or {}).get("lost_parts", []),
         "halved": errors is not None and is_halved(errors),
         "halved_drop": bool(scored.get("half_drops")),
         **({"one_number": True} if is_one_number else {}),
@@ -277,6 +279,11 @@ def _error(row: Mapping[str, Any]) -> float:
     return float(row["choosing"]["drop"] or 0.0)
 
 
+def _distance(row: Mapping[str, Any]) -> tuple[bool, float]:
+    """Return the distance of a trial from the goal: a lost part is farther than any figure."""
+    return bool(row["lost_parts"]), sum(row["missed"].values())
+
+
 def _fastest(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The most faithful of those that are as fast as the fastest."""
     if rows[0]["ratio"] is None:
@@ -287,7 +294,7 @@ def _fastest(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 KIND = StepKind(
     name="choose",
-    version=10,
+    version=11,
     params=ChooseParams,
     inputs=("model/*", "fidelity/*", "evaluation/*", "benchmark?"),
     outputs={"model": "onnx-model", "search": "report"},

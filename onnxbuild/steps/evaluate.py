@@ -13,6 +13,7 @@ from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.accuracy.user_metric import labelled_batches, score_batches
+from onnxbuild.onnxkit.accuracy.validation_fixes import attempts_of, either
 from onnxbuild.onnxkit.data.batch_rows import rows_of
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic
@@ -71,6 +72,8 @@ class EvaluateParams:
         model: What the user's callable returns is scored, as PyTorch; None scores the `model` artifact.
         target: Where that runs; None for PyTorch.
         session: How the variant's session runs it.
+        precision: The variant's; empty for the reference and for pipelines.
+        mode_options: Names of the options of the variant's mode; a fix names none that it lacks.
     """
 
     data: Entrypoint
@@ -82,6 +85,8 @@ class EvaluateParams:
     target: Target | None
     options: EvaluateOptions
     session: SessionSettings = field(default_factory=SessionSettings)
+    precision: str = ""
+    mode_options: tuple[str, ...] = ()
 
 
 def run(context: StepContext) -> Outcome:
@@ -248,13 +253,19 @@ def _findings(
                 f"{params.metric.target} is {score:.6g}, {drop:.6g} below the reference's "
                 f"{baseline['score']:.6g}; expected at most {most:g} below",
                 where,
-                "calibrate with more samples, keep sensitive nodes in fp32 with "
-                "`nodes_to_exclude`, or raise `evaluate: {max_drop: ...}`"
-                if params.options.of == "model"
-                else f"{_PIPELINE_FIX}, or raise `evaluate: {{max_drop: ...}}`",
+                either([*_attempts(params), "raise `evaluate: {max_drop: ...}`"]),
             )
         )
     return tuple(findings)
+
+
+def _attempts(params: EvaluateParams) -> list[str]:
+    """Return what to try with a variant that scores too low."""
+    if params.options.of == "pipeline":
+        return [_PIPELINE_FIX]
+    calibrates = "calibration_method" in params.mode_options
+    more = ["calibrate with more samples"] if calibrates else []
+    return more + attempts_of(params.precision, params.mode_options)
 
 
 def _entrypoints(params: EvaluateParams) -> tuple[Entrypoint, ...]:

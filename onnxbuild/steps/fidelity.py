@@ -11,6 +11,7 @@ from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.accuracy.fidelity_data import data_of, projection_of
+from onnxbuild.onnxkit.accuracy.output_parts import OutputParts, part_findings, part_report
 from onnxbuild.onnxkit.accuracy.sample_outputs import compare_samples, sample_vectors
 from onnxbuild.onnxkit.accuracy.vector_files import read_vectors, write_errors
 from onnxbuild.onnxkit.data.non_finite import NotFiniteError
@@ -37,6 +38,7 @@ class FidelityParams:
         samples: Items of the data that are used; 0 for all.
         target: Where the model runs.
         session: How the variant's session runs it.
+        variant: Whose parts of outputs must not be lost; empty for a trial, which its search judges.
     """
 
     data: Entrypoint
@@ -45,10 +47,11 @@ class FidelityParams:
     samples: int
     target: Target
     session: SessionSettings = field(default_factory=SessionSettings)
+    variant: str = ""
 
 
 def run(context: StepContext) -> Outcome:
-    """Write report.json (cosine_mean, cosine_min, the worst sample, sqnr_db) and each sample's.
+    """Write report.json (cosine_mean, cosine_min, the worst sample, sqnr_db, lost parts of outputs) and each sample's.
 
     Raises:
         StepError: The data is not what it was for the baseline; see `sample_vectors`.
@@ -69,19 +72,30 @@ def run(context: StepContext) -> Outcome:
         target=params.project.target if params.project else "",
         where=context.where,
     )
+    parts = OutputParts()
+    baseline = read_vectors(context.input("baseline"))
     try:
-        errors = compare_samples(read_vectors(context.input("baseline")), vectors, context.where)
+        errors = compare_samples(baseline, vectors, context.where, parts)
     except NotFiniteError as error:  # the baseline's are finite, on the same data
         raise NotApplicableError(error.what, where=error.where, fix=error.fix) from error
-    report = dataclasses.asdict(errors.fidelity())
-    write_report(context.output("report"), report)
+    metrics = dataclasses.asdict(errors.fidelity())
+    lost = parts.lost()
+    write_report(context.output("report"), {**metrics, **part_report(lost)})
     write_errors(context.output("report"), errors)
-    return Outcome(metrics=report)
+    subject = f"variant '{params.variant}' on `fidelity.data`"
+    findings = part_findings(lost if params.variant else (), subject, lambda *_: _FIX)
+    return Outcome(metrics, findings)
+
+
+_FIX = (
+    "leave the nodes that make it in fp32 (`onnxbuild diagnose RECIPE:VARIANT` finds them), or return the part as an "
+    "output of its own"
+)
 
 
 KIND = StepKind(
     name="fidelity",
-    version=6,
+    version=7,
     params=FidelityParams,
     inputs=("model", "baseline", "target?"),
     outputs={"report": "report"},

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.calibrate.ranges import RANGES_FILE
 from onnxbuild.onnxkit.calibrate.thresholds import IntegerGrid
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
@@ -32,6 +33,7 @@ from onnxbuild.onnxkit.quantize.eight_bit_forms import (
     static_misfits,
 )
 from onnxbuild.onnxkit.quantize.fold_gemm_beta import fold_beta
+from onnxbuild.onnxkit.quantize.separate_parts import find_separate_parts, keep_in_fp32
 from onnxbuild.onnxkit.quantize.static_overrides import static_overrides
 from onnxbuild.onnxkit.quantize.static_quantizer import quantize_with_ranges
 from onnxbuild.onnxkit.quantize.tied_embeddings import part_readers
@@ -46,10 +48,12 @@ if TYPE_CHECKING:
     import numpy as np
     import onnx
 
+_PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+
 _KERNEL_BITS = 8
 """Bits of the activations that integer kernels take; wider ones are multiplied in fp32."""
 
-RANGES_FILE, MEANS_FILE = "ranges.json", "means.json"
+MEANS_FILE = "means.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,11 @@ class StaticOptions:
     )
     op_types: tuple[str, ...] = option(
         (), help="operator types to quantize; empty: all whose 8-bit form computes the same"
+    )
+    only_products: bool = option(
+        False,
+        help="quantize only Conv, ConvTranspose, Gemm and MatMul, which have nearly all of the weights "
+        "and of the time; all else stays in fp32",
     )
     nodes_to_include: tuple[str, ...] = option(
         (), help="the only nodes to quantize, by name or pattern (`*/ffn/*`); empty: all"
@@ -112,8 +121,13 @@ def scheme_of(options: StaticOptions) -> StaticScheme:
         per_channel=options.per_channel,
         reduce_range=options.reduce_range is not False,
         pairs=options.reduce_range == "pairs",
-        op_types=options.op_types,
+        op_types=_op_types(options) if options.only_products else options.op_types,
     )
+
+
+def _op_types(options: StaticOptions) -> tuple[str, ...]:
+    types = options.op_types or STATIC_OPERATORS
+    return tuple(each for each in types if each in _PRODUCTS or not options.only_products)
 
 
 def grid_for(options: StaticOptions, method: str) -> IntegerGrid:
@@ -153,14 +167,13 @@ class StaticParams:
 def run(context: StepContext) -> Outcome:
     """Quantize `model` with the ranges of `calibration`.
 
-    Nodes that touch a value without a usable range (an attention mask's infinities) stay in fp32.
+    Nodes that touch a value without a usable range (an attention mask's infinities) stay in fp32, and so do values
+    near the outputs that hold parts of unlike ranges (see `find_separate_parts`).
 
     Raises:
         StepError: The options name what is not there.
         NotApplicableError: Nothing can be quantized, or ONNX Runtime's quantizer fails.
     """
-    from onnxbuild.onnxkit.quantize.bias_correction import correct_biases
-
     options: StaticOptions = context.params.options
     where = context.where
     source, target = context.input("model"), context.output("model")
@@ -180,36 +193,27 @@ def run(context: StepContext) -> Outcome:
     masked = [n.name for n in model.graph.node if unbounded & {*n.input, *n.output}]
     kept = most_sensitive(context, options.keep_most_sensitive)
     branches = [node.name for node in model.graph.node if is_branch(node.name)]
-    types = options.op_types or STATIC_OPERATORS
+    types = _op_types(options)
     misfits = static_misfits(model)
     asked = NodeFilter(types, included, [*left_out, *masked, *misread, *kept, *branches])
     misfits = [each for each in misfits if asked.takes(each.name, each.op_type)]
-    excluded = sorted({*asked.excluded, *(each.name for each in misfits)})
-    asked = NodeFilter(types, included, excluded)
+    separate = find_separate_parts(
+        model,
+        calibration["ranges"],
+        calibration["narrowest"],
+        bits=_bits(options),
+        symmetric=_is_symmetric(options),
+    )
+    excluded = sorted({*asked.excluded, *(each.name for each in misfits), *separate.nodes})
     given = saturating_nodes(model)
     part_readers(model, per_channel=options.per_channel, kept=excluded)
-    notes = [*misfit_notes(misfits)]
-    try:
-        model = call_tool(
-            lambda: _quantize(model, options, calibration["ranges"], included, excluded)
-        )
-        if options.bias_correction:
-            phase("correcting biases")
-            again = load_typed(source, weights="mapped")
-            fold_beta(again)
-            part_readers(again, per_channel=options.per_channel, kept=excluded)
-            corrected = correct_biases(again, model, _means(context))
-            notes.append(f"the biases of {len(corrected)} nodes are corrected")
-            model = call_tool(
-                lambda: _quantize(again, options, calibration["ranges"], included, excluded)
-            )
-    except ToolError as error:
-        raise NotApplicableError(
-            f"ONNX Runtime's quantizer fails: {error}",
-            where=where,
-            fix="leave the node it names in fp32 with `nodes_to_exclude`",
-        ) from error
-    counts = quantized_nodes(model, qdq=True, takes=asked.takes)
+    notes = [*misfit_notes(misfits), *separate.notes(model.graph)]
+
+    nodes = NodeFilter(types, included, excluded)
+    model, corrected = _quantized(context, model, calibration["ranges"], nodes, separate.values)
+    if options.bias_correction:
+        notes.append(f"the biases of {corrected} nodes are corrected")
+    counts = quantized_nodes(model, qdq=True, takes=nodes.takes)
     wanted = "Conv, Gemm, MatMul or another operator with calibrated inputs"
     refuse_nothing(counts, wanted, where, left=[*notes, *products_in_bodies(model)])
     sums_saturate = context.params.sums_saturate and _bits(options) == _KERNEL_BITS
@@ -223,6 +227,52 @@ def run(context: StepContext) -> Outcome:
         )
     metrics = {**quantized_metrics(counts, source, target), "kept_in_fp32": kept}
     return Outcome(metrics, notes=(*notes, *doubts))
+
+
+def _quantized(
+    context: StepContext,
+    model: onnx.ModelProto,
+    ranges: Mapping[str, tuple[float, float]],
+    nodes: NodeFilter,
+    in_fp32: Collection[str],
+) -> tuple[onnx.ModelProto, int]:
+    """Return the quantized model, and the number of nodes whose biases are corrected.
+
+    Args:
+        context: The step's.
+        model: As it was read, and prepared; is used up.
+        ranges: Value name -> its calibrated range.
+        nodes: Nodes to quantize.
+        in_fp32: Values that stay in fp32.
+
+    Raises:
+        NotApplicableError: ONNX Runtime's quantizer fails.
+    """
+    from onnxbuild.onnxkit.quantize.bias_correction import correct_biases
+
+    options: StaticOptions = context.params.options
+
+    def quantize(given: onnx.ModelProto) -> onnx.ModelProto:
+        made = _quantize(given, options, ranges, nodes.included, nodes.excluded)
+        keep_in_fp32(made, in_fp32)
+        return made
+
+    try:
+        found = call_tool(lambda: quantize(model))
+        if not options.bias_correction:
+            return found, 0
+        phase("correcting biases")
+        again = load_typed(context.input("model"), weights="mapped")
+        fold_beta(again)
+        part_readers(again, per_channel=options.per_channel, kept=nodes.excluded)
+        corrected = correct_biases(again, found, _means(context))
+        return call_tool(lambda: quantize(again)), len(corrected)
+    except ToolError as error:
+        raise NotApplicableError(
+            f"ONNX Runtime's quantizer fails: {error}",
+            where=context.where,
+            fix="leave the node it names in fp32 with `nodes_to_exclude`",
+        ) from error
 
 
 def _means(context: StepContext) -> dict[str, np.ndarray]:
@@ -261,7 +311,7 @@ def _quantize(
         symmetric=_is_symmetric(options),
         per_channel=options.per_channel,
         reduce_range=options.reduce_range is not False,
-        op_types=options.op_types or STATIC_OPERATORS,
+        op_types=_op_types(options),
         included=included,
         excluded=excluded,
         overrides=overrides,
@@ -270,7 +320,7 @@ def _quantize(
 
 KIND = StepKind(
     name="quantize-static",
-    version=11,
+    version=12,
     params=StaticParams,
     inputs=("model", "calibration", "sensitivity?"),
     outputs={"model": "onnx-model"},

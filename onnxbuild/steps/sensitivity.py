@@ -12,6 +12,7 @@ from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.fidelity_data import data_of, projection_of
 from onnxbuild.onnxkit.accuracy.user_metric import labelled_batches, score_batches
+from onnxbuild.onnxkit.calibrate.ranges import RANGES_FILE
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.own_copy import own_copy
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from onnxbuild.onnxkit.sensitivity.ranking import Ranking
 
 PLOT_FILE = "plot.svg"
-_RANGES_FILE = "ranges.json"
 _SPILL = "rounded"
 _PLOTTED = 40
 _TOLD = 3
@@ -182,7 +182,7 @@ def _gates(context: StepContext, model: onnx.ModelProto) -> tuple[list[tuple[str
     if scheme is None:
         found = quantizable_nodes(model)
         return [(each.name, each.op_type) for each in found], DynamicRounding(model, found, spill)
-    text = (context.input("calibration") / _RANGES_FILE).read_text("utf-8")
+    text = (context.input("calibration") / RANGES_FILE).read_text("utf-8")
     calibration = json.loads(text)
     misread = fold_beta(model)
     ranges, unbounded = calibration["ranges"], calibration["unbounded"]

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+<<<<<<< HEAD
 from collections.abc import Iterable, Iterator, Sequence
+=======
+from collections.abc import Callable, Iterable, Sequence
+>>>>>>> detect
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +16,20 @@ from onnxbuild.core.recipe import Precision
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target, TargetGates
 from onnxbuild.onnxkit.accuracy.judged_outputs import judge_outputs
+from onnxbuild.onnxkit.accuracy.noise_points import (
+    dummies_fix,
+    is_real,
+    noise_notes,
+    only_real_decide,
+    without_noise,
+)
 from onnxbuild.onnxkit.accuracy.noisy_outputs import noisy_findings
+from onnxbuild.onnxkit.accuracy.output_parts import (
+    OutputParts,
+    part_findings,
+    part_metrics,
+    part_report,
+)
 from onnxbuild.onnxkit.accuracy.point_reports import (
     JudgedPoint,
     empty_findings,
@@ -37,6 +54,7 @@ from onnxbuild.onnxkit.accuracy.validation_fixes import (
     wrong_outputs,
 )
 from onnxbuild.onnxkit.accuracy.verdict import Judgement
+from onnxbuild.onnxkit.calibrate.ranges import RANGES_FILE
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_files import UNUSUAL, ReferencePoint, read_reference
 from onnxbuild.onnxkit.host.progress import phase
@@ -82,7 +100,11 @@ class ValidateParams:
         section: The key of the recipe that asks for this model, where it is no variant's own.
         options: Names of the options of the variant's mode; a fix names none that it lacks.
         owner: Variant whose own `validate` has tolerances; empty where there are only those of its precision.
+<<<<<<< HEAD
         level: `optimize.level` of the variant; empty where it has none.
+=======
+        scored: The variant's score on real data must keep to a bound, too.
+>>>>>>> detect
     """
 
     variant: str
@@ -95,11 +117,18 @@ class ValidateParams:
     section: str = ""
     options: tuple[str, ...] = ()
     owner: str = ""
+<<<<<<< HEAD
     level: str = ""
+=======
+    scored: bool = False
+>>>>>>> detect
 
 
 def run(context: StepContext) -> Outcome:
     """Write report.json; breaches are findings, and outputs of which no value is compared, or whose error is as large as they are. A target that is not there is skipped.
+
+    Points of noise only warn of quantized variants on which real data decide (see `only_real_decide`); sizes, dtypes
+    and NaN count at all points. Where `calibration` is given, the fix says if it saw other values than the dummies.
 
     Where `exact`, the fp32 model, is given and the variant is far from the reference, the breaches' fix, or a
     note, names the node that costs more than all others together, if there is one.
@@ -118,7 +147,9 @@ def run(context: StepContext) -> Outcome:
     except NotOnTargetError as error:
         return _not_on_target(context, subject, str(error))
     rows: list[ThresholdRows] = []
+    parts = OutputParts()
     judged = [
+<<<<<<< HEAD
         (point.name, point.sizes, _judge_point(opened.session, point, context, rows))
         for point in _points(context)
     ]
@@ -126,12 +157,32 @@ def run(context: StepContext) -> Outcome:
     dominant = _dominant(context, judged)
     fix = _fix_of(context, judged, dominant)
     findings = findings_of(judged, subject, fix)
+=======
+        (point.name, point.sizes, _judge_point(opened.session, point, context, rows, parts))
+        for point in read_reference(context.input("reference"))
+    ]
+    judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
+    decisive = judged
+    if only_real_decide(judged, params.precision, scored=params.scored):
+        decisive = without_noise(judged)
+    dominant = _dominant(context, decisive)
+    fix = _fix_of(params, dominant)
+    findings = findings_of(decisive, subject, fix)
+    if findings and "calibration" in context.input_names:
+        findings = tuple(map(_dummies_fix(context), findings))
+>>>>>>> detect
     findings += noisy_findings(judged, params.tolerances, subject, fix)
+    lost = parts.lost(decisive)
+    findings += part_findings(lost, subject, fix)
     findings += threshold_findings(rows, subject)
     empty = empty_findings(judged, subject)
     excused = threshold_note(rows, subject)
     notes = tuple(filter(None, (excused, "" if findings else dominant)))
+<<<<<<< HEAD
     notes += rounding_notes(judged, subject)
+=======
+    notes += noise_notes(judged, decisive, subject) if decisive is not judged else ()
+>>>>>>> detect
     if params.section:  # what noise gives a pipeline may well be empty: no box, no word
         notes += tuple(f"{each.where}: {each.what}" for each in empty)
     else:
@@ -146,8 +197,10 @@ def run(context: StepContext) -> Outcome:
         "placement": opened.placement and opened.placement.to_json(params.target),
         "tolerances": to_json(params.tolerances),
         **report_of(judged, findings),
+        **part_report(lost),
         **threshold_report(rows),
     }
+    report["metrics"] = part_metrics(lost, report["metrics"])
     write_report(context.output("report"), report)
     return Outcome(report["metrics"], findings, notes)
 
@@ -189,7 +242,20 @@ def _dominant(context: StepContext, judged: Sequence[JudgedPoint]) -> str:
     return found.note(params.variant, min(cosines.values()), params.excluded)
 
 
+<<<<<<< HEAD
 def _fix_of(context: StepContext, judged: Sequence[JudgedPoint], dominant: str) -> Fix:
+=======
+def _dummies_fix(context: StepContext) -> Callable[[Finding], Finding]:
+    """Return what gives findings another fix where dummy inputs are beyond what calibration saw."""
+    text = (context.input("calibration") / RANGES_FILE).read_text("utf-8")
+    ranges = json.loads(text)
+    points = read_reference(context.input("reference"))
+    noise = (point.feeds for point in points if not is_real(point.name))
+    return dummies_fix(noise, {**ranges["ranges"], **ranges["seen"]})
+
+
+def _fix_of(params: ValidateParams, dominant: str) -> Fix:
+>>>>>>> detect
     """Return the fixes of breaches: the node that dominates the error, if there is one, comes before all else."""
     params: ValidateParams = context.params
     if dominant:
@@ -251,8 +317,9 @@ def _judge_point(
     point: ReferencePoint,
     context: StepContext,
     rows: list[ThresholdRows],
+    parts: OutputParts,
 ) -> dict[str, Judgement]:
-    """Judge each output of a point; its rows on a threshold are added to `rows`."""
+    """Judge each output of a point; its rows on a threshold are added to `rows`, its outputs to `parts`."""
     params: ValidateParams = context.params
     names = [value.name for value in session.get_outputs()]
     wanted = [name for name in point.outputs if name in names]
@@ -268,7 +335,13 @@ def _judge_point(
             for name, array in found.items()
         }
     return judge_outputs(
-        point, found, params.tolerances, missing=missing, where=context.where, rows=rows
+        point,
+        found,
+        params.tolerances,
+        missing=missing,
+        where=context.where,
+        rows=rows,
+        parts=parts,
     )
 
 
@@ -276,7 +349,11 @@ KIND = StepKind(
     name="validate",
     version=11,
     params=ValidateParams,
+<<<<<<< HEAD
     inputs=("model", "reference", "exact?", "session?", "target?", "source?", "config?"),
+=======
+    inputs=("model", "reference", "exact?", "calibration?", "session?", "target?"),
+>>>>>>> detect
     outputs={"report": "report"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,

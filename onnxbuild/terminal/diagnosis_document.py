@@ -65,6 +65,7 @@ def diagnosis_document(found: Diagnosis, below: float) -> dict[str, object]:
                 "cosine_min": each.cosine_min,
                 "reached": each.reached or None,
                 "size_bytes": each.size_bytes,
+                "score": each.score,
             }
             for each in found.trials
         ],

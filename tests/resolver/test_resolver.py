@@ -321,9 +321,11 @@ def test_auto_tries_other_ways_to_calibrate_than_the_recipes(load):
     goal = "{mode: auto, include: [static], trials: 5, goal: {cosine_min: 0.99}}"
     graph = resolve(load(f"{RECIPE}{REAL}quantization: {{small: {goal}}}\n"), VNNI)
     trials = {each.name: each.written for each in graph.steps["demo:small/choose"].params.trials}
-    assert list(trials)[:4] == [
-        "int8-static", "int8-static-balanced", "int8-static-mse", "int8-static-percentile",
+    assert list(trials) == [
+        "int8-static", "int8-products", "int8-static-balanced", "int8-static-mse",
+        "int8-static-percentile",
     ]  # fmt: skip
+    assert trials["int8-products"] == "{mode: static, only_products: true}"
     assert trials["int8-static-mse"] == "{mode: static, calibration_method: mse}"
 
 

@@ -36,7 +36,9 @@ def chosen(folder, goal, *, names=tuple(TRIALS), choice="", drops=None, **more):
         place = folder / "fidelity" / name
         place.mkdir(parents=True)
         write_errors(place, more.get("errors", {}).get(name) or errors(mean, least))
-        (place / "report.json").write_text(json.dumps({"cosine_mean": mean}))
+        lost = [{"part": part} for part in more.get("lost", {}).get(name, ())]
+        shown = {"cosine_mean": mean, **({"lost_parts": lost} if lost else {})}
+        (place / "report.json").write_text(json.dumps(shown))
         inputs[f"fidelity/{name}"] = place
         place = folder / "evaluation" / name
         place.mkdir(parents=True)
@@ -86,6 +88,22 @@ def test_the_fastest_that_meets_the_goal_is_taken_and_written_out(tmp_path):
     assert "'small' is the fastest of 5 trials that meets the goal" in outcome.notes[0]
     assert "written out: {mode: small}" in outcome.notes[0]
     assert outcome.metrics == {"chosen": "small", "tried": 5, "met": 4}
+
+
+def test_a_trial_that_loses_a_part_of_an_output_is_not_taken_whatever_its_cosine(tmp_path):
+    lost = {"small": ["y[:, 4:22]"]}
+    outcome, report, _ = chosen(tmp_path, Goal(cosine_mean=0.98), lost=lost)
+    assert report["chosen"] == "near"
+    assert outcome.findings == ()
+    assert "not taken, because y[:, 4:22] is lost in it: 'small'" in outcome.notes[0]
+
+
+def test_where_all_trials_lose_a_part_the_finding_says_so(tmp_path):
+    lost = {name: ["y[:, 4:22]"] for name in TRIALS}
+    outcome, report, _ = chosen(tmp_path, Goal(cosine_mean=0.98), lost=lost)
+    assert report["chosen"] is None
+    (finding,) = outcome.findings
+    assert finding.what.endswith("reaches cosine_mean 0.99, and loses y[:, 4:22]")
 
 
 def test_of_two_that_are_as_fast_the_more_faithful_is_taken(tmp_path):

@@ -1,7 +1,9 @@
 import json
+from dataclasses import fields
 
 import pytest
 
+from onnxbuild.catalog import MODES
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET
@@ -69,7 +71,9 @@ def share(outputs, labels):
 """
 
 
-def evaluated(folder, *, model=None, data="data", metric="fixed", baseline=None, **options):
+def evaluated(
+    folder, *, model=None, data="data", metric="fixed", baseline=None, mode="", **options
+):
     """Scores the digits CNN, or PyTorch where `model` is given."""
     folder.mkdir(exist_ok=True)
     (folder / "user.py").write_text(USER)
@@ -93,6 +97,8 @@ def evaluated(folder, *, model=None, data="data", metric="fixed", baseline=None,
         variant="" if model else "int8",
         target=None if model else CPU_TARGET,
         options=EvaluateOptions(**options),
+        precision=MODES[mode].precision if mode else "",
+        mode_options=tuple(each.name for each in fields(MODES[mode].options)) if mode else (),
     )
     inputs = {} if model else {"model": digits(folder / "model")}
     if baseline is not None:
@@ -145,6 +151,35 @@ def test_a_drop_beyond_the_bound_is_a_finding_with_both_scores(tmp_path):
     assert report["drop"] == pytest.approx(0.05)
 
 
+<<<<<<< HEAD
+=======
+@pytest.mark.parametrize("mode", ["static", "dynamic", "weight_only"])
+def test_a_fix_calibrates_only_what_is_calibrated(tmp_path, mode):
+    outcome, _ = evaluated(tmp_path, score=0.9, baseline=0.95, max_drop=0.01, mode=mode)
+    (finding,) = outcome.findings
+    assert ("calibrate with more samples, " in finding.fix) == (mode == "static")
+    assert ("`block_size`" in finding.fix) == (mode == "weight_only")
+    assert "`nodes_to_exclude: [...]`" in finding.fix
+    assert finding.fix.endswith(", or raise `evaluate: {max_drop: ...}`")
+
+
+def test_a_drop_of_exactly_the_bound_passes(tmp_path):
+    outcome, _ = evaluated(tmp_path, score=0.98, baseline=0.99, max_drop=0.01)
+    assert outcome.findings == ()
+
+
+def test_a_score_above_the_baseline_passes(tmp_path):
+    outcome, report = evaluated(tmp_path, score=0.99, baseline=0.98, max_drop=0)
+    assert outcome.findings == ()
+    assert report["drop"] < 0
+
+
+def test_any_number_is_a_score(tmp_path):
+    outcome, _ = evaluated(tmp_path, metric="counts")
+    assert outcome.metrics["score"] == 6.0
+
+
+>>>>>>> detect
 @pytest.mark.parametrize(
     ("options", "what"),
     [

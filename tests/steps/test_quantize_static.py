@@ -62,7 +62,9 @@ def quantized(source, calibration, folder, **options):
 
 def ranges(folder, bounds, unbounded=()):
     folder.mkdir()
-    (folder / "ranges.json").write_text(json.dumps({"ranges": bounds, "unbounded": unbounded}))
+    (folder / "ranges.json").write_text(
+        json.dumps({"ranges": bounds, "unbounded": unbounded, "narrowest": {}})
+    )
     return folder
 
 

@@ -16,11 +16,11 @@ from tests.onnxkit.models import linear, model, value
 W = numpy_helper.to_array(linear().graph.initializer[0])
 
 
-def reference(folder, change=lambda y: y, **more):
+def reference(folder, change=lambda y: y, rows_of=(("example", 2), ("min", 1)), **more):
     """Points with batch 2 and 1, whose outputs are what `linear` must give."""
     folder.mkdir(parents=True)
     writer = ReferenceWriter(folder)
-    for name, rows in (("example", 2), ("min", 1)):
+    for name, rows in rows_of:
         x = np.linspace(-1, 1, rows * 4, dtype=np.float32).reshape(rows, 4)
         outputs = {"y": change(np.maximum(x @ W, 0)), **more}
         writer.add(ReferencePoint(name, {"batch": rows}, {"x": x}, outputs))
@@ -37,6 +37,8 @@ def run(
     target=CPU_TARGET,
     gates=None,
     of_mode=(),
+    scored=False,
+    calibrated=None,
     **options,
 ):
     save_model(made or linear(), tmp_path / "model")
@@ -45,9 +47,13 @@ def run(
         default.atol, default.rtol, default.cosine_min, default.sqnr_db_min, default.equal_min
     )
     params = ValidateParams(
-        precision, precision, given, target, gates or TargetGates(), options=of_mode
+        precision, precision, given, target, gates or TargetGates(), options=of_mode, scored=scored
     )
     inputs = {"model": tmp_path / "model", "reference": reference(tmp_path / "ref", **options)}
+    if calibrated is not None:
+        inputs["calibration"] = tmp_path / "calibration"
+        inputs["calibration"].mkdir()
+        (inputs["calibration"] / "ranges.json").write_text(json.dumps(calibrated))
     outcome, context = run_step(KIND, params, tmp_path, inputs)
     text = (context.output("report") / "report.json").read_text()
     assert "NaN" not in text.replace(" NaN", "")
@@ -66,6 +72,92 @@ def test_a_faithful_model_passes_at_every_point(tmp_path):
     assert report["points"][1]["sizes"] == {"batch": 1}
     assert report["worst"]["output"] == "y"
     assert report["tolerances"]["rtol"] == 1e-4
+
+
+def test_a_part_that_is_constant_does_not_pass_by_the_cosine_of_the_others(tmp_path):
+    units = np.array([1, 1e4, 1], np.float32)
+    dead = linear()
+    dead.graph.initializer[0].CopyFrom(numpy_helper.from_array(W * units * (units > 1), "w"))
+    outcome, report = run(
+        tmp_path,
+        dead,
+        precision="int8",
+        change=lambda y: y * units,
+        rows_of=[("example", 8)],
+        of_mode=("only_products", "nodes_to_exclude"),
+    )
+    (finding,) = outcome.findings
+    assert finding.where == "variant 'int8', output y[:, 0:3:2]"
+    assert finding.what.startswith(
+        "it is 0 throughout, where the reference's values have a spread"
+    )
+    assert "`only_products: true`" in finding.fix
+    assert not report["passed"]
+    assert [each["part"] for each in report["lost_parts"]] == ["y[:, 0:3:2]"]
+    assert (outcome.metrics["part"], outcome.metrics["cosine_min"]) == ("y[:, 0:3:2]", 0.0)
+
+
+def wrong_on(*points):
+    """A reference that the model differs from at some points."""
+    names = iter(["example", "min", "sample-00", "sample-01"])
+    return lambda y: -y if next(names) in points else y
+
+
+REAL = {"rows_of": [("example", 2), ("min", 1), ("sample-00", 2), ("sample-01", 2)]}
+
+
+def test_noise_warns_of_quantized_variants_where_there_are_real_samples(tmp_path):
+    outcome, report = run(tmp_path, precision="int8", change=wrong_on("example", "min"), **REAL)
+    assert outcome.findings == ()
+    assert report["passed"]
+    note = "on random inputs, variant 'int8', output 'y', point 'example' (batch=2): cosine -1.0"
+    assert outcome.notes[0].startswith(note)
+    assert outcome.notes[0].endswith("; real data decide")
+
+
+def test_a_wrong_real_sample_fails_whatever_noise_shows(tmp_path):
+    outcome, _ = run(tmp_path, precision="int8", change=wrong_on("sample-01"), **REAL)
+    assert {each.where.rpartition(", ")[2] for each in outcome.findings} == {
+        "point 'sample-01' (batch=2)"
+    }
+
+
+@pytest.mark.parametrize(
+    ("precision", "scored", "decides"),
+    [("int8", True, False), ("int8", False, True), ("fp32", True, True)],
+)
+def test_noise_decides_where_no_real_data_do(tmp_path, precision, scored, decides):
+    outcome, _ = run(tmp_path, precision=precision, scored=scored, change=lambda y: -y)
+    assert bool(outcome.findings) == decides
+
+
+def test_shapes_count_on_noise_whatever_real_samples_show(tmp_path):
+    names = iter(["example", "min", "sample-00", "sample-01"])
+    outcome, _ = run(
+        tmp_path,
+        precision="int8",
+        change=lambda y: y[:, :2] if next(names) == "min" else y,
+        **REAL,
+    )
+    (finding,) = outcome.findings
+    assert finding.what == "it has shape [1, 3]; expected [1, 2]"
+
+
+@pytest.mark.parametrize(
+    ("seen", "low_high"),
+    [([0.0003, 0.4997], "low: 0, high: 0.5"), ([-0.2117, -0.1], "low: -0.22, high: -0.1"), ([-1, 1], "")],
+)  # fmt: skip
+def test_dummies_beyond_what_calibration_saw_are_the_fix(tmp_path, seen, low_high):
+    calibrated = {"ranges": {"x": [-9, 9]}, "seen": {"x": seen}}
+    outcome, _ = run(tmp_path, precision="int8", change=lambda y: -y, calibrated=calibrated)
+    fixes = {each.fix for each in outcome.findings}
+    if low_high:
+        (fix,) = fixes
+        assert fix.startswith("dummy values of input 'x' go from -1 to 1, and calibration saw ")
+        assert f"write `{low_high}` in `dummy_inputs: {{x: ...}}`" in fix
+        assert fix.endswith("`reference: {samples: FILE.py:CALLABLE}`")
+    else:
+        assert not any("dummy" in fix for fix in fixes)
 
 
 def test_a_breach_names_variant_output_point_element_bound_and_a_fix(tmp_path):

@@ -73,7 +73,8 @@ FEATURE = Feature(
     shown={fidelity.KIND.name: "fidelity"},
     reports=_reports,
     diagnosis=DiagnosisHints(
-        answers=dict.fromkeys(("cosine_mean", "cosine_min", "sqnr_db"), SECTION)
+        judges=(fidelity.KIND.name,),
+        answers=dict.fromkeys(("cosine_mean", "cosine_min", "sqnr_db"), SECTION),
     ),
     columns=(
         Column("worst sample", SECTION, cells.number("cosine_min", 5), place=70, if_any=True),

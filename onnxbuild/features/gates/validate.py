@@ -13,6 +13,7 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion import cells
 from onnxbuild.expansion.addresses import further, of_variant
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
+from onnxbuild.expansion.evaluation import holds_scores
 from onnxbuild.expansion.feature import Column, Feature, Section, Subject
 from onnxbuild.expansion.fused import SECTION as OPTIMIZE
 from onnxbuild.expansion.scope import Scope
@@ -31,8 +32,9 @@ def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, Out
     kept = subject.mode.kept_nodes
     can_name = kept is not None and kept.alone and kept.option == NODES_OPTION
     # The model that a quantizer took, by which the nodes can be judged that it left as they were.
+    made_of = scope.graph.inputs_of(subject.model)
     exact = (
-        {"exact": scope.graph.input_of(subject.model, "model")}
+        {"exact": made_of["model"]}
         if not number and can_name and target.is_cpu and not target.environment
         else {}
     )
@@ -56,12 +58,14 @@ def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, Out
             options=variant.option_names,
             owner=variant.owner_of(NAME),
             level=_level(scope, variant),
+            scored=holds_scores(scope),
         ),
         {
             "model": subject.model,
             "reference": scope.reference(variant, settings.free_dimensions),
             **exact,
             **made,
+            **{name: made_of[name] for name in ("calibration",) if name in made_of},
             **session.inputs(target, "judged"),
             **target_inputs(scope, target),
         },

@@ -69,6 +69,7 @@ def _model(scope: Scope, variant: Variant) -> OutputRef:
                 fp32=fp32,
                 target=recipe.targets[0],
                 baseline_at=own_address(recipe, variant, "baseline"),
+                gates=False,
             )
         scored = None
         if options.goal.max_drop is not None:
@@ -147,6 +148,7 @@ def _ladder(*, keeps: bool, balances: bool) -> Iterator[Trial]:
     if balances:
         yield Trial("int8-balanced", "dynamic", _BALANCED)
     yield Trial("int8-static", "static", {})
+    yield Trial("int8-products", "static", {"only_products": True})
     yield Trial("weights-8", "weight_only", {"bits": 8})
     if balances:
         yield Trial("int8-static-balanced", "static", {"balance": True})

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.accuracy.output_parts import OutputParts
 from onnxbuild.onnxkit.accuracy.rounding import greatest_rounding
 from onnxbuild.onnxkit.accuracy.threshold_rows import ThresholdRows, excused_rows, without
 from onnxbuild.onnxkit.accuracy.tolerances import (
@@ -15,6 +16,7 @@ from onnxbuild.onnxkit.accuracy.tolerances import (
     check_tolerances,
 )
 from onnxbuild.onnxkit.accuracy.verdict import ROUNDING_MULTIPLE, Bounds, Judgement, judge
+from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ def judge_outputs(
     missing: str,
     where: str,
     rows: list[ThresholdRows],
+    parts: OutputParts,
 ) -> dict[str, Judgement]:
     """Judge each output of a point.
 
@@ -39,6 +42,7 @@ def judge_outputs(
         missing: Text for an output that was not computed.
         where: `recipe:step`, for messages.
         rows: Gets the point's rows on a threshold.
+        parts: Gets its outputs.
 
     Raises:
         StepError: A tolerance names an output that is not there.
@@ -55,6 +59,8 @@ def judge_outputs(
         )
         rows.append(_threshold_rows(point.name, point.on_threshold, excused))
         expected, found = without(expected, excused), without(found, excused)
+    for name in filter(found.__contains__, expected):
+        parts.add(name, expected[name], found[name], real=point.name.startswith(SAMPLE))
     return {
         name: judge(
             array, found[name], bounds_of(tolerances, name), rounding_of(point, name, tolerances)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.accuracy.comparison import is_exact
+from onnxbuild.onnxkit.accuracy.output_parts import OutputParts
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.non_finite import not_finite
 from onnxbuild.onnxkit.data.user_code import an, call_user
@@ -21,6 +22,45 @@ if TYPE_CHECKING:
 
 Projection = Callable[..., Any]
 """(outputs, feeds) -> array of shape (samples, ...): what of the outputs is looked at."""
+
+
+_PROJECTION = "projection"
+"""Name of what a user's projection gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Vector of the outputs for one sample.
+
+    Attributes:
+        vector: Flat, float64: all float outputs in a row, or the user's projection.
+        shapes: Output -> its shape; their elements are in the vector in this order.
+    """
+
+    vector: np.ndarray
+    shapes: Mapping[str, tuple[int, ...]]
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, Any]) -> Sample:
+        """Copy arrays: a projection may fill its array again."""
+        import numpy as np
+
+        flat = [np.array(each, np.float64).ravel() for each in arrays.values()]
+        return cls(np.concatenate(flat), {name: np.shape(each) for name, each in arrays.items()})
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The vector's."""
+        return (len(self.vector),)
+
+    def split(self, vector: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+        """Yield (output, its part of another vector, its part of this one), with an axis of size 1 for the batch."""
+        start = 0
+        for name, shape in self.shapes.items():
+            end = start + math.prod(shape)
+            other, own = (each[start:end].reshape(1, *shape) for each in (vector, self.vector))
+            yield name, other, own
+            start = end
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +90,8 @@ def sample_vectors(
     project: Projection | None,
     target: str,
     where: str,
-) -> Iterator[np.ndarray]:
-    """One flat float64 vector a sample.
+) -> Iterator[Sample]:
+    """Yield what the model gives for each sample.
 
     Without a projection a sample is what all float outputs have at one place of the batch axis,
     the first; where outputs have no common first size, all of an item is one sample. Integer, bool
@@ -84,8 +124,8 @@ def output_vectors(
     project: Projection | None,
     target: str,
     where: str,
-) -> Iterator[np.ndarray]:
-    """The vectors of what a model made of one item; see `sample_vectors`.
+) -> Iterator[Sample]:
+    """Yield the samples of what a model made of one item; see `sample_vectors`.
 
     Args:
         outputs: Output name -> array.
@@ -104,12 +144,13 @@ def output_vectors(
     if project is None:
         rows = _rows(_floats(outputs, where))
     else:
-        rows = _projected(project, outputs, item, target, where)
+        found = _projected(project, outputs, item, target, where)
+        rows = ({_PROJECTION: row} for row in found)
     for row in rows:
-        vector = np.array(row, np.float64).ravel()  # a copy: a projection may fill its array again
-        if not np.isfinite(vector).all():
+        sample = Sample.of(row)
+        if not np.isfinite(sample.vector).all():
             raise not_finite(outputs, item, number, where)
-        yield vector
+        yield sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,23 +192,44 @@ class SampleErrors:
 def compare_vectors(
     expected: Iterable[np.ndarray], actual: Iterable[np.ndarray], where: str
 ) -> Fidelity:
-    """Return the fidelity over all samples; see `compare_samples`."""
-    return compare_samples(expected, actual, where).fidelity()
+    """Return the fidelity over all samples.
+
+    Raises:
+        StepError: See `compare_samples`.
+    """
+    return _errors(_paired(expected, actual, where), where).fidelity()
 
 
 def compare_samples(
-    expected: Iterable[np.ndarray], actual: Iterable[np.ndarray], where: str
+    expected: Iterable[np.ndarray], actual: Iterable[Sample], where: str, parts: OutputParts
 ) -> SampleErrors:
     """Compare sample by sample; neither side is held in memory as a whole.
+
+    Args:
+        expected: The baseline's vectors.
+        actual: The model's samples.
+        where: `recipe:step`, for messages.
+        parts: Gets each output of each sample.
 
     Raises:
         StepError: There is no sample, or no value in any, or the two sides have other numbers or sizes of them.
     """
+
+    def vectors() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for vector, sample in _paired(expected, actual, where):
+            for name, expected_part, part in sample.split(vector):
+                parts.add(name, expected_part, part, real=True)
+            yield vector, sample.vector
+
+    return _errors(vectors(), where)
+
+
+def _errors(pairs: Iterable[tuple[np.ndarray, np.ndarray]], where: str) -> SampleErrors:
     import numpy as np
 
     rows: list[tuple[float, float, float, int]] = []
     has_values = False
-    for one, other in _paired(expected, actual, where):
+    for one, other in pairs:
         has_values = has_values or one.size > 0
         difference = one - other
         signal, noise = (float(np.einsum("i,i", each, each)) for each in (one, difference))
@@ -205,8 +267,8 @@ def cosine(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def _paired(
-    expected: Iterable[np.ndarray], actual: Iterable[np.ndarray], where: str
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    expected: Iterable[np.ndarray], actual: Iterable[np.ndarray | Sample], where: str
+) -> Iterator[tuple[np.ndarray, Any]]:
     end = object()
     theirs, own = iter(expected), iter(actual)
     number = 0
@@ -227,8 +289,8 @@ def _paired(
         number += 1
 
 
-def _floats(outputs: Mapping[str, np.ndarray], where: str) -> list[np.ndarray]:
-    found = [each for each in outputs.values() if not is_exact(each)]
+def _floats(outputs: Mapping[str, np.ndarray], where: str) -> dict[str, np.ndarray]:
+    found = {name: each for name, each in outputs.items() if not is_exact(each)}
     if not found:
         raise StepError(
             f"no output is of floats ({', '.join(outputs)}), and the cosine of ids or classes says "
@@ -240,15 +302,13 @@ def _floats(outputs: Mapping[str, np.ndarray], where: str) -> list[np.ndarray]:
     return found
 
 
-def _rows(outputs: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
-    import numpy as np
-
-    sizes = {each.shape[0] if each.ndim else None for each in outputs}
+def _rows(outputs: Mapping[str, np.ndarray]) -> Iterator[Mapping[str, np.ndarray]]:
+    sizes = {each.shape[0] if each.ndim else None for each in outputs.values()}
     if len(sizes) == 1 and None not in sizes:
-        for n in range(outputs[0].shape[0]):
-            yield np.concatenate([np.asarray(each[n], np.float64).ravel() for each in outputs])
+        for n in range(next(iter(outputs.values())).shape[0]):
+            yield {name: each[n] for name, each in outputs.items()}
     else:
-        yield np.concatenate([np.asarray(each, np.float64).ravel() for each in outputs])
+        yield outputs
 
 
 def _projected(

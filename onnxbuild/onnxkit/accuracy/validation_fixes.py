@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from onnxbuild.onnxkit.accuracy.noisy_outputs import NOISY
+from onnxbuild.onnxkit.accuracy.output_parts import PART
 from onnxbuild.onnxkit.accuracy.point_reports import JudgedPoint, comparisons
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 
@@ -37,6 +38,14 @@ _OPTIONS: Mapping[str, str] = {
 }
 """Option of a variant -> what to try with it."""
 
+_LOST: Mapping[str, str] = {
+    "keep_fp32": "keep in fp32 the nodes that make it (`node_block_list: [...]`)",
+    "only_products": "quantize only what multiplies with weights (`only_products: true`)",
+    "nodes_to_exclude": "leave the nodes that make it in fp32 (`nodes_to_exclude: [...]`)",
+}
+"""Option of a variant -> what to try with it where a part of an output is lost."""
+
+_PRECISIONS: Mapping[str, str] = {"fp32": "write `optimize: {level: basic}`"}
 _ANY_PRECISION = "take a mode with more bits"
 
 _LOWER_LEVEL = {"extended": "basic", "basic": "none"}
@@ -49,6 +58,21 @@ _BEFORE_IT = "compare it node by node: `onnxbuild diagnose {address}`"
 _NEAR_SQNR_DB = {"fp32": 60.0, "fp16": 40.0, "bf16": 20.0, "int8": 7.0, "int4": 5.0}
 _NEAR_EQUAL = {"fp32": 0.95, "fp16": 0.95}
 """Outputs that are farther off are wrong, and no bound is worth changing for them."""
+
+
+def attempts_of(
+    precision: str, options: Sequence[str], texts: Mapping[str, str] = _OPTIONS
+) -> list[str]:
+    """Return what to try with a variant that is too far from the reference; at least one attempt.
+
+    Args:
+        precision: The variant's.
+        options: Names of the options that its mode has.
+        texts: Option -> what to try with it.
+    """
+    bits = ["write `bits: 8`"] if (precision, "bits" in options) == ("int4", True) else []
+    found = bits + [text for option, text in texts.items() if option in options]
+    return found or [_PRECISIONS.get(precision, _ANY_PRECISION)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,27 +101,24 @@ class VariantFixes:
     def __call__(self, output: str, kind: str) -> str:
         """Return the fix for a kind of breach of an output."""
         near = kind == NOISY or (output not in self.wrong and kind in _BOUNDS)
-        attempts = [] if self.before and near else self._attempts()
+        attempts = [] if self.before and near else self._attempts(kind)
+        if kind == PART:
+            attempts.append("return the part as an output of its own")
         if near:
             verb, bound = _BOUNDS[kind]
             if output in self.tolerances.outputs or kind == NOISY:
                 bound = f"outputs: {{{output}: {{{bound}}}}}"
             attempts.append(f"{verb} `{self._place(bound)}`")
-        *first, last = attempts
-        return f"{', '.join(first)}, or {last}" if first else last
+        return either(attempts)
 
-    def _attempts(self) -> list[str]:
-        bits = (
-            ["write `bits: 8`"]
-            if (self.precision, "bits" in self.options) == ("int4", True)
-            else []
-        )
-        found = bits + [text for option, text in _OPTIONS.items() if option in self.options]
-        if self.precision == "fp32" and not found:
-            lower = _LOWER_LEVEL.get(self.level or "extended")
-            found = [f"write `optimize: {{level: {lower}}}`" if lower else _AS_WRITTEN]
-            return [self.before] if self.before else found
-        return found or [_ANY_PRECISION]
+    def _attempts(self, kind: str) -> list[str]:
+        texts = _LOST if kind == PART else _OPTIONS
+        if self.precision != "fp32" or any(option in self.options for option in texts):
+            return attempts_of(self.precision, self.options, texts)
+        if self.before:
+            return [self.before]
+        lower = _LOWER_LEVEL.get(self.level or "extended")
+        return [f"write `optimize: {{level: {lower}}}`" if lower else _AS_WRITTEN]
 
     def _place(self, bound: str) -> str:
         if self.owner:
@@ -127,6 +148,12 @@ def differs_before(fault: str, address: str) -> str:
     if fault:
         return f"the converter changed what the model computes ({fault}): take options of it that the converter supports"
     return _BEFORE_IT.format(address=address)
+
+
+def either(attempts: Sequence[str]) -> str:
+    """Return attempts as one clause: `a, b, or c`."""
+    *first, last = attempts
+    return f"{', '.join(first)}, or {last}" if first else last
 
 
 def fixes_of_section(section: str) -> Fix:

@@ -56,6 +56,7 @@ class Calibration:
         ranges: Name -> the range to quantize, within what was seen.
         clipped: Name -> share of its values outside of the range; only where that is above 0.
         unbounded: Values that held a mask's huge or infinite number, sorted.
+        narrowest: Name -> width of the narrowest part of a value of the graph's tail.
         means: Name -> mean of each channel, of the values that are multiplied with weights; empty
             unless asked for.
     """
@@ -65,6 +66,7 @@ class Calibration:
     ranges: dict[str, Range]
     clipped: dict[str, float]
     unbounded: tuple[str, ...]
+    narrowest: dict[str, float]
     means: dict[str, np.ndarray]
 
 
@@ -108,7 +110,7 @@ def calibrate(
     if rule.means:
         means = measure_channel_means(load(), kept_feeds, scratch=scratch, where=where)
     if rule.method == "minmax":
-        return Calibration(found.samples, seen, dict(seen), {}, unbounded, means)
+        return Calibration(found.samples, seen, dict(seen), {}, unbounded, found.narrowest, means)
     stage("pass 2 of 2")
     histograms = measure_histograms(
         load(),
@@ -128,4 +130,4 @@ def calibrate(
         share = clipped_share(histogram, ranges[name])
         if share > 0:
             clipped[name] = share
-    return Calibration(found.samples, seen, ranges, clipped, unbounded, means)
+    return Calibration(found.samples, seen, ranges, clipped, unbounded, found.narrowest, means)

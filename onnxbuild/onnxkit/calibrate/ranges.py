@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.calibrate.part_ranges import SliceRanges, add_slice_probes
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.non_finite import LEAST_INSTEAD, odd_feeds
 from onnxbuild.onnxkit.host.progress import counted
@@ -19,6 +20,9 @@ from onnxbuild.onnxkit.sessions.run import run_sample
 if TYPE_CHECKING:
     import numpy as np
     import onnx
+
+RANGES_FILE = "ranges.json"
+"""The file of an artifact `calibration`: `ranges`, `seen` where that is another range, and more."""
 
 _FLOAT = 1
 _UNBOUNDED_FROM = 1e9
@@ -37,12 +41,14 @@ class Ranges:
         bounds: Value name -> [least, greatest], finite, float32.
         averages: Value name -> means of least and greatest value, the latest samples counting most.
         unbounded: Values that held a mask's huge or infinite number: not fit to be quantized.
+        narrowest: Value of the graph's tail -> see `SliceRanges.narrowest`.
         samples: Number of feeds that were run.
     """
 
     bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
     averages: dict[str, tuple[float, float]] = field(default_factory=dict)
     unbounded: set[str] = field(default_factory=set)
+    narrowest: dict[str, float] = field(default_factory=dict)
     samples: int = 0
 
 
@@ -71,19 +77,24 @@ def measure_ranges(
         StepError: A value is NaN, or ONNX Runtime fails on a sample.
     """
     names = _float_values(model.graph)
+    slices = SliceRanges(add_slice_probes(model))
     _add_probes(model, names)
     save_graph(model, scratch / "augmented")
     del model
     session = open_session(scratch / "augmented", optimize=False, lean=True, where=where)
     outputs = [_probe_name(kind, n) for n in range(len(names)) for kind in _PROBES]
+    of_slices = [name for probe in slices.probes for name in probe.outputs]
     ranges = Ranges()
     for sample in counted(feeds, "samples"):
-        found = run_sample(session, sample, ranges.samples, outputs, where)
+        found = run_sample(session, sample, ranges.samples, [*outputs, *of_slices], where)
         _merge(ranges, names, found, averaging, where=where, sample=sample)
+        slices.add(dict(zip(of_slices, found[len(outputs) :], strict=True)))
         ranges.samples += 1
+    ranges.narrowest = slices.narrowest() if ranges.samples else {}
     for name in ranges.unbounded:
         ranges.bounds.pop(name, None)
         ranges.averages.pop(name, None)
+        ranges.narrowest.pop(name, None)
     return ranges
 
 

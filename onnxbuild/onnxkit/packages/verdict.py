@@ -10,6 +10,7 @@ from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Finding
 from onnxbuild.onnxkit.accuracy.judged_outputs import judge_outputs
 from onnxbuild.onnxkit.accuracy.noisy_outputs import noisy_findings
+from onnxbuild.onnxkit.accuracy.output_parts import OutputParts, part_findings
 from onnxbuild.onnxkit.accuracy.point_reports import JudgedPoint, findings_of, pooled, report_of
 from onnxbuild.onnxkit.accuracy.threshold_rows import ThresholdRows, threshold_report
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
@@ -39,6 +40,7 @@ def verdict_on(
         where: `recipe:step`, for messages.
     """
     rows: list[ThresholdRows] = []
+    parts = OutputParts()
     judged: list[JudgedPoint] = []
     for point in read_reference(reference):
         if point.name not in found:
@@ -48,12 +50,19 @@ def verdict_on(
             for name, array in found[point.name].items()
         }
         each = judge_outputs(
-            point, outputs, tolerances, missing="it is not there", where=where, rows=rows
+            point,
+            outputs,
+            tolerances,
+            missing="it is not there",
+            where=where,
+            rows=rows,
+            parts=parts,
         )
         judged.append((point.name, point.sizes, each))
     judged = pooled(judged, lambda name: bounds_of(tolerances, name).equal_min)
     findings = findings_of(judged, subject, lambda *_: fix)
     findings += noisy_findings(judged, tolerances, subject, lambda *_: fix)
+    findings += part_findings(parts.lost(judged), subject, lambda *_: fix)
     return _report(tolerances, judged, findings, rows), findings
 
 

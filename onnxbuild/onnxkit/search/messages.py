@@ -20,9 +20,11 @@ Row = Mapping[str, Any]
 def none_meets(variant: str, goal: Goal, margin: float, tried: int, nearest: Row) -> Finding:
     """Return the finding that no trial meets a variant's goal."""
     spare = f" with a margin of {margin:g}" if margin else ""
+    parts = [each["part"] for each in nearest["lost_parts"]]
+    without = f", and loses {', '.join(parts)}" if parts else ""
     return Finding(
         f"none of {tried} trials meets the goal ({written(goal)}){spare}; the nearest, "
-        f"'{nearest['name']}', reaches {reached(goal, nearest['choosing'])}",
+        f"'{nearest['name']}', reaches {reached(goal, nearest['choosing'])}{without}",
         f"variant '{variant}'",
         "ask for less, raise `trials`, or add modes to `include`",
     )
@@ -55,6 +57,18 @@ def not_applicable(variant: str, names: Sequence[str]) -> str:
     """Trials that are not there."""
     what = f"trial '{names[0]}' is" if len(names) == 1 else f"trials {', '.join(names)} are"
     return f"variant '{variant}': {what} left out: not applicable to this model"
+
+
+def lost(variant: str, rows: Sequence[Row]) -> tuple[str, ...]:
+    """Return a line on the trials that lose a part of an output, which are not taken whatever their figures."""
+    found = {row["name"]: row["lost_parts"][0]["part"] for row in rows if row["lost_parts"]}
+    if not found:
+        return ()
+    names, parts = (
+        ", ".join(f"'{each}'" for each in found),
+        ", ".join(dict.fromkeys(found.values())),
+    )
+    return (f"variant '{variant}': not taken, because {parts} is lost in it: {names}",)
 
 
 def doubts(

@@ -134,7 +134,7 @@ class GatedLosses:
             self.runs += 1
             if self._score is not None:
                 kept.append(_copied(outputs))
-            vectors += output_vectors(
+            samples = output_vectors(
                 outputs,
                 _copied(item),
                 number,
@@ -142,6 +142,7 @@ class GatedLosses:
                 target=self._target,
                 where=self._where,
             )
+            vectors += [each.vector for each in samples]
         return vectors, None if self._score is None else self._score(kept)
 
 

@@ -3,7 +3,13 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.accuracy.sample_outputs import compare_vectors, sample_vectors
+from onnxbuild.onnxkit.accuracy.output_parts import OutputParts
+from onnxbuild.onnxkit.accuracy.sample_outputs import (
+    Sample,
+    compare_samples,
+    compare_vectors,
+    sample_vectors,
+)
 from onnxbuild.onnxkit.accuracy.vector_files import read_vectors, write_vectors
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.sessions.open import open_session
@@ -17,7 +23,8 @@ def images(*sizes):
 
 def taken(folder, feeds, project=None):
     session = open_session(digits(folder))
-    return list(sample_vectors(session, feeds, project=project, target="mine:project", where="x"))
+    samples = sample_vectors(session, feeds, project=project, target="mine:project", where="x")
+    return [each.vector for each in samples]
 
 
 def test_a_sample_is_a_row_of_the_batch_whatever_the_batches(tmp_path):
@@ -74,6 +81,16 @@ def test_the_measures_are_those_of_their_definitions():
     zeros = [np.zeros(2)]
     assert compare_vectors(zeros, zeros, "x").cosine_min == 1.0
     assert compare_vectors(zeros, [np.ones(2)], "x").cosine_min == 0.0
+
+
+def test_parts_of_outputs_are_those_of_all_samples_whatever_a_single_one_has():
+    generator = np.random.default_rng(0)
+    rows = generator.random((50, 6)) * [2e4, 1, 1, 1, 1, 1]
+    exact = [np.concatenate([row, [1.0, 2.0]]) for row in rows]
+    found = [Sample.of({"table": row.round(-2), "other": np.array([[1.0, 2.0]])}) for row in rows]
+    parts = OutputParts()
+    assert compare_samples(exact, found, "x", parts).fidelity().cosine_min > 0.99
+    assert [each.name for each in parts.lost()] == ["table[:, 1:6]"]
 
 
 def test_a_cosine_is_never_above_one():
@@ -133,7 +150,8 @@ def test_ids_are_left_out_of_what_a_cosine_is_taken_of(tmp_path):
     logits = taken(tmp_path / "logits", images(3))
     save_model(with_ids(tmp_path / "digits"), tmp_path / "both")
     session = open_session(tmp_path / "both")
-    both = list(sample_vectors(session, images(3), project=None, target="", where="x"))
+    samples = sample_vectors(session, images(3), project=None, target="", where="x")
+    both = [each.vector for each in samples]
     np.testing.assert_allclose(both, logits, rtol=1e-5)
 
 

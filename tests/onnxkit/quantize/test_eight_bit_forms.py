@@ -78,7 +78,7 @@ def static(case, folder, **options):
         where="",
     )
     bounds = {name: [float(end) for end in ends] for name, ends in found.ranges.items()}
-    ranges = {"ranges": bounds, "unbounded": list(found.unbounded)}
+    ranges = {"ranges": bounds, "unbounded": list(found.unbounded), "narrowest": found.narrowest}
     (calibration / "ranges.json").write_text(json.dumps(ranges))
     reported = StaticOptions(**{"activation_type": "uint8", **options})
     params = StaticParams(without_auto(reported, host_facts()))

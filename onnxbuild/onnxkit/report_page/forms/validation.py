@@ -61,6 +61,8 @@ def _decisive(report: Mapping[str, Any]) -> str:
             said.append(
                 f"{name} {_exact(metrics[key]) if key != 'max_abs' else number(metrics[key])}{needed}"
             )
+    if metrics.get("part"):
+        said.append(f"lost part {metrics['part']}")
     if metrics.get("points"):
         said.append(f"{metrics.get('points_passed', 0)} of {metrics['points']} points")
     return ", ".join(said)
