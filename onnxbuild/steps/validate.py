@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-<<<<<<< HEAD
-from collections.abc import Iterable, Iterator, Sequence
-=======
-from collections.abc import Callable, Iterable, Sequence
->>>>>>> detect
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -100,11 +96,8 @@ class ValidateParams:
         section: The key of the recipe that asks for this model, where it is no variant's own.
         options: Names of the options of the variant's mode; a fix names none that it lacks.
         owner: Variant whose own `validate` has tolerances; empty where there are only those of its precision.
-<<<<<<< HEAD
         level: `optimize.level` of the variant; empty where it has none.
-=======
         scored: The variant's score on real data must keep to a bound, too.
->>>>>>> detect
     """
 
     variant: str
@@ -117,11 +110,8 @@ class ValidateParams:
     section: str = ""
     options: tuple[str, ...] = ()
     owner: str = ""
-<<<<<<< HEAD
     level: str = ""
-=======
     scored: bool = False
->>>>>>> detect
 
 
 def run(context: StepContext) -> Outcome:
@@ -149,28 +139,18 @@ def run(context: StepContext) -> Outcome:
     rows: list[ThresholdRows] = []
     parts = OutputParts()
     judged = [
-<<<<<<< HEAD
-        (point.name, point.sizes, _judge_point(opened.session, point, context, rows))
-        for point in _points(context)
-    ]
-    judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
-    dominant = _dominant(context, judged)
-    fix = _fix_of(context, judged, dominant)
-    findings = findings_of(judged, subject, fix)
-=======
         (point.name, point.sizes, _judge_point(opened.session, point, context, rows, parts))
-        for point in read_reference(context.input("reference"))
+        for point in _points(context)
     ]
     judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
     decisive = judged
     if only_real_decide(judged, params.precision, scored=params.scored):
         decisive = without_noise(judged)
     dominant = _dominant(context, decisive)
-    fix = _fix_of(params, dominant)
+    fix = _fix_of(context, decisive, dominant)
     findings = findings_of(decisive, subject, fix)
     if findings and "calibration" in context.input_names:
         findings = tuple(map(_dummies_fix(context), findings))
->>>>>>> detect
     findings += noisy_findings(judged, params.tolerances, subject, fix)
     lost = parts.lost(decisive)
     findings += part_findings(lost, subject, fix)
@@ -178,11 +158,8 @@ def run(context: StepContext) -> Outcome:
     empty = empty_findings(judged, subject)
     excused = threshold_note(rows, subject)
     notes = tuple(filter(None, (excused, "" if findings else dominant)))
-<<<<<<< HEAD
     notes += rounding_notes(judged, subject)
-=======
     notes += noise_notes(judged, decisive, subject) if decisive is not judged else ()
->>>>>>> detect
     if params.section:  # what noise gives a pipeline may well be empty: no box, no word
         notes += tuple(f"{each.where}: {each.what}" for each in empty)
     else:
@@ -242,9 +219,6 @@ def _dominant(context: StepContext, judged: Sequence[JudgedPoint]) -> str:
     return found.note(params.variant, min(cosines.values()), params.excluded)
 
 
-<<<<<<< HEAD
-def _fix_of(context: StepContext, judged: Sequence[JudgedPoint], dominant: str) -> Fix:
-=======
 def _dummies_fix(context: StepContext) -> Callable[[Finding], Finding]:
     """Return what gives findings another fix where dummy inputs are beyond what calibration saw."""
     text = (context.input("calibration") / RANGES_FILE).read_text("utf-8")
@@ -254,8 +228,7 @@ def _dummies_fix(context: StepContext) -> Callable[[Finding], Finding]:
     return dummies_fix(noise, {**ranges["ranges"], **ranges["seen"]})
 
 
-def _fix_of(params: ValidateParams, dominant: str) -> Fix:
->>>>>>> detect
+def _fix_of(context: StepContext, judged: Sequence[JudgedPoint], dominant: str) -> Fix:
     """Return the fixes of breaches: the node that dominates the error, if there is one, comes before all else."""
     params: ValidateParams = context.params
     if dominant:
@@ -284,7 +257,7 @@ def _before(context: StepContext, judged: Sequence[JudgedPoint]) -> str:
     source = open_session(context.input("source"), settings=settings, where=context.where)
     for point in read_reference(context.input("reference")):
         if point.name in failing:
-            found = _judge_point(source, point, context, [])
+            found = _judge_point(source, point, context, [], OutputParts())
             if any(each.breaches for each in found.values()):
                 config = json.loads((context.input("config") / REPORT_FILE).read_text("utf-8"))
                 address = f"{context.where.partition(':')[0]}:{params.variant}"
@@ -349,11 +322,16 @@ KIND = StepKind(
     name="validate",
     version=11,
     params=ValidateParams,
-<<<<<<< HEAD
-    inputs=("model", "reference", "exact?", "session?", "target?", "source?", "config?"),
-=======
-    inputs=("model", "reference", "exact?", "calibration?", "session?", "target?"),
->>>>>>> detect
+    inputs=(
+        "model",
+        "reference",
+        "exact?",
+        "calibration?",
+        "session?",
+        "target?",
+        "source?",
+        "config?",
+    ),
     outputs={"report": "report"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,
