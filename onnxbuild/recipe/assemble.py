@@ -27,6 +27,7 @@ from onnxbuild.recipe.declared.entrypoints import EntrypointReader
 from onnxbuild.recipe.declared.environments import read_environment
 from onnxbuild.recipe.declared.globs import Glob
 from onnxbuild.recipe.declared.model_sources import FILLED_IN, ModelSources, source_of
+from onnxbuild.recipe.parts.names_as_mappings import with_mappings
 from onnxbuild.recipe.parts.parts import DEFAULT_OPSET, read_parts, variant_nodes
 from onnxbuild.recipe.schema.meant_keys import as_meant
 from onnxbuild.recipe.schema.setting_fixes import unknown_setting, whole_setting
@@ -178,7 +179,7 @@ class Loader:
     def _recipe(
         self, root: Node, chosen: Mapping[str, Any], shared: Mapping[str, Location]
     ) -> Recipe | None:
-        root, faults = as_meant(root, self._key_faults, _READ_BEFORE)
+        root, faults = as_meant(with_mappings(root), self._key_faults, _READ_BEFORE)
         sound = not self._check("model", root) if "model" in root.members else False
         completed = self._models.complete(root, self._faults, sound=sound)
         root = _without_filled_in(root) if completed is None else completed.root

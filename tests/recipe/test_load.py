@@ -123,6 +123,20 @@ def test_optimize_takes_a_level_alone(project, base):
     assert recipe.sections["optimize"] == OptimizeOptions(level="none")
 
 
+@pytest.mark.parametrize("section", [name for name, each in SECTIONS.items() if each.takes_names])
+def test_a_list_of_names_is_short_for_a_mapping_with_all_defaults(project, base, section):
+    names = [
+        key for key in SECTIONS[section].options.added if key != "compiled"
+    ]  # needs a provider
+    mapping = ", ".join(f"{each}: {{}}" for each in names)
+    listed, mapped = (
+        project.recipe(f"{base}{section}: {text}\n")
+        for text in (f"[{', '.join(names)}]", f"{{{mapping}}}")
+    )
+    assert listed.sections[section] == mapped.sections[section]
+    assert set(listed.sections[section].asked) == set(names)
+
+
 def test_lines_name_every_key_of_the_recipe(project):
     lines = project.recipe(FULL).lines
     assert str(lines["opset"]) == "recipes/demo.yaml:15:1"

@@ -40,6 +40,7 @@ def labelled_batches(
         )
     else:
         items = items_of(found, context, data)
+    item: Any
     for n, item in enumerate(counted(islice(items, samples or None), "items", samples)):
         place = f"{context.where} ({data.target}, item {n})"
         if not _is_pair(item):

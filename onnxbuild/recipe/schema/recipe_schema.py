@@ -157,6 +157,10 @@ def _sections(builder: SchemaBuilder) -> dict[str, Schema]:
             short = {key: option[key] for key in option if key in ("enum", "anyOf")}
             written = {"anyOf": [short, schema]}
             default = {"default": option["default"]}
+        elif section.takes_names:
+            name_alone = builder.value({"enum": list(section.options.added)})
+            names = {"type": "array", "minItems": 1, "uniqueItems": True, "items": name_alone}
+            written = {"anyOf": [names, schema]}
         if section.by_variant:
             builder.definitions[name] = written
             written = {"$ref": f"#/$defs/{name}"}
