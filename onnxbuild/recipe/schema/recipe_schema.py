@@ -158,7 +158,8 @@ def _sections(builder: SchemaBuilder) -> dict[str, Schema]:
             written = {"anyOf": [short, schema]}
             default = {"default": option["default"]}
         elif section.takes_names:
-            name_alone = builder.value({"enum": list(section.options.added)})
+            added = [key for key, each in schema["properties"].items() if "$ref" in each]
+            name_alone = builder.value({"enum": added})
             names = {"type": "array", "minItems": 1, "uniqueItems": True, "items": name_alone}
             written = {"anyOf": [names, schema]}
         if section.by_variant:
