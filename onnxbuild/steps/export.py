@@ -149,6 +149,9 @@ def _first_that_matches(
     Raises:
         StepError: None does; says why each was refused.
     """
+    from onnxbuild.onnxkit.export.export_check import value_probes
+    from onnxbuild.onnxkit.export.python_values import values_error
+
     wanted = context.params.options.exporter
     refused: list[tuple[str, StepError]] = []
     for exporter in order:
@@ -168,6 +171,9 @@ def _first_that_matches(
     alone = refused[0][1]
     if all(isinstance(error, (CustomOperatorError, NoExporterError)) for _, error in refused):
         raise StepError(alone.what, where=alone.where, fix=alone.fix) from alone
+    alike = [each.feeds for each in value_probes(probes, context.where)]
+    if taken := values_error(request.module, request.inputs, alike, context.where):
+        raise taken from alone
     if wanted != "auto":
         other = next(each for each in EXPORTERS if each != wanted)
         fix = f"{alone.fix}; or try `export: {{exporter: {other}}}`"

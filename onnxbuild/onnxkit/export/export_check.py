@@ -172,7 +172,7 @@ def check_parity(folder: Path, probes: Probes, where: str, *, frozen: bool = Fal
             which sizes are right where one axis alone is to blame.
     """
     session = open_session(folder, where=where)
-    for probe in (*probes.runs, *(_value_probes(probes, where) if frozen else ())):
+    for probe in (*probes.runs, *(value_probes(probes, where) if frozen else ())):
         reason = _difference(session, probe, probes.names)
         if reason:
             guilty = _guilty_axes(
@@ -208,7 +208,7 @@ def compare_at(folder: Path, probes: Probes, point: Point, where: str) -> str:
     return f"at {_show(point)} {reason}" if reason else ""
 
 
-def _value_probes(probes: Probes, where: str) -> tuple[ExportProbe, ...]:
+def value_probes(probes: Probes, where: str) -> tuple[ExportProbe, ...]:
     """The exported sizes with other values: the same negated, and fresh ones."""
     first = probes.runs[0]
     negated = {
