@@ -14,7 +14,11 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.export.errors import NoExporterError, SizeChoiceError, explain_failed_run
-from onnxbuild.onnxkit.export.export_faults import as_declared_error, at_frozen_line
+from onnxbuild.onnxkit.export.export_faults import (
+    as_declared_error,
+    at_frozen_line,
+    unsound_error,
+)
 from onnxbuild.onnxkit.export.exporters import (
     EXPORTERS,
     ExportRequest,
@@ -238,7 +242,7 @@ def _attempt(
         if needed is not None:
             what = f"the {exporter} exporter's graph does not check: {needed[0]}"
             raise OpsetError(what, where=context.where, least=needed[1])
-        raise as_declared_error(faults[0], exporter, request)
+        raise unsound_error(faults[0], exporter, context.where)
     phase(f"{exporter}: comparing with PyTorch")
     try:
         check_parity(folder, probes, context.where, frozen=bool(remarks))
