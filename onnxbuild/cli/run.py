@@ -72,6 +72,11 @@ class RunCommand(click.Command):
     help="Refuse everything that differs from the lock next to the recipe (see `onnxbuild lock`).",
 )
 @click.option(
+    "--no-bench",
+    is_flag=True,
+    help="Measure no latency; the same as --set benchmark.measure=false.",
+)
+@click.option(
     "--json",
     "as_json",
     is_flag=True,
@@ -106,6 +111,7 @@ def command(
     timeout: float,
     keep_going: bool,
     locked: bool,
+    no_bench: bool,
     as_json: bool,
     junit: Path | None,
     summary: Path | None,
@@ -138,6 +144,7 @@ def command(
     from onnxbuild.terminal.json_output import print_line
     from onnxbuild.typed.recipe_files import recipes_meant
 
+    settings = {**settings, "benchmark.measure": "false"} if no_bench else settings
     options = RunOptions(jobs, memory, timeout, keep_going, force=force)
     kinds = kinds_of(ctx)
     ci = CiOutputs(recipes, lambda line: click.echo(line, err=as_json), junit, summary, github)

@@ -178,7 +178,9 @@ def summary_lines(rows: list[dict[str, str]], skipped: list[str], store: Path) -
     lines = [*format_table(rows, output_width(), keys=2), *map(fitted, skipped)]
     if any(cell.endswith(" ?") for row in rows for cell in row.values()):
         lines.append(
-            fitted("? measured on a noisy machine; to measure again: onnxbuild bench RECIPE")
+            fitted(
+                "? the machine was busy, or latency did not settle; to measure again: onnxbuild bench RECIPE"
+            )
         )
     return [*lines, f"in {os.path.relpath(store / 'out')}/RECIPE/VARIANT/"]
 

@@ -143,6 +143,7 @@ def test_the_table_gets_the_first_point(measured):
     assert outcome.metrics["variants"]["fp32"] == {
         "p50_ms": first["fp32"]["p50_ms"],
         **{key: first["fp32"][key] for key in ("speedup", "speedup_low", "speedup_high")},
+        "stable": first["fp32"]["stable"],
         "size_bytes": report["models"]["fp32"]["size_bytes"],
     }
 
