@@ -76,11 +76,11 @@ def answer(arguments: Sequence[str]) -> Answer | None:
 
 
 def _left_over(root: Path, recipe: str, store: str | None) -> list[str]:
-    from onnxbuild.building.out_folders.owners import leftover_lines
+    from onnxbuild.building.out_folders.owners import leftover_line
     from onnxbuild.project_folder import find_project
 
-    lines = leftover_lines(root, find_project(Path(recipe)), store)
-    return [fitted(line, err=True) for line in lines]
+    line = leftover_line(root, find_project(Path(recipe)), store)
+    return [fitted(line, err=True)] if line else []
 
 
 def _program() -> str | None:
