@@ -55,7 +55,8 @@ def reference_feeds(
     Raises:
         StepError: The callable yields nothing, or a sample is not as declared.
     """
-    for point in counted(reference_points(axes, points, seed), "points"):
+    every = reference_points(axes, points, seed)
+    for point in counted(every, "points", doing=lambda point: f"running at {point.shown}"):
         yield point.name, point.sizes, make_feeds(inputs, point.sizes, f"{seed}:{point.name}")
     if samples is not None:
         for n, found in enumerate(counted(_samples(context, samples, max_samples), "samples")):
