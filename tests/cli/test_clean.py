@@ -245,3 +245,12 @@ def test_an_up_to_date_run_names_what_is_left_over_at_a_glance(project: Project)
     assert "nothing to do" in again.out
     assert left(again.err) == left(first.err)
     assert left(project.run("--json").err) == []
+
+
+def test_the_folders_that_a_run_replaced_are_gone_at_its_end(built):
+    folder = built.folder / "artifacts/out/tiny/fp32"
+    before = folder.stat().st_ino
+    built.edit("tiny.yaml", "version: 1", "version: 1\nopset: 17")
+    assert built("run", "tiny.yaml").code == 0
+    assert folder.stat().st_ino != before
+    assert list((built.folder / "artifacts/out/.laid").rglob("*.staging")) == []
