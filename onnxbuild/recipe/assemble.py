@@ -123,8 +123,9 @@ class Loader:
             if not self._faults and overrides:
                 self._faults.update(self._without_effect(root, written, overrides))
         if self._faults:
+            files = list(self._sources.files)
             raise self._faults.error(
-                list(self._sources.files), lambda each: whole_setting(each, overrides)
+                files, lambda each: _without_text(whole_setting(each, overrides), files[0])
             )
         return tuple(recipes)
 
@@ -240,6 +241,20 @@ class Loader:
             self._faults.add(
                 Fault(what, at, "use values that differ in letters, digits, '.', '-'")
             )
+
+
+def _without_text(fault: Fault, recipe: str) -> Fault:
+    """The fault without the text of a file outside of the project: it need not be what the recipe takes it for.
+
+    Args:
+        fault: In the recipe, in a base, or in another file that it names.
+        recipe: The recipe's file, as messages show it.
+    """
+    path = fault.at.path
+    if path == recipe or not FilePath(path).is_absolute():
+        return fault
+    what = "this file is outside of the project and has a fault here; its text is not shown"
+    return replace(fault, what=what, fix="mend that place, or name another file in the recipe")
 
 
 def _rendered_part(root: Node) -> Node:
