@@ -10,7 +10,7 @@ from onnxbuild.core.event import BYTES, SECONDS, StepProgress
 BAR_CELLS = 16
 _WINDOW_S = 15.0
 _SLACK, _SLACK_S = 0.25, 3.0
-"""How much later than was said an end may be: a share of what is left, and seconds."""
+"""Allowed lateness of an end against what was said: a share of what is left, and seconds."""
 _SMALL_RATE = 10
 _LONG_S = 2.0
 _MINUTE_S, _HOUR_S = 60, 3600
