@@ -29,6 +29,12 @@ from onnxbuild.terminal.say import say
     help="Where to write the recipe [default: recipes/NAME.yaml].",
 )
 @click.option(
+    "--inputs",
+    metavar="FILE.py:CALLABLE",
+    help="Gives inputs of the callable's model, {name: array}: names, types, sizes and ranges are taken from them. "
+    "Sizes in which two examples differ become axes.",
+)
+@click.option(
     "--files",
     multiple=True,
     type=click.Path(exists=True),
@@ -52,6 +58,7 @@ def command(
     submodule: str | None,
     allow_pickle: bool,
     output: str | None,
+    inputs: str | None,
     files: tuple[str, ...],
     timeout: float,
     as_json: bool,
@@ -66,7 +73,7 @@ def command(
 
     \b
     onnxbuild init weights/model.onnx
-    onnxbuild init models/mine.py:load --name mine
+    onnxbuild init models/mine.py:load --name mine --inputs models/mine.py:example
     mkdir first && cd first && onnxbuild init
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.first_recipe.init import write_project, write_recipe
@@ -77,10 +84,19 @@ def command(
         raise UsageError("SOURCE is empty", fix="write the path of a model, or FILE.py:CALLABLE")
     if source is not None:
         written = write_recipe(
-            source, name=name, options=given, output=output, files=files, timeout_s=timeout
+            source,
+            name=name,
+            options=given,
+            output=output,
+            inputs=inputs,
+            files=files,
+            timeout_s=timeout,
         )
-    elif given or output is not None or files:
-        option = next(iter(given), "files" if files else "output").replace("_", "-")
+    elif given or output is not None or files or inputs is not None:
+        others = {"files": files, "output": output, "inputs": inputs}
+        option = next(iter([*given, *(key for key, each in others.items() if each)])).replace(
+            "_", "-"
+        )
         raise click.UsageError(f"--{option} needs a SOURCE.")
     else:
         written = write_project(name)

@@ -67,10 +67,14 @@ def run_command(arguments: Sequence[str], kinds: Kinds | None = None) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:  # what the machine refused is no bug: a full disk below /tmp, ...
-        from onnxbuild.adapters.disk.atomic_files import store_error
+        from onnxbuild.adapters.disk.atomic_files import output_error, store_error
         from onnxbuild.cli.group import no_working_folder
 
-        refused = store_error(error, error.filename or "the output")
+        refused = (
+            store_error(error, error.filename)
+            if error.filename
+            else output_error(error, "the output")
+        )
         met = no_working_folder() or refused
         return _say(f"error: {met}", met.exit_code, arguments, met)
     except Exception:  # noqa: BLE001 - the process's edge: a bug is reported as one

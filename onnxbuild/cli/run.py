@@ -72,6 +72,11 @@ class RunCommand(click.Command):
     help="Refuse everything that differs from the lock next to the recipe (see `onnxbuild lock`).",
 )
 @click.option(
+    "--no-bench",
+    is_flag=True,
+    help="Measure no latency; the same as --set benchmark.measure=false.",
+)
+@click.option(
     "--json",
     "as_json",
     is_flag=True,
@@ -106,6 +111,7 @@ def command(
     timeout: float,
     keep_going: bool,
     locked: bool,
+    no_bench: bool,
     as_json: bool,
     junit: Path | None,
     summary: Path | None,
@@ -130,7 +136,7 @@ def command(
     author's Python code: only run recipes that you trust.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.building.api import Request, build
-    from onnxbuild.building.out_folders.owners import leftover_lines
+    from onnxbuild.building.out_folders.owners import leftover_line
     from onnxbuild.building.outcome import end_line, run_result
     from onnxbuild.building.wiring import RunOptions
     from onnxbuild.ci.outputs import CiOutputs
@@ -138,6 +144,7 @@ def command(
     from onnxbuild.terminal.json_output import print_line
     from onnxbuild.typed.recipe_files import recipes_meant
 
+    settings = {**settings, "benchmark.measure": "false"} if no_bench else settings
     options = RunOptions(jobs, memory, timeout, keep_going, force=force)
     kinds = kinds_of(ctx)
     ci = CiOutputs(recipes, lambda line: click.echo(line, err=as_json), junit, summary, github)
@@ -152,8 +159,9 @@ def command(
         pages = _failed_pages(request, result, kinds) if result.exit_code else {}
         if not as_json:
             _show(result, settings, store)
-            for line in () if quiet else leftover_lines(result.store, request.project, store):
-                say(line, err=True)
+            left_over = leftover_line(result.store, request.project, store)
+            if left_over and not quiet:
+                say(left_over, err=True)
         for name, page in pages.items():
             say(f"report of {name}, with what failed: {os.path.relpath(page)}", err=True)
         ci.finish(result, end_line(result))

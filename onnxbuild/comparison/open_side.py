@@ -30,7 +30,7 @@ from onnxbuild.typed.names import FoundName, find_name, find_recipe
 
 _RECIPE_ENDINGS = (".yaml", ".yml")
 _WHAT = (
-    "name an .onnx file, a recipe (recipes/bert.yaml), a variant (bert:int8), a folder below out/, a release "
+    "name an .onnx file, a recipe, a variant (RECIPE:VARIANT), a folder below out/, a release "
     "(dist/bert-1.0.0 or its .tar) or a commit (HEAD~1)"
 )
 

@@ -21,6 +21,13 @@ class Point:
     name: str
     sizes: Mapping[str, int]
 
+    @property
+    def shown(self) -> str:
+        """The sizes, as messages have them: `batch=64, sequence=7`."""
+        return (
+            ", ".join(f"{name}={size}" for name, size in self.sizes.items()) or "its fixed shapes"
+        )
+
 
 def example_sizes(axes: Sequence[Axis]) -> dict[str, int]:
     """Every axis at its example."""

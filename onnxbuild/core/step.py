@@ -65,6 +65,10 @@ class Finding:
     fix: str = ""
 
 
+DETAILS = "details"
+"""Key in a step's metrics: sentences that `run --verbose` prints below its line."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Results of a step other than its output files.

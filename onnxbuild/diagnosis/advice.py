@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, is_known, shown_ratio
+from onnxbuild.onnxkit.plots.shown_ratio import is_known
 
 if TYPE_CHECKING:
     from onnxbuild.diagnosis.diagnose import Diagnosis
@@ -122,8 +122,7 @@ def _speed(ratio: Ratio | None, than: str) -> str:
     if ratio is None:
         return ""
     if not is_known(ratio.low, ratio.high):
-        shown = shown_ratio(ratio.value, ratio.low, ratio.high)
-        return f"; {shown if shown != UNKNOWN else 'too few rounds to compare with'} {than}"
+        return f"; too few rounds to compare with {than}"
     return f"; {ratio.value:.2f} x ({ratio.low:.2f}-{ratio.high:.2f}) {than}"
 
 

@@ -58,6 +58,12 @@ def add_benchmarks(
     ]
 
 
+def is_measured(scope: Scope) -> bool:
+    """Return whether variants are measured: unless `benchmark.measure` is false; `onnxbuild bench` always does."""
+    options = scope.recipe.section(SECTION, BenchmarkOptions)
+    return options.measure or scope.comparison is not None
+
+
 def benchmark_of_trials(
     scope: Scope, address: StepAddress, models: Mapping[str, OutputRef], session: VariantSession
 ) -> OutputRef:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.recipe import DummyInput, Entrypoint, Location, Variant
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint, Location, Variant
 from onnxbuild.core.target import CPU_TARGET, Target
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
@@ -134,6 +134,7 @@ def add_pipeline_evaluation(
     *,
     name: str,
     inputs: tuple[DummyInput, ...],
+    axes: tuple[Axis, ...],
     session: SessionSettings,
 ) -> OutputRef | None:
     """A pipeline's score on a target, compared with that of the user's own; None if none is evaluated.
@@ -145,6 +146,7 @@ def add_pipeline_evaluation(
         target: Where it runs.
         name: The pipeline's.
         inputs: What it takes.
+        axes: Theirs.
         session: How the variant's session runs it.
     """
     if not _is_of(scope, PIPELINE):
@@ -154,7 +156,7 @@ def add_pipeline_evaluation(
     if own is not None:
         score = _added(
             scope, shared(scope.recipe, SECTION), {}, name="", target=None, session=SessionSettings(),
-            gates=False, original=own, raw=inputs,
+            gates=False, original=own, raw=inputs, raw_axes=axes,
         )  # fmt: skip
         baseline = {"baseline": score}
     return _added(
@@ -166,6 +168,7 @@ def add_pipeline_evaluation(
         session=session.judged_anywhere(),
         gates=True,
         raw=inputs,
+        raw_axes=axes,
     )
 
 
@@ -181,6 +184,7 @@ def _added(
     original: Entrypoint | None = None,
     raw: tuple[DummyInput, ...] = (),
     variant: Variant | None = None,
+    raw_axes: tuple[Axis, ...] = (),
 ) -> OutputRef:
     recipe = scope.recipe
     options = recipe.section(SECTION, evaluate.EvaluateOptions)
@@ -192,6 +196,7 @@ def _added(
             metric=recipe.entrypoints["metric"],
             model=original or (None if inputs else recipe.model),
             inputs=raw or recipe.inputs,
+            axes=raw_axes if raw else recipe.axes,
             outputs=() if raw else recipe.outputs,
             variant=name,
             target=target,

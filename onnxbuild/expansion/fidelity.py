@@ -88,6 +88,7 @@ def add_sensitivity(
             data=recipe.entrypoints["evaluation" if by_metric else "fidelity"],
             project=recipe.entrypoints.get("projection"),
             inputs=recipe.inputs,
+            axes=recipe.axes,
             samples=options.samples,
             runs=options.runs,
             metric=recipe.entrypoints["metric"] if by_metric else None,

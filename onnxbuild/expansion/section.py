@@ -27,6 +27,7 @@ class Section:
         below: Keys at any depth below it, in lists, too, that name a callable (`callable`), one data file
             (`file`) or a list of them (`files`); their name in Recipe.entrypoints is their path.
         needs_onnx: Why it says nothing where no ONNX model is made; empty where it does.
+        takes_names: A list of names does, `packages: [triton, web]`: what stands below each may be left out.
         words: Names that other tools have for the key, separated by blanks.
     """
 
@@ -40,4 +41,5 @@ class Section:
     files: tuple[str, ...] = ()
     below: Below = field(default_factory=dict)
     needs_onnx: str = ""
+    takes_names: bool = False
     words: str = ""

@@ -14,6 +14,7 @@ _TEXTS = {
     "data": "models/mine.py:samples",
     "env": "MY_VARIABLE",
     "files": "weights.bin",
+    "metric": "models/mine.py:accuracy",
     "name": "mine",
     "op_types": "MatMul",
     "python": "environment/bin/python",

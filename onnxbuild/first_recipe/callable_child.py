@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.adapters.sandbox.own_project import OwnProject
 from onnxbuild.catalog import FRONTENDS
 from onnxbuild.core.draft import Draft, no_draft
 from onnxbuild.core.errors import StepError
@@ -15,6 +16,7 @@ from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.first_recipe.opened_files import note_opened
 from onnxbuild.onnxkit.data.call_arguments import misfit
 from onnxbuild.onnxkit.data.user_code import an, call_user, user_line
+from onnxbuild.onnxkit.drafts.example_draft import draft_of_examples
 from onnxbuild.processes.child_context import ChildContext
 
 _CODE = (".py", ".pyc", ".so")
@@ -25,7 +27,8 @@ def look(job: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         job: `project`: its root, absolute; `roots`: import folders, relative to it; `target`:
-            `FILE.py:CALLABLE`, relative to it.
+            `FILE.py:CALLABLE`, relative to it; `inputs`: the same, of a callable that gives examples of the
+            model's inputs, or empty; `outside`: declared files outside of it, absolute.
 
     Returns: `recipe`, `comments` and `holes` of the draft; `files`: those of the project, relative to it,
         that the callable opened or gave.
@@ -34,11 +37,14 @@ def look(job: Mapping[str, Any]) -> dict[str, Any]:
         StepError: It can't be imported, raises, or returns what no frontend takes.
     """
     project, target = str(job["project"]), str(job["target"])
+    mirror = OwnProject(Path.cwd(), Path(project))  # relative paths mean what they mean in a step
+    mirror.lay(job["outside"], left_out=())
+    os.chdir(mirror.folder)
     opened: dict[str, None] = {}
     note_opened(opened)
     context = ChildContext(
         {"step": target, "memory_bytes": 0, "project": project, "places": {}, "inputs": {}},
-        Path.cwd(),
+        Path(mirror.folder),
         None,
     )
     entrypoint = Entrypoint(target, roots=tuple(job["roots"]))
@@ -50,7 +56,12 @@ def look(job: Mapping[str, Any]) -> dict[str, Any]:
             fix=f"write `def load(): return {target.rpartition(':')[2]}`, and name `load`",
         )
     made = _made(make, target)
-    draft = _draft_of(made)
+    examples = str(job["inputs"])
+    if examples:
+        given = context.load(Entrypoint(examples, roots=tuple(job["roots"])))
+        draft: Draft | None = draft_of_examples(made, _made(given, examples), examples)
+    else:
+        draft = _draft_of(made)
     if draft is None:
         raise StepError(
             f"{target} returned {an(made)}; `init` writes recipes of models of {' and '.join(_asked())}",

@@ -115,6 +115,7 @@ def recipe_of_callable(
     name: str,
     head: str,
     *,
+    inputs: Callable | None,
     outside: Sequence[str],
     timeout_s: float,
 ) -> FirstRecipe:
@@ -125,6 +126,7 @@ def recipe_of_callable(
         source: The callable.
         name: The recipe's.
         head: The recipe's first line.
+        inputs: A callable that gives examples of the model's inputs; None without one.
         outside: Files and folders outside of the project that it reads.
         timeout_s: Wall time that it may take.
 
@@ -134,20 +136,27 @@ def recipe_of_callable(
     """
     file = Path(os.path.abspath(source.file))  # noqa: PTH100 - keeps links
     project = reader.project if file.is_relative_to(reader.project) else file.parent
-    target = f"{os.path.relpath(file, project)}:{source.name}"
+
+    def target_of(each: Callable) -> str:
+        return f"{os.path.relpath(each.file, project)}:{each.name}"
+
+    target = target_of(source)
     entrypoint = f"{_relative(file, reader)}:{source.name}"
     for form, known in MODEL_SOURCES.items():
         draft = known.draft(file, source.name)
         if draft is not None:
             drafted = {"version": 1, "name": name, "model": {form: entrypoint}, **draft.recipe}
             return first_recipe(reader, head, placed(drafted, _comments(draft)), _of_place)
+    named = [os.path.abspath(each) for each in outside]  # noqa: PTH100 - resolves `..`
     with tempfile.TemporaryDirectory(prefix="onnxbuild-init-") as folder:
         job = {
             "project": str(project),
             "roots": [os.path.relpath(file.parent, project), "."],
             "target": target,
+            "inputs": "" if inputs is None else target_of(inputs),
+            "outside": named,
         }
-        readable = [project, *map(Path, outside)]
+        readable = [project, *map(Path, named)]
         try:
             said = call_fenced(
                 _LOOK,
@@ -163,7 +172,7 @@ def recipe_of_callable(
             fix = "it may read the project, and what `--files PATH` names; it can write nothing"
             raise StepError(error.what, where=error.where, fix=fix) from error
     files = [_relative(project / each, reader) for each in said["files"]]
-    files += [os.path.abspath(each) for each in outside]  # noqa: PTH100 - resolves `..`
+    files += [_relative(Path(each), reader) for each in named]
     model: Any = {"entrypoint": entrypoint, "files": files} if files else entrypoint
     value = {"version": 1, "name": name, "model": model, **said["recipe"]}
     comments = {

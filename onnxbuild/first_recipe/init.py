@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from typing import Any
 from onnxbuild.adapters import locate, machine
 from onnxbuild.building.request import Loaded, Request, check_points, graph_of, remarks_of
 from onnxbuild.core.errors import UsageError
+from onnxbuild.first_recipe.data_stubs import data_stubs
 from onnxbuild.first_recipe.draft import recipe_of_callable, recipe_of_file
 from onnxbuild.first_recipe.project import project_files
 from onnxbuild.first_recipe.put import put_files, refuse_existing
@@ -48,6 +50,7 @@ def write_recipe(
     name: str | None,
     options: Mapping[str, Any],
     output: str | None,
+    inputs: str | None,
     files: tuple[str, ...],
     timeout_s: float,
 ) -> Written:
@@ -58,6 +61,7 @@ def write_recipe(
         name: The recipe's; None for the source's own.
         options: Keys next to the file's in `model`.
         output: The recipe's path; None for recipes/NAME.yaml.
+        inputs: FILE.py:CALLABLE that gives examples of a callable's inputs; None without one.
         files: Files and folders outside of the project that a callable reads.
         timeout_s: Wall time that a callable may take.
 
@@ -79,14 +83,27 @@ def write_recipe(
         for key in options:  # the first
             option = f"--{key.replace('_', '-')}"
             raise UsageError(f"{option} is for a model's file", fix=f"leave `{option}` out")
-        made = recipe_of_callable(reader, source, called, head, outside=files, timeout_s=timeout_s)
-    elif files:
-        raise UsageError("--files is for a callable", fix="leave `--files` out")
+        made = recipe_of_callable(
+            reader,
+            source,
+            called,
+            head,
+            inputs=None if inputs is None else _examples(inputs),
+            outside=files,
+            timeout_s=timeout_s,
+        )
+    elif files or inputs is not None:
+        option = "--files" if files else "--inputs"
+        raise UsageError(f"{option} is for a callable", fix=f"leave `{option}` out")
     else:
         made = recipe_of_file(reader, source, called, options, head, timeout_s=timeout_s)
     remarks = _checked(path, made)
-    put_files({path: made.text})
     recipe = made.recipe
+    stubs = path.parent / reader.stubs.name
+    new = {path: made.text}
+    if not os.path.lexists(stubs):  # else they are the user's own by now
+        new[stubs] = data_stubs(recipe, path.name)
+    put_files(new)
     about = [
         f"{len(recipe.inputs)} input{'s' * (len(recipe.inputs) != 1)}: "
         + ", ".join(each.name for each in recipe.inputs),
@@ -96,7 +113,7 @@ def write_recipe(
     if not is_marked(project):
         about.append(f"note: {root_reason(project)}")
     return Written(
-        (path,), path, tuple(about), made.holes, f"onnxbuild run {shlex.quote(str(path))}"
+        tuple(new), path, tuple(about), made.holes, f"onnxbuild run {shlex.quote(str(path))}"
     )
 
 
@@ -128,6 +145,22 @@ def write_project(name: str | None) -> Written:
     recipe = Path("recipes", f"{called}.yaml")
     about = ("a recipe, its model in Python, and a workflow that builds it for each commit",)
     return Written(tuple(files), recipe, about, (), f"onnxbuild run {shlex.quote(str(recipe))}")
+
+
+def _examples(text: str) -> Callable:
+    """Return the callable that gives examples of inputs.
+
+    Raises:
+        UsageError: There is none of that name.
+    """
+    if not text.rpartition(":")[0].endswith(".py"):
+        raise UsageError(
+            f"--inputs is '{text}'; expected FILE.py:CALLABLE",
+            fix="name a function that returns {name: array}",
+        )
+    found = find_source(text)
+    assert isinstance(found, Callable)
+    return found
 
 
 def _may_stay(name: str) -> bool:

@@ -13,6 +13,7 @@ from onnxbuild.core.recipe import Location, Recipe
 from onnxbuild.document.node import Member, Node, dotted, mapping
 from onnxbuild.document.node import Path as KeyPath
 from onnxbuild.explanation.defaults import ordered
+from onnxbuild.first_recipe.data_stubs import stub_lines
 from onnxbuild.recipe.assemble import Loader, Understood
 from onnxbuild.recipe.parts.parts import plain_mode
 from onnxbuild.recipe.yaml.write import block_lines
@@ -59,6 +60,11 @@ class Reader:
     file: Path
     project: Path
     environment: Mapping[str, str]
+
+    @property
+    def stubs(self) -> Path:
+        """The file of stubs of the user's data, next to the recipe."""
+        return self.file.with_name(f"{self.file.stem.replace('-', '_')}_data.py")
 
     def read(self, text: str) -> tuple[Recipe, Node]:
         """The recipe and the tree that it was made of.
@@ -121,6 +127,7 @@ def first_recipe(
     variants = f"quantization:\n  {plain.precision}: {plain.name}\n"
     lines = [f"# {head}", *known.splitlines(), "", _MORE, *variants.splitlines()]
     lines += [f"  # {line}" for line in _other_variants(reader, known, plain.precision)]
+    lines += stub_lines(reader.stubs.name)
     text = "".join(f"{line}\n" for line in lines)
     recipe, _ = reader.read(text)
     holes = tuple(n for n, line in enumerate(lines, 1) if f"# {HOLE}:" in line)
@@ -146,4 +153,5 @@ def _other_variants(reader: Reader, known: str, taken: str) -> Iterator[str]:
         line = f"{name}: {mode.name}"
         faults = reader.faults(f"{known}quantization: {{{line}}}\n")
         needed = "; ".join(dict.fromkeys(each.fix for each in faults))
+        needed = needed.replace("FILE.py:CALLABLE", f"{reader.stubs.name}:samples")
         yield line + (f"  # needs more: {needed}" if needed else "")

@@ -23,6 +23,7 @@ from onnxbuild.expansion.feature import Feature
 from onnxbuild.expansion.plugin import Plugin
 from onnxbuild.plugins.guarded import guarded
 from onnxbuild.plugins.installed import Installed, code_of
+from onnxbuild.plugins.trial_import import harm_of
 
 NAMES = ("FEATURES", "FEATURE")
 """Names that a project's own file may give to what it brings; the first that it has is taken."""
@@ -137,6 +138,10 @@ def _taken(empty: Plugin, values: Callable[[], Iterator[tuple[str, object]]]) ->
     file = empty.file
     features: list[Feature] = []
     providers: list[Provider] = []
+
+    if harm := harm_of(lambda: list(values())):
+        what = f"the plug-in {harm} when it is imported"
+        return replace(empty, fault=PluginError(what, where=_place(empty, file), fix=empty.mend))
 
     def blamed(error: BaseException) -> PluginError:
         place = getattr(error, "place", "") or _line_of(error, empty.files) or file

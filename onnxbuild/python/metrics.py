@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.core.errors import UsageError, listed, nearest
 from onnxbuild.python.html import table
 from onnxbuild.python.names import public_names
 
@@ -43,13 +43,18 @@ class Metrics(Mapping[str, Metric]):
                 f"'{key}' is measured by several steps: {', '.join(found)}",
                 fix=f"metrics['{found[0]}']",
             )
-        short = [name.rpartition(".")[2] for name in self._flat]
+        near = self._nearest(str(key))
+        shown = f"; the nearest are {listed(near, 'and')}" if near else ""
         raise UnknownNameError(
-            f"there is no metric {key!r}; {did_you_mean(str(key), [*self._flat, *short])}".rstrip(
-                "; "
-            ),
-            fix=f"one of {', '.join(self._flat)}" if self._flat else "",
+            f"there is no metric {key!r}{shown}",
+            fix=f"metrics['{near[0]}']; list(metrics) has all names" if near else "",
         )
+
+    def _nearest(self, key: str) -> tuple[str, ...]:
+        """Return the names that are nearest to a misspelled one, by their last part, too."""
+        ends = {name.rpartition(".")[2]: name for name in reversed(self._flat)}
+        near = nearest(key.rpartition(".")[2], ends)
+        return tuple(dict.fromkeys(ends[each] for each in near)) or tuple(self._flat)[:3]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._flat)

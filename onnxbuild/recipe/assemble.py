@@ -27,6 +27,7 @@ from onnxbuild.recipe.declared.entrypoints import EntrypointReader
 from onnxbuild.recipe.declared.environments import read_environment
 from onnxbuild.recipe.declared.globs import Glob
 from onnxbuild.recipe.declared.model_sources import FILLED_IN, ModelSources, source_of
+from onnxbuild.recipe.parts.names_as_mappings import with_mappings
 from onnxbuild.recipe.parts.parts import DEFAULT_OPSET, read_parts, variant_nodes
 from onnxbuild.recipe.schema.meant_keys import as_meant
 from onnxbuild.recipe.schema.setting_fixes import unknown_setting, whole_setting
@@ -122,8 +123,9 @@ class Loader:
             if not self._faults and overrides:
                 self._faults.update(self._without_effect(root, written, overrides))
         if self._faults:
+            files = list(self._sources.files)
             raise self._faults.error(
-                list(self._sources.files), lambda each: whole_setting(each, overrides)
+                files, lambda each: _without_text(whole_setting(each, overrides), files[0])
             )
         return tuple(recipes)
 
@@ -178,7 +180,7 @@ class Loader:
     def _recipe(
         self, root: Node, chosen: Mapping[str, Any], shared: Mapping[str, Location]
     ) -> Recipe | None:
-        root, faults = as_meant(root, self._key_faults, _READ_BEFORE)
+        root, faults = as_meant(with_mappings(root), self._key_faults, _READ_BEFORE)
         sound = not self._check("model", root) if "model" in root.members else False
         completed = self._models.complete(root, self._faults, sound=sound)
         root = _without_filled_in(root) if completed is None else completed.root
@@ -239,6 +241,20 @@ class Loader:
             self._faults.add(
                 Fault(what, at, "use values that differ in letters, digits, '.', '-'")
             )
+
+
+def _without_text(fault: Fault, recipe: str) -> Fault:
+    """The fault without the text of a file outside of the project: it need not be what the recipe takes it for.
+
+    Args:
+        fault: In the recipe, in a base, or in another file that it names.
+        recipe: The recipe's file, as messages show it.
+    """
+    path = fault.at.path
+    if path == recipe or not FilePath(path).is_absolute():
+        return fault
+    what = "this file is outside of the project and has a fault here; its text is not shown"
+    return replace(fault, what=what, fix="mend that place, or name another file in the recipe")
 
 
 def _rendered_part(root: Node) -> Node:

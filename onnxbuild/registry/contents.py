@@ -82,7 +82,7 @@ def contents_of(
     elif ":" not in source:
         raise UsageError(
             f"there is no release '{source}', and it is not RECIPE:VARIANT",
-            fix="name the folder or the archive of a release, or a variant, like bert:int8",
+            fix="name the folder or the archive of a release, or a variant, RECIPE:VARIANT",
         )
     else:
         with _variant(source, store, catalog) as found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.step import DETAILS, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.host.measured import usable_cores
 from onnxbuild.onnxkit.benchmark.baseline import (
@@ -29,6 +29,7 @@ from onnxbuild.onnxkit.benchmark.points import measured_points, point_feeds, tak
 from onnxbuild.onnxkit.benchmark.throughput import concurrency, copies, unbound
 from onnxbuild.onnxkit.data.batch_rows import rows_of
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.providers.open_on_target import (
     ContextSubset,
     absence,
@@ -100,7 +101,8 @@ def run(context: StepContext) -> Outcome:
         IN_GROUPS,
         METHOD,
         Measured,
-        benchmark_notes,
+        doubts,
+        group_notes,
         show_point,
         table_metrics,
     )
@@ -136,7 +138,7 @@ def run(context: StepContext) -> Outcome:
     # Before anything else is loaded: a process forked off later would hold that, too.
     costs = {
         each.name: cost_alone(each, {n: feeds[n] for n in taken[each.name]}, context.where)
-        for each in alone
+        for each in _named_one_by_one(alone)
     }
     groups = _groups(context, costs, () if runner is None else (runner.name,))
     import torch
@@ -181,6 +183,7 @@ def run(context: StepContext) -> Outcome:
         metrics={
             **table_metrics(points[0], measured[points[0].name], contenders, found),
             "baseline": {key: text for key, text in base.items() if key != "how"},
+            DETAILS: list(doubts(found, measured, ranking=params.ranking)),
         },
         notes=(
             *(unbound(line_up) if options.io_binding else ()),
@@ -188,9 +191,15 @@ def run(context: StepContext) -> Outcome:
                 f"'{name}' is the same model as '{of}': measured once"
                 for name, of in line_up.equals.items()
             ),
-            *benchmark_notes(found, measured, groups, ranking=params.ranking),
+            *group_notes(groups),
         ),
     )
+
+
+def _named_one_by_one(contenders: Sequence[Contender]) -> Iterator[Contender]:
+    for each in contenders:
+        phase(f"loading {each.name} alone, for its load time and memory")
+        yield each
 
 
 def _original(context: StepContext, threads: int) -> Original:
@@ -286,7 +295,7 @@ def _extras(
 
 KIND = StepKind(
     name="benchmark",
-    version=14,
+    version=15,
     params=BenchmarkParams,
     inputs=("model/*", "session/*", "program/*", "target?", "baseline?"),
     outputs={"report": "report"},

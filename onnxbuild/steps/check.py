@@ -56,7 +56,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="check",
-    version=2,
+    version=3,
     params=CheckParams,
     inputs=("model",),
     outputs={"report": "report"},

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
-from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.accuracy.user_metric import labelled_batches, score_batches
+from onnxbuild.onnxkit.accuracy.user_metric import UserMetric
 from onnxbuild.onnxkit.accuracy.validation_fixes import attempts_of, either
 from onnxbuild.onnxkit.data.batch_rows import rows_of
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.labelled_data import labelled_batches
 from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, open_on, skipped
 from onnxbuild.onnxkit.ready_onnx.original_model import load_original, outputs_of_file
@@ -66,9 +67,8 @@ class EvaluateParams:
     """Parameters of an evaluation.
 
     Attributes:
-        data: A callable that yields (feeds, labels).
-        metric: A callable: (outputs, labels) -> float, greater is better; outputs is a list of
-            mappings of output name -> array, labels the list of labels, one each a batch.
+        data: A callable that yields (feeds, labels) for each batch, or returns one such pair of all samples.
+        metric: A callable: (outputs, labels) -> float, greater is better; see `UserMetric`.
         model: What the user's callable returns is scored, as PyTorch; None scores the `model` artifact.
         target: Where that runs; None for PyTorch.
         session: How the variant's session runs it.
@@ -80,6 +80,7 @@ class EvaluateParams:
     metric: Entrypoint
     model: Entrypoint | None
     inputs: tuple[DummyInput, ...]
+    axes: tuple[Axis, ...]
     outputs: tuple[str, ...]
     variant: str
     target: Target | None
@@ -111,7 +112,7 @@ def run(context: StepContext) -> Outcome:
     outputs: list[dict[str, np.ndarray]] = []
     labels: list[object] = []
     sizes: list[int] = []
-    for feeds, truth in labelled_batches(context, params.data, params.inputs):
+    for feeds, truth in labelled_batches(context, params.data, params.inputs, params.axes):
         outputs.append(predict(feeds))
         labels.append(truth)
         made = [int(each.shape[0]) for each in outputs[-1].values() if each.ndim]
@@ -122,10 +123,7 @@ def run(context: StepContext) -> Outcome:
             where=context.where,
             fix="yield at least one (feeds, labels)",
         )
-
-    def scored(some: Sequence[Mapping[str, np.ndarray]], their: Sequence[object]) -> float:
-        return score_batches(context, params.metric, some, their)
-
+    scored = UserMetric(context, params.metric).score
     resampling = Resampling(outputs, labels, sizes)
     score = scored(*resampling.whole())
     baseline = _baseline(context)

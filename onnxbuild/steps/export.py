@@ -20,7 +20,11 @@ from onnxbuild.onnxkit.export.errors import (
     WrongOperatorError,
     explain_failed_run,
 )
-from onnxbuild.onnxkit.export.export_faults import as_declared_error, at_frozen_line
+from onnxbuild.onnxkit.export.export_faults import (
+    as_declared_error,
+    at_frozen_line,
+    unsound_error,
+)
 from onnxbuild.onnxkit.export.exporters import (
     EXPORTERS,
     ExportRequest,
@@ -170,6 +174,9 @@ def _first_that_matches(
     Raises:
         StepError: None does; says why each was refused.
     """
+    from onnxbuild.onnxkit.export.export_check import value_probes
+    from onnxbuild.onnxkit.export.python_values import values_error
+
     wanted = context.params.options.exporter
     refused: list[tuple[str, StepError]] = []
     for exporter in order:
@@ -189,6 +196,9 @@ def _first_that_matches(
     alone = refused[0][1]
     if all(isinstance(error, (CustomOperatorError, NoExporterError)) for _, error in refused):
         raise StepError(alone.what, where=alone.where, fix=alone.fix) from alone
+    alike = [each.feeds for each in value_probes(probes, context.where)]
+    if taken := values_error(request.module, request.inputs, alike, context.where):
+        raise taken from alone
     if wanted != "auto":
         other = next(each for each in EXPORTERS if each != wanted)
         untried = not isinstance(alone, WrongOperatorError)
@@ -260,7 +270,7 @@ def _attempt(
         if needed is not None:
             what = f"the {exporter} exporter's graph does not check: {needed[0]}"
             raise OpsetError(what, where=context.where, least=needed[1])
-        raise as_declared_error(faults[0], exporter, request)
+        raise unsound_error(faults[0], exporter, context.where)
     phase(f"{exporter}: comparing with PyTorch")
 
     def explain(feeds: Feeds, reason: str) -> StepError | None:

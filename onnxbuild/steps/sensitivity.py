@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Literal
 
 from onnxbuild.core.errors import NotApplicableError, StepError
 from onnxbuild.core.params import option
-from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.fidelity_data import data_of, projection_of
-from onnxbuild.onnxkit.accuracy.user_metric import labelled_batches, score_batches
+from onnxbuild.onnxkit.accuracy.user_metric import UserMetric
 from onnxbuild.onnxkit.calibrate.ranges import RANGES_FILE
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.labelled_data import labelled_batches
 from onnxbuild.onnxkit.data.own_copy import own_copy
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.optimize.held_constants import folded_constants
@@ -72,6 +73,7 @@ class SensitivityParams:
         data: A callable that yields feeds: input name -> array; with a metric, (feeds, labels).
         project: A callable: (outputs, feeds) -> (samples, ...); None takes all outputs.
         inputs: What the recipe declares.
+        axes: Likewise; labelled data of all samples are cut into batches that they take.
         samples: Items of the data that are used: each is run once a node and once a block.
         runs: Most runs of the model; eight sets of nodes are measured at least.
         metric: The user's, (outputs, labels) -> float, by whose drop nodes are ranked; None ranks
@@ -83,6 +85,7 @@ class SensitivityParams:
     data: Entrypoint
     project: Entrypoint | None
     inputs: tuple[DummyInput, ...]
+    axes: tuple[Axis, ...]
     samples: int
     runs: int = 1024
     metric: Entrypoint | None = None
@@ -199,7 +202,9 @@ def _losses(context: StepContext, count: int) -> GatedLosses:
     if params.metric is None:
         feeds += data_of(context, params.data, params.inputs, params.samples)
     else:
-        for item, truth in labelled_batches(context, params.data, params.inputs, params.samples):
+        for item, truth in labelled_batches(
+            context, params.data, params.inputs, params.axes, params.samples
+        ):
             feeds.append(item)
             labels.append(truth)
     if not feeds:
@@ -208,11 +213,11 @@ def _losses(context: StepContext, count: int) -> GatedLosses:
             where=context.where,
             fix="yield at least one item",
         )
-    metric = params.metric
+    metric = None if params.metric is None else UserMetric(context, params.metric)
 
     def score(outputs: Outputs) -> float:
         assert metric is not None
-        return score_batches(context, metric, outputs, list(map(own_copy, labels)))
+        return metric.score(outputs, list(map(own_copy, labels)))
 
     return GatedLosses(
         open_session(context.scratch / "gated", lean=True, where=context.where),

@@ -76,11 +76,11 @@ def answer(arguments: Sequence[str]) -> Answer | None:
 
 
 def _left_over(root: Path, recipe: str, store: str | None) -> list[str]:
-    from onnxbuild.building.out_folders.owners import leftover_lines
+    from onnxbuild.building.out_folders.owners import leftover_line
     from onnxbuild.project_folder import find_project
 
-    lines = leftover_lines(root, find_project(Path(recipe)), store)
-    return [fitted(line, err=True) for line in lines]
+    line = leftover_line(root, find_project(Path(recipe)), store)
+    return [fitted(line, err=True)] if line else []
 
 
 def _program() -> str | None:
@@ -178,7 +178,9 @@ def summary_lines(rows: list[dict[str, str]], skipped: list[str], store: Path) -
     lines = [*format_table(rows, output_width(), keys=2), *map(fitted, skipped)]
     if any(cell.endswith(" ?") for row in rows for cell in row.values()):
         lines.append(
-            fitted("? measured on a noisy machine; to measure again: onnxbuild bench RECIPE")
+            fitted(
+                "? the machine was busy, or latency did not settle; to measure again: onnxbuild bench RECIPE"
+            )
         )
     return [*lines, f"in {os.path.relpath(store / 'out')}/RECIPE/VARIANT/"]
 

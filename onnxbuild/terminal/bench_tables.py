@@ -55,11 +55,12 @@ def _row(name: str, found: Mapping[str, Any], baseline: str) -> dict[str, str]:
 
 
 def _ratio(value: float, low: float | None, high: float | None) -> str:
-    from onnxbuild.onnxkit.plots.shown_ratio import is_known, shown_ratio
+    from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, is_known
 
-    if low is None or high is None or not is_known(low, high):
-        return shown_ratio(value, low, high)
-    return f"{figure(value, 3)} x [{figure(low, 3)} to {figure(high, 3)}]"
+    if not low or high is None:
+        return UNKNOWN
+    shown = f"{figure(value, 3)} x" if is_known(low, high) else UNKNOWN
+    return f"{shown} [{figure(low, 3)} to {figure(high, 3)}]"
 
 
 def _cost(name: str, each: Mapping[str, Any]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.core.errors import BuildError, UsageError, did_you_mean, listed
 from onnxbuild.core.family import VARIANT, DeliverableFamily
 from onnxbuild.document.recipe_name import RecipeName
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ENDINGS = (".yaml", ".yml")
 _FOLDERS = ("recipes", ".")
+_SHOWN = 2
+"""Examples in a fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,29 @@ def find_name(text: str, store: str | None = None, part: str = "STEP") -> FoundN
 
     typed = TypedName.parse(text)
     if not typed.recipe or not typed.local:
-        examples = {"STEP": "bert:export or bert:int8/quantize", "VARIANT": "bert:int8"}
-        raise UsageError(f"'{text}' is not RECIPE:{part}", fix=f"write it like {examples[part]}")
+        raise UsageError(f"'{text}' is not RECIPE:{part}", fix=_example(text, store, part))
     return FoundName(typed, find_recipe(typed.recipe, store, typed.local))
+
+
+def _example(text: str, store: str | None, part: str) -> str:
+    """Return the fix for a name without its part: names of the recipe that it may mean, or of the project's first."""
+    from onnxbuild.building.api import Request, graph_of
+
+    files = [path for folder in _FOLDERS for path in sorted(Path(folder).glob("*.y*ml"))]
+    try:
+        file = find_recipe(text.partition(":")[0] or text, store)
+    except UsageError:
+        if not files:
+            return f"write RECIPE:{part}; a recipe is written by `onnxbuild init`"
+        file = files[0]
+    try:
+        graph = graph_of(Request((file,), store=store))
+    except BuildError:
+        return f"write {file}:{part}"
+    made = [f"{each.recipe}:{each.name}" for each in graph.deliverables if each.family == VARIANT]
+    names = list(graph.steps) if part == "STEP" else made
+    alike = [each for each in names if each.partition(":")[2] == text.rpartition(":")[2]] or names
+    return f"write {listed(alike[:_SHOWN], 'or')}" if alike else f"write {file}:{part}"
 
 
 def find_recipe(text: str, store: str | None = None, part: str = "") -> Path:

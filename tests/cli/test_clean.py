@@ -32,8 +32,7 @@ def test_a_removed_variant_is_named_at_the_end_of_a_run_and_clean_removes_it(bui
     assert (seen.code, seen.err.splitlines()) == (
         0,
         [
-            "left over: artifacts/out/tiny/half: tiny.yaml no longer has it",
-            "to remove what is left over: onnxbuild clean",
+            "left over: artifacts/out/tiny/half (tiny.yaml no longer has it); to remove: onnxbuild clean",
         ],
     )
     assert left(built("run", "tiny.yaml").err) == left(seen.err)  # up to date, and still there
@@ -52,7 +51,7 @@ def test_a_removed_variant_is_named_at_the_end_of_a_run_and_clean_removes_it(bui
 def test_a_removed_recipe_is_named_by_a_run_of_another_and_clean_removes_it(built):
     (built.folder / "other.yaml").unlink()
     seen = built("run", "tiny.yaml")
-    assert left(seen.err)[0] == "left over: artifacts/out/other: other.yaml is gone"
+    assert left(seen.err)[0].startswith("left over: artifacts/out/other (other.yaml is gone); ")
     removed = built("clean").out.splitlines()
     assert [line.split(": ")[0] for line in removed] == [
         "removed artifacts/out/other/fp32",
@@ -164,3 +163,12 @@ def test_a_damaged_list_of_owners_is_written_anew(built):
     built.edit("other.yaml", "batch: {min: 1, max: 8", "batch: {min: 1, max: 7")
     assert built("run").code == 0
     assert list_of_owners.read_text() == before
+
+
+def test_the_folders_that_a_run_replaced_are_gone_at_its_end(built):
+    folder = built.folder / "artifacts/out/tiny/fp32"
+    before = folder.stat().st_ino
+    built.edit("tiny.yaml", "version: 1", "version: 1\nopset: 17")
+    assert built("run", "tiny.yaml").code == 0
+    assert folder.stat().st_ino != before
+    assert list((built.folder / "artifacts/out/.laid").rglob("*.staging")) == []

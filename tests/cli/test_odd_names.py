@@ -130,6 +130,6 @@ def test_suggested_commands_work_with_spaces_in_the_names_of_recipes_and_stores(
 
     cheap.edit("my net.yaml", "fp32: none", "full: none")
     seen = cheap("run", "my net.yaml", *store)
-    assert "to remove what is left over: onnxbuild clean --store 'my store'\n" in seen.err
+    assert "; to remove: onnxbuild clean --store 'my store'\n" in seen.err
     cheap.edit("my net.yaml", "quantization:", "quantisation:")
     assert "to see why: onnxbuild lint 'my net.yaml'\n" in cheap("clean", *store).err

@@ -99,11 +99,12 @@ REFUSED = {
         "'bert' has no variant 'int9'; it has fp32, int8, fp32-ort, int8-ort\n"
         "  fix: did you mean 'int8'?"
     ),
-    "diagnose bert": "'bert' is not RECIPE:VARIANT\n  fix: write it like bert:int8",
+    "diagnose bert": "'bert' is not RECIPE:VARIANT\n  fix: write bert:fp32 or bert:int8",
     "why bert:int8": (
         "there is no step 'int8'; there are int8/check, int8/package, int8/quantize, int8/validate\n"
         "  fix: write bert:int8/check"
     ),
+    "why bert": "'bert' is not RECIPE:STEP\n  fix: write bert:export or bert:check",
     "run brt": (
         "there is no recipe 'brt'; recipes/ has llama, sweep\n"
         "  fix: give the path of a recipe file"

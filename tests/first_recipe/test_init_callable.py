@@ -168,6 +168,60 @@ def test_a_callable_that_gives_onnx_has_its_frontend_and_its_file(code, onnxbuil
     assert onnxbuild("run", "recipes/mine.yaml").code == 0
 
 
+EXAMPLES = """
+import numpy as np
+
+def pictures():
+    for count in (2, 3):
+        yield {"image": np.random.default_rng(0).random((count, 3, 32, 32)).astype("float32")}
+
+def one():
+    ids = np.array([[3, 60, 7], [1, 2, 0]])
+    return ids, (ids > 0).astype(np.int64)
+
+def wrong():
+    return {"image": np.zeros((1, 3, 8, 8), np.float32)}
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "example", "inputs"),
+    [
+        (
+            "Picture",
+            "pictures",
+            {"image": {"dtype": "float32", "shape": ["batch", 3, 32, 32], "low": 0, "high": 1}},
+        ),
+        (
+            "Text",
+            "one",
+            {
+                "input_ids": {"dtype": "int64", "shape": ["batch", 3], "low": 0, "high": 61},
+                "attention_mask": {"dtype": "int64", "shape": ["batch", 3], "mask": "right"},
+            },
+        ),
+    ],
+)
+def test_real_inputs_say_names_types_sizes_and_ranges(code, onnxbuild, model, example, inputs):
+    (code / "models/examples.py").write_text(EXAMPLES)
+    said = onnxbuild(
+        "init", f"models/mine.py:{model}", "--inputs", f"models/examples.py:{example}"
+    )
+    assert said.code == 0, said.err
+    found = written(code)
+    assert found["dummy_inputs"] == inputs
+    assert found["dynamic_axes"] == {"batch": {"min": 1, "max": 8, "example": 2}}
+
+
+def test_inputs_that_forward_does_not_take_are_one_error(code, onnxbuild):
+    (code / "models/examples.py").write_text(EXAMPLES)
+    said = onnxbuild("init", "models/mine.py:Picture", "--inputs", "models/examples.py:wrong")
+    assert said.code == 1
+    assert "forward, with the inputs of models/examples.py:wrong, raised RuntimeError" in said.err
+    said = onnxbuild("init", "models/mine.py:Picture", "--inputs", "models/examples.py:none")
+    assert "models/examples.py defines no 'none'" in said.err
+
+
 @pytest.mark.parametrize(
     ("name", "what"),
     [
@@ -219,4 +273,20 @@ def test_files_outside_of_the_project_are_read_once_they_are_named(code, onnxbui
     assert "PermissionError" in refused.err
     assert "--files" in refused.err
     assert onnxbuild("init", "models/mine.py:outside", "--files", "../kept").code == 0
-    assert written(code)["model"]["files"] == [str(kept)]
+    assert written(code)["model"]["files"] == ["../../kept"]
+    assert onnxbuild("lint", "recipes/mine.yaml").code == 0
+
+
+def test_relative_paths_start_at_the_project_s_root(code, onnxbuild):
+    (code / "words.txt").write_text("words")
+    text = CODE + "\n\ndef relative():\n    open('words.txt').close()\n    return Picture()\n"
+    (code / "models/mine.py").write_text(text)
+    assert onnxbuild("init", "models/mine.py:relative").code == 0
+    assert written(code)["model"]["files"] == ["../words.txt"]
+    (code / "words.txt").rename(code / "models/words.txt")
+    said = onnxbuild("init", "models/mine.py:relative", "--name", "other")
+    assert "raised FileNotFoundError" in said.err
+    assert (
+        "fix: relative paths start at the project's root; next to this file write `Path(__file__).with_name('words.txt')`"
+        in said.err
+    )

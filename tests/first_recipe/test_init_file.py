@@ -46,6 +46,7 @@ def test_the_recipe_has_what_the_file_says_and_lints(here, onnxbuild):
     assert said.err == ""
     assert said.out.splitlines() == [
         "wrote recipes/two.yaml",
+        "wrote recipes/two_data.py",
         "  2 inputs: a, b",
         "  outputs: y",
         "next: onnxbuild run recipes/two.yaml",
@@ -53,6 +54,7 @@ def test_the_recipe_has_what_the_file_says_and_lints(here, onnxbuild):
     assert files_in(here) - {".git"} == {
         "recipes",
         "recipes/two.yaml",
+        "recipes/two_data.py",
         "weights",
         "weights/two.onnx",
     }
@@ -81,7 +83,10 @@ def test_every_mode_has_a_line_that_lints_once_it_is_a_line_or_says_what_it_need
         (here / "other.yaml").write_text(text.replace(f"  # {line}", f"  {line}"))
         said = onnxbuild("lint", "other.yaml")
         assert (said.code == 0) == (not needed)
-        assert needed.removeprefix("  # needs more: ") in said.err
+        fix = needed.removeprefix("  # needs more: ").replace(
+            "two_data.py:samples", "FILE.py:CALLABLE"
+        )
+        assert fix in said.err
 
 
 def test_a_search_lints_with_all_that_its_line_says_it_needs(here, onnxbuild):
@@ -90,18 +95,21 @@ def test_a_search_lints_with_all_that_its_line_says_it_needs(here, onnxbuild):
     text = (here / "two.yaml").read_text()
     (line,) = [each for each in text.splitlines() if ": auto  # needs more: " in each]
     variant, data = re.findall("`(.*?)`", line)
-    (here / "data.py").write_text("def feeds(): ...\n")
-    data = data.replace("FILE.py:CALLABLE", "data.py:feeds")
     (here / "two.yaml").write_text(f"{text.replace(line, f'  {variant}')}\n{data}\n")
     assert onnxbuild("lint", "two.yaml").code == 0
 
 
 @pytest.mark.slow
-def test_the_recipe_builds_as_it_is(here, onnxbuild):
+def test_the_recipe_builds_as_it_is_and_with_the_stubs_of_data(here, onnxbuild):
     save_model(here / "two.onnx")
     assert onnxbuild("init", "two.onnx").code == 0
     assert onnxbuild("run", "recipes/two.yaml").code == 0
     assert (here / "artifacts/out/two/fp32/model.onnx").is_file()
+    recipe = here / "recipes/two.yaml"
+    text = re.sub(r"(?m)^# (calibration|evaluate):", r"\1:", recipe.read_text())
+    recipe.write_text(re.sub(r"(?m)^  # (int8-static: static).*", r"  \1", text))
+    assert onnxbuild("run", "recipes/two.yaml").code == 0
+    assert (here / "artifacts/out/two/int8-static/evaluation.json").is_file()
 
 
 @pytest.mark.slow
@@ -217,3 +225,25 @@ def test_dimensions_that_a_file_does_not_say_are_marked(here, onnxbuild):
         "shape": ["batch"],
     }
     assert onnxbuild("lint", "any.yaml").code == 0
+
+
+def test_a_file_of_the_users_own_data_is_kept(here, onnxbuild):
+    save_model(here / "two.onnx")
+    (here / "two_data.py").write_text("mine")
+    said = onnxbuild("init", "two.onnx", "-o", "two.yaml")
+    assert (said.code, said.out.splitlines()[0]) == (0, "wrote two.yaml")
+    assert (here / "two_data.py").read_text() == "mine"
+
+
+@pytest.mark.slow
+def test_types_that_skops_does_not_trust_are_named(here, onnxbuild):
+    skops_io = pytest.importorskip("skops.io")
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    x = np.random.default_rng(0).random((60, 2))
+    trees = HistGradientBoostingClassifier(max_iter=1).fit(x, x[:, 0] > 0.5)
+    skops_io.dump(trees, here / "f.skops")
+    assert onnxbuild("init", "f.skops", "-o", "f.yaml").code == 0
+    trusted = skops_io.get_untrusted_types(file=here / "f.skops")
+    assert written(here / "f.yaml")["model"] == {"sklearn": "f.skops", "trusted": trusted}
+    assert len(trusted) > 0

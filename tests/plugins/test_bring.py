@@ -61,7 +61,9 @@ def test_what_a_distribution_brings_is_in_the_catalog_the_schema_and_the_referen
         schema["$defs"]["mode_toasted"]["properties"]["amount"]["description"] == "how many toasts"
     )
     assert schema["properties"]["bread"]["properties"]["amount"]["minimum"] == 1
-    assert "bag" in schema["properties"]["packages"]["properties"]
+    names, mapping = schema["properties"]["packages"]["anyOf"]
+    assert "bag" in names["items"]["enum"]
+    assert "bag" in mapping["properties"]
     assert "heat" in schema["$defs"]["options_oven"]["properties"]
     assert "amount" in json.dumps(recipe_schema()["$defs"]["mode_toasted"])
     page = reference_markdown()

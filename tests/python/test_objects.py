@@ -109,7 +109,9 @@ def test_metrics_are_found_by_step_and_name_or_by_name_alone():
     assert repr(metrics) == "<Metrics: 4 of 2 steps>"
     with pytest.raises(KeyError, match=r"several steps: validate\.points, evaluate\.points"):
         metrics["points"]
-    with pytest.raises(KeyError, match="did you mean 'max_abs'"):
+    with pytest.raises(
+        KeyError, match=r"there is no metric 'max_ab'; the nearest are validate\.max_abs"
+    ):
         metrics["max_ab"]
     assert 0 not in metrics
     assert "max_abs" in metrics

@@ -116,6 +116,37 @@ def test_optimize_takes_a_level_alone(project, base):
     assert recipe.sections["optimize"] == OptimizeOptions(level="none")
 
 
+@pytest.mark.parametrize("section", [name for name, each in SECTIONS.items() if each.takes_names])
+def test_a_list_of_names_is_short_for_a_mapping_with_all_defaults(project, base, section):
+    names = [
+        key for key in SECTIONS[section].options.added if key != "compiled"
+    ]  # needs a provider
+    mapping = ", ".join(f"{each}: {{}}" for each in names)
+    listed, mapped = (
+        project.recipe(f"{base}{section}: {text}\n")
+        for text in (f"[{', '.join(names)}]", f"{{{mapping}}}")
+    )
+    assert listed.sections[section] == mapped.sections[section]
+    assert set(listed.sections[section].asked) == set(names)
+
+
+def test_the_text_of_a_file_outside_of_the_project_is_not_shown(tmp_path):
+    project = tmp_path / "project"
+    project.mkdir()
+    for text in ("root:x:0:0\n", "password: [secret\n", "opset: secret\n"):
+        (tmp_path / "other").write_text(text)
+        (project / "a.yaml").write_text(
+            "extends: ../other\nversion: 1\nname: a\nmodel: {onnx: m}\n"
+        )
+        with pytest.raises(RecipeErrors) as caught:
+            load_recipes(project / "a.yaml", project=project)
+        said = str(caught.value)
+        assert f"{tmp_path}/other:" in said
+        assert "its text is not shown" in said
+        assert "secret" not in said
+        assert "root" not in said.replace(str(tmp_path), "")
+
+
 def test_lines_name_every_key_of_the_recipe(project):
     lines = project.recipe(FULL).lines
     assert str(lines["opset"]) == "recipes/demo.yaml:15:1"

@@ -1,12 +1,14 @@
 import json
 from dataclasses import fields
 
+import numpy as np
 import pytest
 
 from onnxbuild.catalog import MODES
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET
+from onnxbuild.onnxkit.data.labelled_data import cut_into_batches
 from onnxbuild.steps.evaluate import KIND, EvaluateOptions, EvaluateParams
 from tests.fakes.step_context import run_step
 from tests.steps.graphs import DIGITS, digits
@@ -46,6 +48,27 @@ def share(outputs, labels):
 
 def needs_all(outputs, labels):
     return 1.0 if len(labels) == len({id(batch) for batch in labels}) == 100 else None
+
+def whole(count=100):
+    images = np.arange(count, dtype=np.float32)[:, None, None, None] * np.ones((1, 8, 8), np.float32)
+    return {"image": images}, [n % 4 for n in range(count)]
+
+def one_array(count=100):
+    feeds, labels = whole(count)
+    return [feeds, np.array(labels)]
+
+def unequal():
+    return {"image": np.zeros((10, 1, 8, 8), np.float32)}, np.zeros(9)
+
+def joined(outputs, labels):
+    assert outputs["logits"].shape == (*labels.shape, 10)
+    return float((labels != 1).mean())
+
+def misnamed(outputs, labels):
+    return float((outputs["logit"].argmax(axis=1) == labels).mean())
+
+def first_key(outputs, labels):
+    return float(outputs[0]["no such"][0, 0])
 
 def raises(outputs, labels):
     return labels["no such thing"]
@@ -93,6 +116,7 @@ def evaluated(
         metric=entrypoint(metric),
         model=None if model is None else Entrypoint(model),
         inputs=(IMAGE,),
+        axes=(Axis("batch", 1, 64, 2),),
         outputs=("logits",),
         variant="" if model else "int8",
         target=None if model else CPU_TARGET,
@@ -167,9 +191,27 @@ def test_a_fix_calibrates_only_what_is_calibrated(tmp_path, mode):
         ({"score": "nan"}, "returned nan; expected a finite number"),
         ({"score": "inf"}, "returned inf; expected a finite number"),
         ({"metric": "reported"}, "returned a str; expected a float"),
-        ({"metric": "raises"}, "raised TypeError: list indices must be integers"),
+        ({"metric": "raises"}, "10}, its labels int64 array of 2"),
         ({"count": 0}, "yields nothing to evaluate on"),
         ({"data": "unlabelled"}, "found a dict; expected a pair (feeds, labels)"),
+        (
+            {"data": "unequal"},
+            "different numbers of samples along their first axis: 'image' 10, labels 9",
+        ),
+        (
+            {"data": "many", "metric": "misnamed"},
+            (
+                "raised KeyError: 'logit'; its outputs were {'logits': float32 array of 100 x 10}, "
+                "its labels int64 array of 100"
+            ),
+        ),
+        (
+            {"data": "many", "metric": "first_key", "batch": 50},
+            (
+                "its outputs were a list of 2, each like {'logits': float32 array of 50 x 10}, its labels a "
+                "list of 2, each like a list of 50, each like an int"
+            ),
+        ),
     ],
 )
 def test_what_gives_no_score_is_an_error(tmp_path, options, what):
@@ -229,6 +271,7 @@ def test_samples_next_to_an_input_without_a_batch_are_drawn_one_by_one(tmp_path)
         metric=Entrypoint(f"{target}share"),
         model=Entrypoint(f"{target}load"),
         inputs=(DummyInput("scale", "float32", (2,)), DummyInput("x", "float32", ("batch", 8))),
+        axes=(Axis("batch", 1, 64, 2),),
         outputs=("y",),
         variant="",
         target=None,
@@ -245,3 +288,41 @@ def test_a_metric_that_fails_on_a_draw_gives_no_interval_and_says_so(tmp_path):
     assert report["score"] == 1.0
     assert report["score_interval"] is None
     assert "no interval of the score" in outcome.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("data", "score", "batches"), [("many", 0.2, 15), ("whole", 0.75, 4), ("one_array", 0.75, 4)]
+)
+def test_a_metric_may_take_all_batches_joined(tmp_path, data, score, batches):
+    options = {"batch": 7} if data == "many" else {}
+    _, report = evaluated(tmp_path, data=data, metric="joined", **options)
+    assert (report["score"], report["batches"], report["samples"]) == (score, batches, 100)
+    assert report["score_interval"][0] < score < report["score_interval"][1]
+
+
+def test_arrays_of_all_samples_are_cut_into_batches_that_the_model_takes():
+    batch = (Axis("batch", 1, 8, 2),)
+    table, row = DummyInput("table", "float32", (3,)), DummyInput("x", "float32", ("batch", 2))
+    feeds = {"table": np.zeros(3), "x": np.arange(20).reshape(10, 2)}
+    first, last = cut_into_batches(feeds, np.arange(10), (table, row), batch, "here")
+    assert (first[0]["table"].shape, first[0]["x"].shape) == ((3,), (8, 2))
+    assert last[0]["x"].tolist() == [[16, 17], [18, 19]]
+    assert last[1].tolist() == [8, 9]
+    fixed = (DummyInput("x", "float32", (1, 2)),)
+    labels = {"kind": list("abcdefghij"), "box": np.zeros((10, 4))}
+    *_, ninth = cut_into_batches({"x": feeds["x"]}, labels, fixed, (), "here")
+    assert (ninth[0]["x"].shape, ninth[1]["kind"], ninth[1]["box"].shape) == (
+        (1, 2),
+        ["j"],
+        (1, 4),
+    )
+    sample = (DummyInput("x", "float32", (2,)),)
+    alone = [
+        x["x"].shape for x, _ in cut_into_batches({"x": feeds["x"]}, np.arange(10), sample, (), "")
+    ]
+    assert alone == [(2,)] * 10
+    fours = (DummyInput("x", "float32", (4, 2)),)
+    with pytest.raises(StepError) as caught:
+        list(cut_into_batches({"x": feeds["x"]}, np.arange(10), fours, (), "here"))
+    assert caught.value.what == "the model takes 4 samples at a time, and 10 are no multiple of it"
+    assert caught.value.fix == "return 8 samples"

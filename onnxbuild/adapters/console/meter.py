@@ -9,6 +9,8 @@ from onnxbuild.core.event import BYTES, SECONDS, StepProgress
 
 BAR_CELLS = 16
 _WINDOW_S = 15.0
+_SLACK, _SLACK_S = 0.25, 3.0
+"""Allowed lateness of an end against what was said: a share of what is left, and seconds."""
 _SMALL_RATE = 10
 _LONG_S = 2.0
 _MINUTE_S, _HOUR_S = 60, 3600
@@ -20,11 +22,14 @@ class Meter:
     """Measures the rate of one step from its reports.
 
     The rate is that of the last 15 s, so that a slow start does not count for ever. A count that falls, or
-    a new total, is the next loop of the step: it begins anew.
+    a new total, is the next loop of the step: it begins anew. Where what is left takes longer than was said, as
+    where each item is larger than the one before, no time is said from then on.
     """
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, StepProgress]] = deque()
+        self._end_s = math.inf
+        self._grows = False
 
     def take(self, event: StepProgress, now_s: float) -> None:
         """Take a report.
@@ -35,9 +40,14 @@ class Meter:
         """
         if self._seen and not _goes_on(self._seen[-1][1], event):
             self._seen.clear()
+            self._end_s, self._grows = math.inf, False
         self._seen.append((now_s, event))
         while len(self._seen) > 2 and now_s - self._seen[0][0] > _WINDOW_S:  # noqa: PLR2004 - of a rate
             self._seen.popleft()
+        left_s = self.left_s(now_s)
+        if left_s is not None and event.unit != SECONDS:
+            self._grows = now_s + left_s > self._end_s + max(_SLACK_S, _SLACK * left_s)
+            self._end_s = min(self._end_s, now_s + left_s)
 
     def __bool__(self) -> bool:
         """Return whether there was a report."""
@@ -61,7 +71,7 @@ class Meter:
             now_s: By the monotonic clock.
         """
         last_s, last = self._seen[-1]
-        if not last.total or (last.unit != SECONDS and self.rate <= 0):
+        if self._grows or not last.total or (last.unit != SECONDS and self.rate <= 0):
             return None
         rate = 1.0 if last.unit == SECONDS else self.rate
         return max((last.total - last.done) / rate - (now_s - last_s), 0.0)

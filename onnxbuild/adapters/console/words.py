@@ -23,6 +23,7 @@ from onnxbuild.core.event import (
     StepStarted,
     StepWaiting,
 )
+from onnxbuild.core.step import DETAILS
 
 MIB = 1 << 20
 _INDENT = " " * 8
@@ -73,7 +74,8 @@ class Words:
         cost = f"{event.wall_s:.1f} s, {event.peak_bytes / MIB:.0f} MiB{same}"
         reasons = self._reasons.pop(event.step, ()) if self._says_reasons else ()
         why = "" if not reasons or reasons == (str(FIRST_BUILD),) else f"; {_first(reasons)}"
-        notes = [line for note in event.notes for line in self._wrapped(f"{_INDENT}{note}")]
+        said = [*event.notes, *(event.metrics.get(DETAILS, ()) if self._verbose else ())]
+        notes = [line for note in said for line in self._wrapped(f"{_INDENT}{note}")]
         return [f"done    {event.step}  ({cost}{why})", *notes]
 
     def _failure(self, event: StepFailed) -> list[str]:

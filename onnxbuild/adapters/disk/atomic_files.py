@@ -103,8 +103,12 @@ def store_error(error: OSError, path: Path | str) -> StoreError:
 def output_error(error: OSError, path: Path | str) -> StoreError:
     """Return `store_error` for a file that a person named: its fix is another name, and not about the store."""
     found = store_error(error, path)
-    if is_full(error) or error.errno in (errno.EFBIG, errno.ENAMETOOLONG):
+    if error.errno in (errno.EFBIG, errno.ENAMETOOLONG):
         return found
+    if is_full(error):
+        return StoreError(
+            found.what, fix="send the output to a disk with free space, or free some"
+        )
     return StoreError(found.what, fix="name a file in a folder that you may write")
 
 

@@ -59,6 +59,13 @@ ASKED = (
     "bind",
 )
 
+ATTRIBUTES = (
+    *tuple(f"{prefix}{verb}xattr" for verb in ("get", "list") for prefix in ("", "l", "f")),
+    "getxattrat",
+    "listxattrat",
+)
+"""Calls that read extended attributes, which no key has: they fail as on a filesystem without any."""
+
 _WORD = b"is it there?"
 _EMPTY_PATH = 0x1000  # AT_EMPTY_PATH: the call is about a descriptor, as fstat is
 _STAT = os.stat
@@ -71,6 +78,7 @@ _PASSED = (
 )
 """Calls that are not reported: name, argument, test of its lower half, operand."""
 
+_NO_ATTRIBUTES = seccomp.refuse(errno.ENOTSUP)
 _UNKNOWN = seccomp.refuse(errno.ENOSYS)
 
 
@@ -96,6 +104,8 @@ def program(machine: seccomp.Machine) -> tuple[tuple[int, int, int, int], ...]:
         ]
     for number in sorted(machine.calls[name] for name in ASKED if name in machine.calls):
         steps += [(EQUAL, 0, 1, number), (RETURN, 0, 0, ASK)]
+    for name in ATTRIBUTES:
+        steps += [(EQUAL, 0, 1, machine.calls[name]), (RETURN, 0, 0, _NO_ATTRIBUTES)]
     return (*steps, (RETURN, 0, 0, ALLOW))
 
 

@@ -60,6 +60,12 @@ _MACHINES: Mapping[str, Machine] = {
                 "mkdir": 83,
                 "creat": 85,
                 "readlink": 89,
+                "getxattr": 191,
+                "lgetxattr": 192,
+                "fgetxattr": 193,
+                "listxattr": 194,
+                "llistxattr": 195,
+                "flistxattr": 196,
                 "openat": 257,
                 "mkdirat": 258,
                 "newfstatat": 262,
@@ -70,6 +76,8 @@ _MACHINES: Mapping[str, Machine] = {
                 "io_uring_setup": 425,
                 "openat2": 437,
                 "faccessat2": 439,
+                "getxattrat": 464,
+                "listxattrat": 465,
             }
         ),
     ),
@@ -77,6 +85,12 @@ _MACHINES: Mapping[str, Machine] = {
         0xC00000B7,
         MappingProxyType(
             {
+                "getxattr": 8,
+                "lgetxattr": 9,
+                "fgetxattr": 10,
+                "listxattr": 11,
+                "llistxattr": 12,
+                "flistxattr": 13,
                 "mkdirat": 34,
                 "faccessat": 48,
                 "openat": 56,
@@ -91,6 +105,8 @@ _MACHINES: Mapping[str, Machine] = {
                 "io_uring_setup": 425,
                 "openat2": 437,
                 "faccessat2": 439,
+                "getxattrat": 464,
+                "listxattrat": 465,
             }
         ),
     ),

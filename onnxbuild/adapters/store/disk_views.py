@@ -177,7 +177,7 @@ class ViewPlaces:
 
     Attributes:
         state: Which files the last build laid in it.
-        staging: Where successors are made, and predecessors stay for a minute.
+        staging: Where successors are made, and predecessors stay until the run ends.
         lock: Held by whoever changes the folder.
     """
 
@@ -196,8 +196,12 @@ def view_places(root: Path, recipe: str, variant: str) -> ViewPlaces:
     )
 
 
-def drop_replaced(root: Path) -> int:
+def drop_replaced(root: Path, views: Collection[tuple[str, str]] | None = None) -> int:
     """Remove the folders that were replaced, whoever may read them; the bytes freed.
+
+    Args:
+        root: The store's folder.
+        views: (recipe, variant) of those to look at; None for all.
 
     Raises:
         StoreError: One can't be removed.
@@ -205,6 +209,8 @@ def drop_replaced(root: Path) -> int:
     before = tree_bytes(root / "out")
     for staging in _staging_folders(root):
         recipe, variant = staging.parent.name, staging.name.removesuffix(_STAGING)
+        if views is not None and (recipe, variant) not in views:
+            continue
         check_no_links(root, staging)
         folder = root / "out" / recipe / variant
         check_no_links(root, folder)

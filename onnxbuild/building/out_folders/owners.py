@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _FILE = "out/.laid/owners.json"
 _STATE = ".json"  # of a folder: .laid/RECIPE/VARIANT.json, see disk_views.view_places
-_SHOWN = 5  # lines
 
 
 class Owner:
@@ -168,7 +167,7 @@ def laid_folders(root: Path, recipe: str) -> list[str]:
     return [name for name in found if (root / "out" / recipe / name).is_dir()]
 
 
-def leftover_lines(root: Path, project: Path, store: str | None = None) -> list[str]:
+def leftover_line(root: Path, project: Path, store: str | None = None) -> str:
     """Return what the end of a run says of folders that are left over; empty if none is.
 
     Args:
@@ -177,15 +176,15 @@ def leftover_lines(root: Path, project: Path, store: str | None = None) -> list[
         store: `--store`, as it was typed.
     """
     if not (root / _FILE).is_file():
-        return []
-    lines: dict[str, None] = {}
+        return ""
+    places: dict[str, str] = {}
     for each in leftovers(root, project):
         place = root / "out" / each.recipe / ("" if each.is_gone else each.folder)
         why = "is gone" if each.is_gone else "no longer has it"
-        lines[f"left over: {os.path.relpath(place)}: {each.file} {why}"] = None
-    if not lines:
-        return []
-    shown = list(lines)[:_SHOWN]
-    more = [f"left over: {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+        places.setdefault(os.path.relpath(place), f"{each.file} {why}")
+    if not places:
+        return ""
+    first, why = next(iter(places.items()))
+    more = f", and {len(places) - 1} more" if len(places) > 1 else ""
     command = "onnxbuild clean" + (f" --store {shlex.quote(store)}" if store else "")
-    return [*shown, *more, f"to remove what is left over: {command}"]
+    return f"left over: {first} ({why}){more}; to remove: {command}"

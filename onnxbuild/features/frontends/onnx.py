@@ -151,10 +151,11 @@ def _read(
     Raises:
         SourceError: No recipe can declare it, or it lacks a file.
     """
-    from onnxbuild.onnxkit.ready_onnx.declared import recipe_of
+    from onnxbuild.onnxkit.ready_onnx.declared import recipe_of, renamed
 
+    rename = renamed(outline.outputs, options.rename, written)
     with about(path):
-        recipe = recipe_of(outline, options.rename, written)
+        recipe = recipe_of(outline, rename, written)
     for name in outline.files:
         if not is_name_below(name) or not (path.parent / name).is_file():
             raise SourceError(
@@ -162,7 +163,7 @@ def _read(
                 "copy the file there, or save the model again with its weights next to it",
             )
     files = (path, *(path.parent / name for name in outline.files))
-    facts = {_OPSET: outline.opset, _RENAME: dict(options.rename)}
+    facts = {_OPSET: outline.opset, _RENAME: rename}
     return SourceFacts(files=files, read=(path,), recipe=recipe, facts=facts)
 
 

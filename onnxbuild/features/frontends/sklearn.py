@@ -13,7 +13,7 @@ from onnxbuild.core.source_error import SourceError
 from onnxbuild.expansion.model_source import ModelSource, SourceFacts
 from onnxbuild.frontend_steps.estimators import estimator_frontend, read_estimator
 from onnxbuild.onnxkit.estimators.declared import look_with
-from onnxbuild.onnxkit.estimators.files import TRUSTED
+from onnxbuild.onnxkit.estimators.files import TRUSTED, untrusted_types
 from onnxbuild.onnxkit.estimators.made import SKLEARN
 from onnxbuild.onnxkit.estimators.outlines import (
     PICKLES,
@@ -64,9 +64,14 @@ def _tried(
 ) -> Draft | None:
     """Inputs of an estimator whose file does not say them; a pickle is loaded if the recipe allows it.
 
+    Types of a .skops file that have to be trusted are named, and nothing is loaded.
+
     Raises:
         StepError: It can't be loaded.
     """
+    if path.suffix == SKOPS and (types := untrusted_types(path)):
+        said = "skops does not trust these types by itself: keep them if you know where the file is from"
+        return Draft({"model": {TRUSTED: types}}, {f"model.{TRUSTED}": said})
     if outline.features or (path.suffix in PICKLES and not options.allow_pickle):
         return None
     from onnxbuild.onnxkit.estimators.estimator_draft import (

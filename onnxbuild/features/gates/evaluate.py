@@ -17,8 +17,21 @@ from onnxbuild.expansion.scope import Scope
 from onnxbuild.steps import evaluate
 
 _CALLABLES = {
-    "data": ("evaluation", "callable that yields (feeds, labels), a batch each"),
-    "metric": ("metric", "callable: (outputs, labels) -> score, greater is better"),
+    "data": (
+        "evaluation",
+        (
+            "callable that yields (feeds, labels) for each batch, or returns one such pair with arrays of all samples; "
+            "feeds: input name -> array"
+        ),
+    ),
+    "metric": (
+        "metric",
+        (
+            "callable: (outputs, labels) -> score, greater is better. Either joined over all batches, outputs[NAME] and "
+            "labels as arrays: `float((outputs['logits'].argmax(1) == labels).mean())`; or as lists with an entry for each "
+            "batch, outputs[0][NAME] and labels[0]"
+        ),
+    ),
 }
 
 

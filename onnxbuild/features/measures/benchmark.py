@@ -10,7 +10,13 @@ from onnxbuild.core.sizes import figure
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion import cells
-from onnxbuild.expansion.benchmarks import PIPELINES, SECTION, add_benchmarks, home_target
+from onnxbuild.expansion.benchmarks import (
+    PIPELINES,
+    SECTION,
+    add_benchmarks,
+    home_target,
+    is_measured,
+)
 from onnxbuild.expansion.feature import Column, Feature, Laid, Section, Subject
 from onnxbuild.expansion.needs_frontend import key_of
 from onnxbuild.expansion.scope import Scope
@@ -22,7 +28,7 @@ from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
 from onnxbuild.steps import benchmark, import_model, import_program
 
 _NOISY = " ?"
-"""After what was measured while others used the machine."""
+"""After what was measured while others used the machine, or did not settle."""
 
 _HUNDREDTH = 0.01
 
@@ -31,6 +37,8 @@ def _laid(
     scope: Scope, subjects: Sequence[Subject], programs: Mapping[str, OutputRef]
 ) -> Mapping[str, Sequence[Laid]]:
     targets = scope.recipe.targets
+    if not is_measured(scope):
+        return {}
     reports = add_benchmarks(
         scope,
         {each.variant.name: each.model for each in subjects},
@@ -58,13 +66,13 @@ def _latency(metrics: Mapping[str, Any], variant: str) -> str:
     if not isinstance(found, int | float):
         return cells.NONE
     shown = f"{found:.2f}" if found >= _HUNDREDTH else figure(found, 2)
-    return f"{shown} ms{_doubt(metrics)}"
+    return f"{shown} ms{_doubt(metrics, variant)}"
 
 
 def _speedup(metrics: Mapping[str, Any], variant: str) -> str:
     found = metrics.get("variants", {}).get(variant, {})
     shown = shown_ratio(*(found.get(key) for key in ("speedup", "speedup_low", "speedup_high")))
-    return shown if shown == UNKNOWN else shown + _doubt(metrics)
+    return shown if shown == UNKNOWN else shown + _doubt(metrics, variant)
 
 
 def _heading(measured: Sequence[Mapping[str, Any]]) -> str:
@@ -78,8 +86,9 @@ def _faults(parts: Parts) -> Iterator[Fault]:
         yield from key_of(parts, parts.module_frontends, SECTION, "compile")
 
 
-def _doubt(metrics: Mapping[str, Any]) -> str:
-    return _NOISY if metrics.get("noisy") else ""
+def _doubt(metrics: Mapping[str, Any], variant: str) -> str:
+    is_stable = metrics.get("variants", {}).get(variant, {}).get("stable", True)
+    return _NOISY if metrics.get("noisy") or not is_stable else ""
 
 
 FEATURE = Feature(

@@ -30,7 +30,7 @@ def _remarks(recipe: Recipe, cores: int) -> Iterator[Remark]:
 
 FEATURE = Feature(
     name=SECTION,
-    sections=(Section(name=SECTION, options=AheadOfTimeOptions),),
+    sections=(Section(name=SECTION, options=AheadOfTimeOptions, takes_names=True),),
     faults=_faults,
     remarks=_remarks,
 )

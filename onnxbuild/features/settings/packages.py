@@ -17,6 +17,6 @@ def _faults(parts: Parts) -> Iterator[Fault]:
 
 FEATURE = Feature(
     name=PACKAGES,
-    sections=(Section(name=PACKAGES, options=PackagesOptions),),
+    sections=(Section(name=PACKAGES, options=PackagesOptions, takes_names=True),),
     faults=_faults,
 )

@@ -59,7 +59,7 @@ def _read(
     """Read the facts of a folder for a recipe: inputs, axes, outputs, tolerances, files of weights.
 
     Raises:
-        SourceError: It does not say the task, or that comes later; or its weights are a pickle.
+        SourceError: It does not say the task, or that is none of one graph; or its weights are a pickle.
     """
     from onnxbuild.onnxkit.huggingface.inputs import check_zero_padding, declared_inputs, shapes_of
 

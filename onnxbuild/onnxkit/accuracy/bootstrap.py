@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.own_copy import own_copy
+from onnxbuild.onnxkit.data.rows import count_rows, take_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,7 +67,7 @@ class Resampling:
         self._labels = labels
         self._sizes = sizes
         by_sample = all(
-            _rows(label) == size and all(_rows(each) == size for each in batch.values())
+            count_rows(label) == size and all(count_rows(each) == size for each in batch.values())
             for batch, label, size in zip(outputs, labels, sizes, strict=True)
         ) and not all(map(_is_square, labels))
         self.unit = "sample" if by_sample else "batch"
@@ -105,7 +106,7 @@ class Resampling:
                 continue
             rows = units[first:last] - starts[n]
             drawn[0].append({name: each[rows] for name, each in self._outputs[n].items()})
-            drawn[1].append(own_copy(_take(self._labels[n], rows)))
+            drawn[1].append(own_copy(take_rows(self._labels[n], rows)))
         return drawn
 
 
@@ -167,26 +168,8 @@ def _copied(batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: each.copy() for name, each in batch.items()}
 
 
-def _rows(value: Any) -> int | None:
-    """Return the number of rows along a value's first axis; None if it has no such axis."""
-    if hasattr(value, "_fields"):  # a named tuple holds parts of a label, not samples
-        return None
-    if isinstance(value, (list, tuple)):
-        return len(value)
-    shape = getattr(value, "shape", ())
-    return int(shape[0]) if shape and hasattr(value, "__getitem__") else None
-
-
 def _is_square(label: object) -> bool:
     """Return whether a list may hold samples or columns: its members have as many rows as it has members."""
     if not isinstance(label, (list, tuple)):
         return False
-    return all(_rows(each) == len(label) for each in label)
-
-
-def _take(value: Any, rows: np.ndarray) -> Any:
-    if isinstance(value, (list, tuple)):
-        return type(value)(value[int(row)] for row in rows)
-    if hasattr(value, "iloc"):  # pandas: `value[rows]` takes the rows, or columns, of these names
-        return value.iloc[rows]
-    return value[rows]
+    return all(count_rows(each) == len(label) for each in label)

@@ -24,11 +24,17 @@ class BenchmarkOptions:
         minimum=0,
     )
     warmup: int = option(3, help="first runs of each model, not counted", minimum=0)
+    measure: bool = option(
+        True, help="measure the variants; false: no latency, as `onnxbuild run --no-bench` builds"
+    )
     min_samples: int = option(
-        20, help="minimum samples of each, even beyond max_time_s", minimum=3
+        20, help="samples of each before it may end earlier than max_time_s", minimum=3
     )
     max_time_s: float = option(
-        3.0, help="seconds spent on each variant at each point, at most", minimum=0.1
+        3.0,
+        help="seconds of measuring each variant at each point, at most; up to four times as long where six runs do not fit. Each is first loaded and "
+        "run in a process of its own, for its load time and memory",
+        minimum=0.1,
     )
     baseline: bool = option(
         True,

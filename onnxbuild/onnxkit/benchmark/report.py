@@ -22,7 +22,7 @@ METHOD = {
     "a fresh process with its runtime imported; for the baseline, to call the entrypoint or to read the "
     "model, for programs other than ONNX to read the file",
     "peak_rss_growth_bytes, steady_rss_growth_bytes": "resident memory of that process while the "
-    "model is loaded and run once at each point (peak, sampled each ms), and after ten more runs, "
+    "model is loaded and run once at each point (peak, sampled each ms), and after ten more runs (no more after a second), "
     "less that before",
     "p50_low_ms, p50_high_ms": "hold the median with 95 % confidence, from the medians of 16 "
     "stretches of the measurement",
@@ -176,6 +176,7 @@ def table_metrics(
             each.name: {
                 "p50_ms": measured.latency[each.name].p50_ms,
                 **_speedup(measured.ratios.get(each.name)),
+                "stable": measured.latency[each.name].stable,
                 "size_bytes": each.size_bytes,
             }
             for each in contenders
@@ -184,20 +185,11 @@ def table_metrics(
     }
 
 
-def benchmark_notes(
-    found: Conditions,
-    measured: Mapping[str, Measured],
-    groups: Sequence[Sequence[str]],
-    *,
-    ranking: bool,
-) -> tuple[str, ...]:
-    """Return the notes that a user should see.
+def group_notes(groups: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the note on groups, where memory did not hold all models at once.
 
     Args:
-        found: Conditions of the machine during the benchmark.
-        measured: Point -> its figures.
         groups: Names of the contenders of each group.
-        ranking: Whether only ratios count.
     """
     notes = []
     if len(groups) > 1:
@@ -209,11 +201,24 @@ def benchmark_notes(
             f"memory does not hold all models at once: measured in {len(groups)} groups, each with "
             f"{', '.join(shared)}: {listed}"
         )
-    notes += [f"the machine was noisy: {why}" for why in found.noisy]
+    return tuple(notes)
+
+
+def doubts(
+    found: Conditions, measured: Mapping[str, Measured], *, ranking: bool
+) -> tuple[str, ...]:
+    """Return why figures have a `?` in the table; `run --verbose` prints it.
+
+    Args:
+        found: Conditions of the machine during the benchmark.
+        measured: Point -> its figures.
+        ranking: Whether only ratios count, which hold on a busy machine.
+    """
+    said = [f"the machine was noisy: {why}" for why in found.noisy]
     shaky = sorted({n for m in measured.values() for n, x in m.latency.items() if not x.stable})
-    if shaky and not ranking:  # a search reports ratios, which hold on a busy machine
-        notes.append(
+    if shaky and not ranking:
+        said.append(
             f"latency did not settle within `benchmark.max_time_s`: {', '.join(shaky)}; see "
             "`p50_low_ms` and `p50_high_ms` in benchmark.json"
         )
-    return tuple(notes)
+    return tuple(said)

@@ -8,7 +8,7 @@ from typing import Any
 
 from onnxbuild.core.source_error import about
 from onnxbuild.onnxkit.converters.requests import INPUTS, OUTPUTS, RENAME, TF2ONNX_OPSET
-from onnxbuild.onnxkit.ready_onnx.declared import recipe_of
+from onnxbuild.onnxkit.ready_onnx.declared import recipe_of, renamed
 from onnxbuild.onnxkit.ready_onnx.outline import Outline, OutlinedValue
 
 
@@ -31,9 +31,10 @@ def declared_signature(
     Raises:
         SourceError: No recipe can declare it.
     """
+    rename = renamed(outputs, rename, written)
     opset = written.get("opset")
     as_onnx = Outline(inputs, outputs, opset if type(opset) is int else TF2ONNX_OPSET, ())
     with about(path):
         recipe = recipe_of(as_onnx, rename, written)
     names = {INPUTS: [each.name for each in inputs], OUTPUTS: [each.name for each in outputs]}
-    return recipe, {**names, RENAME: dict(rename)}
+    return recipe, {**names, RENAME: rename}

@@ -58,7 +58,8 @@ def reference_feeds(
     Raises:
         StepError: The callable yields nothing, or a sample is not as declared.
     """
-    for each in counted(reference_points(axes, points, seed), "points"):
+    every = reference_points(axes, points, seed)
+    for each in counted(every, "points", doing=lambda point: f"running at {point.shown}"):
         point = each if fitting is None else fitting.fitted(each)
         if point is None:
             continue

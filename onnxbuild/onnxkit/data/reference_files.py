@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.points import Point
 from onnxbuild.onnxkit.data.array_files import read_arrays
 from onnxbuild.onnxkit.data.constant_outputs import ConstantOutputs
 from onnxbuild.onnxkit.data.feeds import Feeds
@@ -163,7 +164,8 @@ def read_reference(folder: Path) -> Iterator[ReferencePoint]:
         StepError: points.json, or a point's file, is not as `ReferenceWriter` writes it; or a point
             has no outputs, so that anything would equal them.
     """
-    for entry in counted(read_points(folder), "points"):
+    doing = lambda each: f"comparing at {Point(each.name, each.sizes).shown}"  # noqa: E731
+    for entry in counted(read_points(folder), "points", doing=doing):
         path = folder / entry.file
         try:
             arrays = read_arrays(path)

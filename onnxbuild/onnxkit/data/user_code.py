@@ -7,6 +7,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -45,16 +46,27 @@ def call_user(
 
     def blamed(error: BaseException) -> StepError:
         line = user_line(error, sys.path)
+        fix = f"run it by itself: the error is raised by {owner} own code"
+        if takes and not line:
+            fix = f"let it take what it is called with: {takes}"
+        elif relative := _relative_path(error):
+            fix = (
+                "relative paths start at the project's root; next to this file write "
+                f"`Path(__file__).with_name({relative!r})`"
+            )
         return StepError(
-            f"{target} raised {type(error).__name__}: {error}",
-            where=line or where,
-            fix=f"let it take what it is called with: {takes}"
-            if takes and not line
-            else f"run it by itself: the error is raised by {owner} own code",
+            f"{target} raised {type(error).__name__}: {error}", where=line or where, fix=fix
         )
 
     with external_code(blamed):
         return call()
+
+
+def _relative_path(error: BaseException) -> str:
+    """Return the relative path of a file that code did not find; empty for any other error."""
+    if not isinstance(error, FileNotFoundError) or not isinstance(error.filename, str):
+        return ""
+    return "" if Path(error.filename).is_absolute() else error.filename
 
 
 def call_entrypoint(

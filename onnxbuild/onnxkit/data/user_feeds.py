@@ -15,14 +15,30 @@ _END = object()
 
 
 def iterate_user(context: StepContext, data: Entrypoint) -> Iterator[object]:
-    """The items of a callable that yields, or returns something iterable; each is a copy of its own, and none is kept.
+    """The items of a callable that yields, or returns something iterable; see `items_of`.
 
     Raises:
         StepError: The callable is missing, raises (at once or at an item), or gives nothing to
             iterate over.
     """
-    make = context.load(data)
-    found = call_entrypoint(make, data, context.where, owner="the data's")
+    yield from items_of(call_data(context, data), context, data)
+
+
+def call_data(context: StepContext, data: Entrypoint) -> object:
+    """Return what a callable of data returns.
+
+    Raises:
+        StepError: It is missing, or raises.
+    """
+    return call_entrypoint(context.load(data), data, context.where, owner="the data's")
+
+
+def items_of(found: object, context: StepContext, data: Entrypoint) -> Iterator[object]:
+    """Yield the items of what a callable returned; each is a copy of its own, and none is kept.
+
+    Raises:
+        StepError: It raises at an item, or there is nothing to iterate over.
+    """
     if not isinstance(found, Iterable) or isinstance(found, (str, bytes, Mapping)):
         one = isinstance(found, Mapping)  # its items would be its keys
         expected = "an iterable of such samples" if one else "something to iterate over"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -13,10 +13,12 @@ from onnxbuild.core.draft import Draft
 from onnxbuild.core.recipe import INPUT_NAME
 from onnxbuild.onnxkit.drafts.torch_guesses import (
     BATCH,
+    PAST,
     SEQUENCE,
     Guess,
     given_guesses,
     layer_guesses,
+    named_guesses,
 )
 from onnxbuild.onnxkit.modules.eager_module import eager
 from onnxbuild.onnxkit.modules.program_modules import module_of_program
@@ -27,11 +29,15 @@ if TYPE_CHECKING:
 _AXES = {
     BATCH: {"min": 1, "max": 8, "example": 2},
     SEQUENCE: {"min": 1, "max": 64, "example": 16},
+    PAST: {"min": 1, "max": 64, "example": 8},
 }
 _FURTHER = f"_{SEQUENCE}"
 """End of the names of further lengths, see `_own_lengths`."""
 _FURTHER_AXIS = {"min": 1, "max": 64, "example": 12}
-_SIZES = ({BATCH: 2, SEQUENCE: 16, _FURTHER: 5}, {BATCH: 3, SEQUENCE: 7, _FURTHER: 11})
+_SIZES = (
+    {BATCH: 2, SEQUENCE: 16, PAST: 4, _FURTHER: 5},
+    {BATCH: 3, SEQUENCE: 7, PAST: 9, _FURTHER: 11},
+)
 """Sizes that a guess must run at. They differ in every axis, so that a size that is baked in fails."""
 
 _TRIALS_MAX, _PER_INPUT_MAX = 60, 12
@@ -40,12 +46,12 @@ _TENSOR_TYPES = {
     "LongTensor": "int64", "IntTensor": "int32", "BoolTensor": "bool", "ByteTensor": "uint8",
 }  # fmt: skip
 _MASK_RANK = 2
-_MASKS = re.compile(r"(.*_)?mask")
+MASKS = re.compile(r"(.*_)?mask")
 _UNKNOWN = Guess("float32", (BATCH, 1), "nothing says what it takes", sure=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _Outputs:
+class Outputs:
     """Outputs that forward returned.
 
     Attributes:
@@ -57,6 +63,13 @@ class _Outputs:
     names: list[str]
     keyed: bool
     others: tuple[str, ...] = ()
+
+    @property
+    def about(self) -> str:
+        """Return the comment of a recipe on them."""
+        said = "what forward returned" if self.keyed else "forward gives them no names: choose"
+        left_out = f", without {', '.join(self.others)}, which is no tensor" if self.others else ""
+        return said + left_out
 
 
 def draft_of_module(model: object) -> Draft | None:
@@ -70,8 +83,7 @@ def draft_of_module(model: object) -> Draft | None:
         model = module_of_program(model, "")
     if not isinstance(model, torch.nn.Module):
         return None
-    module = eager(model)
-    module.eval()  # its result is None where a `train` of the user's own returns nothing
+    module = in_eval(model)
     names = _taken(module)
     candidates = [_candidates(module, name) for name in names]
     for guesses in itertools.islice(_combined(candidates), _TRIALS_MAX):
@@ -81,6 +93,13 @@ def draft_of_module(model: object) -> Draft | None:
             return _known(_own_lengths(module, chosen), outputs)
     first = {name: (each or [_UNKNOWN])[0] for name, each in zip(names, candidates, strict=True)}
     return _unknown(module, first)
+
+
+def in_eval(model: torch.nn.Module) -> torch.nn.Module:
+    """Return the module that a build runs, in eval mode."""
+    module = eager(model)
+    module.eval()  # its result is None where a `train` of the user's own returns nothing
+    return module
 
 
 def _combined(candidates: Sequence[Sequence[Guess]]) -> Iterator[tuple[Guess, ...]]:
@@ -103,7 +122,7 @@ def _own_lengths(module: torch.nn.Module, chosen: Mapping[str, Guess]) -> dict[s
             groups.setdefault(name.partition("_")[0], []).append(name)
     found = dict(chosen)
     for word, names in [*groups.items()][1:]:
-        if all(map(_MASKS.fullmatch, names)):
+        if all(map(MASKS.fullmatch, names)):
             continue
         own = {name: _with_length(found[name], f"{word}{_FURTHER}") for name in names}
         if _outputs_of(module, {**found, **own}) is not None:
@@ -138,11 +157,14 @@ def _candidates(module: torch.nn.Module, name: str) -> list[Guess]:
     annotated = _annotated(module, name)
     if annotated is not None and len(annotated.shape) > 0:
         return [annotated]
+    named = list(dict.fromkeys(named_guesses(module, name)))
+    if named and annotated is None:
+        return named[:_PER_INPUT_MAX]
     layers = list(dict.fromkeys(layer_guesses(module)))
     if annotated is not None:
         plain = [Guess(annotated.dtype, (BATCH, SEQUENCE), annotated.because, sure=False)]
         return [each for each in layers if each.dtype == annotated.dtype][:_PER_INPUT_MAX] or plain
-    if _MASKS.fullmatch(name):
+    if MASKS.fullmatch(name):
         return [Guess(dtype, (BATCH, SEQUENCE), "its name") for dtype in ("int64", "bool")]
     seen: dict[tuple[Any, ...], Guess] = {}
     for each in layers:
@@ -169,34 +191,45 @@ def _annotated(module: torch.nn.Module, name: str) -> Guess | None:
     return Guess(dtype, (), "its type") if dtype else None
 
 
-def _outputs_of(module: torch.nn.Module, guesses: Mapping[str, Guess]) -> _Outputs | None:
+def _outputs_of(module: torch.nn.Module, guesses: Mapping[str, Guess]) -> Outputs | None:
     """The outputs, where forward runs with these inputs at all sizes; None where it does not."""
     import torch
-
-    from onnxbuild.onnxkit.modules.module_outputs import (
-        has_keys,
-        named_outputs,
-        tensors_and_others,
-    )
 
     found = None
     for sizes in _SIZES:
         try:
             with torch.no_grad():
                 value = module(**{name: _tensor(each, sizes) for name, each in guesses.items()})
-            keyed = has_keys(value)
-            others: dict[str, object] = {}
-            if keyed:
-                names, others = tensors_and_others(value, guesses)
-            else:
-                names = list(named_outputs(value, inputs=guesses))
+            found = outputs_in(value, guesses)
         except Exception:  # noqa: BLE001 - any failure says that the guess is wrong
             return None
-        if not names:
+        if found is None:
             return None
-        shown = tuple(f"{name} ({type(each).__name__})" for name, each in others.items())
-        found = _Outputs(names if keyed or len(names) > 1 else ["output"], keyed, shown)
     return found
+
+
+def outputs_in(value: object, inputs: Iterable[str]) -> Outputs | None:
+    """Return the outputs in what forward returned; None if there are none.
+
+    Raises:
+        StepError: They can't be named.
+    """
+    from onnxbuild.onnxkit.modules.module_outputs import (
+        has_keys,
+        named_outputs,
+        tensors_and_others,
+    )
+
+    keyed = has_keys(value)
+    others: dict[str, object] = {}
+    if keyed:
+        names, others = tensors_and_others(value, tuple(inputs))
+    else:
+        names = list(named_outputs(value, inputs=tuple(inputs)))
+    if not names:
+        return None
+    shown = tuple(f"{name} ({type(each).__name__})" for name, each in others.items())
+    return Outputs(names if keyed or len(names) > 1 else ["output"], keyed, shown)
 
 
 def _tensor(guess: Guess, sizes: Mapping[str, int]) -> torch.Tensor:
@@ -215,17 +248,13 @@ def _size_of(axis: str, sizes: Mapping[str, int]) -> int:
     return sizes.get(axis, sizes[_FURTHER] if axis.endswith(_FURTHER) else 2)
 
 
-def _known(chosen: Mapping[str, Guess], outputs: _Outputs) -> Draft:
+def _known(chosen: Mapping[str, Guess], outputs: Outputs) -> Draft:
     comments = {}
     for name, guess in chosen.items():
         tried = "forward ran with it at two sizes of each axis"
         picked = "" if guess.sure else f"; {_picked(guess)}"
         comments[f"dummy_inputs.{name}"] = f"{guess.because}; {tried}{picked}"
-    comments["outputs"] = (
-        "what forward returned" if outputs.keyed else "forward gives them no names: choose"
-    )
-    if outputs.others:
-        comments["outputs"] += f", without {', '.join(outputs.others)}, which is no tensor"
+    comments["outputs"] = outputs.about
     return Draft(_recipe(chosen, outputs.names), comments)
 
 
@@ -251,7 +280,7 @@ def _axis_of(name: str) -> Mapping[str, int]:
 
 def _declared(name: str, guess: Guess) -> dict[str, Any]:
     is_row = len(guess.shape) == _MASK_RANK and str(guess.shape[1]).endswith(SEQUENCE)
-    is_mask = _MASKS.fullmatch(name) and guess.shape[0] == BATCH and is_row
+    is_mask = MASKS.fullmatch(name) and guess.shape[0] == BATCH and is_row
     if not is_mask or guess.dtype.startswith("float"):
         return guess.declared()
     return {"dtype": guess.dtype, "shape": list(guess.shape), "mask": "right"}

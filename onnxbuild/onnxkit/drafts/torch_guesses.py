@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.drafts.script_layers import script_layers
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 SEQUENCE = "sequence"
 BATCH = "batch"
+PAST = "past"
+"""Length of a cache."""
 _SIDES = (224, 256, 128, 64, 32, 28, 16, 8)
 """Sides of pictures that networks are made for, the most frequent first."""
 _LENGTHS = (16, 128, 1024, 16000)
@@ -42,6 +45,49 @@ class Guess:
         """Return it as a recipe's JSON."""
         bounds = {"low": 0, "high": self.high} if self.high else {}
         return {"dtype": self.dtype, "shape": list(self.shape), **bounds}
+
+
+def named_guesses(module: torch.nn.Module, name: str) -> Iterator[Guess]:
+    """Yield what an input is by a name that many models have: token ids, a cache, a step of diffusion, another's states."""
+    if re.fullmatch(r"(.*_)?ids", name):
+        length = f"decoder_{SEQUENCE}" if name.startswith("decoder_") else SEQUENCE
+        for each in layer_guesses(module):
+            if each.high and len(each.shape) > 1:
+                yield replace(each, shape=(BATCH, length))
+    elif re.fullmatch(r"timesteps?|sigmas?", name):
+        yield Guess("int64", (BATCH,), "its name", 1000)
+        yield Guess(_dtype_of(module), (BATCH,), "its name")
+        yield Guess("int64", (), "its name", 1000)
+    elif name in ("encoder_hidden_states", "encoder_outputs"):
+        for width in _said_by_config(
+            module, "cross_attention_dim", "encoder_hidden_size", *_WIDTHS
+        ):
+            yield Guess(_dtype_of(module), (BATCH, f"encoder_{SEQUENCE}", width), "its name")
+    elif re.fullmatch(r"past_.+", name):
+        heads = _said_by_config(module, "num_key_value_heads", *_HEADS)
+        widths = _said_by_config(module, "head_dim") + [
+            width // count
+            for width in _said_by_config(module, *_WIDTHS)
+            for count in _said_by_config(module, *_HEADS)
+        ]
+        for count in heads:
+            for width in widths:
+                yield Guess(_dtype_of(module), (BATCH, count, PAST, width), "its name")
+
+
+_WIDTHS = ("hidden_size", "d_model", "n_embd", "embed_dim", "dim")
+_HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads")
+
+
+def _said_by_config(module: torch.nn.Module, *names: str) -> list[int]:
+    """Sizes that the module's `config`, the module, or its layers have under these names, each once."""
+    holders = (getattr(module, "config", None), *module.modules())
+    found = [
+        getattr(holder, name, None) if not isinstance(holder, dict) else holder.get(name)
+        for name in names
+        for holder in holders
+    ]
+    return list(dict.fromkeys(each for each in found if type(each) is int and each > 0))
 
 
 def layer_guesses(module: torch.nn.Module) -> Iterator[Guess]:

@@ -60,6 +60,15 @@ def load_file(
         return loaders[frontend]()
 
 
+def untrusted_types(path: Path) -> list[str]:
+    """Return the names of the types in a .skops file that skops does not trust by itself; nothing is loaded."""
+    try:
+        import skops.io
+    except ModuleNotFoundError:  # reported where the file is loaded
+        return []
+    return list(skops.io.get_untrusted_types(file=path))
+
+
 def _sklearn(path: Path, shown: str, trusted: Sequence[str], where: str) -> Any:
     from sklearn.exceptions import InconsistentVersionWarning
 

@@ -21,7 +21,7 @@ from onnxbuild.onnxkit.export.forward_faults import explain_failure
 from onnxbuild.onnxkit.export.randomness import first_that_differs, refuse_kept, refuse_random
 from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, probe_points
 from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic, run_module
-from onnxbuild.onnxkit.host.progress import phase
+from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.model.output_axes import Observed
 from onnxbuild.onnxkit.modules.state_sums import changed_names, state_sums
 from onnxbuild.onnxkit.sessions.open import first_line, open_session, session_errors
@@ -82,9 +82,9 @@ def run_probes(
     """
     names = tuple(outputs)
     runs: list[ExportProbe] = []
-    phase("running the model in PyTorch")
     shapes = [each.shape for each in inputs]
-    for point in probe_points(axes, sums_of(shapes)):
+    points = probe_points(axes, sums_of(shapes))
+    for point in counted(points, "points", doing=lambda each: f"PyTorch at {each.shown}"):
         feeds = probe_feeds(inputs, point)
         try:
             found = run_module(module, feeds, where, names, inputs=inputs)
@@ -184,7 +184,8 @@ def check_parity(folder: Path, probes: Probes, where: str, *, frozen: bool = Fal
             which sizes are right where one axis alone is to blame.
     """
     session = open_session(folder, where=where)
-    for probe in (*probes.runs, *(_value_probes(probes, where) if frozen else ())):
+    runs = (*probes.runs, *(value_probes(probes, where) if frozen else ()))
+    for probe in counted(runs, "points", doing=lambda each: f"comparing at {each.point.shown}"):
         reason = _difference(session, probe, probes.names)
         if reason:
             guilty = _guilty_axes(
@@ -225,7 +226,7 @@ def compare_at(folder: Path, probes: Probes, point: Point, where: str) -> str:
     return f"at {_show(point)} {reason}" if reason else ""
 
 
-def _value_probes(probes: Probes, where: str) -> tuple[ExportProbe, ...]:
+def value_probes(probes: Probes, where: str) -> tuple[ExportProbe, ...]:
     """The exported sizes with other values: the same negated, and fresh ones."""
     first = probes.runs[0]
     negated = {
@@ -307,5 +308,4 @@ def _name_axes(guilty: Sequence[str], axes: Sequence[Axis]) -> str:
 
 
 def _show(point: Point) -> str:
-    sizes = ", ".join(f"{name}={size}" for name, size in point.sizes.items())
-    return sizes or "its fixed shapes"
+    return point.shown

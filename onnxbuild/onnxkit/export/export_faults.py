@@ -43,6 +43,16 @@ def at_frozen_line(
     return StepError(what, where=node.line, fix=error.fix)
 
 
+def unsound_error(fault: Finding, exporter: str, where: str) -> StepError:
+    """The error for a graph that ONNX's checker refuses: the exporter made it so, and no model is delivered."""
+    return StepError(
+        f"the {exporter} exporter's graph is no sound ONNX: {fault.where}: {fault.what}",
+        where=where,
+        fix="write what that node comes from in other operators, or give it a translation "
+        "(`export: {translations: FILE.py:CALLABLE}`)",
+    )
+
+
 def as_declared_error(fault: Finding, exporter: str, request: ExportRequest) -> StepError:
     """The error for a graph whose inputs, outputs or axes are not as the recipe declares them."""
     said = ""

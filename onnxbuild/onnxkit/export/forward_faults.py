@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     import torch
 
 _NO_PADDING = "no padding token is defined"  # transformers, of decoders that classify rows
+_BY_VALUES = (
+    "forward runs on zeros of these shapes, so its values are what it refuses: bound them in `dummy_inputs` by `low`, "
+    "`high`, `fill` or `mask`"
+)
 _DTYPES = ("int64", "float32", "bool", "int32")
 """Types to try in place of the declared one, the likeliest first."""
 
@@ -46,7 +50,12 @@ def explain_failure(
     if tried.runs(feeds):
         return error  # it is about what forward returns
     if tried.runs(_zeros(feeds)):
-        fix = _values_fix(tried, feeds)
+        fix = _values_fix(tried, feeds) or _BY_VALUES
+    elif name := tried.runs_with_ones(feeds):
+        fix = (
+            f"forward runs where '{name}' is 1 everywhere: write `fill: 1` or `mask: right` for it in `dummy_inputs`, "
+            "or `reference: {samples: ...}`"
+        )
     else:
         fix = next((_written(new) for new in _other_dtypes(feeds) if tried.takes(feeds, new)), "")
     fix = fix or otherwise or _given(feeds, inputs)
@@ -120,6 +129,13 @@ class _Tried:
         except StepError:
             return False
         return True
+
+    def runs_with_ones(self, feeds: Feeds) -> str:
+        """Return the first input of integers or bools that forward takes if it is 1 everywhere; empty if none is."""
+        import numpy as np
+
+        names = (name for name, each in feeds.items() if each.dtype.kind in "biu")
+        return next((n for n in names if self.runs(feeds | {n: np.ones_like(feeds[n])})), "")
 
     def takes(self, feeds: Feeds, dtypes: Mapping[str, str]) -> bool:
         """Run forward on zeros, these inputs with these dtypes; return whether it takes them."""

@@ -70,7 +70,9 @@ def stage(text: str) -> None:
     _State.stage = text
 
 
-def counted(items: Iterable[T], unit: str, total: int = 0) -> Iterator[T]:
+def counted(
+    items: Iterable[T], unit: str, total: int = 0, doing: Callable[[T], str] | None = None
+) -> Iterator[T]:
     """Pass items on, and report after each how many there were.
 
     Args:
@@ -78,10 +80,13 @@ def counted(items: Iterable[T], unit: str, total: int = 0) -> Iterator[T]:
         unit: What they are: "samples".
         total: How many there will be at most; 0 for as many as `items` says, or as another loop
             knows of the unit: data that passes through two loops is often known to one alone.
+        doing: What is done with an item, reported before it is passed on; None for items that take no time.
     """
     total = total or operator.length_hint(items)
     if total:
         _State.totals[unit] = total
     for number, item in enumerate(items, 1):
+        if doing is not None:
+            report(number - 1, total or _State.totals.get(unit, 0), unit, doing(item))
         yield item
         report(number, total or _State.totals.get(unit, 0), unit)

@@ -130,8 +130,9 @@ _LATER_HEADS = (
 )  # fmt: skip
 _BY_CALLABLE = "load it by a callable, `model: {entrypoint: models/mine.py:load}`"
 _LATER = (
-    "load a part, or one step, of it by a callable, as recipes/gpt2.yaml does: `model: {entrypoint: ...}`; "
-    "a cache is inputs and outputs of that module (docs/recipe.md: `past + sequence`)"
+    "build a forward pass over all tokens, without a cache, by a callable (`model: {entrypoint: FILE.py:CALLABLE}`, as "
+    "recipes/gpt2.yaml does), an encoder alone in the same way, or a step whose cache is inputs and outputs of your "
+    "module (docs/recipe.md: `past + sequence`)"
 )
 
 TOLERANCES: Mapping[Modality, Mapping[str, Mapping[str, float]]] = {
@@ -283,7 +284,8 @@ def _of_architecture(architecture: str, modality: Modality | None) -> Task | Non
 def _later(what: str, asked: str) -> SourceError:
     key = ("model", "task") if asked else ()
     return SourceError(
-        f"{what}: text generation and encoder-decoder models (a cache, several graphs) come later",
+        f"{what}: a recipe builds one graph of one model, and text generation and encoder-decoder models are several, "
+        "with a cache",
         _LATER,
         *key,
     )

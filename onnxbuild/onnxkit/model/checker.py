@@ -47,7 +47,7 @@ def checker_faults(
             or Finding(
                 f"the ONNX checker refuses the model: {_essence(error)}",
                 where="checker",
-                fix="run `onnxbuild inspect` on the model: its operators are not as ONNX has them "
+                fix="correct that node where the graph is made: its operator is not as ONNX has it "
                 "(https://onnx.ai/onnx/operators)",
             )
         ]
@@ -61,7 +61,7 @@ def checker_faults(
             or Finding(
                 f"shape inference fails: {_essence(error)}",
                 where="shape inference",
-                fix="the model's shapes or types contradict each other: run `onnxbuild inspect` on it",
+                fix="correct that node where the graph is made: its shapes or types contradict what it reads",
             )
         ]
     return []

@@ -5,28 +5,19 @@ from __future__ import annotations
 UNKNOWN = "-"
 
 _WIDEST = 2.0
-_WHOLE = 100.0
 
 
 def shown_ratio(value: float | None, low: float | None, high: float | None) -> str:
-    """`1.84 x`; `0.7 to 3,227 x` where the interval is wider than a factor of two; else `-`.
+    """Return `1.84 x`; `-` where the interval is wider than a factor of two, or too little was measured.
 
     Args:
         value: How many times as fast; None where it was not measured.
         low: With `high`, the 95 % confidence interval; None or 0 where too little was measured.
         high: See low.
     """
-    if value is None or not low or high is None or high == float("inf"):
-        return UNKNOWN
-    if high > _WIDEST * low:
-        return f"{_bound(low)} to {_bound(high)} x"
-    return f"{value:.2f} x"
+    return UNKNOWN if value is None or not is_known(low, high) else f"{value:.2f} x"
 
 
 def is_known(low: float | None, high: float | None) -> bool:
     """Return whether an interval is narrower than a factor of two."""
     return bool(low) and low is not None and high is not None and high <= _WIDEST * low
-
-
-def _bound(value: float) -> str:
-    return f"{value:,.0f}" if value >= _WHOLE else f"{value:.3g}"

@@ -57,6 +57,28 @@ def recipe_of(
     return {**found, **({"dynamic_axes": axes} if axes else {})}
 
 
+def renamed(
+    outputs: Sequence[OutlinedValue], rename: Mapping[str, str], written: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return `rename` with the recipe's `outputs` where these are as many other names: they go by position.
+
+    A name that is near to one of the model's is a misspelled one.
+
+    Args:
+        outputs: The model's.
+        rename: The model's names of inputs and outputs -> the recipe's.
+        written: The recipe as it is written, rendered; values may be anything.
+    """
+    chosen = written.get("outputs")
+    names = [rename.get(each.name, each.name) for each in outputs]
+    if not isinstance(chosen, list) or len(chosen) != len(names):
+        return dict(rename)
+    if any(name in names or did_you_mean(str(name), names) for name in chosen):
+        return dict(rename)
+    by_place = {each.name: str(new) for each, new in zip(outputs, chosen, strict=True)}
+    return {**rename, **by_place}
+
+
 def _opset(outline: Outline, written: Mapping[str, Any]) -> int:
     if outline.opset > OPSET_MAX:
         raise SourceError(

@@ -35,6 +35,10 @@ _EVEN = 60
 """Runs that each turn stands for: three times a full burst's, so that most counts divide it."""
 
 _ASK_SHARE = 0.1
+_WARMUP_SHARE = 1 / 3
+_ROUNDS = 6
+"""Fewer say next to nothing of a ratio."""
+_LONGER = 4
 _STABLE_WITHIN = 0.05
 _STABLE_WITHIN_MS = 0.02
 """Waking a thread takes as long: a model of 0.02 ms measures 0.018 or 0.037 ms, minutes on end."""
@@ -99,6 +103,7 @@ class _Runner:
     turns_ns: list[list[int]] = field(default_factory=list)
     samples: int = 0
     spent_s: float = 0.0
+    is_short: bool = True
 
 
 def all_stable(measured: Mapping[str, Turns]) -> bool:
@@ -126,9 +131,10 @@ def measure_turns(
 
     Args:
         runners: Name -> a call that does the work once.
-        warmup: Runs of each thrown away at the start.
-        min_samples: Least measured runs of each, time bound or not; at least 3.
-        max_time_s: Bound on the time spent on each, on average, pauses included.
+        warmup: Runs of each thrown away at the start; fewer where they take a third of max_time_s.
+        min_samples: Least measured runs of each before it is asked whether that is enough.
+        max_time_s: Bound on the time spent on each, on average, pauses included; four times as long where six
+            rounds, which a ratio needs, do not fit. A round that has begun is ended.
         settled: Whether what was measured so far is enough; asked after each tenth of that time.
         settle_s: The pause, in seconds.
         min_rounds: Least turns of each, time bound or not.
@@ -140,8 +146,12 @@ def measure_turns(
     shuffle = random.Random(seed).shuffle  # noqa: S311 - an order of turns, nothing secret
     state = {name: _Runner(run) for name, run in runners.items()}
     for runner in state.values():
+        begin_s = time.perf_counter()
         for _ in range(warmup):
-            runner.run()
+            _, last_s = timed(runner.run)
+            runner.is_short = last_s < _BURST_S
+            if time.perf_counter() - begin_s > _WARMUP_SHARE * max_time_s:
+                break
     ask_at_s = _ASK_SHARE * max_time_s
     while True:
         shuffle(order)
@@ -152,9 +162,13 @@ def measure_turns(
         spent_s = sum(runner.spent_s for runner in state.values()) / len(state)
         rounds = len(turns[order[0]])
         report(spent_s * len(state), max_time_s * len(state), "s", _fastest(state))
-        if fewest < min_samples or rounds < min_rounds or spent_s < ask_at_s:
+        if rounds < min_rounds:
             continue
-        if spent_s >= max_time_s or settled(turns):
+        if spent_s >= max_time_s * (1 if rounds >= _ROUNDS else _LONGER):
+            return turns
+        if fewest < min_samples or spent_s < ask_at_s:
+            continue
+        if settled(turns):
             return turns
         ask_at_s = spent_s + _ASK_SHARE * max_time_s
 
@@ -267,8 +281,8 @@ def _fastest(state: Mapping[str, _Runner]) -> str:
 def _take_turn(runner: _Runner, settle_s: float) -> None:
     begin = time.perf_counter_ns()
     time.sleep(settle_s)
-    is_short = not runner.turns_ns or runner.turns_ns[-1][-1] < _BURST_S * 1e9
-    samples_ns = burst(runner.run, discard=is_short)
+    samples_ns = burst(runner.run, discard=runner.is_short)
+    runner.is_short = samples_ns[-1] < _BURST_S * 1e9
     runner.turns_ns.append(samples_ns)
     runner.samples += len(samples_ns)
     runner.spent_s += (time.perf_counter_ns() - begin) / 1e9

@@ -47,7 +47,7 @@ class Phrases:
         """
         types = set(self._forms.types(schema))
         if found is None:
-            return "write a value, or remove the key"
+            return f"{self._mapping_fix(found=True, schema=schema) or 'write a value'}, or remove the key"
         if isinstance(found, list):
             found = [nested(each) for each in found]
         if isinstance(found, list) and len(found) == 1 and self._forms.takes(found[0], schema):

@@ -157,6 +157,11 @@ def _sections(builder: SchemaBuilder) -> dict[str, Schema]:
             short = {key: option[key] for key in option if key in ("enum", "anyOf")}
             written = {"anyOf": [short, schema]}
             default = {"default": option["default"]}
+        elif section.takes_names:
+            added = [key for key, each in schema["properties"].items() if "$ref" in each]
+            name_alone = builder.value({"enum": added})
+            names = {"type": "array", "minItems": 1, "uniqueItems": True, "items": name_alone}
+            written = {"anyOf": [names, schema]}
         if section.by_variant:
             builder.definitions[name] = written
             written = {"$ref": f"#/$defs/{name}"}

@@ -69,13 +69,16 @@ class _Page:
         return by_mapping or self._titles[self._row(key.path[-1], key.schema)]
 
     def lines(self) -> Iterator[str]:
-        """Yield the page; what no section has gets one of its own."""
-        yield from self._main(self._schema["properties"])
+        """Yield the page; what no section has gets one of its own. The long lists of providers' options come last."""
+        main = list(self._main(self._schema["properties"]))
+        options = list(self._provider_options())
+        yield from main
         for key in known_keys(self._schema):
             row = "" if key.path[-1] == NAME else self._row(key.path[-1], key.schema)
             if row and row not in self._titles:
                 text = str(key.mapping.get("description", ""))
                 yield from self._table(_title(key), text, key.properties)
+        yield from options
 
     def _main(self, properties: Mapping[str, Schema]) -> Iterator[str]:
         yield "## Reference"
@@ -123,6 +126,8 @@ class _Page:
             "Keys of a target, besides the options of its provider. See [providers](providers.md)."
         )
         yield from self._table("Each of `providers`", text, target)
+
+    def _provider_options(self) -> Iterator[str]:
         for provider in all_providers():
             options = self._definitions[f"options_{provider.name}"]["properties"]
             if options:

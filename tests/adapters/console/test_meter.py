@@ -33,6 +33,13 @@ def test_count_rate_and_time_left(meter, now_s, words):
     assert meter.words(now_s) == words
 
 
+def test_where_items_get_slower_no_time_is_said_rather_than_a_later_one():
+    reports = [(0, 0), (1, 100), (10, 101)]
+    assert metered(*reports[:2]).words(1) == "100 of 300 samples, 100/s, 2 s left"
+    assert metered(*reports).words(10) == "101 of 300 samples, 10/s"
+    assert metered(*reports, (60, 102)).left_s(60) is None
+
+
 def test_what_is_done_and_the_best_so_far_follow():
     meter = Meter()
     assert not meter

@@ -219,6 +219,20 @@ def test_io_uring_which_no_filter_sees_is_not_there(world):
     world.seen(act)
 
 
+def test_extended_attributes_which_no_key_has_are_not_there(world):
+    path = world.path("data.bin")
+
+    def act():
+        for call in (lambda: os.getxattr(path, "user.x"), lambda: os.listxattr(path)):
+            with pytest.raises(OSError) as caught:
+                call()
+            assert caught.value.errno == errno.ENOTSUP
+        shutil.copy2(path, world.job / "copy.bin")  # which copies them where there are some
+        return 0
+
+    world.seen(act)
+
+
 def test_a_fork_that_reports_by_itself_is_taken_for_the_step(world):
     """Told apart by who is named as the reader: the step itself has no program's name."""
     secret = str(world.project.parent / "secret.txt")

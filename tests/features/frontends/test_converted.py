@@ -106,7 +106,7 @@ def test_a_function_of_jax_is_a_callable_of_its_frontend(load, tmp_path):
             "model.py is a file; expected the folder",
             "saved_model.pb",
         ),
-        (SAVED + "outputs: [z]\n", "the model has no output 'z'", "it has y"),
+        (SAVED + "outputs: [y, z]\n", "the model has no output 'z'", "it has y"),
         (SAVED + "frontend: onnx\n", "frontend is 'onnx', and the model is named", "remove"),
         (SAVED + "formats: [onnx, torchscript]\n", "format 'torchscript' needs the frontend", ""),
         (JAX.replace(":load", ":lod"), "defines no 'lod'; did you mean 'load'?", "model.py:load"),

@@ -112,6 +112,14 @@ def test_files_of_weights_are_declared_by_the_same_line(tmp_path):
     assert fix.startswith("copy the file there")
 
 
+def test_as_many_other_outputs_are_new_names_by_position(load):
+    recipe = only(
+        load, "version: 1\nname: demo\nmodel: {onnx: m.onnx, rename: {x: a}}\noutputs: [probs]\n"
+    )
+    assert recipe.outputs == ("probs",)
+    assert recipe.model.args["rename"] == {"x": "a", "y": "probs"}
+
+
 @pytest.mark.parametrize(
     ("text", "what", "fix"),
     [
@@ -125,7 +133,8 @@ def test_files_of_weights_are_declared_by_the_same_line(tmp_path):
         ("model: {onnx: m.onnx, rename: {z: a}}", "`rename` names 'z', which is neither", "it has x, y"),
         ("model: {onnx: m.onnx}\ndummy_inputs: {X: {low: 0}}", "the model has no input 'X'", "it has x"),
         ("model: {onnx: m.onnx, rename: {x: 'a b'}}", "input is called 'a b'", 'write `rename: {"x": a_b}`'),
-        ("model: {onnx: m.onnx}\noutputs: [z]", "the model has no output 'z'", "it has y"),
+        ("model: {onnx: m.onnx}\noutputs: [y, z]", "the model has no output 'z'", "it has y"),
+        ("model: {onnx: m.onnx, rename: {y: logits}}\noutputs: [logit]", "has no output 'logit'", "did you mean 'logits'?"),
         ("model: {onnx: m.onnx}\nfrontend: pytorch", "frontend is 'pytorch', and the model is named by `onnx`", "remove"),
         ("model: {onnx: m.onnx}\nopset: 17", "opset is 17, and the model has opset 18", "write `opset: 18`"),
         ("model: {onnx: m.onnx, rename: 3}", "model.rename is 3; expected a mapping", "write a mapping"),

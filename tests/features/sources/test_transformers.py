@@ -236,6 +236,8 @@ def test_a_pickle_is_loaded_where_the_recipe_allows_it(load, tmp_path):
          "write `task: text-classification`"),
         ("weights, inputs: [ids]", "`inputs` names 'ids', which is no input of the task",
          "it has input_ids"),
+        ("weights, task: text-generation", "task is 'text-generation': a recipe builds one graph",
+         "recipes/gpt2.yaml"),
         ("weights, rename: {}", "model has `transformers` and `rename`", "remove `rename`"),
         ("'package:no_such_thing_here/model'", "no package 'no_such_thing_here' is installed",
          "pip install"),
@@ -267,6 +269,8 @@ def test_a_mistake_is_reported_with_its_line_and_the_fix(load, tmp_path, text, w
          "model.safetensors",
          "nothing is known of the inputs of a model of sounds with model_type clap",
          "write `dummy_inputs`"),
+        (BERT | {"architectures": ["GPT2LMHeadModel"]}, "model.safetensors",
+         "GPT2LMHeadModel generates text: a recipe builds one graph", "recipes/gpt2.yaml"),
     ],
 )  # fmt: skip
 def test_a_folder_that_can_not_be_taken_is_refused_in_one_sentence(

@@ -118,3 +118,33 @@ def test_inputs_that_must_be_of_one_length_have_one_axis_and_a_mask_that_is_not_
 
 def test_what_is_no_module_has_no_draft():
     assert draft_of_module(3) is None
+
+
+class Denoiser(torch.nn.Module):
+    """Takes another model's states, a step of diffusion and a cache."""
+
+    def __init__(self):
+        super().__init__()
+        self.num_heads, self.embed_dim = 4, 32
+        self.table = torch.nn.Embedding(50, 32)
+        self.time = torch.nn.Linear(1, 32)
+        self.cross = torch.nn.MultiheadAttention(32, 4, batch_first=True)
+
+    def forward(self, decoder_input_ids, encoder_hidden_states, timestep, past_key, past_value):
+        hidden = self.table(decoder_input_ids) + self.time(timestep.float()[:, None])[:, None]
+        hidden = hidden + self.cross(hidden, encoder_hidden_states, encoder_hidden_states)[0]
+        heads = hidden.unflatten(2, (4, 8)).transpose(1, 2)
+        return torch.nn.functional.scaled_dot_product_attention(heads, past_key, past_value)
+
+
+def test_inputs_with_usual_names_are_known():
+    draft = draft_of_module(Denoiser())
+    shapes = {name: each["shape"] for name, each in draft.recipe["dummy_inputs"].items()}
+    assert shapes == {
+        "decoder_input_ids": ["batch", "decoder_sequence"],
+        "encoder_hidden_states": ["batch", "encoder_sequence", 32],
+        "timestep": ["batch"],
+        "past_key": ["batch", 4, "past", 8],
+        "past_value": ["batch", 4, "past", 8],
+    }
+    assert draft.holes == {}

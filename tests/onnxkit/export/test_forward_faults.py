@@ -88,6 +88,23 @@ def test_ids_beyond_the_table_are_reported_its_rows():
     probed(Embeds(), DummyInput("ids", "int64", ROWS, low=0, high=50))
 
 
+class Pooled(nn.Module):
+    """Refuses rows without a token, and tokens that are neither padding nor words."""
+
+    def forward(self, x, mask):
+        if (mask.sum(1) == 0).any() or ((mask != 0) & (mask != 1)).any():
+            raise ValueError("each row needs a token")
+        return (x * mask[..., None]).sum(1)
+
+
+def test_values_that_forward_does_not_take_are_no_matter_of_shapes():
+    x = DummyInput("x", "float32", (*ROWS, 4))
+    error = refused(Pooled(), x, DummyInput("mask", "int64", ROWS, low=0, high=9))
+    assert error.fix.startswith("forward runs where 'mask' is 1 everywhere: write `fill: 1` or")
+    probed(Pooled(), x, DummyInput("mask", "int64", ROWS, fill=1))
+    probed(Pooled(), x, DummyInput("mask", "int64", ROWS, mask="right"))
+
+
 def test_a_shape_that_forward_does_not_take_is_shown_with_its_dtype():
     error = refused(Linear(), DummyInput("x", "float32", ("batch", 7)))
     assert "cannot be multiplied" in error.what

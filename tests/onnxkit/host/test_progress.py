@@ -21,6 +21,12 @@ def test_what_is_counted_is_reported_after_each(heard):
     assert heard == [(1, 2, "samples", ""), (2, 2, "samples", "")]
 
 
+def test_what_is_done_with_an_item_is_named_before_it_is_passed_on(heard):
+    list(counted([8, 64], "points", doing=lambda each: f"PyTorch at batch={each}"))
+    assert [said[3] for said in heard] == ["PyTorch at batch=8", "", "PyTorch at batch=64", ""]
+    assert heard[2] == (1, 2, "points", "PyTorch at batch=64")
+
+
 def test_a_loop_over_a_generator_knows_the_total_of_the_one_that_feeds_it(heard):
     inner = counted(iter("ab"), "samples", total=9)
     list(counted((each for each in inner), "samples"))

@@ -17,12 +17,15 @@ KNOWN, WIDE, UNMEASURED = (1.844, 1.7, 2.1), (1726.32, 3.5, 3227.4), (1726.32, N
     ("ratio", "shown"),
     [
         (KNOWN, "1.84 x"),
-        ((2.0, 1.49, 3.0), "1.49 to 3 x"),
+        ((2.0, 1.5, 3.0), "2.00 x"),
+        ((2.0, 1.49, 3.0), "-"),
+        (WIDE, "-"),
+        ((0.02, 0.001, 0.5), "-"),
         (UNMEASURED, "-"),
         ((None, None, None), "-"),
     ],
 )
-def test_an_interval_wider_than_a_factor_of_two_takes_the_numbers_place(ratio, shown):
+def test_an_interval_wider_than_a_factor_of_two_is_no_number(ratio, shown):
     assert shown_ratio(*ratio) == shown
 
 
@@ -30,7 +33,7 @@ def test_an_interval_wider_than_a_factor_of_two_takes_the_numbers_place(ratio, s
     ("ratio", "run", "bench"),
     [
         (KNOWN, "1.84 x ?", "1.84 x [1.7 to 2.1]"),
-        (WIDE, "3.5 to 3,227 x ?", "3.5 to 3,227 x"),
+        (WIDE, "-", "- [3.5 to 3,227]"),
         (UNMEASURED, "-", "-"),
     ],
 )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.expansion.addresses import further, shared
-from onnxbuild.expansion.benchmarks import PIPELINES
+from onnxbuild.expansion.benchmarks import PIPELINES, is_measured
 from onnxbuild.expansion.benchmarks import SECTION as BENCHMARK
 from onnxbuild.expansion.feature import Laid, Subject
 from onnxbuild.expansion.scope import Scope
@@ -27,7 +27,7 @@ def lay_benchmarks(
     """Pipeline -> its benchmark on each target; all of the recipe are measured in one step."""
     pairs = [(each, merged(scope, each)) for each in subjects]
     made = {found.name: (each, found) for each, found in pairs if found is not None}
-    if not made:
+    if not made or not is_measured(scope):
         return {}
     laid = []
     for number, target in enumerate(scope.recipe.targets):

@@ -146,6 +146,7 @@ def deliver(scope: Scope, subject: Subject) -> Sequence[FurtherBundle]:
             target,
             name=made.name,
             inputs=made.inputs,
+            axes=made.axes,
             session=subject.session.settings,
         )
         if scored is not None:

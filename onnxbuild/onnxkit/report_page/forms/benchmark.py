@@ -8,7 +8,7 @@ from typing import Any
 
 from onnxbuild.core.sizes import figure
 from onnxbuild.onnxkit.benchmark.baseline import ShownBaseline, baseline_of
-from onnxbuild.onnxkit.plots.shown_ratio import shown_ratio
+from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
 from onnxbuild.onnxkit.report_page.blocks import (
     Bar,
     Bars,
@@ -62,10 +62,8 @@ def _figures(report: Mapping[str, Any]) -> Iterator[Figure]:
             "speed",
             rank=0,
         )
-        if found.get("speedup") is not None:
-            said = shown_ratio(
-                found["speedup"], found.get("speedup_low"), found.get("speedup_high")
-            )
+        said = shown_ratio(*(found.get(f"speedup{end}") for end in ("", "_low", "_high")))
+        if said != UNKNOWN:  # a ratio that is not known says nothing of one build against another
             yield Figure(name, f"speed {base.heading}", found["speedup"], said, is_better="more")
     for name, model in report["models"].items():
         if model.get("size_bytes") is not None and name != base.name:
