@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 _MOST_VALUES = 10_000_000
+_MARKS, _MOST_MARKS = ("\n", ",", "[", "{", "- "), 1_500_000
+"""Texts of which each value has one, and how many a lock has at most: PyYAML takes 700 bytes for each value."""
 
 
 def load_strictly(text: str) -> Any:
@@ -32,6 +34,8 @@ def load_strictly(text: str) -> Any:
     def _fault(what: str, node: Any) -> yaml.YAMLError:
         return yaml.YAMLError(f"{what} (line {node.start_mark.line + 1})")
 
+    if sum(map(text.count, _MARKS)) > _MOST_MARKS:
+        raise yaml.YAMLError("it has more values than a lock has")
     loader = Loader(text)
     try:
         node = loader.get_single_node()

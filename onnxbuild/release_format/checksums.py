@@ -24,7 +24,7 @@ from onnxbuild.release_format.forms import printable, read_json, sums
 from onnxbuild.release_format.layout import NOT_SUMMED, RELEASE_FILE, SUMS_FILE
 
 CHANGED = "was changed while it was checked"
-TEXT_MAX_BYTES = 32 << 20
+TEXT_MAX_BYTES = 16 << 20
 """Limit for a file that is read as a whole; SHA256SUMS of 10,000 files with the longest paths has 11 MiB."""
 _TEXTS_MAX_BYTES = 256 << 20
 """Limit for all that a release holds besides its lock's outputs."""

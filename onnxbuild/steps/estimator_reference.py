@@ -55,8 +55,6 @@ def run(context: StepContext) -> Outcome:
     Raises:
         StepError: The estimator can't be had, fails at a point or gives NaN, or a sample is not as declared.
     """
-    import numpy as np
-
     params: EstimatorReferenceParams = context.params
     estimator = make_estimator(context, params.model, params.frontend)
     every = {each.name: each for each in named_outputs(estimator, params.outputs, context.where)}
@@ -82,8 +80,7 @@ def run(context: StepContext) -> Outcome:
         found = computed(feeds)
         refuse_nan(found, name, context.where, whose="estimator")
         moved = rows_on_threshold(computed, feeds)
-        touching: np.ndarray = np.zeros(len(next(iter(feeds.values()))), bool)
-        touching[moved.rows] = True
+        touching = moved.mask(len(next(iter(feeds.values()))))
         writer.add(ReferencePoint(name, sizes, feeds, found, touching, moved=moved))
         samples += name.startswith(SAMPLE)
         rows += len(touching)
@@ -93,7 +90,7 @@ def run(context: StepContext) -> Outcome:
         params.inputs,
         example_sizes(params.axes),
         computed,
-        touching=lambda feeds: rows_on_threshold(computed, feeds),
+        moved=lambda feeds: rows_on_threshold(computed, feeds),
     )
     metrics = {
         "points": writer.finish(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -62,6 +63,15 @@ def test_aliases_that_stand_for_more_than_anybody_can_read_are_refused():
     text = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]\n" for n in range(1, 40))
     with pytest.raises(UsageError, match="aliases stand for more values than a lock has"):
         parse_lock(text, "net.lock", "")
+
+
+@pytest.mark.parametrize("text", ["a: [" + "[]," * 800_000 + "]", "- " * 1_600_000 + "a"])
+def test_a_lock_of_more_values_than_any_has_is_refused_before_memory_is_taken(text):
+    tracemalloc.start()
+    with pytest.raises(UsageError, match="it has more values than a lock has"):
+        parse_lock(text, "net.lock", "")
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
 
 
 def test_an_alias_that_yaml_itself_writes_is_read():

@@ -47,6 +47,14 @@ class MovedRows:
     rows: np.ndarray
     outputs: Mapping[str, np.ndarray]
 
+    def mask(self, count: int) -> np.ndarray:
+        """Which of so many rows are among them, shape (count,), bool."""
+        import numpy as np
+
+        found: np.ndarray = np.zeros(count, bool)
+        found[self.rows] = True
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class ReferencePoint:

@@ -10,7 +10,12 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.dummy_values import is_free, value_range
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
-from onnxbuild.onnxkit.data.reference_files import UNUSUAL, ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.data.reference_files import (
+    UNUSUAL,
+    MovedRows,
+    ReferencePoint,
+    ReferenceWriter,
+)
 from onnxbuild.onnxkit.model.tensor_types import STRING
 
 if TYPE_CHECKING:
@@ -69,7 +74,7 @@ def write_unusual(
     sizes: Mapping[str, int],
     run: Callable[[Feeds], Mapping[str, np.ndarray]],
     *,
-    touching: Callable[[Feeds], np.ndarray] | None = None,
+    moved: Callable[[Feeds], MovedRows] | None = None,
 ) -> None:
     """Write points of extreme rows next to a reference's others; rows that the model refuses, or has NaN for, are left out.
 
@@ -78,7 +83,7 @@ def write_unusual(
         inputs: Inputs, as the recipe declares them.
         sizes: Axis -> size.
         run: Run the model.
-        touching: Find the rows on a threshold; None where the model has none.
+        moved: Find the rows on a threshold; None where the model has none.
     """
     import numpy as np
 
@@ -89,8 +94,9 @@ def write_unusual(
         except StepError:
             continue
         if not any(each.dtype.kind == "f" and np.isnan(each).any() for each in outputs.values()):
-            rows = None if touching is None else touching(feeds)
-            found.append(ReferencePoint(f"extreme-rows-{n}", sizes, feeds, outputs, rows))
+            name, near = f"extreme-rows-{n}", None if moved is None else moved(feeds)
+            rows = None if near is None else near.mask(len(next(iter(feeds.values()))))
+            found.append(ReferencePoint(name, sizes, feeds, outputs, rows, moved=near))
     if found:
         (reference / UNUSUAL).mkdir()
         writer = ReferenceWriter(reference / UNUSUAL)
