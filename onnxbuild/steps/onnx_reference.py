@@ -89,7 +89,7 @@ def _held(context: StepContext, sizes: Mapping[str, int]) -> int | None:
 def _rounding(
     context: StepContext, exact: onnxruntime.InferenceSession, feeds: Feeds
 ) -> dict[str, float]:
-    """How far rounding alone moves each output; empty where ONNX Runtime refuses the graph with noise."""
+    """Measure how far rounding alone moves each output; empty where ONNX Runtime refuses the graph with noise."""
     phase("measuring what rounding does to it")
     model = load_typed(context.input("model"), weights="mapped")
     if not add_rounding_noise(model):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 _NAMES_BYTES = 4096
-"""What new names and shapes in a graph may take."""
+"""Bytes that new names and shapes in a graph may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class _Judged:
         return disagreement(self._expected, self._target, self._where)
 
     def _growth(self, fused: onnx.ModelProto) -> str:
-        """How quantized weights take more room in another form; empty where they do not."""
+        """Say how quantized weights take more room in another form; empty where they do not."""
         before, after = file_bytes(self._source), file_bytes(self._target)
         if (
             _dequantizers(fused) >= self._quantized

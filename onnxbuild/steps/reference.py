@@ -102,7 +102,7 @@ def run(context: StepContext) -> Outcome:
 
 
 def _rounding(context: StepContext, module: torch.nn.Module, feeds: Feeds) -> dict[str, float]:
-    """How far rounding alone moves each output; empty where the module does not run under a dispatch mode."""
+    """Measure how far rounding alone moves each output; empty where the module does not run under a dispatch mode."""
     params: ReferenceParams = context.params
 
     def run(moved: Feeds, seed: int) -> Mapping[str, np.ndarray]:

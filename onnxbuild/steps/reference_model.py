@@ -102,7 +102,7 @@ def run(context: StepContext) -> Outcome:
 
 
 def _rounding(predict: Predict, feeds: Feeds) -> dict[str, float]:
-    """How far rounding alone moves each output; empty where the original does not run under a dispatch mode."""
+    """Measure how far rounding alone moves each output; empty where the original does not run under a dispatch mode."""
 
     def run(moved: Feeds, seed: int) -> Mapping[str, np.ndarray]:
         with rounding_noise(seed) if seed else nullcontext():

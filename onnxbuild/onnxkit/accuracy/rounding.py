@@ -1,4 +1,4 @@
-"""How far rounding alone moves a model's outputs: it is run again with every value inside moved by its last bit.
+"""Measure how far rounding alone moves a model's outputs: run it again with every value inside moved by its last bit.
 
 Monte Carlo arithmetic (D. S. Parker, "Monte Carlo Arithmetic: exploiting randomness in floating-point arithmetic",
 1997): another order of sums, or another exp, rounds each value elsewhere, and what follows grows or shrinks that.

@@ -37,7 +37,7 @@ _FIX = "build it again (`onnxbuild run RECIPE`), or fetch the release again"
 
 @dataclass(frozen=True, slots=True)
 class MovedRows:
-    """What the reference gives for rows whose inputs are moved by their last bit, where that is something else.
+    """Other outputs of the reference, for rows whose inputs are moved by their last bit.
 
     Attributes:
         rows: Numbers of rows, shape (n,); one may occur several times.

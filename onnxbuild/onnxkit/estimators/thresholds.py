@@ -166,7 +166,7 @@ def _steps(feeds: Feeds) -> dict[str, np.ndarray]:
 
 
 def _combined(columns: Mapping[_Column, Sequence[int]]) -> list[_Move]:
-    """All combinations of the moves that decide a row; the first of them where there are very many."""
+    """Combine the moves that decide a row in all ways; the first of them where there are very many."""
     ways = [[None, *dict.fromkeys(each)] for each in columns.values()]
     chosen = itertools.islice(itertools.product(*ways), _MOST_COMBINATIONS)
     return [

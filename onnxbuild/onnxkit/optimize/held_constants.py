@@ -177,7 +177,7 @@ def _held_in(source: Path, folder: Path, where: str) -> _Found | None:
 
 @dataclass(frozen=True, slots=True)
 class _Cones:
-    """What of a model is computed from constants alone.
+    """Values of a model that are computed from constants alone.
 
     Attributes:
         weights: Name -> tensor that is stored: initializers, and the values of Constant nodes.
