@@ -13,7 +13,7 @@ from onnxbuild.catalog import FEATURES
 from onnxbuild.expansion.feature import ArtifactFormat
 from onnxbuild.expansion.package_format import PackageFormat
 from onnxbuild.terminal.help import VERBS
-from tests import test_first_model, test_readme
+from tests import test_cookbook, test_first_model, test_readme
 from tests.pages import commands_elsewhere, programs
 from tests.registry import test_page
 
@@ -50,7 +50,7 @@ def test_every_verb_is_on_the_page_of_commands():
 
 def test_every_console_block_is_run_by_a_test():
     blocks = {str(page.relative_to(ROOT)) for page in PAGES if "```console" in page.read_text()}
-    run = {*test_readme.PAGES, test_first_model.PAGE, test_page.PAGE}
+    run = {*test_readme.PAGES, *test_cookbook.PAGES, test_first_model.PAGE, test_page.PAGE}
     assert blocks - run == set(NOT_RUN)
 
 

@@ -15,7 +15,7 @@ from onnxbuild.recipe.schema.lean_jsonschema import Draft202012Validator
 from onnxbuild.recipe.yaml.read import read_yaml
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/cookbook/*.md")])
 NO_RECIPES = {"ci.md"}
 """Pages whose blocks are something else: workflows of GitHub and hooks of pre-commit."""
 

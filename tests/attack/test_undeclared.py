@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+
+
+@pytest.mark.slow
+def test_a_refused_file_is_named_even_if_the_library_that_read_it_does_not(project):
+    project.write("models/tokens-a.json", "{}")
+    reading = (
+        "    import pathlib\n    from tokenizers import Tokenizer\n"
+        "    here, kind = pathlib.Path(__file__).parent, 'a'\n"
+        "    Tokenizer.from_file(str(here / f'tokens-{kind}.json'))"
+    )
+    project.edit("models/tiny.py", "    torch.manual_seed(0)", reading)
+    seen = project.run("--only", "export")
+    assert seen.code == 5
+    assert "'models/tokens-a.json' is read but not declared (read at models/tiny.py:" in seen.out
 
 
 @pytest.mark.slow
@@ -12,6 +28,23 @@ def test_the_metadata_that_an_editable_installation_leaves_may_be_read(project):
     asks = "    from importlib.metadata import entry_points; entry_points(group='plug')"
     project.edit("models/tiny.py", "    torch.manual_seed(0)", asks)
     assert project.run("--only", "export").code == 0
+
+
+@pytest.mark.slow
+def test_a_refusal_that_the_code_swallows_is_an_error_all_the_same(project):
+    project.write("models/config.json", json.dumps({"width": 4}))
+    swallowing = (
+        "    try:\n"
+        "        import json, pathlib\n"
+        "        here = pathlib.Path(__file__).parent\n"
+        "        width = json.loads((here / 'config.json').read_text())['width']\n"
+        "    except OSError:\n"
+        "        width = 8"
+    )
+    project.edit("models/tiny.py", "    torch.manual_seed(0)", swallowing)
+    seen = project.run("--only", "export")
+    assert seen.code == 5
+    assert "'models/config.json' is read but not declared (read at models/tiny.py:" in seen.out
 
 
 @pytest.mark.slow

@@ -6,11 +6,20 @@ from collections import Counter
 
 import pytest
 
-from onnxbuild.core.errors import StepError
-from onnxbuild.core.event import StepBlocked, StepCached, StepFailed, StepStarted
+from onnxbuild.core.action import NO_FILE, Observed
+from onnxbuild.core.decision import changed_observed
+from onnxbuild.core.errors import StepError, StoreError
+from onnxbuild.core.event import (
+    StepBlocked,
+    StepCached,
+    StepFailed,
+    StepStarted,
+    StepWaiting,
+)
 from onnxbuild.core.graph import Deliverable, OutputRef
+from onnxbuild.engine.decide import current_state
 from onnxbuild.engine.schedule import Schedule
-from tests.fakes.world import World, graph, outputs, step
+from tests.fakes.world import FakeFiles, World, graph, outputs, sha, step
 
 
 def test_a_first_build_runs_every_step_in_order():
@@ -29,6 +38,14 @@ def test_a_second_build_runs_nothing():
     assert world.executor.started == []
     assert outputs(first) == outputs(second)
     assert [e.step for e in world.sink.of(StepCached)] == ["a", "b"]
+
+
+def test_a_step_that_runs_again_says_how_long_it_took_last_time():
+    world = World()
+    world.build(graph(step("a")))
+    assert world.sink.of(StepStarted)[0].last_s == 0.0
+    world.build(graph(step("a", value=1)))
+    assert world.sink.of(StepStarted)[0].last_s == 1.0
 
 
 def test_a_changed_param_reruns_only_what_follows():
@@ -104,6 +121,29 @@ def test_going_back_to_an_earlier_source_is_a_hit():
     assert world.executor.started == []
 
 
+def test_an_edit_that_was_taken_back_is_no_reason():
+    world = World()
+    world.files.files = {"m": "import helper", "helper": "x = 1"}
+    chain = graph(step("a", sources=("m",)))
+    for name, text in (("m", "import helper"), ("helper", "x = 2"), ("helper", "x = 1")):
+        world.files.files[name] = text
+        world.build(chain)
+    assert world.executor.started == []
+    world.files.files["m"] = "import helper; y = 1"
+    world.build(chain)
+    (started,) = world.sink.of(StepStarted)
+    assert [each.partition(":")[0] for each in started.reasons] == ["source m"]
+
+
+def test_an_upgraded_package_reruns_and_is_named():
+    world = World()
+    chain = graph(step("a"))
+    world.build(chain)
+    world.files.packages["tool"] = "tool 1.1"
+    world.build(chain)
+    assert world.sink.of(StepStarted)[0].reasons == ("package tool: tool 1.0 -> tool 1.1",)
+
+
 def test_another_machine_reruns_only_what_is_bound_to_it():
     world = World()
     chain = graph(step("a"), step("m", "a", kind="alone"))
@@ -167,6 +207,13 @@ def test_a_failed_gate_exits_3_every_time_and_blocks_what_follows():
         assert report.blocked == {"p": "v"}
 
 
+def test_a_failed_step_outranks_a_failed_gate():
+    world = World()
+    world.executor.fail["x"] = StepError("broken")
+    report = world.build(graph(step("v", verdict=False), step("x")), keep_going=True)
+    assert report.exit_code == 1
+
+
 def test_an_exclusive_step_runs_alone():
     world = World()
     world.build(graph(step("a"), step("m", kind="alone"), step("b"), step("c")), jobs=4)
@@ -179,6 +226,19 @@ def test_callables_that_no_step_has_called_yet_come_first():
     after = step("after", "c0", calls="data")
     world.build(graph(*data, after, step("m", calls="metric")), jobs=1)
     assert world.executor.started == ["c0", "m", "c1", "c2", "after"]
+
+
+def test_callables_of_cached_steps_were_called():
+    world = World()
+    first = [step("c0", calls="data"), step("m", calls="metric")]
+    world.build(graph(*first), jobs=1)
+    later = [
+        step("c1", value=1, calls="data"),
+        step("r", value=2, calls="data"),
+        step("b", "c1", calls="data"),
+    ]
+    world.build(graph(*first, *later), jobs=1)
+    assert world.executor.started == ["c1", "r", "b"]
 
 
 def test_no_more_jobs_run_than_allowed():
@@ -257,6 +317,19 @@ def test_a_step_whose_input_is_damaged_while_it_runs_is_not_recorded():
     assert world.executor.started == ["a", "b"]
 
 
+def test_a_build_that_is_broken_off_holds_no_lock_afterwards():
+    world = World()
+
+    def break_off():
+        assert len(world.store.held) == 2
+        raise StoreError("the disk is gone")
+
+    world.executor.on_wait = break_off
+    with pytest.raises(StoreError):
+        world.build(graph(step("a"), step("b", value=1)))
+    assert world.store.held == set()
+
+
 def test_a_view_is_laid_only_when_its_bundle_passed():
     world = World()
     view = Deliverable(
@@ -275,6 +348,36 @@ def test_equal_steps_that_run_alone_are_built_once_and_let_what_follows_go_on():
     assert world.executor.started == ["a", "c"]
     assert report.cached == ["b"]
     assert set(report.results) == {"a", "b", "c"}
+
+
+def test_a_step_waits_for_its_equal_by_name():
+    world = World()
+    world.build(graph(step("a"), step("b")), jobs=2)
+    (waiting,) = world.sink.of(StepWaiting)
+    assert (waiting.step, waiting.equal) == ("b", "a")
+
+
+def test_an_output_that_cant_be_taken_in_fails_its_step():
+    world = World()
+
+    def ingest(folder, kind):
+        raise StepError("output 'model' is not a plain file", fix="write a regular file")
+
+    world.store.ingest = ingest
+    report = world.build(graph(step("a"), step("b", "a")))
+    assert report.exit_code == 1
+    assert report.failures[0].error.what == "output 'model' is not a plain file"
+    assert report.blocked == {"b": "a"}
+    assert world.store.records == {}
+
+
+def test_a_file_that_was_looked_for_in_vain_is_a_change_when_it_comes():
+    files = FakeFiles({"there": "x"})
+    observed = Observed(data={"there": sha("x"), "gone": NO_FILE})
+    assert current_state(observed, {}, files) == observed
+    files.files["gone"] = "come"
+    (reason,) = changed_observed(observed, current_state(observed, {}, files))
+    assert str(reason).startswith("file gone: no file -> ")
 
 
 @pytest.mark.slow

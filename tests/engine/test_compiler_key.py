@@ -2,6 +2,7 @@
 
 import pytest
 
+from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.graph import Step
 from onnxbuild.core.recipe import Location
@@ -39,6 +40,10 @@ def test_without_a_compiler_nothing_is_started():
     assert caught.value.what == "step kind 'aotinductor' needs a c++"
     assert caught.value.fix == "get a c++"
     assert caught.value.where == "net:aotinductor/convert"
+
+
+def test_no_other_kind_needs_one():
+    assert [kind.name for kind in CATALOG.values() if "c++" in kind.toolchain] == ["aotinductor"]
 
 
 RUN = Step(

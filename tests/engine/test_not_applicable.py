@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from onnxbuild.core.action import ActionResult
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.event import StepBlocked, StepFailed, StepLeftOut
 from onnxbuild.engine.plan import plan
 from tests.fakes.world import CATALOG, World, graph, step
@@ -69,6 +70,21 @@ def test_a_step_that_is_not_applicable_that_someone_needs_is_a_failure():
     assert (failed.step, failed.what, failed.fix) == ("b", "nothing to do", "leave it out")
     assert report.blocked == {"b2": "b", "wanted": "b"}
     assert world.sink.of(StepLeftOut) == []
+
+
+def test_with_keep_going_what_can_spare_it_is_built_next_to_that_failure():
+    world = World()
+    report = world.build(search(step("wanted", "b2")), keep_going=True)
+    assert report.exit_code == 1
+    assert "choose" in report.results
+
+
+def test_any_other_failure_is_spared_by_nobody():
+    world = World()
+    world.executor.fail["c"] = StepError("broken data")
+    report = world.build(search(), keep_going=True)
+    assert report.exit_code == 1
+    assert report.blocked == {"choose": "c"}
 
 
 def test_the_plan_says_what_is_left_out():

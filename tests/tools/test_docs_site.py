@@ -23,7 +23,9 @@ BIN = Path(sys.executable).parent
 def test_every_page_is_in_the_menu():
     menu = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
     listed = set(re.findall(r": ([\w/-]+\.md)$", menu, re.MULTILINE))
-    pages = {path.name for path in (ROOT / "docs").glob("*.md")} | set(PAGES)
+    docs = ROOT / "docs"
+    found = [*docs.glob("*.md"), *docs.glob("cookbook/*.md")]
+    pages = {path.relative_to(docs).as_posix() for path in found} | set(PAGES)
     assert pages - listed == set(), "add it to `nav` in mkdocs.yml"
     assert listed - pages == {"decisions/index.md"}
 

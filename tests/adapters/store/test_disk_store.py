@@ -14,7 +14,7 @@ from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache, hash_file
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.housekeeping import verify
-from onnxbuild.core.errors import StoreError
+from onnxbuild.core.errors import StepError, StoreError
 from tests.adapters.test_store_contract import KEY, outputs_of, result
 from tests.fork_servers import script
 
@@ -64,6 +64,15 @@ def test_a_damaged_blob_is_found_set_aside_and_can_be_made_again(store, tmp_path
     assert store.faults(artifact) == ()
 
 
+def test_a_file_that_another_run_set_aside_meanwhile_is_no_fault_of_the_disk(store, tmp_path):
+    path = blob_of(store, store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model"))
+    store.set_aside(path)
+    reopened(store, tmp_path).set_aside(path)
+    assert [each.name.partition(".")[0] for each in (store.root / "quarantine").iterdir()] == [
+        path.name
+    ]
+
+
 def test_a_flip_that_sets_the_modification_time_back_is_found(store, tmp_path):
     artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
     path = blob_of(store, artifact)
@@ -94,6 +103,15 @@ def test_rot_that_no_stat_shows_is_found_when_the_content_is_asked_for(store, tm
     assert not path.exists()
 
 
+def test_what_this_process_wrote_or_read_is_not_read_again(store, tmp_path):
+    artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    assert store.faults(artifact, by_content=True) == ()
+    other = DiskStore(store.root, StatCache(Index(tmp_path / "index.db")))
+    assert other.faults(artifact, by_content=True) == ()
+    for each in (store, other):
+        assert list(each._read) == [str(blob_of(store, artifact))]
+
+
 def test_an_output_that_links_to_a_blob_is_that_blob_and_nothing_is_copied(store, tmp_path):
     made = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
     before = blob_of(store, made).stat()
@@ -103,6 +121,27 @@ def test_an_output_that_links_to_a_blob_is_that_blob_and_nothing_is_copied(store
     assert dict(bundle.files)["model"] == dict(made.files)["model"]
     assert store.faults(bundle, by_content=True) == ()
     assert blob_of(store, made).stat() == before
+
+
+def test_an_output_that_links_to_a_blob_that_is_not_whole_is_refused(store, tmp_path):
+    made = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    blob = blob_of(store, made)
+    folder = tmp_path / "bundle"
+    folder.mkdir()
+    (folder / "model").symlink_to(blob)
+    blob.chmod(0o644)
+    blob.write_text("rotten!")
+    again = reopened(store, tmp_path)
+    with pytest.raises(StepError, match="output 'model' is not a plain file"):
+        again.ingest(folder, "bundle")
+
+
+def test_an_output_that_is_there_already_takes_the_place_of_a_rotten_one(store, tmp_path):
+    artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    path = rot(store, artifact)
+    other = DiskStore(store.root, StatCache(Index(tmp_path / "index.db")))
+    assert other.ingest(outputs_of(tmp_path, model="weights"), "onnx-model") == artifact
+    assert path.read_bytes() == b"weights"
 
 
 @pytest.mark.parametrize("position", [0, 10, 100, -2])
@@ -115,6 +154,16 @@ def test_a_flipped_bit_in_a_record_makes_it_no_record(store, tmp_path, position)
     path.write_bytes(content)
     assert store.lookup(KEY) == ()
     assert not path.exists()
+
+
+def test_a_record_under_another_key_is_no_record(store, tmp_path):
+    artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    store.record(result(artifact))
+    other = "b" * 64
+    target = store.record_path(other)
+    target.parent.mkdir(parents=True)
+    target.write_bytes(store.record_path(KEY).read_bytes())
+    assert store.lookup(other) == ()
 
 
 def test_a_store_of_a_newer_format_is_refused_with_what_to_do(tmp_path):
@@ -136,6 +185,19 @@ def test_a_folder_whose_files_a_store_would_remove_does_not_become_one(tmp_path,
         disk.prepare()
     assert "--store FOLDER" in e.value.fix
     assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+def test_a_store_that_has_lost_its_format_gets_another_one(store):
+    (store.root / "FORMAT").unlink()
+    store.prepare()
+    assert (store.root / "FORMAT").read_text() == "1\n"
+
+
+def test_a_store_below_a_file_is_one_clear_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    disk = DiskStore(tmp_path / "file" / "store", StatCache(Index(tmp_path / "index.db")))
+    with pytest.raises(StoreError):
+        disk.prepare()
 
 
 def test_a_lock_that_another_process_holds_is_refused_and_free_when_it_is_killed(store):
@@ -197,7 +259,8 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_only_whole_files(tmp_path)
     records = 0
     for attempt in range(12):
         writer = subprocess.Popen(
-            [*script(WRITER), str(root), str(attempt * 10_000)], stdout=subprocess.PIPE
+            [*script(WRITER), str(root), str(attempt * 10_000)],
+            stdout=subprocess.PIPE,
         )
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"ready\n"

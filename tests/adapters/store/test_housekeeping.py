@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import threading
 import time
 
 import pytest
@@ -16,7 +18,7 @@ from onnxbuild.adapters.store.garbage import collect_garbage
 from onnxbuild.adapters.store.housekeeping import verify, write_run
 from onnxbuild.adapters.store.pins import pin, pins, unpin
 from onnxbuild.adapters.store.usage import HitRates, collect_stats, hit_rates
-from onnxbuild.core.action import ActionResult, Observed
+from onnxbuild.core.action import Action, ActionResult, Observed
 from onnxbuild.core.errors import StoreError, UsageError
 from tests.adapters.test_store_contract import outputs_of
 from tests.attack.unprivileged import without_override
@@ -80,6 +82,20 @@ def test_what_the_newest_run_of_a_request_used_is_kept(world):
     assert world.gc().records == 0
 
 
+def test_each_request_counts_for_itself(world):
+    world.build("a", request="one", days_ago=9)
+    world.build("b", request="two", days_ago=5)
+    world.gc()
+    assert world.kept == "ab"
+
+
+def test_a_failed_run_does_not_take_the_place_of_one_that_succeeded(world):
+    world.build("a", "b", days_ago=9)
+    world.build("c", exit_code=1, days_ago=5)
+    world.gc()
+    assert world.kept == "abc"
+
+
 def test_what_no_run_used_for_long_goes(world):
     world.build("a", days_ago=31)
     world.build("b", request="other", days_ago=29)
@@ -108,10 +124,29 @@ def test_nothing_young_is_removed_whatever_is_asked(world):
     assert not (world.root / "tmp/left").exists()
 
 
+def test_a_blob_that_another_record_names_is_kept(world):
+    world.build("a", days_ago=9)
+    artifact = world.store.ingest(outputs_of(world.tmp_path, model="a"), "report")
+    world.store.record(ActionResult("b" * 64, Observed(), {"out": artifact}))
+    write_run(world.root, "0099", "r", ["b" * 64], 0)
+    world.gc()
+    assert world.kept == "b"
+
+
 def test_a_blob_that_no_record_names_goes_when_it_is_old(world):
     world.store.ingest(outputs_of(world.tmp_path, model="left by a killed run"), "report")
     assert world.gc().blobs == 0
     assert world.gc(grace_s=0).blobs == 1
+
+
+def test_what_is_known_of_what_is_gone_is_forgotten(world):
+    world.build("a", days_ago=60)
+    world.index.save_memo("r", "[1, {}]", [("p", "i")], time.time() - 60 * DAY_S)
+    world.index.save_stats({str(world.store.record_path("a" * 64)): ("1:2:3:4", 5, "d")})
+    world.gc()
+    assert world.index.memo("r") is None
+    assert list(world.index.witnesses("r")) == []
+    assert world.index.stat(str(world.store.record_path("a" * 64))) is None
 
 
 def test_it_refuses_while_a_build_runs(world):
@@ -121,6 +156,15 @@ def test_it_refuses_while_a_build_runs(world):
         world.gc()
     lock.release()
     world.gc()
+
+
+def test_a_run_folder_that_is_no_run_is_no_harm(world):
+    world.build("a", days_ago=2)
+    (world.root / "runs/killed").mkdir()
+    (world.root / "runs/odd").mkdir()
+    (world.root / "runs/odd/run.json").write_text("[]")
+    world.gc()
+    assert world.kept == "a"
 
 
 def test_verify_says_how_much_it_read_and_finds_nothing_in_a_sound_store(world):
@@ -147,6 +191,44 @@ def test_verify_finds_each_kind_of_damage_and_sets_it_aside(world):
     assert not blob.exists()
     assert len(list((world.root / "quarantine").iterdir())) == 2
     assert verify(world.store, repair=False) == (4, [])
+
+
+def test_verify_takes_what_is_collected_meanwhile_for_no_damage(world):
+    world.build("a", "b", days_ago=40)
+
+    class Collector:
+        """Collects garbage once the first blob has been read."""
+
+        def emit(self, event):
+            world.gc(keep_days=0.0, grace_s=0.0)
+
+    count, bad = verify(world.store, repair=True, events=[Collector()])
+    assert world.kept == ""
+    assert bad == []
+    assert count == 1
+    assert not list((world.root / "quarantine").iterdir())
+
+
+def test_stats_can_be_taken_while_a_run_replaces_what_is_counted(world):
+    world.build("a")
+    ended = threading.Event()
+
+    def replace_folders():
+        while not ended.is_set():
+            folder = world.root / "out/tiny/fp32"
+            folder.mkdir(parents=True)
+            for number in range(50):
+                (folder / str(number)).touch()
+            shutil.rmtree(folder)
+
+    run = threading.Thread(target=replace_folders)
+    run.start()
+    try:
+        for _ in range(100):
+            assert collect_stats(world.store, world.index).records == 1
+    finally:
+        ended.set()
+        run.join()
 
 
 def test_stats_say_what_takes_the_space(world):
@@ -200,10 +282,25 @@ def test_collection_removes_nothing_while_what_says_what_is_needed_may_not_be_re
     assert world.kept == "a"
 
 
-@pytest.mark.parametrize("name", ["", "a\0b"])
+def test_verify_does_not_pass_over_what_it_may_not_list(world):
+    world.build("a")
+    for part in ("ac", "cas/sha256"):
+        (world.root / part).chmod(0o444)
+        with without_override(), pytest.raises(StoreError, match="Permission denied"):
+            verify(world.store, repair=False)
+        (world.root / part).chmod(0o755)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", ".hidden", "a\0b"])
 def test_a_pin_is_named_like_a_file(world, name):
     with pytest.raises(UsageError, match="can't name a pin"):
         pin(world.root, name, [])
+
+
+def test_a_pin_that_is_not_there_is_named_with_those_that_are(world):
+    pin(world.root, "tiny-1.0", [])
+    with pytest.raises(UsageError, match=r"there is no pin 'tiny-1\.1'; there are: tiny-1\.0"):
+        unpin(world.root, "tiny-1.1")
 
 
 def test_over_its_size_a_store_drops_what_was_used_longest_ago(world):
@@ -213,6 +310,28 @@ def test_over_its_size_a_store_drops_what_was_used_longest_ago(world):
     removed = world.gc(max_bytes=2)
     assert world.kept == "ad"
     assert (removed.records, removed.left_bytes, removed.held_bytes) == (2, 2, 1)
+
+
+def test_a_store_that_fits_drops_nothing_for_its_size(world):
+    world.build("a", "b", days_ago=9)
+    assert world.gc(max_bytes=2).records == 0
+    assert world.kept == "ab"
+
+
+def test_a_request_that_was_up_to_date_lately_is_dropped_last(world):
+    world.build("a", request="one", days_ago=9)
+    world.build("b", request="two", days_ago=5)
+    world.index.save_memo("one", "[0, {}]", [], time.time() - 3 * DAY_S)
+    world.gc(max_bytes=1)
+    assert world.kept == "a"
+
+
+def test_what_is_younger_than_the_grace_stays_over_any_size(world):
+    world.build("a", days_ago=9)
+    world.build("b", "c", request="other")
+    removed = world.gc(max_bytes=1)
+    assert world.kept == "bc"
+    assert (removed.left_bytes, removed.held_bytes) == (2, 2)
 
 
 def test_a_blob_that_two_results_name_goes_with_the_last_of_them(world):
@@ -225,6 +344,19 @@ def test_a_blob_that_two_results_name_goes_with_the_last_of_them(world):
     os.utime(world.root / "runs/0099", (old_s, old_s))
     assert world.gc(max_bytes=1).blobs == 0
     assert world.kept == "ab"
+
+
+def test_stats_say_which_recipe_takes_the_space_and_what_pins_keep(world):
+    for step, content in (("one:export", "xyz"), ("two:export", "uv")):
+        action = Action("k", 1, {"of": step}, {}, {}, {}, None)
+        artifact = world.store.ingest(outputs_of(world.tmp_path, model=content), "onnx-model")
+        world.store.record(ActionResult(action.key, Observed(), {"out": artifact}))
+        world.index.save_steps({step: (action, [], "", 0)})
+        pin(world.root, f"{step[:3]}-1", [action.key])
+    world.build("a")
+    found = collect_stats(world.store, world.index)
+    assert found.bytes_by_recipe == {"one": 3, "two": 2, "": 1}
+    assert found.pinned_bytes == {"one-1": 3, "two-1": 2}
 
 
 def test_hit_rates_are_those_of_the_last_runs_that_ended(world):

@@ -8,13 +8,20 @@ import time
 
 import pytest
 
+from onnxbuild.adapters.clock import run_id
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.garbage import collect_garbage
 from onnxbuild.adapters.store.housekeeping import write_run
-from onnxbuild.adapters.store.run_notes import KEPT_RUNS, MOST_RUNS, drop_old_runs, files_built
+from onnxbuild.adapters.store.run_notes import (
+    KEPT_RUNS,
+    MOST_RUNS,
+    SLACK,
+    drop_old_runs,
+    files_built,
+)
 from onnxbuild.core.action import ActionResult, Observed
 from tests.adapters.test_store_contract import outputs_of
 from tests.fork_servers import script
@@ -80,6 +87,13 @@ def test_those_of_a_month_stay_up_to_two_hundred(runs):
     assert len(runs.with_logs()) == MOST_RUNS
 
 
+def test_a_few_more_are_left_until_it_is_worth_it(runs):
+    runs.add(KEPT_RUNS + SLACK, days_ago=40)
+    assert drop_old_runs(runs.root) == (0, 0)
+    runs.add(days_ago=40)
+    assert drop_old_runs(runs.root)[0] == SLACK + 1
+
+
 def test_the_notes_that_garbage_collection_counts_by_stay_with_their_time(runs):
     good = runs.add(request="once", days_ago=40)
     bad = runs.add(request="once", exit_code=3, days_ago=39)
@@ -127,7 +141,10 @@ def test_a_run_in_progress_of_another_process_stays(runs):
     path = runs.root / "locks" / f"run-{mine}"
     wait_lock(runs.root / "locks" / f"run-{killed}").release()
     with subprocess.Popen(
-        [*script(code), str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [*script(code), str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout.readline() == "held\n"
         drop_old_runs(runs.root, slack=0)
@@ -136,6 +153,13 @@ def test_a_run_in_progress_of_another_process_stays(runs):
         process.communicate()
     drop_old_runs(runs.root, slack=0)
     assert mine not in runs.with_logs()
+
+
+def test_a_run_that_has_just_begun_stays_though_its_clock_is_behind(runs):
+    young = runs.add()
+    runs.add(MOST_RUNS, days_ago=2)
+    drop_old_runs(runs.root, slack=0)
+    assert young in runs.with_logs()
 
 
 def test_files_are_known_by_the_names_of_their_recipes(runs):
@@ -167,3 +191,21 @@ def test_the_index_forgets_what_is_gone_and_what_was_long_ago(runs, tmp_path):
     assert index.memo_used_s("m1") == 1.0  # garbage collection goes by it
     assert index.recipes("r2")
     assert index.recipes("r1") is None
+
+
+def test_gc_gives_the_index_its_space_back(runs):
+    for number in range(110):
+        looked_at = [("/a" * 100_000 if number < 10 else "/a", "absent")]
+        runs.index.save_memo(f"m{number}", "[1, {}]", looked_at, time.time() + number)
+    before = runs.index.path.stat().st_size
+    collect_garbage(runs.store, runs.index, keep_days=30)
+    assert runs.index.path.stat().st_size < before / 2
+
+
+def test_a_run_sorts_after_the_last_one_though_the_clock_was_set_back():
+    ahead = "29991231T235959.999Z-7-beef"
+    assert run_id(ahead) > ahead
+    assert run_id(ahead).startswith("30000101T000000.000Z-")
+    behind = "19700101T000000.000Z-7-beef"
+    for other in ("", behind, "notes", "20269999T999999.999Z-7-beef"):
+        assert behind < run_id(other) < ahead
