@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from onnxbuild.reporting.how_built import last_run
-from tests.cli.conftest import QUICK, RECIPE, CheapProject
+from tests.cli.conftest import QUICK, RECIPE, CheapProject, Project
 
 TWO = RECIPE.replace("{fp32: none}", "{fp32: none, half: fp16}") + QUICK
 
@@ -153,6 +153,30 @@ def test_what_was_built_with_a_setting_is_not_left_over_while_its_file_is_there(
     assert "removed artifacts/out/set/fp32" in built("clean").out
 
 
+def test_only_a_part_of_a_recipe_leaves_nothing_over(built):
+    assert left(built("run", "tiny.yaml", "--only", "fp32").err) == []
+    assert built("clean").out == "nothing is left over\n"
+
+
+def test_a_combination_that_a_matrix_no_longer_has_is_left_over(cheap):
+    cheap.write("tiny.yaml", RECIPE + QUICK + "matrix: {width: [4, 8]}\n")
+    assert cheap.run().code == 0
+    cheap.edit("tiny.yaml", "[4, 8]", "[4]")
+    assert left(cheap.run().err) == [
+        "left over: artifacts/out/tiny@width=8/fp32: tiny.yaml no longer has it",
+        "to remove what is left over: onnxbuild clean",
+    ]
+
+
+def test_the_folders_of_a_recipe_that_can_not_be_read_stay(built):
+    built.edit("tiny.yaml", "quantization:", "quantisation:")
+    seen = built("clean")
+    assert seen.err == (
+        "note: tiny.yaml can't be read, so its folders stay; to see why: onnxbuild lint tiny.yaml\n"
+    )
+    assert seen.out == "nothing is left over\n"
+
+
 def test_a_damaged_list_of_owners_is_written_anew(built):
     list_of_owners = built.folder / "artifacts/out/.laid/owners.json"
     before = list_of_owners.read_text()
@@ -164,3 +188,16 @@ def test_a_damaged_list_of_owners_is_written_anew(built):
     built.edit("other.yaml", "batch: {min: 1, max: 8", "batch: {min: 1, max: 7")
     assert built("run").code == 0
     assert list_of_owners.read_text() == before
+
+
+@pytest.mark.slow
+def test_an_up_to_date_run_names_what_is_left_over_at_a_glance(project: Project):
+    project.write("tiny.yaml", RECIPE.replace("fp32: none", "fp32: none, again: none") + QUICK)
+    assert project.run().code == 0
+    project.edit("tiny.yaml", ", again: none", "")
+    first = project.run()
+    assert left(first.err)[0] == "left over: artifacts/out/tiny/again: tiny.yaml no longer has it"
+    again = project.run()
+    assert "nothing to do" in again.out
+    assert left(again.err) == left(first.err)
+    assert left(project.run("--json").err) == []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
+import sys
 
 import click
 import pytest
@@ -94,6 +96,17 @@ def test_the_variant_is_one_that_the_recipe_has(tmp_path, monkeypatch, quantizat
     )
     monkeypatch.chdir(tmp_path)
     assert example_of("diagnose") == f"onnxbuild diagnose mine:{variant}"
+
+
+@pytest.mark.slow
+def test_help_loads_no_catalog_and_no_yaml():
+    code = (
+        "import sys\nfrom onnxbuild.cli.main import run_command\n"
+        "assert run_command(['run', '--help']) == 0\n"
+        "heavy = {'onnxbuild.catalog', 'yaml', 'jinja2', 'jsonschema', 'torch', 'onnx', 'numpy'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
 @pytest.mark.parametrize("verb", [*VERBS, "cache gc", "cache key", ""])

@@ -104,6 +104,7 @@ REFUSED = {
         "there is no step 'int8'; there are int8/check, int8/package, int8/quantize, int8/validate\n"
         "  fix: write bert:int8/check"
     ),
+    "why bert": "'bert' is not RECIPE:STEP\n  fix: write it like bert:export or bert:int8/quantize",
     "run brt": (
         "there is no recipe 'brt'; recipes/ has llama, sweep\n"
         "  fix: give the path of a recipe file"

@@ -12,6 +12,7 @@ from onnxbuild.diagnosis.advice import advice
 from onnxbuild.diagnosis.chain import Chain
 from onnxbuild.diagnosis.diagnose import Diagnosis
 from onnxbuild.diagnosis.stages import Stage
+from onnxbuild.diagnosis.trials import RemedyTrial
 from onnxbuild.onnxkit.accuracy.step_error import stage_error
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.model.model_files import save_model
@@ -55,3 +56,10 @@ def test_a_gate_that_compared_nothing_has_its_own_fix_shown(tmp_path, capsys):
     show_stages(found)
     assert "no element at any point" in capsys.readouterr().out
     assert advice(found) == ["fix of the gate that fails: feed something"]
+
+
+def test_one_build_that_fails_is_one(tmp_path):
+    remedy = SimpleNamespace(what="1 node in fp32")
+    trials = (RemedyTrial(remedy, False, "still bad", None),) * 2
+    found = diagnosed(tmp_path, [1], [1], fault=0, looked=0, trials=trials[:1])
+    assert advice(found)[0] == "the one build fails, with 1 node in fp32:"

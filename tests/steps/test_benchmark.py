@@ -115,6 +115,41 @@ def test_every_speedup_has_its_interval_and_every_run_is_kept(measured):
         assert point["warmup_rounds"] >= 0
 
 
+def test_the_host_and_the_threads_are_on_record(measured):
+    _, report = measured
+    assert report["host"]["threads"] == 1
+    assert report["host"]["cpu"]
+    assert report["host"]["cores"] >= 1
+    assert len(report["host"]["affinity"]) >= 1
+    assert 0 <= report["host"]["steal_percent"] <= 100
+    assert report["host"]["others_busy_percent"] >= 0
+
+
+def test_the_table_gets_the_first_point(measured):
+    outcome, report = measured
+    first = report["points"][0]["results"]
+    assert outcome.metrics["point"] == "batch=1"
+    assert outcome.metrics["noisy"] == bool(report["host"]["noisy"])
+    assert outcome.metrics["baseline"] == {"name": "pytorch", "title": "PyTorch"}
+    assert report["baseline"]["how"].startswith("eager")
+    assert outcome.metrics["variants"]["fp32"] == {
+        "p50_ms": first["fp32"]["p50_ms"],
+        **{key: first["fp32"][key] for key in ("speedup", "speedup_low", "speedup_high")},
+        "size_bytes": report["models"]["fp32"]["size_bytes"],
+    }
+
+
+def test_without_points_the_example_is_measured_and_without_baseline_no_ratio_is(
+    tmp_path, benchmarked
+):
+    outcome, report = benchmarked(tmp_path, {"fp32": digits(tmp_path / "fp32")}, baseline=False)
+    (point,) = report["points"]
+    assert point["sizes"] == {"batch": 2}
+    assert set(point["results"]) == {"fp32"}
+    assert outcome.metrics["variants"]["fp32"]["speedup"] is None
+    assert report["baseline"] == outcome.metrics["baseline"] == {"absent": "not asked for"}
+
+
 @pytest.mark.slow
 def test_io_binding_and_clients_are_measured_where_they_are_asked_for(tmp_path, benchmarked):
     _, report = benchmarked(

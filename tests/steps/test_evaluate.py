@@ -145,6 +145,22 @@ def test_a_drop_beyond_the_bound_is_a_finding_with_both_scores(tmp_path):
     assert report["drop"] == pytest.approx(0.05)
 
 
+def test_a_drop_of_exactly_the_bound_passes(tmp_path):
+    outcome, _ = evaluated(tmp_path, score=0.98, baseline=0.99, max_drop=0.01)
+    assert outcome.findings == ()
+
+
+def test_a_score_above_the_baseline_passes(tmp_path):
+    outcome, report = evaluated(tmp_path, score=0.99, baseline=0.98, max_drop=0)
+    assert outcome.findings == ()
+    assert report["drop"] < 0
+
+
+def test_any_number_is_a_score(tmp_path):
+    outcome, _ = evaluated(tmp_path, metric="counts")
+    assert outcome.metrics["score"] == 6.0
+
+
 @pytest.mark.parametrize(
     ("options", "what"),
     [

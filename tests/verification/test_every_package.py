@@ -296,13 +296,11 @@ def _list_a_file_more(folder: Path) -> None:
     [
         ("triton", _serve_a_second_version, "tiny-fp32 holds 2 versions (1, 2), not one"),
         ("triton", _serve_a_file_more, "opens tiny-fp32/1/more.onnx, which is no file of"),
-        ("mlflow", _open_a_file_more("MLmodel", f"data: {MODEL}\n", "data: ../more.onnx\n"),
-         "is opened from ../more.onnx"),
-        ("node",
-         _open_a_file_more("index.js", f'MODEL_FILE = "{MODEL}"', 'MODEL_FILE = "../more.onnx"'),
-         "is opened from ../more.onnx"),
-        ("oci", _list_a_file_more,
-         "its artifact has sitecustomize.py, which is no file of the bundle"),
+        ("mlflow", _open_a_file_more("MLmodel", f"data: {MODEL}\n    onnx_s", "data: more.onnx\n    onnx_s"), "MLmodel do not name one file"),
+        ("mlflow", _open_a_file_more("MLmodel", f"data: {MODEL}\n", "data: ../more.onnx\n"), "is opened from ../more.onnx"),
+        ("node", _open_a_file_more("index.js", f'MODEL_FILE = "{MODEL}"', 'MODEL_FILE = "../more.onnx"'), "is opened from ../more.onnx"),
+        ("web", _open_a_file_more("model.js", f'MODEL_FILES = ["{MODEL}"', 'MODEL_FILES = ["../more.onnx"'), "is opened from ../more.onnx"),
+        ("oci", _list_a_file_more, "its artifact has sitecustomize.py, which is no file of the bundle"),
     ],
     indirect=["package"],
 )  # fmt: skip

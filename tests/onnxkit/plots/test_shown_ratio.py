@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from onnxbuild.features.measures.benchmark import FEATURE
@@ -17,8 +19,12 @@ KNOWN, WIDE, UNMEASURED = (1.844, 1.7, 2.1), (1726.32, 3.5, 3227.4), (1726.32, N
     ("ratio", "shown"),
     [
         (KNOWN, "1.84 x"),
+        ((2.0, 1.5, 3.0), "2.00 x"),
         ((2.0, 1.49, 3.0), "1.49 to 3 x"),
+        (WIDE, "3.5 to 3,227 x"),
+        ((0.02, 0.001, 0.5), "0.001 to 0.5 x"),
         (UNMEASURED, "-"),
+        ((1726.32, 0.0, math.inf), "-"),
         ((None, None, None), "-"),
     ],
 )

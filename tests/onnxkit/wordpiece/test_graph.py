@@ -54,6 +54,14 @@ def test_they_are_on_hard_texts_alone_and_in_a_batch(uncased, cased):
         assert [found for text in HARD_TEXTS for found in each.differing([text])] == []
 
 
+def test_the_two_tokenizers_differ_on_them(uncased, cased):
+    uncased.reference, other = cased.reference, uncased.reference
+    found = {text for text, _, _ in uncased.differing(HARD_TEXTS)}
+    uncased.reference = other
+    assert "A" in found
+    assert "a" not in found
+
+
 def test_a_row_is_cut_before_its_last_special_id():
     each = pair(max_length=5)
     assert each.differing(["a b c d e f", "a", ""]) == []
