@@ -28,8 +28,6 @@ def feeds():
         yield {"input": generator.random((2, 4)).astype(np.float32) + 1}
 
 
-def nothing():
-    yield from ()
 """
 VARIANTS = """quantization:
   dynamic: {mode: dynamic, reduce_range: false, op_types: [MatMul]}

@@ -91,3 +91,13 @@ def test_looking_leaves_no_store_behind(project):
     assert project("plan", "tiny.yaml").code == 0
     assert project("cache", "stats").code == 2
     assert not (project.folder / "artifacts").exists()
+
+
+def test_the_folder_of_a_variant_that_is_gone_is_reported(project):
+    project.edit("tiny.yaml", "{fp32: none}", "{fp32: none, half: fp16}")
+    project.edit("tiny.yaml", "max_time_s: 0.1", "baseline: false, max_time_s: 0.1")
+    assert project.run().code == 0
+    project.edit("tiny.yaml", ", half: fp16", "")
+    seen = project.run()
+    assert "left over: artifacts/out/tiny/half: tiny.yaml no longer has it\n" in seen.err
+    assert (project.folder / "artifacts/out/tiny/half/model.onnx").exists()

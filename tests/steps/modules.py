@@ -67,11 +67,6 @@ class TwoInputs(Base):
         return self.linear(x) + y.to(x.dtype)
 
 
-class Optional(Base):
-    def forward(self, x, y=None):
-        return self.linear(x)
-
-
 class Embeds(Base):
     """nn.Embedding has seven constants, which torch.jit.script keeps in a set."""
 
@@ -254,16 +249,6 @@ class TakesAny(Base):
 class TakesBfloat16(Base):
     def forward(self, x):
         return self.linear(x.float())
-
-
-class Tags(Base):
-    def __init__(self):
-        super().__init__()
-        self.cells = nn.LSTM(4, 6, batch_first=True)
-        self.head = nn.Linear(6, 3)
-
-    def forward(self, x):
-        return self.head(self.cells(x)[0])
 
 
 class AtMostFive(Base):

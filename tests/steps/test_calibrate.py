@@ -23,18 +23,8 @@ def ramps(count=3, value=1.0):
     for n in range(count):
         yield {"x": np.full((2, 4), value * n, np.float32)}
 
-def broken():
-    yield {"x": np.zeros((2, 4), np.float32)}
-    raise RuntimeError("disk on fire")
-
-def misnamed():
-    yield {"y": np.zeros((2, 4), np.float32)}
-
 def listed():
     return [{"x": np.zeros((1, 4), np.float32)}]
-
-def number():
-    return 3
 
 def one():
     return listed()[0]
@@ -44,9 +34,6 @@ def tails():
     for start in range(0, 4000, 40):
         yield {"x": values[start : start + 40]}
 
-def sizes():
-    yield {"x": np.ones((1, 4), np.float32)}
-    yield {"x": -np.ones((5, 4), np.float32)}
 """
 
 

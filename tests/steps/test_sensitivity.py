@@ -39,35 +39,6 @@ def nearness(outputs, labels):
 def nan(outputs, labels):
     return float("nan")
 
-def raising(outputs, labels):
-    raise ValueError("no such class")
-
-def unlabelled():
-    yield from [next(data())]
-
-def first(outputs, feeds):
-    return outputs["y"][:, :1]
-
-def unmasked(outputs, feeds):
-    return np.where(feeds["x"] > 1, 0, outputs["y"])
-
-def unmasked_in_place(outputs, feeds):
-    feeds["x"][feeds["x"] > 1] = np.inf
-    outputs["y"][np.isinf(feeds["x"])] = 0
-    return outputs["y"]
-
-def error(outputs, labels):
-    return -float(np.mean([np.abs(y["y"].mean(1) - truth).mean() for y, truth in zip(outputs, labels)]))
-
-def error_in_place(outputs, labels):
-    for each, truth in zip(outputs, labels):
-        truth *= -1
-        truth += each["y"].mean(1)
-    return -float(np.mean([np.abs(each).mean() for each in labels]))
-
-def targets():
-    for item, _ in zip(data(), range(6)):
-        yield item, item["x"][:, 0]
 """
 
 

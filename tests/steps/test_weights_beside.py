@@ -130,9 +130,8 @@ def test_dynamic_with_weights_that_were_rounded_for_it(tmp_path, sources):
     assert report(one) == report(two)
 
 
-@pytest.mark.parametrize("per_channel", [True, False])
 @pytest.mark.parametrize(
-    ("weight_type", "reduced"), [("int8", False), ("int8", "pairs"), ("uint8", False)]
+    ("per_channel", "weight_type", "reduced"), [(True, "int8", "pairs"), (False, "uint8", False)]
 )
 def test_dynamic_with_conv_and_gemm(tmp_path, per_channel, weight_type, reduced):
     options = quantize_dynamic.DynamicOptions(

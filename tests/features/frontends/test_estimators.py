@@ -350,7 +350,6 @@ def test_a_file_that_is_not_whole_or_not_allowed_is_refused_when_the_recipe_is_r
 CODE = """\
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
@@ -367,23 +366,9 @@ rows = np.random.default_rng(0).normal(size=(40, 4))
 labels = np.arange(40) % 2
 
 def unfitted(): return LogisticRegression()
-def number(): return 3
-def kind(): return LogisticRegression
 def other(): return xgboost.XGBClassifier(n_estimators=2, n_jobs=1).fit(rows, labels)
 def own(): return make_pipeline(Twice(), LogisticRegression()).fit(rows, labels)
-def floats(): return LogisticRegression().fit(rows, labels.astype(float))
 def two(): return DecisionTreeClassifier().fit(rows, np.stack([labels, labels], 1))
-def fails(): return 1 / 0
-def path(): return "somewhere.onnx"
-def module():
-    import torch
-    return torch.nn.Linear(4, 2)
-def seeded(): return RandomForestClassifier(5).fit(rows, labels)
-def named():
-    rows_by_name = xgboost.DMatrix(rows, labels, feature_names=["a", "b", "c", "d"])
-    return xgboost.train({"objective": "binary:logistic", "nthread": 1}, rows_by_name, 2)
-def linear():
-    return xgboost.XGBClassifier(n_estimators=2, booster="gblinear", n_jobs=1).fit(rows, labels)
 def boosted():
     return xgboost.train({"objective": "rank:ndcg"}, xgboost.DMatrix(rows, labels), 2)
 """

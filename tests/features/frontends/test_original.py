@@ -57,23 +57,11 @@ def scripted():
         return torch.jit.trace(module(), torch.zeros(2, 16))
 
 
-def other_name():
-    return lambda x: {"logits": x[:, :2]}
-
-
-def other_input():
-    return lambda z: z
-
-
 def failing():
     def predict(x):
         return x.no_such_thing
 
     return predict
-
-
-def number():
-    return 3
 
 
 def words():
@@ -82,10 +70,6 @@ def words():
 
 def nothing():
     return lambda x: x[:, :2] * np.nan
-
-
-def integers():
-    return lambda x: np.zeros((len(x), 2), np.int64)
 
 
 def evaluation():
@@ -204,10 +188,6 @@ import numpy as np
 
 def pair():
     return lambda x: (x * 2, -x)
-
-
-def one():
-    return lambda x: -x
 
 
 def data():
