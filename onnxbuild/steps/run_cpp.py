@@ -107,7 +107,7 @@ def _headers(context: StepContext) -> Path | None:
 
 KIND = StepKind(
     name="run-cpp",
-    version=4,
+    version=5,
     params=RunCppParams,
     inputs=("package", "reference"),
     outputs={"report": "report"},

@@ -58,7 +58,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="run-node",
-    version=4,
+    version=5,
     params=RunNodeParams,
     inputs=("package", "reference"),
     outputs={"report": "report"},

@@ -63,7 +63,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="run-oci",
-    version=4,
+    version=5,
     params=RunOciParams,
     inputs=("package", "reference"),
     outputs={"report": "report"},

@@ -69,7 +69,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="run-ort-mobile",
-    version=3,
+    version=4,
     params=RunOrtMobileParams,
     inputs=("package", "reference"),
     outputs={"report": "report"},

@@ -76,7 +76,7 @@ def _not_loaded(context: StepContext, said: str) -> StepError:
 
 KIND = StepKind(
     name="run-web",
-    version=3,
+    version=4,
     params=RunWebParams,
     inputs=("package", "reference"),
     outputs={"report": "report"},

@@ -58,7 +58,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="run-wheel",
-    version=5,
+    version=6,
     params=RunWheelParams,
     inputs=("package", "reference"),
     outputs={"report": "report"},
