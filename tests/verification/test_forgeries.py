@@ -214,4 +214,5 @@ def test_what_a_release_is_called_does_nothing_to_a_terminal(released):
     evil.write_text("")
     done = look_at(release_of(released))
     assert done.code == 4
-    assert "variants/\\x1b[2J\\u202e\\x85 was added" in done.out
+    assert "'variants/\\x1b[2J\\u202e\\x85' has characters that can't be seen" in done.out
+    assert "\x1b" not in done.out + done.err

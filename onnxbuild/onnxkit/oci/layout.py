@@ -25,10 +25,12 @@ from onnxbuild.onnxkit.oci.manifests import (
     model_manifest,
 )
 from onnxbuild.onnxkit.oci.media_types import FILE_PATH, INDEX, MANIFEST, MODEL, REF_NAME, TITLE
+from onnxbuild.regular_files import read_regular
 
 MARK_FILE, INDEX_FILE = "oci-layout", "index.json"
 MARK = canonical_json({"imageLayoutVersion": "1.0.0"})
 BLOBS = "blobs/sha256"
+_TEXT_MAX_BYTES = 4 << 20  # of a manifest, as the distribution specification has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +130,16 @@ def _reading() -> Iterator[None]:
 
 def _layers(folder: Path) -> dict[str, Mapping[str, Any]]:
     """Path in the one artifact that the index names -> its layer's descriptor."""
-    (entry,) = json.loads((folder / INDEX_FILE).read_bytes())["manifests"]
-    manifest = json.loads(_checked(folder, entry).read_bytes())
+    (entry,) = json.loads(_small(folder / INDEX_FILE))["manifests"]
+    manifest = json.loads(_small(_checked(folder, entry)))
     _checked(folder, manifest["config"])
     listed = [(each["annotations"][FILE_PATH], each) for each in manifest["layers"]]
     check_names_everywhere([path for path, _ in listed])
     return dict(listed)
+
+
+def _small(path: Path) -> bytes:
+    return read_regular(path, most_bytes=_TEXT_MAX_BYTES)
 
 
 def _checked(folder: Path, descriptor: Mapping[str, Any]) -> Path:

@@ -81,3 +81,20 @@ def test_a_path_that_leads_elsewhere_is_refused(tmp_path, layout):
     with pytest.raises(LayoutError, match=r"\.\."):
         unpack_layout(folder, tmp_path / "again")
     assert not (tmp_path / "load.py").exists()
+
+
+@pytest.mark.parametrize("name", [".git/config", "sitecustomize.py", "a/" * 1500 + "b"])
+def test_a_name_that_nobody_should_be_given_is_refused(tmp_path, layout, name):
+    folder = tmp_path / "bad"
+    folder.mkdir()
+    write_layout(folder, {name: tmp_path / "source/load.py"}, TEXT)
+    with pytest.raises(LayoutError, match=r"is hidden|is Python|has at most 32"):
+        unpack_layout(folder, tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+
+
+def test_an_index_that_no_registry_takes_is_not_read(tmp_path, layout):
+    with (layout / "index.json").open("r+b") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(LayoutError, match="expected at most 4,194,304"):
+        unpack_layout(layout, tmp_path / "again")
