@@ -1,7 +1,6 @@
 """Which operator of forward an exporter translates wrongly."""
 
 import inspect
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,7 +41,7 @@ class Right(torch.nn.Module):
         return self.lstm(values[None] + places)[0]
 
 
-def found(module, exporter="torchscript"):
+def found(module, scratch, exporter="torchscript"):
     with torch.no_grad():
         outputs = module(torch.from_numpy(X.copy()))
     names = tuple(f"y{n}" for n in range(len(outputs) if isinstance(outputs, tuple) else 1))
@@ -55,17 +54,16 @@ def found(module, exporter="torchscript"):
         opset=18,
         constant_folding=True,
         translations={},
-        scratch=Path(),
+        scratch=scratch,
         where="m:export",
     )
     return wrong_operator(exporter, request, {"x": X})
 
 
 @pytest.mark.slow  # dynamo is tried, too
-def test_the_operator_its_line_and_both_values_are_found(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # the exporter writes its own file there
+def test_the_operator_its_line_and_both_values_are_found(tmp_path):
     torch.manual_seed(0)
-    wrong = found(Shifts())
+    wrong = found(Shifts(), tmp_path)
     lines, first = inspect.getsourcelines(Shifts.forward)
     line = first + next(n for n, text in enumerate(lines) if ">> 1" in text)
     assert (wrong.name, wrong.other) == ("rshift", "dynamo")
@@ -84,6 +82,5 @@ def test_the_operator_its_line_and_both_values_are_found(tmp_path, monkeypatch):
     assert "exporter:" not in tried.fix
 
 
-def test_no_operator_is_named_where_each_is_right(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert found(Right()) is None
+def test_no_operator_is_named_where_each_is_right(tmp_path):
+    assert found(Right(), tmp_path) is None
