@@ -326,3 +326,9 @@ def test_arrays_of_all_samples_are_cut_into_batches_that_the_model_takes():
         list(cut_into_batches({"x": feeds["x"]}, np.arange(10), fours, (), "here"))
     assert caught.value.what == "the model takes 4 samples at a time, and 10 are no multiple of it"
     assert caught.value.fix == "return 8 samples"
+
+
+def test_an_output_of_another_name_is_the_fix_of_a_metric_that_asks_for_it(tmp_path):
+    with pytest.raises(StepError) as caught:
+        evaluated(tmp_path, data="many", metric="misnamed")
+    assert caught.value.fix.startswith("write `logits` in place of `logit`; ")

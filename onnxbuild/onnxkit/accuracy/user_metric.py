@@ -7,7 +7,7 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.core.errors import StepError
+from onnxbuild.core.errors import StepError, nearest
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.call_arguments import misfit
@@ -99,12 +99,19 @@ def _wants_names(cause: BaseException | None) -> bool:
     return isinstance(cause, (TypeError, AttributeError)) and "list" in str(cause)
 
 
-def _explained(error: StepError, outputs: object, labels: object) -> StepError:
+def _explained(error: StepError, outputs: Any, labels: object) -> StepError:
+    fix = (
+        "write the metric for lists with an entry for each batch (`outputs[0]['NAME']` belongs to `labels[0]`), "
+        "or for all batches joined (`outputs['NAME']` belongs to `labels`)"
+    )
+    names = list(outputs if isinstance(outputs, Mapping) else outputs[0])
+    asked = error.__cause__.args[0] if isinstance(error.__cause__, KeyError) else None
+    if isinstance(asked, str) and asked not in names:
+        fix = f"write `{nearest(asked, names, 1)[0]}` in place of `{asked}`; `outputs` of the recipe names the outputs"
     return StepError(
         f"{error.what}; its outputs were {_shown(outputs)}, its labels {_shown(labels)}",
         where=error.where,
-        fix="write the metric for lists with an entry for each batch (`outputs[0]['NAME']` belongs to `labels[0]`), "
-        "or for all batches joined (`outputs['NAME']` belongs to `labels`)",
+        fix=fix,
     )
 
 
