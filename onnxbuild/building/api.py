@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,6 @@ from onnxbuild.adapters.clock import run_id, settle, wall_ns
 from onnxbuild.adapters.console.sinks import FanOut, RunLog
 from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.store.disk_history import REUSED
-from onnxbuild.adapters.store.disk_views import drop_replaced
 from onnxbuild.adapters.store.run_notes import last_run
 from onnxbuild.building.environments import environments_made
 from onnxbuild.building.out_folders.claim import note_owners, refuse_clash, taken_over
@@ -34,7 +33,6 @@ from onnxbuild.building.search_meters import SearchMeters
 from onnxbuild.building.up_to_date import memo_key, recall, remember
 from onnxbuild.building.wiring import RunOptions, Workspace, open_workspace, start_run
 from onnxbuild.catalog import CATALOG
-from onnxbuild.core.errors import StoreError
 from onnxbuild.core.event import Notice, RunFinished
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Executor, Guard
@@ -240,7 +238,7 @@ def _build(
         report = started.builder.build(graph if lay else replace(graph, deliverables=()), run)
         if lay:
             note_owners(workspace.root, request, loaded, graph)
-            _drop_replaced(workspace.root, graph)
+            workspace.views.drop_replaced()
         record_run(
             workspace.root, run, memo_key(request, catalog), project=request.project,
             loaded=loaded, graph=graph, report=report, catalog=catalog,
@@ -254,12 +252,6 @@ def _build(
             )  # fmt: skip
         root = workspace.root
     return BuildResult(report.exit_code, run, root, lambda: (loaded, graph, report))
-
-
-def _drop_replaced(root: Path, graph: Graph) -> None:
-    """Remove the folders that this run replaced; one that can't be goes with the next run, or with `cache gc`."""
-    with suppress(StoreError):
-        drop_replaced(root, {(each.recipe, each.name) for each in graph.deliverables})
 
 
 def deliver(request: Request, result: BuildResult, events: Sequence[EventSink] = ()) -> None:
@@ -277,7 +269,7 @@ def deliver(request: Request, result: BuildResult, events: Sequence[EventSink] =
         try:
             lay_views(result.graph, result.report, workspace.views, FanOut(events))
             note_owners(workspace.root, request, result.loaded, result.graph)
-            _drop_replaced(workspace.root, result.graph)
+            workspace.views.drop_replaced()
         finally:
             store_lock.release()
 

@@ -367,8 +367,8 @@ def test_an_empty_name_is_not_the_folder_at_hand(cheap, verb):
     assert " empty\n  fix: " in result.err
 
 
-def test_a_store_that_became_read_only_still_says_what_is_up_to_date(cheap, disk):
-    project = cheap
+@pytest.mark.slow
+def test_a_store_that_became_read_only_still_says_what_is_up_to_date(project, disk):
     folder = disk("4m")
     assert project.run("--store", str(folder), "--only", "reference").code == 0
     subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
@@ -379,8 +379,8 @@ def test_a_store_that_became_read_only_still_says_what_is_up_to_date(cheap, disk
     assert "Read-only file system" in other.err
 
 
-def test_a_full_disk_is_one_clear_error_and_loses_nothing(cheap, disk):
-    project = cheap
+@pytest.mark.slow
+def test_a_full_disk_is_one_clear_error_and_loses_nothing(project, disk):
     folder = disk("4m")
     arguments = ("--store", str(folder), "--only", "reference")
     assert project.run(*arguments).code == 0

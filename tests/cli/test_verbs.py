@@ -99,5 +99,5 @@ def test_the_folder_of_a_variant_that_is_gone_is_reported(project):
     assert project.run().code == 0
     project.edit("tiny.yaml", ", half: fp16", "")
     seen = project.run()
-    assert "left over: artifacts/out/tiny/half: tiny.yaml no longer has it\n" in seen.err
+    assert "left over: artifacts/out/tiny/half (tiny.yaml no longer has it); to remove" in seen.err
     assert (project.folder / "artifacts/out/tiny/half/model.onnx").exists()

@@ -79,6 +79,7 @@ def measured(
         data=Entrypoint(f"{folder}/user.py:{data}"),
         project=Entrypoint(f"{folder}/user.py:{project}") if project else None,
         inputs=(fed,),
+        axes=(),
         samples=samples,
         metric=Entrypoint(f"{folder}/user.py:{metric}") if metric else None,
         **options,

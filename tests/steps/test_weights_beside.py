@@ -191,7 +191,7 @@ def test_sensitivity(tmp_path, sources):
         f"    ids = np.arange(12).reshape(2, 6) % {WORDS}\n"
         "    yield {'input_ids': ids, 'attention_mask': np.ones_like(ids)}\n"
     )
-    params = sensitivity.SensitivityParams(Entrypoint(f"{script}:feeds"), None, TEXT, 1)
+    params = sensitivity.SensitivityParams(Entrypoint(f"{script}:feeds"), None, TEXT, (), 1)
     one, two = both(sensitivity.KIND, params, sources, tmp_path)
     names = [
         sorted(node["name"] for node in report(output, "sensitivity")["nodes"])

@@ -7,6 +7,7 @@ import json
 import os
 import stat
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +49,7 @@ class DiskViews:
     def __init__(self, store: DiskStore, stats: StatCache) -> None:
         self._store = store
         self._stats = stats
+        self._replaced: dict[tuple[str, str], dict[Path, tuple[str, str]]] = {}
 
     def lay(
         self, view: Deliverable, artifacts: Mapping[tuple[str, str], Artifact]
@@ -82,7 +84,8 @@ class DiskViews:
                     )
             surplus = [name for name in laid.keys() - now.keys() if is_file_inside(folder, name)]
             if missing or surplus:
-                self._replace(folder, places.staging, wanted, frozenset(missing), laid)
+                noted = self._replace(folder, places.staging, wanted, frozenset(missing), laid)
+                self._replaced[view.recipe, view.name] = noted
             if now != laid:
                 content = json.dumps(now, sort_keys=True, indent=1).encode()
                 write_atomically(places.state, content, self._store.root / "tmp")
@@ -123,8 +126,8 @@ class DiskViews:
         wanted: Mapping[str, Digest],
         missing: Collection[str],
         laid: Collection[str],
-    ) -> None:
-        """Put a folder with all that is wanted in the place of one in which some is missing."""
+    ) -> dict[Path, tuple[str, str]]:
+        """Put a folder with all that is wanted in the place of one in which some is missing; return (digest, identity) of what is as it was laid."""
         for name in missing:
             _check_free(folder, name)
         kept: dict[str, str] = {}
@@ -139,10 +142,27 @@ class DiskViews:
                     self._copy(digest, target)
 
         replace_folder(folder, staging, fill, own={*wanted, *laid})
+        noted = {}
         for name, digest in wanted.items():
-            path = folder / name
-            if name not in kept or kept[name] == _content_identity(path):
+            path, found = folder / name, _content_identity(folder / name)
+            if kept.get(name, found) == found:
                 self._stats.note_own(str(path), digest.sha256)
+                noted[path] = digest.sha256, found
+        return noted
+
+    def drop_replaced(self) -> None:
+        """Remove the folders that this run replaced; one that can't be goes with the next run, or with `cache gc`.
+
+        Files that were kept are links to theirs. Without these, their identities are others, which are noted.
+        """
+        with suppress(StoreError):
+            drop_replaced(self._store.root, set(self._replaced))
+        for noted in self._replaced.values():
+            for path, (digest, content) in noted.items():
+                with suppress(OSError):  # gone meanwhile
+                    if _content_identity(path) == content:
+                        self._stats.note_own(str(path), digest)
+        self._replaced.clear()
 
     def held(self, view: Deliverable) -> str:
         """The view's folder if a model is there; else empty."""

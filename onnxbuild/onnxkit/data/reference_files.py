@@ -48,7 +48,7 @@ class MovedRows:
     outputs: Mapping[str, np.ndarray]
 
     def mask(self, count: int) -> np.ndarray:
-        """Which of so many rows are among them, shape (count,), bool."""
+        """Return which of so many rows are among them, shape (count,), bool."""
         import numpy as np
 
         found: np.ndarray = np.zeros(count, bool)

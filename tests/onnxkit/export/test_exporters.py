@@ -71,7 +71,7 @@ def test_an_export_says_which_phase_it_is_in(tmp_path):
         "dynamo: tracing",
         "dynamo: decomposing",
         "dynamo: translating to ONNX",
-        "dynamo: optimizing",
+        "dynamo: folding constants",
         "torchscript: tracing and translating to ONNX",
     ]
 

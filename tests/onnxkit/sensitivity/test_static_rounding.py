@@ -79,6 +79,7 @@ def measured(place, folder, options, **inputs):
         data=Entrypoint(f"{there}/user.py:data"),
         project=None,
         inputs=(IMAGE,),
+        axes=(),
         samples=6,
         static=quantize_static.scheme_of(options),
     )
