@@ -75,6 +75,7 @@ def run(context: StepContext) -> Outcome:
         params.inputs,
         example_sizes(params.axes),
         lambda feeds: run_session(session, feeds, context.where),
+        rounding=partial(rounding_at, shares),
     )
     return Outcome(
         {"points": writer.finish(), "samples": samples}, notes=(*fitting.notes, *writer.notes())

@@ -94,6 +94,7 @@ def run(context: StepContext) -> Outcome:
         lambda feeds: (
             run_module(module, feeds, context.where, params.outputs, inputs=params.inputs).outputs
         ),
+        rounding=partial(rounding_at, shares),
     )
     return Outcome(
         {"points": writer.finish(), "samples": samples},

@@ -75,6 +75,7 @@ def write_unusual(
     run: Callable[[Feeds], Mapping[str, np.ndarray]],
     *,
     moved: Callable[[Feeds], MovedRows] | None = None,
+    rounding: Callable[[Mapping[str, np.ndarray]], Mapping[str, float]] = lambda _: {},
 ) -> None:
     """Write points of extreme rows next to a reference's others; rows that the model refuses, or has NaN for, are left out.
 
@@ -84,6 +85,7 @@ def write_unusual(
         sizes: Axis -> size.
         run: Run the model.
         moved: Find the rows on a threshold; None where the model has none.
+        rounding: How far rounding alone moves outputs.
     """
     import numpy as np
 
@@ -96,7 +98,11 @@ def write_unusual(
         if not any(each.dtype.kind == "f" and np.isnan(each).any() for each in outputs.values()):
             name, near = f"extreme-rows-{n}", None if moved is None else moved(feeds)
             rows = None if near is None else near.mask(len(next(iter(feeds.values()))))
-            found.append(ReferencePoint(name, sizes, feeds, outputs, rows, moved=near))
+            found.append(
+                ReferencePoint(
+                    name, sizes, feeds, outputs, rows, moved=near, rounding=rounding(outputs)
+                )
+            )
     if found:
         (reference / UNUSUAL).mkdir()
         writer = ReferenceWriter(reference / UNUSUAL)
