@@ -134,3 +134,4 @@ def test_rows_of_the_least_and_the_greatest_value_are_kept_apart(tmp_path):
     assert first.feeds["y"].tolist() == [[2] * 4, [6] * 4, [6] * 4]
     assert second.feeds["y"].tolist() == [[6] * 4, [2] * 4, [2] * 4]
     assert outcome.metrics["points"] == len(points(context))
+    assert set(first.rounding) == set(first.outputs)  # which fp32 is judged by, too
