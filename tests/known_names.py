@@ -65,6 +65,7 @@ WORDS: Mapping[str, str] = {
 PLACES: Mapping[tuple[str, str], str] = {
     ("adapters/toolchain/accelerator.py", "tensorrt"): "where its library is installed",
     ("adapters/toolchain/distributions.py", "xgboost"): "a package that has another name, too",
+    ("cli/run.py", "benchmark"): "`--no-bench` is short for one of its settings",
     ("cli/inspect.py", "operators"): "what a model is made of: a key of its summary",
     (
         "core/file_names.py",

@@ -78,7 +78,8 @@ def _example(text: str, store: str | None, part: str) -> str:
         graph = graph_of(Request((file,), store=store))
     except BuildError:
         return f"write {file}:{part}"
-    made = [f"{each.recipe}:{each.name}" for each in graph.deliverables if each.family == VARIANT]
+    families = (VARIANT,)
+    made = [f"{each.recipe}:{each.name}" for each in graph.deliverables if each.family in families]
     names = list(graph.steps) if part == "STEP" else made
     alike = [each for each in names if each.partition(":")[2] == text.rpartition(":")[2]] or names
     return f"write {listed(alike[:_SHOWN], 'or')}" if alike else f"write {file}:{part}"

@@ -91,7 +91,7 @@ def _inputs(request: Any, *, whole: bool) -> list[str]:
         index = Index(root / "index.db")
         seen = seen_paths(index, memo_key(request, CATALOG))
         index.close()
-    own = _of_the_project(seen, str(root))
+    own = _of_the_project(map(os.path.normpath, seen), str(root))
     if not whole or not own:
         own += sources_below(str(project))
         own += _declared(request)

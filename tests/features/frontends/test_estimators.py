@@ -368,6 +368,9 @@ labels = np.arange(40) % 2
 def unfitted(): return LogisticRegression()
 def other(): return xgboost.XGBClassifier(n_estimators=2, n_jobs=1).fit(rows, labels)
 def own(): return make_pipeline(Twice(), LogisticRegression()).fit(rows, labels)
+def seeded():
+    from sklearn.ensemble import RandomForestClassifier
+    return RandomForestClassifier(5).fit(rows, labels)
 def two(): return DecisionTreeClassifier().fit(rows, np.stack([labels, labels], 1))
 def boosted():
     return xgboost.train({"objective": "rank:ndcg"}, xgboost.DMatrix(rows, labels), 2)
