@@ -36,7 +36,7 @@ opset: 18
 calibration: {data: "models/tiny.py:feeds"}
 fidelity: {data: "models/tiny.py:feeds"}
 quantization:
-  small: {mode: auto, trials: 2, include: [weight_only, static], goal: {cosine_mean: 0.9}, validate: {cosine_min: 0.5}}
+  small: {mode: auto, trials: 3, include: [weight_only, static], goal: {cosine_mean: 0.9}, validate: {cosine_min: 0.5}}
 benchmark: {warmup: 2, min_samples: 20, max_time_s: 1, baseline: false}
 """
 LEFT_OUT = "left out tiny:small/weights-8/quantize: nothing was quantized"
