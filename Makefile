@@ -66,7 +66,7 @@ golden: $(INSTALLED)
 	$(BIN)/onnxbuild schema --built-in --write schemas/recipe.schema.json
 	$(BIN)/onnxbuild schema --built-in --reference docs/recipe.md
 	$(BIN)/python -m tools.output_schemas
-	$(BIN)/python docs/rooms.py --write
+	$(BIN)/python docs/rooms.py
 
 # The same bytes for the same commit: docs/install.md.
 dist: $(INSTALLED)
