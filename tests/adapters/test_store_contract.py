@@ -1,4 +1,4 @@
-"""One contract, held by the store in memory and the store on disk alike."""
+"""One contract, held by the store in memory, the store on disk, and a store behind a store."""
 
 from __future__ import annotations
 
@@ -13,18 +13,24 @@ from onnxbuild.core.action import MAX_TRACES, ActionResult, Listing, Observed
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import Finding
+from tests.fakes.elsewhere import StoreBehind
 from tests.fakes.world import MemoryStore
 
 KEY = "a" * 64
 
 
-@pytest.fixture(params=["memory", "disk"])
+def disk_store(folder: Path) -> DiskStore:
+    disk = DiskStore(folder / "store", StatCache(Index(folder / "index.db")))
+    disk.prepare()
+    return disk
+
+
+@pytest.fixture(params=["memory", "disk", "behind"])
 def store(request, tmp_path):
     if request.param == "memory":
         return MemoryStore()
-    disk = DiskStore(tmp_path / "store", StatCache(Index(tmp_path / "index.db")))
-    disk.prepare()
-    return disk
+    disk = disk_store(tmp_path)
+    return disk if request.param == "disk" else StoreBehind(disk, MemoryStore())
 
 
 def outputs_of(tmp_path: Path, **files: str) -> Path:
@@ -102,3 +108,34 @@ def test_a_lock_can_be_taken_and_released(store):
     again = store.try_lock(KEY)
     assert again is not None
     again.release()
+
+
+def test_what_was_discarded_is_a_fault_until_it_is_made_again(store, tmp_path):
+    artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    assert store.faults(artifact, by_content=True) == ()
+    store.discard(artifact.files[0][1])
+    assert store.faults(artifact) == ("model is missing from the store",)
+    assert store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model") == artifact
+    assert store.faults(artifact, by_content=True) == ()
+
+
+def test_what_another_machine_made_is_found_and_comes_here_when_it_is_read(tmp_path):
+    far = MemoryStore()
+    one, two = (StoreBehind(disk_store(tmp_path / name), far) for name in ("one", "two"))
+    artifact = one.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    one.record(result(artifact))
+    assert two.lookup(KEY) == (result(artifact),)
+    assert two.faults(artifact) == ()
+    assert two.paths(artifact)["model"].read_text() == "weights"
+    far.blobs.clear()
+    assert two.faults(artifact, by_content=True) == ()
+
+
+def test_damage_on_the_way_is_no_content(tmp_path):
+    far = MemoryStore()
+    one, two = (StoreBehind(disk_store(tmp_path / name), far) for name in ("one", "two"))
+    artifact = one.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    one.record(result(artifact))
+    far.blobs[artifact.files[0][1].sha256] = b"flipped"
+    assert two.faults(artifact) == ("model is missing from the store",)
+    assert not two.paths(artifact)["model"].exists()
