@@ -24,8 +24,7 @@ from onnxbuild.building.api import BuildResult, Request, build
 from onnxbuild.building.wiring import RunOptions
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.onnxkit.timing.ratios import ratio_over
-from onnxbuild.onnxkit.timing.rounds import Turns
-from onnxbuild.onnxkit.timing.samples_file import SAMPLES_FILE, read_samples
+from onnxbuild.onnxkit.timing.rounds import SAMPLES_FILE, Turns, read_samples
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "minilm_search.yaml"
 PLAIN = "int8-dynamic"

@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxbuild.onnxkit.fp16.casts import drop_cast_pairs
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.pictures.page import model_page
-from onnxbuild.onnxkit.quantize.equalization import balance_values, normalized_values
+from onnxbuild.onnxkit.quantize.balancing import balance_values, normalized_values
 
 GROWTH = 8
 

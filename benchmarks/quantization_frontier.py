@@ -38,7 +38,7 @@ from benchmarks.frontier.plain import quantize_plainly, quantize_with_olive
 from benchmarks.frontier.subjects import ROOT, Subject, subjects
 from benchmarks.side_by_side import machine
 from onnxbuild.onnxkit.plots.scatter_plot import PlotPoint, scatter_svg
-from onnxbuild.onnxkit.search.pareto_front import pareto_front
+from onnxbuild.onnxkit.search.goals import pareto_front
 from onnxbuild.onnxkit.timing.ratios import Ratio
 from onnxbuild.onnxkit.timing.rounds import Turns, summarize_turns
 

@@ -11,12 +11,11 @@ from typing import Any
 from onnxbuild.core.target import Link, Target
 from onnxbuild.diagnosis.chain import Chain
 from onnxbuild.diagnosis.diagnose import Diagnosis
-from onnxbuild.diagnosis.stages import Stage
-from onnxbuild.onnxkit.accuracy.error_sums import Noise
-from onnxbuild.onnxkit.accuracy.node_trace import NodeError
-from onnxbuild.onnxkit.accuracy.step_error import StageError
+from onnxbuild.diagnosis.measurements import Stage
+from onnxbuild.onnxkit.accuracy.comparison import Noise
+from onnxbuild.onnxkit.accuracy.node_trace import NodeError, StageError
 from onnxbuild.terminal.bench_tables import show_report
-from onnxbuild.terminal.diagnosis_tables import show_nodes, show_stages
+from onnxbuild.terminal.diagnosis_output import show_nodes, show_stages
 
 _MS = {"pytorch": 41.27, "fp32": 18.03, "int8": 7.461, "dist/bert-1.0.0:fp32": 18.2}
 

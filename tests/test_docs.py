@@ -12,7 +12,7 @@ import pytest
 from onnxbuild.catalog import FEATURES
 from onnxbuild.expansion.feature import ArtifactFormat
 from onnxbuild.expansion.package_format import PackageFormat
-from onnxbuild.terminal.help import VERBS
+from onnxbuild.terminal.at_a_glance import VERBS
 from tests import test_cookbook, test_first_model, test_readme
 from tests.pages import commands_elsewhere, programs
 from tests.registry import test_page

@@ -33,8 +33,8 @@ def test_what_the_kit_uses_in_turn_counts_too():
         return {each.module for each in codes()[kind][1]}
 
     assert {"onnxbuild.steps.export", "onnxbuild.onnxkit.model.canonical"} <= modules("export")
-    assert "onnxbuild.onnxkit.optimize.ort_tools" in modules("optimize")
-    assert "onnxbuild.onnxkit.optimize.ort_tools" not in modules("check")
+    assert "onnxbuild.onnxkit.optimize.offline_optimization" in modules("optimize")
+    assert "onnxbuild.onnxkit.optimize.offline_optimization" not in modules("check")
 
 
 def test_timing_is_code_of_those_kinds_alone_that_measure_times_or_choose_by_them():

@@ -18,9 +18,9 @@ from onnxbuild.cli.options import (
 )
 from onnxbuild.core.errors import EXIT_STEP, UsageError
 from onnxbuild.core.sizes import counted, size_text
-from onnxbuild.terminal.json_output import json_option, print_document
-from onnxbuild.terminal.say import say
-from onnxbuild.terminal.store_tables import show_collected, show_stats
+from onnxbuild.terminal.display import json_option, print_document
+from onnxbuild.terminal.store_output import show_collected, show_stats
+from onnxbuild.terminal.table import say
 
 if TYPE_CHECKING:
     from onnxbuild.building.wiring import Workspace
@@ -72,7 +72,7 @@ def stats(*, store: str | None, runs: int, as_json: bool) -> None:
         workspace.close()
     environments = list(made_environments())
     if as_json:
-        from onnxbuild.terminal.store_documents import stats_document
+        from onnxbuild.terminal.store_output import stats_document
 
         print_document(stats_document(str(workspace.root), found, rates, environments))
         return
@@ -224,7 +224,7 @@ def gc(
     environments = collect_environments(keep_s=kept_days * _DAY_S, dry_run=dry_run)
     is_over = max_size is not None and removed.left_bytes > max_size
     if as_json:
-        from onnxbuild.terminal.store_documents import garbage_document
+        from onnxbuild.terminal.store_output import garbage_document
 
         print_document(garbage_document(removed, environments, dry_run=dry_run))
         ctx.exit(EXIT_STEP if is_over else 0)

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from onnxbuild.cli.options import store_option
-from onnxbuild.terminal.json_output import json_option, print_document
-from onnxbuild.terminal.say import say
+from onnxbuild.terminal.display import json_option, print_document
+from onnxbuild.terminal.table import say
 
 
 @click.command("clean")
@@ -32,7 +32,7 @@ def command(*, store: str | None, dry_run: bool, as_json: bool) -> None:
     root = store_root(project, store)
     report = clean(root, project, dry_run=dry_run) if is_store(root) else None
     if as_json:
-        from onnxbuild.terminal.store_documents import clean_document
+        from onnxbuild.terminal.store_output import clean_document
 
         print_document(clean_document(report, dry_run=dry_run))
         return

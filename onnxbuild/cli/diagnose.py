@@ -8,10 +8,9 @@ import click
 
 from onnxbuild.cli.options import jobs_option, quiet_option, set_option, store_option
 from onnxbuild.diagnosis.advice import advice, trial_line
-from onnxbuild.terminal.diagnosis_document import diagnosis_document
-from onnxbuild.terminal.diagnosis_tables import show_nodes, show_stages
-from onnxbuild.terminal.json_output import print_document
-from onnxbuild.terminal.say import say
+from onnxbuild.terminal.diagnosis_output import diagnosis_document, show_nodes, show_stages
+from onnxbuild.terminal.display import print_document
+from onnxbuild.terminal.table import say
 from onnxbuild.typed.names import find_name
 
 

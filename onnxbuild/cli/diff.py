@@ -10,8 +10,8 @@ import click
 
 from onnxbuild.cli.options import PathName, store_option
 from onnxbuild.core.errors import BuildError, UsageError
-from onnxbuild.terminal.json_output import json_option, print_document
-from onnxbuild.terminal.say import say
+from onnxbuild.terminal.display import json_option, print_document
+from onnxbuild.terminal.table import say
 
 EXIT_DIFFER = 1
 """Exit code where the sides differ; a failure ends with 2 here, unlike elsewhere."""
@@ -65,9 +65,9 @@ def command(
     Exit codes: 0 equal, 1 they differ, 2 one can't be compared, 4 a release is damaged.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.adapters.disk.atomic_files import write_output
-    from onnxbuild.comparison.as_json import as_json as to_json
     from onnxbuild.comparison.compare import compare
     from onnxbuild.comparison.open_side import open_sides
+    from onnxbuild.comparison.text import as_json as to_json
     from onnxbuild.comparison.text import lines_of
 
     try:
@@ -80,7 +80,7 @@ def command(
                 progress = PlainLines(lambda text: say(text, err=True), verbose=False)
                 found = benched(found, recipe, store, [progress])
             if html is not None:
-                from onnxbuild.comparison.page import page_of
+                from onnxbuild.comparison.text import page_of
 
                 write_output(html, page_of(found).encode())
     except BuildError as error:

@@ -9,8 +9,8 @@ import click
 
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import EXIT_STEP
-from onnxbuild.terminal.json_output import json_option, print_document
-from onnxbuild.terminal.say import say
+from onnxbuild.terminal.display import json_option, print_document
+from onnxbuild.terminal.table import say
 
 
 @click.command("doctor")

@@ -9,7 +9,7 @@ import click
 
 from onnxbuild.cli.options import set_option
 from onnxbuild.core.errors import UsageError
-from onnxbuild.terminal.json_output import json_option, print_document
+from onnxbuild.terminal.display import json_option, print_document
 
 
 @click.command("explain")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from onnxbuild.cli.options import only_option, recipes_argument, set_option
-from onnxbuild.terminal.json_output import json_option, print_document
+from onnxbuild.terminal.display import json_option, print_document
 
 if TYPE_CHECKING:
     from onnxbuild.core.graph import Graph

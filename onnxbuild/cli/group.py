@@ -13,7 +13,7 @@ import click
 from onnxbuild import __version__
 from onnxbuild.adapters.console.standard_streams import columns, is_pipe_closed
 from onnxbuild.core.errors import UsageError
-from onnxbuild.terminal.help import VERBS, help_text
+from onnxbuild.terminal.at_a_glance import VERBS, help_text
 
 _ELSEWHERE = {"completion": "completion", "push": "registry", "pull": "registry"}
 """Verb -> the room that has its command, where that is another than this one."""

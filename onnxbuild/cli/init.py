@@ -6,8 +6,8 @@ import click
 
 from onnxbuild.cli.options import Number, PathName
 from onnxbuild.core.errors import UsageError
-from onnxbuild.terminal.json_output import json_option, print_document
-from onnxbuild.terminal.say import say
+from onnxbuild.terminal.display import json_option, print_document
+from onnxbuild.terminal.table import say
 
 
 @click.command("init")

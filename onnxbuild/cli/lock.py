@@ -17,8 +17,8 @@ from onnxbuild.cli.options import (
     store_option,
 )
 from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE
-from onnxbuild.terminal.json_output import json_option, print_document
-from onnxbuild.terminal.say import say
+from onnxbuild.terminal.display import json_option, print_document
+from onnxbuild.terminal.table import say
 
 if TYPE_CHECKING:
     from onnxbuild.relock import Relocked

@@ -9,7 +9,7 @@ import click
 
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import BuildError, UsageError
-from onnxbuild.terminal.json_output import json_option, print_document
+from onnxbuild.terminal.display import json_option, print_document
 from onnxbuild.typed.names import find_name, find_step
 
 _CHUNK = 1 << 20  # characters

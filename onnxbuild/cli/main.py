@@ -141,7 +141,7 @@ def _print_error(
     if "--json" not in arguments:
         return
     from onnxbuild.output.errors import error_record, plain_error
-    from onnxbuild.terminal.json_output import print_line, wants_json
+    from onnxbuild.terminal.display import print_line, wants_json
 
     if wants_json(arguments):
         record = plain_error(text, code) if error is None else error_record(error)

@@ -12,7 +12,7 @@ import click
 from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import only_option, recipes_argument, set_option, store_option
 from onnxbuild.terminal.at_a_glance import plan_line, plan_total
-from onnxbuild.terminal.say import say
+from onnxbuild.terminal.table import say
 
 if TYPE_CHECKING:
     from onnxbuild.engine.plan import Planned

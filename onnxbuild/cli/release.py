@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from onnxbuild.cli.options import PathName, jobs_option, quiet_option, store_option
-from onnxbuild.terminal.json_output import json_option, print_document
-from onnxbuild.terminal.say import say
+from onnxbuild.terminal.display import json_option, print_document
+from onnxbuild.terminal.table import say
 
 if TYPE_CHECKING:
     from onnxbuild.release.release import Release
@@ -94,7 +94,7 @@ def command(
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.building.wiring import RunOptions
     from onnxbuild.cli.run import print_end
-    from onnxbuild.comparison.previous_release import lines_about_previous
+    from onnxbuild.comparison.text import lines_about_previous
     from onnxbuild.registry.command import push as push_command
     from onnxbuild.registry.reference import parse_destination
     from onnxbuild.release.release import ReleaseRequest, make_release

@@ -12,8 +12,8 @@ import click
 from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import PathName, only_option, recipes_argument, set_option, store_option
 from onnxbuild.core.errors import EXIT_GATE, UsageError
-from onnxbuild.terminal.json_output import json_option, print_document
-from onnxbuild.terminal.say import say
+from onnxbuild.terminal.display import json_option, print_document
+from onnxbuild.terminal.table import say
 
 if TYPE_CHECKING:
     from onnxbuild.output.pages import ReportRecord

@@ -17,7 +17,7 @@ from onnxbuild.cli.options import (
     set_option,
     store_option,
 )
-from onnxbuild.terminal.say import say
+from onnxbuild.terminal.table import say
 
 if TYPE_CHECKING:
     from onnxbuild.reproduction.reproduce import Reproduction
@@ -75,9 +75,8 @@ def command(
     from onnxbuild.building.wiring import RunOptions
     from onnxbuild.cli.run import print_end
     from onnxbuild.reproduction.reproduce import reproduce
-    from onnxbuild.terminal.display import make_display
+    from onnxbuild.terminal.display import make_display, print_line
     from onnxbuild.terminal.documents import reproduced_record
-    from onnxbuild.terminal.json_output import print_line
 
     request = Request(tuple(map(Path, recipes)), only, settings, store)
     options = RunOptions(jobs, memory, timeout)

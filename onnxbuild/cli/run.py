@@ -22,8 +22,8 @@ from onnxbuild.cli.options import (
 )
 from onnxbuild.core.errors import UsageError
 from onnxbuild.terminal.at_a_glance import summary_lines, up_to_date_lines
-from onnxbuild.terminal.json_output import wants_json
-from onnxbuild.terminal.say import say
+from onnxbuild.terminal.display import wants_json
+from onnxbuild.terminal.table import say
 
 if TYPE_CHECKING:
     from onnxbuild.building.api import BuildResult, Request
@@ -140,8 +140,7 @@ def command(
     from onnxbuild.building.outcome import end_line, run_result
     from onnxbuild.building.wiring import RunOptions
     from onnxbuild.ci.outputs import CiOutputs
-    from onnxbuild.terminal.display import make_display
-    from onnxbuild.terminal.json_output import print_line
+    from onnxbuild.terminal.display import make_display, print_line
     from onnxbuild.typed.recipe_files import recipes_meant
 
     settings = {**settings, "benchmark.measure": "false"} if no_bench else settings
@@ -172,7 +171,7 @@ def command(
 
 def _failed_pages(request: Request, result: BuildResult, kinds: Kinds) -> dict[str, Path]:
     """Write the pages that were asked for, and that a failure kept the build from making."""
-    from onnxbuild.reporting.failed_build import write_failed_pages
+    from onnxbuild.reporting.report import write_failed_pages
 
     return write_failed_pages(request, result, catalog=kinds.catalog)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from onnxbuild.cli.options import PathName
-from onnxbuild.terminal.json_output import json_option, print_document
-from onnxbuild.terminal.say import say
+from onnxbuild.terminal.display import json_option, print_document
+from onnxbuild.terminal.table import say
 
 
 @click.command("schema")

@@ -12,8 +12,8 @@ import click
 
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import UsageError
-from onnxbuild.terminal.json_output import json_option, print_document
-from onnxbuild.terminal.say import say
+from onnxbuild.terminal.display import json_option, print_document
+from onnxbuild.terminal.table import say
 from onnxbuild.typed.models import find_model
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def command(
             fix=f"onnxbuild view {shlex.quote(model)} -o {shlex.quote(str(near))}",
         )
     from onnxbuild.adapters.disk.atomic_files import write_output
-    from onnxbuild.onnxkit.pictures.files import draw_view
+    from onnxbuild.onnxkit.pictures.page import draw_view
 
     title = path.name if path == Path(model) else model
     text, said = draw_view(path, target.suffix, title=title)

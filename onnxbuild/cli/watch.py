@@ -16,7 +16,7 @@ from onnxbuild.cli.options import (
     store_option,
 )
 from onnxbuild.core.errors import UsageError
-from onnxbuild.terminal.json_output import print_line
+from onnxbuild.terminal.display import print_line
 
 
 @click.command("watch")

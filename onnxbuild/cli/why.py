@@ -9,8 +9,8 @@ import click
 
 from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import set_option, store_option
-from onnxbuild.terminal.json_output import json_option, print_document
-from onnxbuild.terminal.say import say
+from onnxbuild.terminal.display import json_option, print_document
+from onnxbuild.terminal.table import say
 from onnxbuild.typed.names import find_name, find_step
 
 if TYPE_CHECKING:

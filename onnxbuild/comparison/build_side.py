@@ -2,32 +2,245 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters import git
-from onnxbuild.building.api import Request, load
+from onnxbuild.adapters import git, machine
+from onnxbuild.building.api import Request, graph_of, load
+from onnxbuild.building.choices import choices_in
 from onnxbuild.building.type_again import run_again
 from onnxbuild.building.wiring import Workspace, open_workspace
-from onnxbuild.comparison.judged import gate_failures, gate_reports, judged_model
-from onnxbuild.comparison.sides import ComparedBundle, Side, SideKind, bundle_in
-from onnxbuild.comparison.stored_build import StoredBuild, decided, lock_of_recipe, locked
+from onnxbuild.catalog import CATALOG
+from onnxbuild.comparison.sides import (
+    GATE,
+    ComparedBundle,
+    GateFailure,
+    GateReport,
+    Side,
+    SideKind,
+    bundle_in,
+)
+from onnxbuild.core.action import Action, ActionResult
 from onnxbuild.core.artifact import Artifact
-from onnxbuild.core.errors import UsageError, did_you_mean
-from onnxbuild.core.graph import Deliverable, Graph
-from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.core.decision import Hit
+from onnxbuild.core.errors import BuildError, UsageError, did_you_mean
+from onnxbuild.core.graph import Deliverable, Graph, OutputRef
+from onnxbuild.core.ports import Fingerprints
+from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.step import MODEL_FILE, REPORT_FILE
+from onnxbuild.core.target import CPU, Target
 from onnxbuild.document.recipe_name import RecipeName
+from onnxbuild.engine.decide import decide, make_action
+from onnxbuild.lock.make import make_lock
+from onnxbuild.lock.model import Lock
+from onnxbuild.lock.resolved import resolved_recipe
+from onnxbuild.lock.text import lock_path, read_lock
 from onnxbuild.project_folder import find_project, is_marked
 from onnxbuild.release_format.about import compared_in
 from onnxbuild.release_format.layout import MANIFEST
+from onnxbuild.resolver import resolve
 from onnxbuild.resolver.typed_name import TypedName
 from onnxbuild.typed.names import FoundName, recipes_of
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBuild:
+    """Results of a build in the store.
+
+    Attributes:
+        graph: Its steps.
+        results: Step -> what it gave; only those that are there.
+        lock: What it was made of; of a build without one, as far as its results say so.
+    """
+
+    graph: Graph
+    results: Mapping[str, ActionResult]
+    lock: Lock
+
+
+def lock_of_recipe(
+    recipe: Path, recipes: tuple[Recipe, ...], fingerprints: Fingerprints
+) -> Lock | None:
+    """Return the lock next to a recipe; None where there is none, or it is of another state of recipe or files.
+
+    A lock is renewed by a build that passes, so a commit whose gates fail has that of an earlier one.
+    """
+    if not lock_path(recipe).is_file():
+        return None
+    lock = read_lock(recipe)
+    same = lock.resolved == {each.name: resolved_recipe(each) for each in recipes}
+    return lock if same and not _has_other_files(lock, fingerprints) else None
+
+
+def _has_other_files(lock: Lock, fingerprints: Fingerprints) -> bool:
+    """Return whether a file of the project is not the one that was locked; missing files do not count."""
+    pairs = (
+        *((digest, fingerprints.source(path)) for path, digest in _own(lock.sources)),
+        *((digest, fingerprints.file(path)) for path, digest in _own(lock.files)),
+    )
+    return any(now is not None and now != digest for digest, now in pairs)
+
+
+def _own(digests: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Files of the project alone: no folders, no place with a name of its own."""
+    for path, digest in digests.items():
+        if not path.startswith(("<", "/")) and not path.endswith("/"):
+            yield path, digest
+
+
+def locked(lock: Lock, recipes: tuple[Recipe, ...], workspace: Workspace) -> StoredBuild:
+    """Return what the store has of a build that is locked.
+
+    Args:
+        lock: Its lock.
+        recipes: What the recipe's file holds.
+        workspace: The project and the store.
+    """
+    graph = resolve(recipes, machine.host_facts(), choices=lock.choices)
+    return StoredBuild(graph, _locked_results(lock, workspace), lock)
+
+
+def _locked_results(lock: Lock, workspace: Workspace) -> dict[str, ActionResult]:
+    """Return the stored results of a lock's steps, by name."""
+    found = {}
+    for name, step in lock.steps.items():
+        for result in workspace.store.lookup(step.key):
+            if all(
+                output in result.outputs and result.outputs[output].sha256 == digest.sha256
+                for output, digest in step.outputs.items()
+            ):
+                found[name] = result
+                break
+    return found
+
+
+def decided(
+    recipe: Path, request: Request, recipes: tuple[Recipe, ...], workspace: Workspace
+) -> StoredBuild:
+    """Return every result that is there for the files as they are, as `plan` finds them.
+
+    Args:
+        recipe: The recipe's file.
+        request: The same, as a request.
+        recipes: What it holds.
+        workspace: The project and the store.
+    """
+    graph = graph_of(request)
+    results: dict[str, ActionResult] = {}
+    actions: dict[str, Action] = {}
+    host = workspace.host()
+    for name, step in graph.steps.items():
+        needed = {
+            key: ref
+            for key, ref in step.inputs.items()
+            if ref.step in results or key not in step.optional_inputs
+        }
+        if any(
+            ref.step not in results or ref.output not in results[ref.step].outputs
+            for ref in needed.values()
+        ):
+            continue
+        inputs = {key: results[ref.step].outputs[ref.output] for key, ref in needed.items()}
+        fingerprints = workspace.fingerprints
+        try:
+            action = make_action(step, CATALOG[step.kind], inputs, fingerprints, host)
+        except BuildError:
+            continue  # a declared file or a package is gone: it can't be built
+        decision = decide(
+            step, action, store=workspace.store, fingerprints=fingerprints,
+            history=workspace.history,
+        )  # fmt: skip
+        if isinstance(decision, Hit):
+            results[name], actions[name] = decision.result, action
+    lock = make_lock(
+        Path(os.path.relpath(recipe, request.project)).as_posix(),
+        recipes,
+        own=replace(graph, steps={n: s for n, s in graph.steps.items() if n in results}),
+        actions=actions,
+        results=results,
+        host=machine.host_class(),
+        python=machine.python_build(),
+        choices=choices_in(graph, results),
+        report_of=lambda each: _report(each, workspace),
+    )
+    return StoredBuild(graph, results, lock)
+
+
+def _report(result: ActionResult, workspace: Workspace) -> Any:
+    for artifact in result.outputs.values():
+        paths = workspace.store.paths(artifact)
+        if REPORT_FILE in paths:
+            return json.loads(paths[REPORT_FILE].read_bytes())
+    return {}
+
+
+_GATES = ("validation", "evaluation", GATE)
+"""Inputs of the step that makes a bundle, or what they begin with: `validation/cpu`, `gate/size`."""
+_JUDGED = ("model", "program")
+"""Inputs of a gate that hold what it judges."""
+
+
+def gate_failures(each: Deliverable, found: StoredBuild) -> Iterator[GateFailure]:
+    """Yield what the gates of a bundle find fault with."""
+    names = {ref.step: name for name, ref in _reports(each, found)}
+    for name in each.judged_by:
+        step = found.graph.resolve(name)
+        result = found.results.get(step)
+        for finding in result.findings if result is not None else ():
+            local = found.graph.addresses[name].local
+            yield GateFailure(local, finding.what, *names.get(step, ("", "")))
+
+
+def gate_reports(
+    each: Deliverable, found: StoredBuild, workspace: Workspace
+) -> tuple[GateReport, ...]:
+    """Return the reports of the gates that have run, as the bundle would have them."""
+    reports = []
+    for (noun, of), ref in _reports(each, found):
+        artifact = _stored(ref, found, workspace)
+        if artifact is None:
+            continue
+        content = json.loads(workspace.store.paths(artifact)[REPORT_FILE].read_bytes())
+        if isinstance(content, dict) and "skipped" not in content:
+            reports.append(GateReport(noun, of, content))
+    return tuple(reports)
+
+
+def judged_model(each: Deliverable, found: StoredBuild, workspace: Workspace) -> Artifact | None:
+    """Return the model that the gates of a bundle judge; None where the store does not have it."""
+    for name in each.judged_by:
+        inputs = found.graph.steps[found.graph.resolve(name)].inputs
+        for key in _JUDGED:
+            artifact = _stored(inputs[key], found, workspace) if key in inputs else None
+            if artifact is not None:
+                return artifact
+    return None
+
+
+def _reports(each: Deliverable, found: StoredBuild) -> Iterator[tuple[tuple[str, str], OutputRef]]:
+    """((`validation`, `cpu`), report) of the gates whose reports enter a bundle."""
+    graph = found.graph
+    for name, ref in graph.steps[graph.resolve(each.bundle.step)].inputs.items():
+        noun, _, of = name.partition("/")
+        if noun in _GATES:
+            step = graph.resolve(ref.step)
+            target = getattr(graph.steps[step].params, "target", None)
+            own = target.name if isinstance(target, Target) else CPU
+            yield (noun, of or own), OutputRef(step, ref.output)
+
+
+def _stored(ref: OutputRef, found: StoredBuild, workspace: Workspace) -> Artifact | None:
+    result = found.results.get(found.graph.resolve(ref.step))
+    artifact = None if result is None else result.outputs.get(ref.output)
+    return None if artifact is None or workspace.store.faults(artifact) else artifact
+
 
 _COMMIT_DIGITS = 12
 

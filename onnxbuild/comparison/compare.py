@@ -1,15 +1,16 @@
-"""Compare two sides: verdicts, accuracy, signature, recipe, inputs, tools, graph, weights, files, size, latency."""
+"""Compare two sides: verdicts, accuracy, signature, recipe, inputs, tools, graph, weights, files."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from onnxbuild.comparison.bundle_files import other_files
-from onnxbuild.comparison.difference import ORDER, Difference, Group
 from onnxbuild.comparison.figures import (
+    ORDER,
+    Difference,
+    Group,
     LatencyChange,
     figure_rows,
     judged,
@@ -17,14 +18,152 @@ from onnxbuild.comparison.figures import (
     scored,
     sized,
 )
-from onnxbuild.comparison.origins import origins
 from onnxbuild.comparison.sides import ComparedBundle, Side
 from onnxbuild.core.errors import StepError, UsageError
 from onnxbuild.document.recipe_name import RecipeName
-from onnxbuild.onnxkit.differences.artifacts import ArtifactDifference, first_difference
-from onnxbuild.onnxkit.differences.first_difference import model_difference
+from onnxbuild.lock.compare import LockDifference, LockPart, differences
+from onnxbuild.lock.model import Lock
+from onnxbuild.onnxkit.bundles.manifest import (
+    EVALUATION_FILE,
+    GATES_FILE,
+    MANIFEST_FILE,
+    SUMS_FILE,
+    VALIDATION_FILE,
+)
+from onnxbuild.onnxkit.bundles.run_facts import run_facts
+from onnxbuild.onnxkit.differences.first_difference import (
+    ArtifactDifference,
+    file_difference,
+    first_difference,
+    json_difference,
+    model_difference,
+)
 from onnxbuild.onnxkit.differences.models import compare_models
-from onnxbuild.onnxkit.differences.sentences import ModelPart, say
+from onnxbuild.onnxkit.differences.sentences import ModelPart, ValueChange, say
+from onnxbuild.onnxkit.model.model_files import external_files, is_name_below
+
+_REPORTS = frozenset({VALIDATION_FILE, EVALUATION_FILE, GATES_FILE})
+"""They follow from the model: reported only where the models are equal."""
+
+
+def other_files(
+    old: ComparedBundle, new: ComparedBundle, *, same_model: bool
+) -> Iterator[ArtifactDifference]:
+    """Yield one difference for each file that differs, of those that are no model.
+
+    Args:
+        old: With a model, and a folder if it is a bundle.
+        new: Likewise.
+        same_model: Whether the models have the same bytes.
+
+    Raises:
+        StepError: A model can't be read.
+    """
+    if old.manifest is None or new.manifest is None:
+        return
+    ones, others = _listed(old), _listed(new)
+    for name in sorted(ones.keys() | others.keys()):
+        if name in _REPORTS and not same_model:
+            continue
+        if name not in others:
+            yield ArtifactDifference(name, "this file is gone")
+        elif name not in ones:
+            yield ArtifactDifference(name, "this file is new")
+        elif (found := file_difference(name, ones[name], others[name])) is not None:
+            yield found
+    said = json_difference(run_facts(old.manifest), run_facts(new.manifest))
+    if said:
+        yield ArtifactDifference(MANIFEST_FILE, said)
+
+
+def _listed(bundle: ComparedBundle) -> dict[str, Path]:
+    """The files that the manifest lists, as far as they are there; in out/ there are measurements next to them."""
+    folder, manifest, model = bundle.folder, bundle.manifest, bundle.model
+    assert folder is not None
+    assert manifest is not None
+    assert model is not None
+    others = {manifest.file, MANIFEST_FILE, SUMS_FILE, *external_files(model)}
+    names = [name for name in manifest.files if name not in others and is_name_below(name)]
+    return {name: path for name in names if (path := folder / name).is_file()}
+
+
+_WIDEST = 120
+_GROUPS_OF_PARTS = {
+    LockPart.RECIPE: Group.RECIPE,
+    LockPart.CHOICES: Group.RECIPE,
+    LockPart.INPUTS: Group.INPUTS,
+    LockPart.TOOLS: Group.TOOLS,
+}
+
+
+def origins(before: Side, after: Side) -> Iterator[Difference]:
+    """Yield what differs in recipe, inputs and tools; of sides without a lock, what their bundles say of it."""
+    if before.lock is not None and after.lock is not None:
+        one = _comparable_lock(before.lock, before.variant or after.variant)
+        other = _comparable_lock(after.lock, after.variant or before.variant)
+        for each in differences(one, other):
+            if not (each.follows or _is_unknown(each, before, after)):
+                yield _said(each)
+        return
+    if len(before.bundles) != 1 or len(after.bundles) != 1:
+        return
+    old, new = before.bundles[0].manifest, after.bundles[0].manifest
+    if old is None or new is None:
+        return
+    if old.recipe_sha256 != new.recipe_sha256:
+        data = {"kind": "recipe digest", "before": old.recipe_sha256, "after": new.recipe_sha256}
+        text = "the recipe differs (a bundle alone does not say in what)"
+        yield Difference(Group.RECIPE, text, data)
+    for name in sorted({*old.versions, *new.versions}):
+        left, right = old.versions.get(name, ""), new.versions.get(name, "")
+        if left != right:
+            data = {"kind": "tools", "name": name, "before": left, "after": right}
+            change = ValueChange(f"package {name}", left, right)
+            yield Difference(Group.TOOLS, _in_short(change), data, change)
+
+
+def _is_unknown(each: LockDifference, before: Side, after: Side) -> bool:
+    """Return whether something is missing on a side of which some steps may have used it: nobody knows."""
+    if each.part not in (LockPart.INPUTS, LockPart.TOOLS):
+        return False
+    return (before.is_partial and not each.old) or (after.is_partial and not each.new)
+
+
+def _comparable_lock(lock: Lock, variant: str) -> Lock:
+    """A lock with one name for the recipe; if one side means one variant, without the other variants."""
+    resolved = {}
+    for name, recipe in lock.resolved.items():
+        own = {key: value for key, value in recipe.items() if key != "name"}
+        if variant and variant in own.get("variants", {}):
+            own["variant"] = own.pop("variants")[variant]
+        shown = (
+            RecipeName("", RecipeName.parse(name).combination) if len(lock.resolved) > 1 else ""
+        )
+        resolved[str(shown)] = own
+    return replace(lock, resolved=resolved, recipe="", steps={}, measurements={})
+
+
+def _said(each: LockDifference) -> Difference:
+    subject = each.path if each.part is LockPart.RECIPE else each.subject
+    data = {"kind": "lock", "subject": subject, "before": each.old, "after": each.new}
+    change = ValueChange(subject, each.old, each.new)
+    text = _in_short(change)
+    if each.part is LockPart.INPUTS:
+        text = f"{subject} changed ({each.old} -> {each.new})"
+        if not each.old or not each.new:
+            text = f"{subject} is {'gone' if each.old else 'new'}"
+    return Difference(_GROUPS_OF_PARTS[each.part], text, data, change)
+
+
+def _in_short(change: ValueChange) -> str:
+    return str(ValueChange(change.subject, _cut(change.old), _cut(change.new)))
+
+
+def _cut(text: str) -> str:
+    if text.startswith(("{", "[")):
+        text = text.replace("'", "")  # a section of the recipe
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+
 
 _GROUPS = {
     ModelPart.SIGNATURE: Group.SIGNATURE,

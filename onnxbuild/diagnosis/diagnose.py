@@ -13,10 +13,21 @@ from onnxbuild.building.wiring import RunOptions
 from onnxbuild.core.errors import EXIT_GATE
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
-from onnxbuild.diagnosis.artifact_folders import artifacts_shown
 from onnxbuild.diagnosis.chain import Chain, chain_of, find_variant, judged_on
-from onnxbuild.diagnosis.cost import RemedyCost, measure_cost
-from onnxbuild.diagnosis.ranking import by_loss, measured_losses
+from onnxbuild.diagnosis.measurements import (
+    RemedyCost,
+    Stage,
+    artifacts_shown,
+    by_loss,
+    first_at_fault,
+    is_of_the_runtime,
+    measure_cost,
+    measured_losses,
+    nodes_on,
+    openable,
+    shown_runtime,
+    stages_of,
+)
 from onnxbuild.diagnosis.remedies import (
     as_setting,
     do_less,
@@ -25,14 +36,10 @@ from onnxbuild.diagnosis.remedies import (
     milder_step,
     suspects,
 )
-from onnxbuild.diagnosis.resolved_trial import pin_trial
-from onnxbuild.diagnosis.runtime import nodes_on, openable, shown_runtime
-from onnxbuild.diagnosis.search_goal import SearchGoal, Standing
-from onnxbuild.diagnosis.stages import Stage, first_at_fault, is_of_the_runtime, stages_of
-from onnxbuild.diagnosis.trials import RemedyTrial, Trials
+from onnxbuild.diagnosis.trials import RemedyTrial, SearchGoal, Standing, Trials, pin_trial
 from onnxbuild.onnxkit.accuracy.isolated_node_error import output_effects
 from onnxbuild.onnxkit.accuracy.node_trace import NodeError, trace
-from onnxbuild.onnxkit.accuracy.noise_points import deciding_points
+from onnxbuild.onnxkit.accuracy.point_reports import deciding_points
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.sessions.custom_operators import OPERATORS_INPUT, operators_of

@@ -20,8 +20,7 @@ from onnxbuild.expansion.variant_yaml import (
     written_variant,
     yaml_lines,
 )
-from onnxbuild.onnxkit.accuracy.node_trace import NodeError
-from onnxbuild.onnxkit.accuracy.step_error import StageError
+from onnxbuild.onnxkit.accuracy.node_trace import NodeError, StageError
 
 _ROUNDING = 1e-8
 """Noise to signal (80 dB) that sums in another order may have in float32."""

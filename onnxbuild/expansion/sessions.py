@@ -15,8 +15,7 @@ from onnxbuild.expansion.addresses import further, of_variant
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.targets import target_inputs
 from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
-from onnxbuild.onnxkit.sessions.options import SessionOptions, TuneOptions
-from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.onnxkit.sessions.settings import SessionOptions, SessionSettings, TuneOptions
 from onnxbuild.steps import session, tune
 
 SECTION = "session"

@@ -8,7 +8,7 @@ from onnxbuild.core.target import Require, Target
 from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.providers.open_on_target import TARGET_INPUT
-from onnxbuild.onnxkit.sessions.options import SessionOptions
+from onnxbuild.onnxkit.sessions.settings import SessionOptions
 from onnxbuild.steps import provider
 
 

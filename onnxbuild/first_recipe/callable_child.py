@@ -14,8 +14,7 @@ from onnxbuild.core.draft import Draft, no_draft
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.first_recipe.opened_files import note_opened
-from onnxbuild.onnxkit.data.call_arguments import misfit
-from onnxbuild.onnxkit.data.user_code import an, call_user, user_line
+from onnxbuild.onnxkit.data.user_code import an, call_user, misfit, user_line
 from onnxbuild.onnxkit.drafts.example_draft import draft_of_examples
 from onnxbuild.processes.child_context import ChildContext
 

@@ -79,7 +79,7 @@ def run(
         with shown_progress(progress) as sinks:
             result = build_request(request, options, [failures, *sinks])
         if result.exit_code:
-            from onnxbuild.reporting.failed_build import write_failed_pages
+            from onnxbuild.reporting.report import write_failed_pages
 
             write_failed_pages(request, result)
         made = Build(run_result(result, failures.logs), end_line(result), request)

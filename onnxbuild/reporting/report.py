@@ -1,4 +1,4 @@
-"""The page of one recipe, or of several: verdicts, figures, history, what it is made of, how it was built."""
+"""The page of one recipe, or of several, and of a build that failed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild import __version__
-from onnxbuild.building.api import plan
+from onnxbuild.adapters.disk.locks import wait_lock
+from onnxbuild.building.api import BuildResult, plan
 from onnxbuild.building.request import Loaded, Request, graph_of, load
 from onnxbuild.building.type_again import run_again
 from onnxbuild.building.wiring import open_workspace
@@ -19,15 +20,24 @@ from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.reported import judged_bundles
 from onnxbuild.explanation.command import explain
+from onnxbuild.onnxkit.report_page.blocks import RecipeReport
 from onnxbuild.onnxkit.report_page.compose import compose
-from onnxbuild.onnxkit.report_page.model import RecipeReport
 from onnxbuild.onnxkit.report_page.page import report_page
 from onnxbuild.onnxkit.report_page.words import counted
-from onnxbuild.reporting.gather import Built, cut_to_bundle, missing_steps, sources_of, steps_of
+from onnxbuild.reporting.gather import (
+    Built,
+    commit_of,
+    cut_to_bundle,
+    how_built,
+    made_of,
+    missing_steps,
+    said_of,
+    sources_of,
+    steps_of,
+)
 from onnxbuild.reporting.history import over_time
-from onnxbuild.reporting.how_built import how_built
-from onnxbuild.reporting.made_of import commit_of, made_of, said_of
 from onnxbuild.resolver.select import parts_of, targets_of
+from onnxbuild.steps.report import PAGE_FILE
 
 _SHORT = 12
 
@@ -198,3 +208,45 @@ def _files_used(built: Built, recipe: Recipe, project: Path) -> list[Path]:
     }
     paths = [project / name for name in sorted(names) if not name.startswith("<")]
     return [path for path in (project / recipe.location.path, *paths) if path.is_file()]
+
+
+def write_failed_pages(
+    request: Request, result: BuildResult, *, catalog: Mapping[str, StepKind] = CATALOG
+) -> dict[str, Path]:
+    """Write the page of each recipe with `report: html` whose own was not made, because something failed.
+
+    The step that makes the page follows all gates, so it does not run after one that failed. What is written here is what
+    `onnxbuild report` writes. It is in out/RECIPE/report/ until a build that passes lays its own.
+
+    Args:
+        request: What was built.
+        result: What the build gave.
+        catalog: Step kinds by name.
+
+    Returns: Recipe -> the page. A recipe of which nothing was built has none.
+
+    Raises:
+        StoreError: A folder can't be written.
+    """
+    if result.recalled is not None or result.exit_code == 0:
+        return {}
+    missing = [
+        each
+        for each in result.graph.deliverables
+        if each.family.is_page and each.bundle.step not in result.report.results
+    ]
+    pages = {}
+    for each in missing:
+        try:
+            content = report(request, recipe=each.recipe, catalog=catalog).page.encode()
+        except UsageError:
+            continue  # it failed before there was anything to show
+        with closing(open_workspace(request.project, result.store)) as workspace:
+            store_lock = wait_lock(workspace.root / "locks" / "store", shared=True)
+            try:
+                pages[each.recipe] = workspace.views.lay_page(
+                    each.recipe, each.name, PAGE_FILE, content
+                )
+            finally:
+                store_lock.release()
+    return pages

@@ -16,7 +16,7 @@ from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import NotReproducibleError, StoreError
 from onnxbuild.core.event import Event, Notice, StepFailed, StepStarted
 from onnxbuild.core.ports import EventSink
-from onnxbuild.onnxkit.differences.artifacts import first_difference
+from onnxbuild.onnxkit.differences.first_difference import first_difference
 from onnxbuild.reproduction.cause_search import Cause, Suspect, find_cause
 from onnxbuild.reproduction.first_divergence import Divergence, comparable, first_divergence
 from onnxbuild.reproduction.fresh_build import FreshBuild, build_fresh, copy_project, job_of

@@ -59,8 +59,12 @@ def run(context: StepContext) -> Outcome:
             the model that was made computes something else.
     """
     from onnxbuild.onnxkit.calibrate.channel_statistics import measure_peaks
-    from onnxbuild.onnxkit.quantize.equalization import balance_values, normalized_values
-    from onnxbuild.onnxkit.quantize.outlier_channels import branch_outliers, hidden_values
+    from onnxbuild.onnxkit.quantize.balancing import (
+        balance_values,
+        branch_outliers,
+        hidden_values,
+        normalized_values,
+    )
 
     params: BalanceParams = context.params
     model = load_model(folded_constants(context), weights="mapped")
@@ -128,7 +132,7 @@ def _compare(context: StepContext, feeds: Iterable[Feeds]) -> float:
     Raises:
         StepError: It is more than rounding.
     """
-    from onnxbuild.onnxkit.quantize.equalization import relative_error
+    from onnxbuild.onnxkit.quantize.balancing import relative_error
 
     before, after = (
         _outputs(folder, feeds, context.where)  # one session after the other: each is a model

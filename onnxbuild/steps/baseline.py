@@ -6,9 +6,13 @@ from dataclasses import dataclass
 
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.accuracy.fidelity_data import data_of, projection_of
-from onnxbuild.onnxkit.accuracy.sample_outputs import sample_vectors
-from onnxbuild.onnxkit.accuracy.vector_files import read_vectors, write_vectors
+from onnxbuild.onnxkit.accuracy.sample_outputs import (
+    data_of,
+    projection_of,
+    read_vectors,
+    sample_vectors,
+    write_vectors,
+)
 from onnxbuild.onnxkit.sessions.open import open_session
 
 _ONE_NUMBER = (

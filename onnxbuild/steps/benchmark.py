@@ -23,12 +23,17 @@ from onnxbuild.onnxkit.benchmark.baseline import (
 from onnxbuild.onnxkit.benchmark.baselines import described, runner_of
 from onnxbuild.onnxkit.benchmark.candidate import Contender, LoadCost, cost_alone
 from onnxbuild.onnxkit.benchmark.candidates import MODEL, LineUp, inputs_named, variant_of
-from onnxbuild.onnxkit.benchmark.interleave import Runners, group_contenders, measure_groups
+from onnxbuild.onnxkit.benchmark.interleave import (
+    Runners,
+    concurrency,
+    copies,
+    group_contenders,
+    measure_groups,
+    unbound,
+)
 from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
 from onnxbuild.onnxkit.benchmark.points import measured_points, point_feeds, takes
-from onnxbuild.onnxkit.benchmark.throughput import concurrency, copies, unbound
-from onnxbuild.onnxkit.data.batch_rows import rows_of
-from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.feeds import Feeds, rows_of
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.providers.open_on_target import (
     ContextSubset,
@@ -47,8 +52,8 @@ from onnxbuild.onnxkit.timing.rounds import (
     Turns,
     all_stable,
     measure_turns,
+    write_samples,
 )
-from onnxbuild.onnxkit.timing.samples_file import write_samples
 
 _RANKING_TIMES = 4
 _NOTHING_MEASURED: Mapping[str, Any] = {"host": {}, "models": {}, "points": []}

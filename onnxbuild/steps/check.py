@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.model.checker import checker_faults
 from onnxbuild.onnxkit.model.inspect import summarize
 from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model
+from onnxbuild.onnxkit.model.opsets import checker_faults
 from onnxbuild.onnxkit.reports import write_report
 
 

@@ -12,16 +12,23 @@ from typing import Any, Literal
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.accuracy.sample_outputs import noise_of
-from onnxbuild.onnxkit.accuracy.vector_files import read_errors
-from onnxbuild.onnxkit.model.duplicates import first_equals
-from onnxbuild.onnxkit.model.model_files import hand_on
+from onnxbuild.onnxkit.accuracy.sample_outputs import noise_of, read_errors
+from onnxbuild.onnxkit.model.model_files import first_equals, hand_on
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.search import messages
-from onnxbuild.onnxkit.search.goals import Goal, asked, missed, refuse_cosines
-from onnxbuild.onnxkit.search.holdout import CHOOSING, JUDGING, LEAST_SPLIT, figures_of, is_halved
-from onnxbuild.onnxkit.search.pareto_front import pareto_front
-from onnxbuild.onnxkit.search.trial_latencies import MeasuredTrials
+from onnxbuild.onnxkit.search import goals
+from onnxbuild.onnxkit.search.goals import (
+    CHOOSING,
+    JUDGING,
+    LEAST_SPLIT,
+    Goal,
+    MeasuredTrials,
+    asked,
+    figures_of,
+    is_halved,
+    missed,
+    pareto_front,
+    refuse_cosines,
+)
 from onnxbuild.onnxkit.timing.ratios import Ratio
 
 PLOT_FILE = "front.svg"
@@ -132,16 +139,16 @@ def run(context: StepContext) -> Outcome:
     _write(context, params, rows, chosen["name"] if holds else None, not_applicable)
     said = params.variant, params.goal
     findings: tuple[Finding, ...] = ()
-    notes = [messages.not_applicable(params.variant, not_applicable)] if not_applicable else []
-    notes += messages.lost(params.variant, rows)
+    notes = [goals.not_applicable(params.variant, not_applicable)] if not_applicable else []
+    notes += goals.lost(params.variant, rows)
     if not met:
-        findings = (messages.none_meets(*said, params.margin, len(rows), chosen),)
+        findings = (goals.none_meets(*said, params.margin, len(rows), chosen),)
     elif chosen["missed_judging"]:
-        findings = (messages.misses_judging(*said, params.margin, chosen),)
+        findings = (goals.misses_judging(*said, params.margin, chosen),)
     elif measured is not None:
-        notes += [messages.choice(*said, chosen, len(rows))] if len(rows) > 1 else []
-        notes += messages.few(*said, chosen, LEAST_SPLIT)
-        notes += messages.doubts(params.variant, met, chosen, measured)
+        notes += [goals.choice(*said, chosen, len(rows))] if len(rows) > 1 else []
+        notes += goals.few(*said, chosen, LEAST_SPLIT)
+        notes += goals.doubts(params.variant, met, chosen, measured)
     metrics = {"chosen": chosen["name"], "tried": len(rows), "met": len(met)}
     return Outcome(metrics=metrics, findings=findings, notes=tuple(notes))
 

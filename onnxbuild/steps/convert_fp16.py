@@ -19,15 +19,14 @@ from onnxbuild.onnxkit.fp16.float16 import (
     make_constant_outputs,
     readers_of_large_constants,
 )
-from onnxbuild.onnxkit.fp16.overflow import nodes_beyond
-from onnxbuild.onnxkit.fp16.turned_factors import batch_transposes
+from onnxbuild.onnxkit.fp16.fp32_nodes import batch_transposes, nodes_beyond
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import all_nodes, initializers, opset_of
 from onnxbuild.onnxkit.model.model_files import file_bytes, placement, save_model
 from onnxbuild.onnxkit.model.node_patterns import check_op_types, select_nodes
 from onnxbuild.onnxkit.model.opsets import custom_nodes, has_half_form, without_half_form
-from onnxbuild.onnxkit.optimize.ort_tools import ToolError, call_tool
+from onnxbuild.onnxkit.optimize.offline_optimization import ToolError, call_tool
 from onnxbuild.onnxkit.sessions.custom_operators import adopted_libraries
 from onnxbuild.onnxkit.sessions.element_types import load_typed
 from onnxbuild.onnxkit.sessions.open import check_loads

@@ -14,8 +14,7 @@ from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, Step
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.accuracy.user_metric import UserMetric
 from onnxbuild.onnxkit.accuracy.validation_fixes import attempts_of, either
-from onnxbuild.onnxkit.data.batch_rows import rows_of
-from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.feeds import Feeds, rows_of
 from onnxbuild.onnxkit.data.labelled_data import labelled_batches
 from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, open_on, skipped
@@ -27,7 +26,7 @@ from onnxbuild.onnxkit.sessions.settings import SessionSettings
 if TYPE_CHECKING:
     import numpy as np
 
-    from onnxbuild.onnxkit.accuracy.bootstrap import Spread
+    from onnxbuild.onnxkit.accuracy.user_metric import Spread
 
 _ROUNDING = 1e-9
 """0.99 - 0.98 is more than 0.01 in binary; a drop of exactly the bound passes."""
@@ -97,7 +96,7 @@ def run(context: StepContext) -> Outcome:
         StepError: The data yields nothing, or not what the recipe declares, or the metric gives no
             finite number.
     """
-    from onnxbuild.onnxkit.accuracy.bootstrap import Resampling, halves_of, spread_of
+    from onnxbuild.onnxkit.accuracy.user_metric import Resampling, halves_of, spread_of
 
     params: EvaluateParams = context.params
     if params.target is not None and (reason := absence(context)):

@@ -39,14 +39,12 @@ from onnxbuild.onnxkit.export.torch_module import (
 )
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
-from onnxbuild.onnxkit.model.checker import checker_faults
-from onnxbuild.onnxkit.model.false_shapes import drop_false_shapes
 from onnxbuild.onnxkit.model.graphs import opset_of
 from onnxbuild.onnxkit.model.inspect import summarize
 from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
-from onnxbuild.onnxkit.model.opsets import OpsetError, needed_opset, newest_form
-from onnxbuild.onnxkit.model.output_axes import name_output_axes
+from onnxbuild.onnxkit.model.opsets import OpsetError, checker_faults, needed_opset, newest_form
+from onnxbuild.onnxkit.model.shapes import drop_false_shapes, name_output_axes
 from onnxbuild.onnxkit.modules.module_config import describe_module
 from onnxbuild.onnxkit.modules.module_outputs import check_output_names
 from onnxbuild.onnxkit.modules.program_modules import is_scripted

@@ -10,11 +10,16 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.accuracy.fidelity_data import data_of, projection_of
 from onnxbuild.onnxkit.accuracy.output_parts import OutputParts, part_findings, part_report
-from onnxbuild.onnxkit.accuracy.sample_outputs import compare_samples, sample_vectors
-from onnxbuild.onnxkit.accuracy.vector_files import read_vectors, write_errors
-from onnxbuild.onnxkit.data.non_finite import NotFiniteError
+from onnxbuild.onnxkit.accuracy.sample_outputs import (
+    compare_samples,
+    data_of,
+    projection_of,
+    read_vectors,
+    sample_vectors,
+    write_errors,
+)
+from onnxbuild.onnxkit.data.feed_checks import NotFiniteError
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, open_on, skipped
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.settings import SessionSettings

@@ -12,7 +12,7 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.converters import jax, requests, tensorflow, tensorflow_lite
 from onnxbuild.onnxkit.converters.child import Request
 from onnxbuild.onnxkit.converters.run_there import computed_there
-from onnxbuild.onnxkit.data.non_finite import refuse_nan
+from onnxbuild.onnxkit.data.feed_checks import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 

@@ -9,10 +9,10 @@ from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
-from onnxbuild.onnxkit.data.feed_cache import FeedCache
+from onnxbuild.onnxkit.data.feeds import FeedCache
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.optimize.held_constants import folded_constants
-from onnxbuild.onnxkit.quantize.hessians import input_widths, rounded_nodes, write_factors
+from onnxbuild.onnxkit.quantize.gptq import input_widths, rounded_nodes, write_factors
 
 if TYPE_CHECKING:
     import onnx

@@ -12,12 +12,10 @@ from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.data.returned import frontend_fix
-from onnxbuild.onnxkit.data.user_code import an, call_entrypoint
+from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, frontend_fix
 from onnxbuild.onnxkit.host.progress import phase
-from onnxbuild.onnxkit.model.external_data import outside_tensors
-from onnxbuild.onnxkit.model.locales import settle_locales
-from onnxbuild.onnxkit.model.model_files import load_model
+from onnxbuild.onnxkit.model.mended_nodes import settle_locales
+from onnxbuild.onnxkit.model.model_files import load_model, outside_tensors
 from onnxbuild.onnxkit.model.unsound import unsound
 from onnxbuild.onnxkit.ready_onnx.accept import accept
 from onnxbuild.onnxkit.ready_onnx.default_axes import write_out_default_axes

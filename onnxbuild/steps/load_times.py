@@ -9,7 +9,7 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import CPU, CPU_TARGET, Link, Target
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import loaded_bytes, read_description
 from onnxbuild.onnxkit.benchmark.candidate import Contender
-from onnxbuild.onnxkit.benchmark.load_times import load_report, measure_loads
+from onnxbuild.onnxkit.benchmark.interleave import load_report, measure_loads
 from onnxbuild.onnxkit.benchmark.runners import onnx_runtime
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.host.host import describe_host

@@ -8,8 +8,8 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.host.progress import phase
-from onnxbuild.onnxkit.model.checker import checker_faults
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
+from onnxbuild.onnxkit.model.opsets import checker_faults
 from onnxbuild.onnxkit.processing.merge import merge
 from onnxbuild.onnxkit.processing.pipeline import Pipeline, fit
 from onnxbuild.onnxkit.ready_onnx.probes import load_named

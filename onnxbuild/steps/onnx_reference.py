@@ -11,16 +11,19 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import example_sizes
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.accuracy.rounding import measured_rounding, rounding_at
-from onnxbuild.onnxkit.accuracy.rounding_noise import add_rounding_noise
+from onnxbuild.onnxkit.accuracy.rounding import add_rounding_noise, measured_rounding, rounding_at
+from onnxbuild.onnxkit.data.feed_checks import refuse_nan
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.data.fitting_points import FittingPoints
-from onnxbuild.onnxkit.data.non_finite import refuse_nan
-from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
+from onnxbuild.onnxkit.data.reference_feeds import (
+    SAMPLE,
+    FittingPoints,
+    ReferenceOptions,
+    reference_feeds,
+)
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.data.unusual_feeds import write_unusual
 from onnxbuild.onnxkit.host.progress import phase
-from onnxbuild.onnxkit.model.held_values import held_bytes
+from onnxbuild.onnxkit.model.inspect import held_bytes
 from onnxbuild.onnxkit.model.model_files import load_model, save_graph
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.onnxkit.sessions.element_types import load_typed, without_weights

@@ -16,11 +16,11 @@ from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.export.agreement import disagreement, run_at_probes
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
-from onnxbuild.onnxkit.model.checker import checker_faults
 from onnxbuild.onnxkit.model.graphs import all_nodes, opset_of
 from onnxbuild.onnxkit.model.interface import interface_faults
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
-from onnxbuild.onnxkit.optimize.fusions import family_of, fused_operators, known_model_types
+from onnxbuild.onnxkit.model.opsets import checker_faults
+from onnxbuild.onnxkit.optimize.fusing import family_of, fused_operators, known_model_types
 
 if TYPE_CHECKING:
     import onnx
@@ -163,7 +163,7 @@ class _Judged:
         Raises:
             StepError: ONNX Runtime refuses the source.
         """
-        from onnxbuild.onnxkit.optimize.fusion_search import spoiling_fusions
+        from onnxbuild.onnxkit.optimize.fusing import spoiling_fusions
 
         phase("running the model as it is")
         self._expected = run_at_probes(self._source, self._inputs, self._axes, self._where)

@@ -32,8 +32,7 @@ from onnxbuild.onnxkit.bundles.write import (
 from onnxbuild.onnxkit.model.inspect import summarize
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.processing.labels import LabelsFile, labelled
-from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.onnxkit.sessions.settings_file import read_settings
+from onnxbuild.onnxkit.sessions.settings import SessionSettings, read_settings
 from onnxbuild.providers import full_name
 
 _SCORES = (
@@ -72,7 +71,7 @@ def run(context: StepContext) -> Outcome:
     Raises:
         StepError: The model ran on none of its targets, or a file of labels can't be read.
     """
-    from onnxbuild.onnxkit.saturation.products import sums_may_saturate
+    from onnxbuild.onnxkit.saturation.saturation import sums_may_saturate
 
     params: PackageParams = context.params
     source = context.input("model")

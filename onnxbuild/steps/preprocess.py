@@ -11,8 +11,7 @@ from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import all_nodes
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_graph, save_model
-from onnxbuild.onnxkit.optimize.offline_optimization import optimize_offline
-from onnxbuild.onnxkit.optimize.ort_tools import ToolError, call_tool
+from onnxbuild.onnxkit.optimize.offline_optimization import ToolError, call_tool, optimize_offline
 from onnxbuild.onnxkit.sessions.open import open_session
 
 if TYPE_CHECKING:

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.data.calibration_data import read_texts, text_array
 from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds, sizes_of
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
-from onnxbuild.onnxkit.data.text_lines import read_texts, text_array
-from onnxbuild.onnxkit.data.user_code import an
-from onnxbuild.onnxkit.data.user_feeds import iterate_user
+from onnxbuild.onnxkit.data.user_code import an, iterate_user
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.processing.pipeline import TOKENIZER, FittedPipeline, Pipeline, fit
 from onnxbuild.onnxkit.processing.references import NOT_COMPUTED, compute

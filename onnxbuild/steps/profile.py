@@ -16,8 +16,7 @@ from onnxbuild.onnxkit.providers.open_on_target import library_of, usable
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
-from onnxbuild.onnxkit.sessions.settings import SessionSettings, shown
-from onnxbuild.onnxkit.sessions.settings_file import read_settings
+from onnxbuild.onnxkit.sessions.settings import SessionSettings, read_settings, shown
 
 _WARMUP, _RUNS = 3, 10
 

@@ -27,7 +27,7 @@ from onnxbuild.onnxkit.model.model_files import (
 from onnxbuild.onnxkit.model.node_patterns import check_op_types, check_supported, select_nodes
 from onnxbuild.onnxkit.model.opsets import DEFAULT_DOMAINS
 from onnxbuild.onnxkit.optimize.held_constants import folded_constants
-from onnxbuild.onnxkit.optimize.ort_tools import ToolError, call_tool
+from onnxbuild.onnxkit.optimize.offline_optimization import ToolError, call_tool
 from onnxbuild.onnxkit.quantize.common import (
     REDUCE_RANGE_HELP,
     quantized_metrics,
@@ -35,10 +35,9 @@ from onnxbuild.onnxkit.quantize.common import (
     refuse_auto,
     refuse_nothing,
 )
-from onnxbuild.onnxkit.quantize.dynamic_quantizer import quantize_weights_alone
-from onnxbuild.onnxkit.quantize.dynamic_scope import fit_to_forms
+from onnxbuild.onnxkit.quantize.dynamic_quantizer import fit_to_forms, quantize_weights_alone
 from onnxbuild.onnxkit.quantize.eight_bit_forms import DYNAMIC_OPERATORS, NodeFilter, misfit_notes
-from onnxbuild.onnxkit.sensitivity.report import most_sensitive
+from onnxbuild.onnxkit.sensitivity.losses import most_sensitive
 from onnxbuild.onnxkit.sessions.element_types import load_typed
 from onnxbuild.onnxkit.sessions.open import check_loads
 

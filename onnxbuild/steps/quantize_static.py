@@ -17,9 +17,10 @@ from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.linear_nodes import is_branch, products_in_bodies
 from onnxbuild.onnxkit.model.model_files import placement, save_model
 from onnxbuild.onnxkit.model.node_patterns import check_op_types, check_supported, select_nodes
-from onnxbuild.onnxkit.optimize.ort_tools import ToolError, call_tool
+from onnxbuild.onnxkit.optimize.offline_optimization import ToolError, call_tool
 from onnxbuild.onnxkit.quantize.common import (
     REDUCE_RANGE_HELP,
+    part_readers,
     quant_type,
     quantized_metrics,
     quantized_nodes,
@@ -32,14 +33,15 @@ from onnxbuild.onnxkit.quantize.eight_bit_forms import (
     misfit_notes,
     static_misfits,
 )
-from onnxbuild.onnxkit.quantize.fold_gemm_beta import fold_beta
 from onnxbuild.onnxkit.quantize.separate_parts import find_separate_parts, keep_in_fp32
-from onnxbuild.onnxkit.quantize.static_overrides import static_overrides
-from onnxbuild.onnxkit.quantize.static_quantizer import quantize_with_ranges
-from onnxbuild.onnxkit.quantize.tied_embeddings import part_readers
-from onnxbuild.onnxkit.saturation.ort_overrides import pair_overrides
+from onnxbuild.onnxkit.quantize.static_quantizer import (
+    fold_beta,
+    quantize_with_ranges,
+    static_overrides,
+)
+from onnxbuild.onnxkit.saturation.pair_bounded_scales import pair_overrides
 from onnxbuild.onnxkit.saturation.saturation import saturating_nodes, saturation_notes
-from onnxbuild.onnxkit.sensitivity.report import most_sensitive
+from onnxbuild.onnxkit.sensitivity.losses import most_sensitive
 from onnxbuild.onnxkit.sensitivity.static_rounding import StaticScheme
 from onnxbuild.onnxkit.sessions.element_types import load_typed
 from onnxbuild.onnxkit.sessions.open import check_loads

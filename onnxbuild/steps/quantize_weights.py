@@ -18,7 +18,7 @@ from onnxbuild.onnxkit.model.node_patterns import select_nodes
 from onnxbuild.onnxkit.optimize.held_constants import folded_constants
 from onnxbuild.onnxkit.quantize.common import quantized_metrics, refuse_nothing
 from onnxbuild.onnxkit.quantize.eight_bit_forms import Misfit, misfit_notes
-from onnxbuild.onnxkit.quantize.hessians import read_factors
+from onnxbuild.onnxkit.quantize.gptq import read_factors
 from onnxbuild.onnxkit.sessions.open import check_loads
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _quantized(
         quantize_blocks,
         round_to_nearest,
     )
-    from onnxbuild.onnxkit.quantize.gptq_blockwise import quantize_by_errors
+    from onnxbuild.onnxkit.quantize.gptq import quantize_by_errors
 
     if not np.isfinite(rows).all():
         raise StepError(

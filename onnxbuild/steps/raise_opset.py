@@ -10,9 +10,9 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.export.agreement import disagreement, run_at_probes
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
-from onnxbuild.onnxkit.model.checker import checker_faults
 from onnxbuild.onnxkit.model.graphs import opset_of
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, placement, save_model
+from onnxbuild.onnxkit.model.opsets import checker_faults
 from onnxbuild.onnxkit.ready_onnx.raise_opset import raise_opset
 from onnxbuild.onnxkit.sessions.open import check_loads
 

@@ -11,10 +11,9 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import example_sizes
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.accuracy.rounding import measured_rounding, rounding_at
-from onnxbuild.onnxkit.accuracy.rounding_noise import rounding_noise
+from onnxbuild.onnxkit.accuracy.rounding import measured_rounding, rounding_at, rounding_noise
+from onnxbuild.onnxkit.data.feed_checks import refuse_nan
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.data.unusual_feeds import write_unusual

@@ -64,8 +64,8 @@ class ReportParams:
 
 def run(context: StepContext) -> Outcome:
     """Write report.html: the same bytes for the same reports."""
+    from onnxbuild.onnxkit.report_page.blocks import ReportSource
     from onnxbuild.onnxkit.report_page.compose import compose
-    from onnxbuild.onnxkit.report_page.model import ReportSource
     from onnxbuild.onnxkit.report_page.page import report_page
 
     params: ReportParams = context.params

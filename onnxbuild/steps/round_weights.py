@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.calibrate.memory_passes import budget_bytes, passes
+from onnxbuild.onnxkit.calibrate.channel_statistics import budget_bytes, passes
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
-from onnxbuild.onnxkit.data.feed_cache import FeedCache
+from onnxbuild.onnxkit.data.feeds import FeedCache
 from onnxbuild.onnxkit.host.progress import report
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.linear_nodes import Constants, by_activation, linear_nodes
@@ -48,7 +48,7 @@ def run(context: StepContext) -> Outcome:
         StepError: The data yields nothing, or not what the recipe declares, or a value is NaN.
     """
     from onnxbuild.onnxkit.calibrate.channel_statistics import measure_moments
-    from onnxbuild.onnxkit.quantize.gptq_int8 import compensating_factor, round_compensated
+    from onnxbuild.onnxkit.quantize.gptq import compensating_factor, round_compensated
 
     params: RoundParams = context.params
     source = FeedSource(params.data, params.inputs, params.axes, params.seed)

@@ -47,8 +47,8 @@ def run(context: StepContext) -> Outcome:
     Raises:
         StepError: The data yields nothing, or not what the recipe declares.
     """
-    from onnxbuild.onnxkit.saturation.products import products
     from onnxbuild.onnxkit.saturation.replay import replay
+    from onnxbuild.onnxkit.saturation.saturation import products
 
     params: SaturationParams = context.params
     source = FeedSource(params.data, params.inputs, params.axes, params.seed)

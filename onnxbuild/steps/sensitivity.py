@@ -10,16 +10,16 @@ from onnxbuild.core.errors import NotApplicableError, StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.accuracy.fidelity_data import data_of, projection_of
+from onnxbuild.onnxkit.accuracy.sample_outputs import data_of, projection_of
 from onnxbuild.onnxkit.accuracy.user_metric import UserMetric
 from onnxbuild.onnxkit.calibrate.ranges import RANGES_FILE
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.labelled_data import labelled_batches
-from onnxbuild.onnxkit.data.own_copy import own_copy
+from onnxbuild.onnxkit.data.user_code import own_copy
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.optimize.held_constants import folded_constants
 from onnxbuild.onnxkit.plots.bar_chart import bars_svg
-from onnxbuild.onnxkit.quantize.fold_gemm_beta import fold_beta
+from onnxbuild.onnxkit.quantize.static_quantizer import fold_beta
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sensitivity.static_rounding import StaticRounding, StaticScheme
 from onnxbuild.onnxkit.sessions.open import open_session
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     import onnx
 
     from onnxbuild.onnxkit.sensitivity.dynamic_rounding import Rounding
-    from onnxbuild.onnxkit.sensitivity.losses import GatedLosses, Outputs
-    from onnxbuild.onnxkit.sensitivity.ranking import Ranking
+    from onnxbuild.onnxkit.sensitivity.losses import GatedLosses, Outputs, Ranking
 
 PLOT_FILE = "plot.svg"
 _SPILL = "rounded"
@@ -104,7 +103,7 @@ def run(context: StepContext) -> Outcome:
     """
     from onnxbuild.onnxkit.model.blocks import find_blocks
     from onnxbuild.onnxkit.sensitivity.dynamic_rounding import add_gates
-    from onnxbuild.onnxkit.sensitivity.ranking import rank
+    from onnxbuild.onnxkit.sensitivity.losses import rank
 
     params: SensitivityParams = context.params
     model = load_model(folded_constants(context), weights="mapped")

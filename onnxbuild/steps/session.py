@@ -6,8 +6,7 @@ import json
 from dataclasses import dataclass
 
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.sessions.settings import SessionSettings, shown
-from onnxbuild.onnxkit.sessions.settings_file import write_settings
+from onnxbuild.onnxkit.sessions.settings import SessionSettings, shown, write_settings
 
 
 @dataclass(frozen=True, slots=True)

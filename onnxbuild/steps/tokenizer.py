@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.data.text_lines import read_texts
+from onnxbuild.onnxkit.data.calibration_data import read_texts
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
-from onnxbuild.onnxkit.wordpiece.characters import read_characters
 from onnxbuild.onnxkit.wordpiece.graph import IDS, MASK, TEXT, TYPES, tokenizer_graph
-from onnxbuild.onnxkit.wordpiece.hard_texts import HARD_TEXTS
-from onnxbuild.onnxkit.wordpiece.tokenizer_file import TokenizerError, WordPiece, read_tokenizer
+from onnxbuild.onnxkit.wordpiece.tokenizer_file import (
+    HARD_TEXTS,
+    TokenizerError,
+    WordPiece,
+    read_characters,
+    read_tokenizer,
+)
 
 if TYPE_CHECKING:
     import numpy as np

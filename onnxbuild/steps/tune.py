@@ -27,8 +27,7 @@ from onnxbuild.onnxkit.providers.open_on_target import (
     usable,
 )
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.sessions.options import TuneOptions
-from onnxbuild.onnxkit.sessions.settings import TUNED, SessionSettings, shown
+from onnxbuild.onnxkit.sessions.settings import TUNED, SessionSettings, TuneOptions, shown
 from onnxbuild.onnxkit.timing.ratios import Ratio, is_ranked, ratio_over
 from onnxbuild.onnxkit.timing.rounds import SETTLE_S, SPIN_SETTLE_S, Turns, measure_turns
 

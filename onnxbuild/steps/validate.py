@@ -11,15 +11,13 @@ from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Precision
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target, TargetGates
-from onnxbuild.onnxkit.accuracy.judged_outputs import judge_outputs
-from onnxbuild.onnxkit.accuracy.noise_points import (
-    dummies_fix,
-    is_real,
-    noise_notes,
-    only_real_decide,
-    without_noise,
+from onnxbuild.onnxkit.accuracy.judged_outputs import (
+    ThresholdRows,
+    judge_outputs,
+    threshold_findings,
+    threshold_note,
+    threshold_report,
 )
-from onnxbuild.onnxkit.accuracy.noisy_outputs import noisy_findings
 from onnxbuild.onnxkit.accuracy.output_parts import (
     OutputParts,
     part_findings,
@@ -28,17 +26,16 @@ from onnxbuild.onnxkit.accuracy.output_parts import (
 )
 from onnxbuild.onnxkit.accuracy.point_reports import (
     JudgedPoint,
+    dummies_fix,
     empty_findings,
     findings_of,
+    is_real,
+    noise_notes,
+    only_real_decide,
     pooled,
     report_of,
     rounding_notes,
-)
-from onnxbuild.onnxkit.accuracy.threshold_rows import (
-    ThresholdRows,
-    threshold_findings,
-    threshold_note,
-    threshold_report,
+    without_noise,
 )
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
 from onnxbuild.onnxkit.accuracy.validation_fixes import (
@@ -47,6 +44,7 @@ from onnxbuild.onnxkit.accuracy.validation_fixes import (
     VariantFixes,
     differs_before,
     fixes_of_section,
+    noisy_findings,
     wrong_outputs,
 )
 from onnxbuild.onnxkit.accuracy.verdict import Judgement
@@ -65,8 +63,7 @@ from onnxbuild.onnxkit.providers.placement import placement_findings
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.open import first_line, open_session, session_errors
 from onnxbuild.onnxkit.sessions.run import fit_feeds
-from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.onnxkit.sessions.settings_file import read_settings
+from onnxbuild.onnxkit.sessions.settings import SessionSettings, read_settings
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -197,7 +194,7 @@ def _dominant(context: StepContext, judged: Sequence[JudgedPoint]) -> str:
     It is looked for at the example's sizes, which are neither single tokens nor the largest; where
     nothing is lost there, at the smallest point that is far.
     """
-    from onnxbuild.onnxkit.accuracy.dominant_node import find_dominant_node
+    from onnxbuild.onnxkit.accuracy.isolated_node_error import find_dominant_node
 
     params: ValidateParams = context.params
     cosines = {name: _least_cosine(outputs.values()) for name, _, outputs in judged}

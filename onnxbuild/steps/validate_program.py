@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.judged_outputs import rounding_of
-from onnxbuild.onnxkit.accuracy.noisy_outputs import noisy_findings
 from onnxbuild.onnxkit.accuracy.point_reports import (
     empty_findings,
     findings_of,
@@ -17,6 +16,7 @@ from onnxbuild.onnxkit.accuracy.point_reports import (
     rounding_notes,
 )
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of, check_tolerances
+from onnxbuild.onnxkit.accuracy.validation_fixes import noisy_findings
 from onnxbuild.onnxkit.accuracy.verdict import Judgement, judge
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, read_reference
 from onnxbuild.onnxkit.programs.programs import PROGRAM_ERRORS, Program, open_program

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from onnxbuild.core.sizes import figure, size_text
-from onnxbuild.terminal.say import print_table, say
+from onnxbuild.terminal.table import print_table, say
 
 
 def show_report(recipe: str, provider: str, report: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from onnxbuild import __version__
 from onnxbuild.core.errors import BuildError
-from onnxbuild.terminal.say import say
+from onnxbuild.terminal.table import say
 
 if TYPE_CHECKING:
     from onnxbuild.expansion.plugin import Plugin

@@ -1,8 +1,12 @@
-"""A small table of text, which is folded where it is wider than the terminal."""
+"""A small table of text, folded where it is wider than the terminal; and how sentences are printed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+
+import click
+
+from onnxbuild.adapters.console.wrap import fitted, output_width
 
 _GAP = "  "
 
@@ -68,3 +72,23 @@ def _groups(headings: Sequence[str], widths: Mapping[str, int], room: int) -> li
         groups[-1].append(heading)
         left -= needed
     return groups
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a sentence, or several lines of them; not for tables and documents.
+
+    Args:
+        text: Without its last line's end.
+        err: To standard error.
+    """
+    click.echo(fitted(text, err=err), err=err)
+
+
+def print_table(rows: Sequence[Mapping[str, str]]) -> None:
+    """Print a table; see `format_table`.
+
+    Args:
+        rows: Heading -> cell.
+    """
+    for line in format_table(rows, output_width()):
+        click.echo(line)

@@ -12,7 +12,7 @@ from typing import Any
 
 from onnxbuild.onnxkit.ahead_of_time.tensorrt import FOLDER_OPTIONS
 from onnxbuild.onnxkit.bundles.manifest import Manifest
-from onnxbuild.onnxkit.sessions.config_keys import FILE_KEYS, KNOWN_KEYS, LOAD_KEYS, is_free
+from onnxbuild.onnxkit.sessions.settings import FILE_KEYS, KNOWN_KEYS, LOAD_KEYS, is_free
 from onnxbuild.providers import file_options, named
 
 _COMPILED_NODE = b"EPContext"

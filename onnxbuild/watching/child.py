@@ -43,7 +43,7 @@ def build_once(asked: dict[str, Any]) -> dict[str, Any]:
     from onnxbuild.building.api import Request, build
     from onnxbuild.building.summary import skipped_targets, summarize
     from onnxbuild.building.wiring import RunOptions
-    from onnxbuild.reporting.failed_build import write_failed_pages
+    from onnxbuild.reporting.report import write_failed_pages
 
     recipes = tuple(map(Path, asked["recipes"]))
     request = Request(recipes, tuple(asked["only"]), asked["settings"], asked["store"])

@@ -78,11 +78,11 @@ def test_a_decision_imports_nothing_that_only_a_step_that_runs_needs():
         "multiprocessing.connection",
         "onnxbuild.processes.executor",
         "onnxbuild.lock.bind",
-        "onnxbuild.onnxkit.accuracy.dominant_node",
+        "onnxbuild.onnxkit.accuracy.isolated_node_error",
         "onnxbuild.onnxkit.export.export_check",
         "onnxbuild.onnxkit.optimize.fusing",
         "onnxbuild.onnxkit.search.tune_session",
-        "onnxbuild.onnxkit.sensitivity.ranking",
+        "onnxbuild.onnxkit.sensitivity.losses",
     )
     code = f"import sys, onnxbuild.building.api; print([each for each in {only_to_run} if each in sys.modules])"
     shown = subprocess.run(

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from onnxbuild.reporting.how_built import last_run
+from onnxbuild.reporting.gather import last_run
 from tests.cli.conftest import QUICK, RECIPE, CheapProject
 
 TWO = RECIPE.replace("{fp32: none}", "{fp32: none, half: fp16}") + QUICK

@@ -11,8 +11,8 @@ import pytest
 
 from onnxbuild.cli.group import Verbs, cli
 from onnxbuild.cli.main import run_command
+from onnxbuild.terminal.at_a_glance import VERBS
 from onnxbuild.terminal.examples import EXAMPLES, example_of
-from onnxbuild.terminal.help import VERBS
 from tests.pseudo_terminal import terminal
 
 QUICK = (

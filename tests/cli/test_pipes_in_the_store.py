@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.reporting.how_built import LastRun, last_run
+from onnxbuild.reporting.gather import LastRun, last_run
 
 PATIENCE_S = 300
 

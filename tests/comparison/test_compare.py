@@ -11,12 +11,10 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from onnxbuild.comparison.as_json import as_json
 from onnxbuild.comparison.compare import compare
 from onnxbuild.comparison.figures import latencies, sized
-from onnxbuild.comparison.page import page_of
 from onnxbuild.comparison.sides import ComparedBundle, GateFailure, GateReport, Side
-from onnxbuild.comparison.text import lines_of
+from onnxbuild.comparison.text import as_json, lines_of, page_of
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import UsageError
 from onnxbuild.lock.model import Lock, LockedStep

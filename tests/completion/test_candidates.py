@@ -10,7 +10,7 @@ import pytest
 
 from onnxbuild.cli.group import cli
 from onnxbuild.completion.candidates import candidates_for
-from onnxbuild.terminal.help import VERBS
+from onnxbuild.terminal.at_a_glance import VERBS
 
 RECIPE = """\
 version: 1

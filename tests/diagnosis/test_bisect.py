@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnxbuild.diagnosis.bisect import least_that_passes
+from onnxbuild.diagnosis.trials import least_that_passes
 
 
 @given(st.integers(1, 300), st.integers(1, 400))

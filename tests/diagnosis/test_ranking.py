@@ -1,4 +1,4 @@
-from onnxbuild.diagnosis.ranking import by_loss
+from onnxbuild.diagnosis.measurements import by_loss
 
 
 def test_groups_go_by_their_costliest_node_and_those_without_a_number_stay_behind_in_their_order():

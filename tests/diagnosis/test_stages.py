@@ -10,10 +10,10 @@ from onnx import helper
 from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.core.target import CPU_TARGET
 from onnxbuild.diagnosis.chain import Chain
+from onnxbuild.diagnosis.measurements import Stage, is_of_the_runtime
 from onnxbuild.diagnosis.remedies import of_the_runtime
-from onnxbuild.diagnosis.stages import Stage, is_of_the_runtime
-from onnxbuild.onnxkit.accuracy.error_sums import Noise
-from onnxbuild.onnxkit.accuracy.step_error import StageError, stage_error
+from onnxbuild.onnxkit.accuracy.comparison import Noise
+from onnxbuild.onnxkit.accuracy.node_trace import StageError, stage_error
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.recipe.load import load_recipes

@@ -11,14 +11,13 @@ from onnxbuild.core.target import CPU_TARGET
 from onnxbuild.diagnosis.advice import advice, trial_line
 from onnxbuild.diagnosis.chain import Chain
 from onnxbuild.diagnosis.diagnose import Diagnosis
+from onnxbuild.diagnosis.measurements import Stage
 from onnxbuild.diagnosis.remedies import Remedy
-from onnxbuild.diagnosis.stages import Stage
 from onnxbuild.diagnosis.trials import RemedyTrial
-from onnxbuild.onnxkit.accuracy.step_error import stage_error
+from onnxbuild.onnxkit.accuracy.node_trace import stage_error
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.model.model_files import save_model
-from onnxbuild.terminal.diagnosis_document import diagnosis_document
-from onnxbuild.terminal.diagnosis_tables import show_stages
+from onnxbuild.terminal.diagnosis_output import diagnosis_document, show_stages
 from tests.onnxkit import models
 
 

@@ -19,8 +19,8 @@ from onnxbuild.building.request import Request, graph_of, load
 from onnxbuild.building.wiring import open_workspace
 from onnxbuild.core.step import Finding
 from onnxbuild.expansion.reported import judged_bundles
+from onnxbuild.onnxkit.report_page.blocks import RecipeReport, ReportSource
 from onnxbuild.onnxkit.report_page.compose import compose
-from onnxbuild.onnxkit.report_page.model import RecipeReport, ReportSource
 from onnxbuild.reporting.gather import Built, sources_of
 
 RECORDED = Path(__file__).parent / "recorded"

@@ -12,11 +12,11 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET
 from onnxbuild.onnxkit.benchmark.baseline import NO_BASELINE, Baseline
-from onnxbuild.onnxkit.benchmark.memory import resident_bytes
+from onnxbuild.onnxkit.benchmark.candidate import resident_bytes
 from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
 from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.onnxkit.timing.samples_file import read_groups
+from onnxbuild.onnxkit.timing.rounds import read_groups
 from onnxbuild.steps import torch_export, torchscript
 from onnxbuild.steps.benchmark import KIND, BenchmarkParams
 from tests.fakes.step_context import run_step

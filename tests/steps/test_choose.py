@@ -4,10 +4,9 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import MODEL_FILE
-from onnxbuild.onnxkit.accuracy.sample_outputs import SampleErrors
-from onnxbuild.onnxkit.accuracy.vector_files import write_errors
+from onnxbuild.onnxkit.accuracy.sample_outputs import SampleErrors, write_errors
 from onnxbuild.onnxkit.search.goals import Goal
-from onnxbuild.onnxkit.timing.samples_file import write_samples
+from onnxbuild.onnxkit.timing.rounds import write_samples
 from onnxbuild.steps.choose import KIND, PLOT_FILE, ChooseParams, MeasuredTrial
 from tests.fakes.step_context import run_step
 

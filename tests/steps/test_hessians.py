@@ -3,7 +3,7 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput, Entrypoint
-from onnxbuild.onnxkit.quantize.hessians import feedback_factor, read_factors
+from onnxbuild.onnxkit.quantize.gptq import feedback_factor, read_factors
 from onnxbuild.steps import quantize_weights
 from onnxbuild.steps.hessians import KIND, HessianParams
 from onnxbuild.steps.quantize_weights import WeightOptions, WeightParams

@@ -9,7 +9,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET, TargetGates
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.benchmark.io_binding import bind_io
+from onnxbuild.onnxkit.benchmark.runners import bind_io
 from onnxbuild.onnxkit.data.feeds import make_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter, read_reference
 from onnxbuild.onnxkit.export.torch_module import module_tensors

@@ -13,10 +13,9 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET, TargetGates
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.model.model_files import save_model
-from onnxbuild.onnxkit.processing.chains import type_of
 from onnxbuild.onnxkit.processing.options import PostprocessOperation, PreprocessOperation
 from onnxbuild.onnxkit.processing.pipeline import Pipeline, raw_inputs
-from onnxbuild.onnxkit.processing.plan import plan_inputs
+from onnxbuild.onnxkit.processing.plan import plan_inputs, type_of
 from onnxbuild.onnxkit.sessions.settings import STEADY
 from onnxbuild.steps import merge_processing, processing_reference, validate
 from tests.fakes.step_context import run_step

@@ -9,8 +9,8 @@ from onnx import helper
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
-from onnxbuild.onnxkit.model.checker import checker_faults
 from onnxbuild.onnxkit.model.model_files import load_model
+from onnxbuild.onnxkit.model.opsets import checker_faults
 from onnxbuild.steps import (
     calibrate,
     check,

@@ -15,8 +15,7 @@ from onnxbuild.core.recipe import Axis
 from onnxbuild.core.target import CPU_TARGET, Link, Target
 from onnxbuild.onnxkit.bundles.manifest import read_manifest
 from onnxbuild.onnxkit.loaders import onnx_bundle
-from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.onnxkit.sessions.settings_file import write_settings
+from onnxbuild.onnxkit.sessions.settings import SessionSettings, write_settings
 from onnxbuild.steps import quantize_dynamic
 from onnxbuild.steps.package import KIND, PackageParams
 from tests.fakes.step_context import run_step

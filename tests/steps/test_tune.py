@@ -8,9 +8,7 @@ import pytest
 
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.target import CPU_TARGET, Link, Target
-from onnxbuild.onnxkit.sessions.options import TuneOptions
-from onnxbuild.onnxkit.sessions.settings import TUNED, SessionSettings
-from onnxbuild.onnxkit.sessions.settings_file import read_settings
+from onnxbuild.onnxkit.sessions.settings import TUNED, SessionSettings, TuneOptions, read_settings
 from onnxbuild.steps import profile, session, tune
 from tests.fakes.step_context import run_step
 from tests.steps.graphs import digits

@@ -8,8 +8,8 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
-from onnxbuild.onnxkit.model.checker import checker_faults
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
+from onnxbuild.onnxkit.model.opsets import checker_faults
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.steps import (
     balance,

@@ -27,7 +27,7 @@ from onnxbuild.expansion.reference_plan import reference_plan
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.frontend_steps.baselines import onnx_as_given
 from onnxbuild.frontend_steps.checked_source import checked_source, raised
-from onnxbuild.onnxkit.model.external_data import is_name_below
+from onnxbuild.onnxkit.model.model_files import is_name_below
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.onnxkit.ready_onnx.wire import OutlineError
 from onnxbuild.steps import import_onnx, onnx_reference, raise_opset, reference_model

@@ -20,9 +20,16 @@ from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
 from onnxbuild.onnxkit.fp16.float16 import lift_constants
 from onnxbuild.onnxkit.model.canonical import canonicalize
-from onnxbuild.onnxkit.model.external_data import is_outside, refer, weight_array
 from onnxbuild.onnxkit.model.graphs import element_count, insert_nodes, opset_of
-from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, placement, save_model
+from onnxbuild.onnxkit.model.model_files import (
+    file_bytes,
+    is_outside,
+    load_model,
+    placement,
+    refer,
+    save_model,
+    weight_array,
+)
 from onnxbuild.onnxkit.model.node_patterns import select_nodes
 from onnxbuild.onnxkit.model.opsets import OpsetError
 from onnxbuild.onnxkit.model.scopes import all_names, name_maker, scopes

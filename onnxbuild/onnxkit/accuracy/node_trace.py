@@ -1,26 +1,70 @@
-"""Two models side by side, tensor by tensor: where in the graph their values part."""
+"""Two models side by side, tensor by tensor: where in the graph, or in a build step, their values part."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.target import CPU_TARGET, Target
-from onnxbuild.onnxkit.accuracy.changed_weights import edited_weights, retyped_weights
-from onnxbuild.onnxkit.accuracy.error_sums import Noise, decibels
+from onnxbuild.onnxkit.accuracy.comparison import Noise, decibels
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.model.graphs import all_graphs, graphs_below, subgraphs
-from onnxbuild.onnxkit.model.model_files import load_model, model_path
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, read_reference
+from onnxbuild.onnxkit.model.graphs import all_graphs, graphs_below, initializers, subgraphs
+from onnxbuild.onnxkit.model.model_files import load_model, model_path, weight_array
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnx
     import onnxruntime
+
+
+def retyped_weights(expected: onnx.ModelProto, actual: onnx.ModelProto) -> set[str]:
+    """Return the names of the expected model's weights that have another type in the other model.
+
+    Those that the other model computes, such as by a Cast from bfloat16, are among them.
+
+    Args:
+        expected: A model.
+        actual: The other.
+    """
+    types = {each.name: each.data_type for each in initializers(actual)}
+    return {each.name for each in initializers(expected) if types.get(each.name) != each.data_type}
+
+
+def edited_weights(expected: Path, actual: Path) -> set[str]:
+    """Return the names of the expected model's weights that have other elements in the other model.
+
+    Args:
+        expected: Folder of a model.
+        actual: Folder of the other.
+
+    Raises:
+        StepError: A model can't be read.
+    """
+    models = [load_model(each, weights="mapped") for each in (expected, actual)]
+    others = {each.name: each for each in initializers(models[1])}
+    return {
+        each.name
+        for each in initializers(models[0])
+        if each.name in others and not _equal(each, others[each.name])
+    }
+
+
+def _equal(one: onnx.TensorProto, other: onnx.TensorProto) -> bool:
+    """Return whether two tensors have the same type, shape and elements, bit by bit."""
+    if (one.data_type, list(one.dims)) != (other.data_type, list(other.dims)):
+        return False
+    if one.string_data:
+        return list(one.string_data) == list(other.string_data)
+    return weight_array(one).tobytes() == weight_array(other).tobytes()
+
 
 _TYPES = ("tensor(float)", "tensor(float16)", "tensor(double)")
 _MOST_BYTES = 256 << 20
@@ -282,3 +326,109 @@ def _nodes(
             bodies=sum(1 for _ in inner_nodes(node)),
             inside=inside.get(node.name, ()),
         )
+
+
+@dataclass(slots=True)
+class StageError:
+    """Change in a model's outputs by one build step.
+
+    Attributes:
+        outputs: Output -> its error over all points.
+        points: Point -> the greatest noise-to-signal ratio of its outputs.
+        cosine_min: Least cosine similarity of a float output at a point.
+        equal_min: Least share of equal elements of an exact output at a point; None without any.
+        failure: ONNX Runtime's error, if a model did not run; the points from there on are missing.
+    """
+
+    outputs: dict[str, Noise] = field(default_factory=dict)
+    points: dict[str, float] = field(default_factory=dict)
+    cosine_min: float = 1.0
+    equal_min: float | None = None
+    failure: str = ""
+
+    @property
+    def has_elements(self) -> bool:
+        """Whether any element of an output was compared."""
+        return any(each.elements for each in self.outputs.values())
+
+    @property
+    def has_floats(self) -> bool:
+        """Whether any element of a float output was compared: `max_abs` and `cosine_min` are of those."""
+        return any(each.elements and not each.exact for each in self.outputs.values())
+
+    @property
+    def max_abs(self) -> float:
+        """Largest absolute difference over all float outputs."""
+        floats = (each for each in self.outputs.values() if not each.exact)
+        return max((each.max_abs for each in floats), default=0.0)
+
+    @property
+    def ratio(self) -> float:
+        """Noise to signal of the worst output; infinite where a model did not run."""
+        ratios = [each.ratio for each in self.outputs.values()]
+        return float("inf") if self.failure else max(ratios, default=0.0)
+
+    @property
+    def lost(self) -> str:
+        """Failure to run, and values that can't be compared, by output; empty if there are none."""
+        found = [f"{name}: {each.lost}" for name, each in self.outputs.items() if each.lost]
+        return "; ".join([self.failure, *found] if self.failure else found)
+
+
+def stage_error(
+    before: Path | None,
+    after: Path,
+    reference: Path,
+    *,
+    target: Target = CPU_TARGET,
+    as_written: bool = False,
+) -> StageError:
+    """Compare two models at every reference point, one point in memory at a time.
+
+    Args:
+        before: Folder of the model before the step; None for the reference.
+        after: Folder of the model after it.
+        reference: Folder of the reference artifact.
+        target: Target that both run on.
+        as_written: Run the model after the step node by node, without ONNX Runtime's optimizations.
+
+    Raises:
+        StepError: A model can't be opened.
+    """
+    found = StageError()
+    old = None if before is None else open_session(before, target=target)
+    new = open_session(after, target=target, optimize=not as_written)
+    try:
+        for point, expected, actual in _pairs(old, new, reference):
+            here = 0.0
+            for name in expected:
+                if name not in actual:
+                    continue
+                here = max(here, _add(found, name, expected[name], actual[name]))
+            found.points[point.name] = here
+    except StepError as error:
+        found.failure = error.what
+    return found
+
+
+def _add(found: StageError, name: str, expected: np.ndarray, actual: np.ndarray) -> float:
+    """Take in an output at a point; returns its noise-to-signal ratio there."""
+    alone, whole = Noise(), found.outputs.setdefault(name, Noise())
+    for each in (alone, whole):
+        each.add(expected, actual)
+    if alone.exact:
+        share = 0.0 if alone.mismatch else 1.0 - alone.ratio
+        found.equal_min = min(share, 1.0 if found.equal_min is None else found.equal_min)
+    elif alone.elements:
+        found.cosine_min = min(found.cosine_min, alone.cosine)
+    return alone.ratio
+
+
+def _pairs(
+    old: onnxruntime.InferenceSession | None,
+    new: onnxruntime.InferenceSession,
+    reference: Path,
+) -> Iterator[tuple[ReferencePoint, Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
+    for point in read_reference(reference):
+        expected = point.outputs if old is None else run_session(old, point.feeds)
+        yield point, expected, run_session(new, point.feeds)

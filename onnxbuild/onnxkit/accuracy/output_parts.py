@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.step import Finding
 from onnxbuild.onnxkit.accuracy.comparison import is_exact
 from onnxbuild.onnxkit.accuracy.point_reports import JudgedPoint
-from onnxbuild.onnxkit.model.tail import LEAST_SHARE
+from onnxbuild.onnxkit.model.graphs import LEAST_SHARE
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,24 +1,30 @@
-"""A model's outputs over the user's data, as one vector a sample, and how far two sets are apart."""
+"""A model's outputs over the user's data, as one vector a sample, and how far two sets are apart; their files."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.accuracy.comparison import is_exact
 from onnxbuild.onnxkit.accuracy.output_parts import OutputParts
-from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.data.non_finite import not_finite
-from onnxbuild.onnxkit.data.user_code import an, call_user
+from onnxbuild.onnxkit.data.feed_checks import not_finite
+from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds
+from onnxbuild.onnxkit.data.user_code import an, call_user, iterate_user
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.sessions.run import run_session
 
 if TYPE_CHECKING:
     import numpy as np
     import onnxruntime
+
 
 Projection = Callable[..., Any]
 """(outputs, feeds) -> array of shape (samples, ...): what of the outputs is looked at."""
@@ -331,3 +337,77 @@ def _projected(
             fix="return one row for each sample of the batch",
         )
     return rows
+
+
+VECTORS_FILE = "vectors.npz"
+ERRORS_FILE = "errors.npz"
+
+
+def write_vectors(folder: Path, vectors: Iterable[np.ndarray]) -> int:
+    """Write VECTORS_FILE: all vectors in a row, and where each begins; returns how many."""
+    import numpy as np
+
+    found = [np.asarray(each, np.float32) for each in vectors]
+    starts = np.cumsum(np.asarray([0, *(len(each) for each in found)], np.int64))
+    flat = np.concatenate(found) if found else np.zeros(0, np.float32)
+    np.savez(folder / VECTORS_FILE, flat=flat, starts=starts)
+    return len(found)
+
+
+def read_vectors(folder: Path) -> Iterator[np.ndarray]:
+    """Read what `write_vectors` wrote, one flat float64 vector at a time."""
+    import numpy as np
+
+    with np.load(folder / VECTORS_FILE, allow_pickle=False) as arrays:
+        flat, starts = arrays["flat"], arrays["starts"]
+    for first, last in itertools.pairwise(starts):
+        yield flat[first:last].astype(np.float64)
+
+
+def write_errors(folder: Path, errors: SampleErrors) -> None:
+    """Write ERRORS_FILE: cosine, signal, noise and elements of each sample."""
+    import numpy as np
+
+    np.savez(
+        folder / ERRORS_FILE,
+        allow_pickle=False,
+        cosines=np.asarray(errors.cosines, np.float64),
+        signal=np.asarray(errors.signal, np.float64),
+        noise=np.asarray(errors.noise, np.float64),
+        sizes=np.asarray(errors.sizes, np.int64),
+    )
+
+
+def read_errors(folder: Path) -> SampleErrors:
+    """Read what `write_errors` wrote."""
+    import numpy as np
+
+    with np.load(folder / ERRORS_FILE, allow_pickle=False) as arrays:
+        columns = (arrays[name].tolist() for name in ("cosines", "signal", "noise", "sizes"))
+        return SampleErrors(*map(tuple, columns))
+
+
+def data_of(
+    context: StepContext, data: Entrypoint, inputs: Sequence[DummyInput], samples: int
+) -> Iterator[Feeds]:
+    """Checked feeds, `samples` of them at most; 0 for all.
+
+    Raises:
+        StepError: The callable raises, or an item is not what the recipe declares.
+    """
+    items = iterate_user(context, data)
+    for number, item in enumerate(counted(islice(items, samples or None), "samples", samples)):
+        place = f"{context.where} ({data.target}, item {number})"
+        yield check_feeds(item, inputs, place)
+
+
+def projection_of(context: StepContext, project: Entrypoint | None) -> Projection | None:
+    """The user's projection with its arguments, or None.
+
+    Raises:
+        StepError: It is missing, or can't be called.
+    """
+    if project is None:
+        return None
+    call, arguments = context.load(project), dict(project.args)
+    return lambda outputs, feeds: call(outputs, feeds, **arguments)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.benchmark.baseline import (
@@ -14,13 +15,204 @@ from onnxbuild.onnxkit.benchmark.baseline import (
     BaselineRunner,
     Original,
 )
-from onnxbuild.onnxkit.benchmark.candidate import Bind
-from onnxbuild.onnxkit.benchmark.estimator_runner import estimator_runner
-from onnxbuild.onnxkit.benchmark.framework_runner import framework_runner
-from onnxbuild.onnxkit.benchmark.runners import onnx_runtime, pytorch
-from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST
+from onnxbuild.onnxkit.benchmark.candidate import Bind, LoadCost, LoadsElsewhere, cost_here
+from onnxbuild.onnxkit.benchmark.runners import HostedCall, onnx_runtime, pytorch
+from onnxbuild.onnxkit.converters import requests
+from onnxbuild.onnxkit.converters.child import Refused, Request
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.user_code import call_user
+from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST, make_estimator
+from onnxbuild.onnxkit.estimators.outputs import EstimatorOutput, as_rows, named_outputs
 from onnxbuild.onnxkit.providers.open_on_target import library_of, usable
+from onnxbuild.onnxkit.sessions.rpc_client import HostedError, SessionHost, host_of
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
+
+_OF_ITS_OWN = object()
+_EVERY_CORE = (None, 0, -1)
+"""Values of `n_jobs` by which XGBoost and LightGBM take all cores."""
+
+
+def estimator_runner(frontend: str) -> Callable[[Original], Callable[[], Bind]]:
+    """Return the opener of a family's estimators, which imports its library.
+
+    Args:
+        frontend: `sklearn`, `xgboost` or `lightgbm`.
+    """
+
+    def opener(original: Original) -> Callable[[], Bind]:
+        context, params = original.context, original.params
+        importlib.import_module(frontend)  # before it is timed: a module has its family's name
+
+        def load() -> Bind:
+            estimator = make_estimator(context, original.model, frontend, original.threads)
+            _limit_threads(estimator, original.threads)
+            every = named_outputs(estimator, params.outputs, context.where)
+            method = called_method(
+                [each for each in every if each.name in (params.outputs or (each.name,))]
+            )
+
+            def bind(feeds: Feeds) -> Callable[[], object]:
+                rows = as_rows(estimator, original.inputs, feeds, context.where)
+                call = getattr(estimator, method)
+
+                def run_once() -> object:
+                    return call(rows)
+
+                target = f"{type(estimator).__name__}.{method}"
+                call_user(run_once, target, context.where, owner="the estimator's")
+                return run_once
+
+            return bind
+
+        return load
+
+    return opener
+
+
+def called_method(outputs: Sequence[EstimatorOutput]) -> str:
+    """Return the one method that gives all outputs.
+
+    Labels follow from probabilities, scores and distances at no cost, so `predict` is called only if
+    it is all that is wanted.
+    """
+    methods = [each.method for each in outputs]
+    return next((each for each in methods if each != "predict"), "predict")
+
+
+def _limit_threads(estimator: Any, threads: int) -> None:
+    """Give native code this many threads; an estimator that the user gave a number keeps it."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(threads)
+    own = getattr(estimator, "n_jobs", _OF_ITS_OWN)
+    if own not in _EVERY_CORE:
+        return
+    if hasattr(estimator, "get_booster"):  # XGBoost's
+        estimator.get_booster().set_param({"nthread": threads})
+    elif hasattr(estimator, "booster_"):  # LightGBM's
+        estimator.set_params(n_jobs=threads)
+
+
+_SETTINGS: Mapping[str, str] = {
+    "CUDA_VISIBLE_DEVICES": "-1",  # as the reference, and as variants on the CPU
+    "JAX_PLATFORMS": "cpu",
+    "TF_CPP_MIN_LOG_LEVEL": "1",
+    "TF_USE_LEGACY_KERAS": "0",
+    "KERAS_BACKEND": "tensorflow",
+}
+_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+
+_ASKS: Mapping[str, tuple[str, requests.Asks]] = {
+    "saved_model": ("tensorflow", requests.saved_model),
+    "tflite": ("tensorflow", requests.tflite),
+    "jax": ("jax", requests.jax),
+}
+"""Form of the model -> the module of its framework, and what says which model is meant."""
+
+
+def framework_runner(form: str) -> Callable[[Original], Callable[[], Bind]]:
+    """Return the opener of a form of models.
+
+    Args:
+        form: `saved_model`, `tflite` or `jax`.
+    """
+    library, asks = _ASKS[form]
+
+    def opener(original: Original) -> Callable[[], Bind]:
+        request = {**asks(original.context, original.params), "threads": original.threads}
+        return _Hosted(original, form, library, request)
+
+    return opener
+
+
+class _Hosted(LoadsElsewhere):
+    """A model in a process of its framework's environment.
+
+    Args:
+        original: The model.
+        form: Name of the function there that opens it.
+        library: The framework's module.
+        request: JSON that the function takes.
+    """
+
+    def __init__(self, original: Original, form: str, library: str, request: Request) -> None:
+        assert original.environment is not None
+        self._where = original.context.where
+        self._form = form
+        self._request = request
+        xla = {"XLA_FLAGS": _ONE_THREAD} if original.threads == 1 else {}
+        variables = {**_SETTINGS, **xla, **request.get("env", {})}
+        self._host = (original.environment.interpreter, self._where, library, variables)
+        self._theirs = {ours: name for name, ours in original.params.rename.items()}
+
+    def __call__(self) -> Bind:
+        """See LoadsElsewhere."""
+        host = host_of(*self._host)
+        opened = self._said(host.keep, _opened, self._form, self._request)
+
+        def bind(feeds: Feeds) -> Callable[[], object]:
+            return HostedCall(self._said(host.keep, _bound, opened, self._named(feeds)))
+
+        return bind
+
+    def cost(self, feeds: Mapping[str, Feeds]) -> LoadCost:
+        """See LoadsElsewhere."""
+        host = SessionHost(*self._host)
+        named = {point: self._named(each) for point, each in feeds.items()}
+        try:
+            found: LoadCost = self._said(host.call, _cost, self._form, self._request, named)
+        finally:
+            host.end()
+        return found
+
+    def _named(self, feeds: Feeds) -> dict[str, Any]:
+        """Feeds by the names that the model itself has."""
+        return {self._theirs.get(name, name): array for name, array in feeds.items()}
+
+    def _said(self, call: Callable[..., Any], *arguments: object) -> Any:
+        try:
+            return call(*arguments, self._where)
+        except HostedError as error:
+            raise StepError(
+                f"the model's framework fails as the benchmark's baseline: {error}",
+                where=self._where,
+                fix="see the step's log; `benchmark: {baseline: false}` measures without it",
+            ) from error
+
+
+# --- done in the framework's environment ---------------------------------------------------------------
+
+
+def _opened(form: str, request: Request, where: str) -> Bind:
+    from onnxbuild.onnxkit.converters import jax, tensorflow, tensorflow_lite
+
+    openers: Mapping[str, Callable[[Request], Bind]] = {
+        "saved_model": tensorflow.open_saved_model,
+        "tflite": tensorflow_lite.open_tflite,
+        "jax": jax.open_jax,
+    }
+    try:
+        return openers[form](request)
+    except Refused as error:
+        raise StepError(error.what, where=error.where or where, fix=error.fix) from error
+
+
+def _bound(bind: Bind, feeds: Feeds, where: str) -> Callable[[], object]:
+    try:
+        call = bind(feeds)
+        call()
+    except Refused as error:
+        raise StepError(error.what, where=error.where or where, fix=error.fix) from error
+    return call
+
+
+def _cost(form: str, request: Request, feeds: Mapping[str, Feeds], where: str) -> LoadCost:
+    def load() -> Bind:
+        bind = _opened(form, request, where)
+        return lambda each: _bound(bind, each, where)
+
+    return cost_here(load, feeds)
+
 
 _ONE_CALL = (
     "one call of the method that gives all outputs (`predict_proba` where probabilities are among "

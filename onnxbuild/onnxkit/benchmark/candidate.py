@@ -1,15 +1,102 @@
-"""Contenders of a benchmark, and the cost of loading one: each loads, takes feeds, and runs once when called."""
+"""Contenders of a benchmark: each loads, takes feeds and runs; and the memory that this takes."""
 
 from __future__ import annotations
 
+import ctypes
+import gc
+import os
+import sys
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TypeVar
 
-from onnxbuild.onnxkit.benchmark.memory import peak_growth_bytes, resident_bytes
+from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.host.fork_call import call_forked
+from onnxbuild.onnxkit.sessions.rpc_client import hosted_bytes
 from onnxbuild.onnxkit.timing.rounds import timed
+
+T = TypeVar("T")
+
+_PERIOD_S = 0.001
+"""Sampling period. It finds 95-99 % of Linux's exact peak (VmHWM), for models of 20 to 90 MB."""
+
+
+def peak_growth_bytes(call: Callable[[], T]) -> tuple[T, int]:
+    """A call's value, and the peak resident memory during it less that before it, in bytes.
+
+    What earlier calls freed is first given back to the system, where the C library can (glibc):
+    otherwise the call reuses it unseen. A call that holds Python's global lock without release is
+    seen at its ends alone.
+
+    Raises:
+        OSError: The resident memory can't be read.
+    """
+    before = peak = resident_bytes()
+    done = threading.Event()
+    failures: list[OSError] = []
+
+    def sample() -> None:
+        nonlocal peak
+        try:
+            while not done.wait(_PERIOD_S):
+                peak = max(peak, _resident())
+        except OSError as error:
+            failures.append(error)
+
+    sampler = threading.Thread(target=sample, name="memory-sampler", daemon=True)
+    sampler.start()
+    try:
+        value = call()
+    finally:
+        done.set()
+        sampler.join()
+    if failures:
+        raise failures[0]
+    return value, max(0, peak, _resident()) - before
+
+
+def resident_bytes() -> int:
+    """This process's resident memory, after what is free was given back where that is possible."""
+    gc.collect()
+    if sys.platform == "linux":
+        _trim()
+    return _resident()
+
+
+def _resident() -> int:
+    """Return the resident memory, in bytes; on Linux from /proc, since other environments have no psutil."""
+    statm = Path("/proc/self/statm")  # Linux's
+    if statm.exists():
+        return int(statm.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
+
+
+def room_bytes(limit_bytes: int) -> int:
+    """Resident memory that this process and those of its hosts may still take.
+
+    Args:
+        limit_bytes: Limit for all of them together.
+
+    Returns: What is left of that, or of the machine's memory if that is less.
+    """
+    import psutil
+
+    taken = resident_bytes() + hosted_bytes(resident_bytes)
+    return min(limit_bytes - taken, int(psutil.virtual_memory().available))
+
+
+def _trim() -> None:
+    """Call malloc_trim(0) where the C library has it: glibc."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
 
 Bind = Callable[[Feeds], Callable[[], object]]
 """Function that takes feeds, runs once on them, and returns a call that does so again."""
@@ -114,3 +201,93 @@ def cost_here(load: Callable[[], Bind], feeds: Mapping[str, Feeds]) -> LoadCost:
             break
     steady = max(0, resident_bytes() - before)
     return LoadCost(round(load_s, 4), round(first_s * 1e3, 4), max(grown, steady), steady)
+
+
+_MARGIN = 1.1
+"""Factor on measured memory: allocators keep some of what is freed, and libraries have caches."""
+
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Memory that a model takes, alone in a process.
+
+    Attributes:
+        peak_bytes: Peak while it is loaded and first run.
+        steady_bytes: Memory that it keeps from then on.
+    """
+
+    peak_bytes: int
+    steady_bytes: int
+
+
+def all_fit(needs: Mapping[str, Need], room_bytes: int) -> bool:
+    """Return whether all fit at once.
+
+    Models are loaded one after the other, so they take what each keeps, and the most that one of
+    them takes beyond that.
+
+    Args:
+        needs: Model -> its need.
+        room_bytes: Resident memory that they may take.
+    """
+    return _together(needs.values()) * _MARGIN <= room_bytes
+
+
+def memory_groups(
+    needs: Mapping[str, Need], shared: Collection[str], room_bytes: int, where: str
+) -> list[tuple[str, ...]]:
+    """One group of all where that fits; else as few as first fit finds, `shared` in each.
+
+    Args:
+        needs: Model -> its need, in the order in which they are loaded.
+        shared: Models that the others are compared with; may be empty.
+        room_bytes: Resident memory that a group may take.
+        where: `recipe:step`, for messages.
+
+    Returns: Names in the order of `needs`; each that is not shared is in one group.
+
+    Raises:
+        StepError: A model does not fit into memory with those that it is compared with.
+    """
+    others = [name for name in needs if name not in shared]
+    if all_fit(needs, room_bytes) or not others:
+        return [tuple(needs)]
+    groups: list[set[str]] = []
+    for name in others:
+        for group in groups:
+            if all_fit({each: needs[each] for each in (*group, name)}, room_bytes):
+                group.add(name)
+                break
+        else:
+            _check_fits(name, [each for each in needs if each in shared], needs, room_bytes, where)
+            groups.append({*shared, name})
+    return [tuple(name for name in needs if name in group) for group in groups]
+
+
+def _check_fits(
+    name: str, others: list[str], needs: Mapping[str, Need], room_bytes: int, where: str
+) -> None:
+    """Check that a model and those that it is compared with fit in memory, without the margin.
+
+    Raises:
+        StepError: They take more.
+    """
+    taken = _together([needs[each] for each in (name, *others)])
+    if taken <= room_bytes:
+        return
+    company = f" together with {' and '.join(repr(each) for each in others)}" if others else ""
+    raise StepError(
+        f"'{name}'{company} takes {taken / _GIB:.2f} GiB of memory, and {room_bytes / _GIB:.2f} "
+        "GiB are left for what is measured at once",
+        where=where,
+        fix="allow more with `--memory`, end what else runs on this machine, or compare with less: "
+        "`benchmark: {baseline: false}`, fewer `clients`, fewer `--against`",
+    )
+
+
+def _together(needs: Iterable[Need]) -> int:
+    found = list(needs)
+    beyond = (max(0, each.peak_bytes - each.steady_bytes) for each in found)
+    return sum(each.steady_bytes for each in found) + max(beyond, default=0)

@@ -13,13 +13,11 @@ from onnxbuild.onnxkit.benchmark.baseline import BaselineRunner, Original
 from onnxbuild.onnxkit.benchmark.candidate import Bind, Contender
 from onnxbuild.onnxkit.benchmark.points import takes
 from onnxbuild.onnxkit.benchmark.runners import onnx_runtime, program, pytorch
-from onnxbuild.onnxkit.model.duplicates import first_equals
 from onnxbuild.onnxkit.model.inspect import dimensions
-from onnxbuild.onnxkit.model.model_files import file_bytes, load_model
+from onnxbuild.onnxkit.model.model_files import file_bytes, first_equals, load_model
 from onnxbuild.onnxkit.programs.artifact_file import program_bytes
 from onnxbuild.onnxkit.providers.open_on_target import library_of, usable
-from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.onnxkit.sessions.settings_file import read_settings
+from onnxbuild.onnxkit.sessions.settings import SessionSettings, read_settings
 
 COMPILED = "pytorch-compile"
 

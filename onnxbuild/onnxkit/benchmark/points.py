@@ -9,8 +9,8 @@ from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.core.points import Point, example_sizes
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
+from onnxbuild.onnxkit.data.calibration_data import read_texts, text_array
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
-from onnxbuild.onnxkit.data.text_lines import read_texts, text_array
 
 Sizes = Mapping[str, int | Sequence[int]]
 """Axis -> a size, or several."""

@@ -9,8 +9,13 @@ from onnxbuild.core.points import Point
 from onnxbuild.onnxkit.benchmark.candidate import Contender
 from onnxbuild.onnxkit.host.load import Conditions
 from onnxbuild.onnxkit.timing.ratios import Ratio, paired, percentile_ratio, ratio_of
-from onnxbuild.onnxkit.timing.rounds import Groups, RunnerLatency, Turns, summarize_turns
-from onnxbuild.onnxkit.timing.warmup import warmup_rounds
+from onnxbuild.onnxkit.timing.rounds import (
+    Groups,
+    RunnerLatency,
+    Turns,
+    summarize_turns,
+    warmup_rounds,
+)
 
 METHOD = {
     "latency": "rounds of short bursts, all models interleaved in random order in one process; "

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from onnxbuild.onnxkit.calibrate.histograms import measure_histograms
 from onnxbuild.onnxkit.calibrate.ranges import measure_ranges
 from onnxbuild.onnxkit.calibrate.thresholds import (
     IntegerGrid,
@@ -15,9 +14,9 @@ from onnxbuild.onnxkit.calibrate.thresholds import (
     choose_range,
     clipped_share,
     histogram_bounds,
+    measure_histograms,
 )
-from onnxbuild.onnxkit.data.feed_cache import FeedCache
-from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.feeds import FeedCache, Feeds
 from onnxbuild.onnxkit.host.progress import stage
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def calibrate(
     Raises:
         StepError: A value is NaN, or ONNX Runtime fails on a sample.
     """
-    from onnxbuild.onnxkit.calibrate.channel_means import measure_channel_means
+    from onnxbuild.onnxkit.calibrate.channel_statistics import measure_channel_means
 
     stage("pass 1 of 2" if rule.method != "minmax" else "")
     kept_feeds = FeedCache(scratch / "feeds")

@@ -2,15 +2,206 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from onnxbuild.onnxkit.calibrate.histograms import Histogram
-from onnxbuild.onnxkit.calibrate.kl_divergence import least_divergence
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.host.progress import counted
+from onnxbuild.onnxkit.model.model_files import save_graph
+from onnxbuild.onnxkit.sessions.open import open_session
+from onnxbuild.onnxkit.sessions.run import run_sample
 
 if TYPE_CHECKING:
     import numpy as np
+    import onnx
+
+
+BINS = 8192
+"""Even, so that a range around zero has an edge there. Heavy tails need many: with the greatest
+value at 1,000 standard deviations, a bin is an eighth of one."""
+
+_FLOAT = 1
+_CHUNK = 1 << 20
+"""Elements binned at once: what is needed besides the values themselves stays at some MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Counts of values in BINS bins of equal width.
+
+    Attributes:
+        low: The first bin's lower edge.
+        high: The last bin's upper edge, above `low`.
+        counts: Shape (BINS,), int64, values that are exactly zero left out.
+        zeros: Number of values that are exactly zero: every grid holds them without an error.
+    """
+
+    low: float
+    high: float
+    counts: np.ndarray
+    zeros: int
+
+    @property
+    def width(self) -> float:
+        """Width of one bin."""
+        return (self.high - self.low) / len(self.counts)
+
+    def add(self, values: np.ndarray) -> Histogram:
+        """The histogram with more values, all from `low` to `high`, counted in float64."""
+        import numpy as np
+
+        flat = values.reshape(-1)
+        counts, zeros = self.counts.copy(), self.zeros
+        for start in range(0, flat.size, _CHUNK):
+            part = flat[start : start + _CHUNK]
+            part = part[part != 0]
+            zeros += min(_CHUNK, flat.size - start) - part.size
+            place = (part.astype(np.float64) - self.low) * (len(counts) / (self.high - self.low))
+            bins = np.clip(place.astype(np.int64), 0, len(counts) - 1)
+            counts += np.bincount(bins, minlength=len(counts))
+        return Histogram(self.low, self.high, counts, zeros)
+
+
+def empty_histogram(low: float, high: float) -> Histogram:
+    """A histogram of nothing yet, over [low, high]."""
+    import numpy as np
+
+    return Histogram(low, high, np.zeros(BINS, np.int64), 0)
+
+
+def measure_histograms(
+    model: onnx.ModelProto,
+    feeds: Iterable[Feeds],
+    bounds: Mapping[str, tuple[float, float]],
+    *,
+    scratch: Path,
+    where: str,
+) -> dict[str, Histogram]:
+    """Run a model on each feed and count the values of each tensor.
+
+    Memory holds one sample's activations and BINS numbers a tensor, however many samples come.
+    One thread, no graph optimization, as in `measure_ranges`; counts are whole numbers, so that
+    they are the same however the samples are grouped.
+
+    Args:
+        model: Every value typed, weights loaded or mapped; gets outputs added and is used up.
+        feeds: The same feeds that `bounds` were measured on.
+        bounds: Value name -> [least, greatest] over all feeds, least below greatest.
+        scratch: A folder for the augmented model.
+        where: `recipe:step`, for messages.
+
+    Raises:
+        StepError: ONNX Runtime fails on a sample.
+    """
+    names = list(bounds)
+    _add_outputs(model, names)
+    save_graph(model, scratch / "observed")
+    del model
+    session = open_session(scratch / "observed", optimize=False, lean=True, where=where)
+    found = {name: empty_histogram(*bounds[name]) for name in names}
+    fed = {each.name for each in session.get_inputs()}
+    wanted = [name for name in names if name not in fed]
+    for number, sample in enumerate(counted(feeds, "samples")):
+        values = run_sample(session, sample, number, wanted, where)
+        given = [(name, sample[name]) for name in names if name in fed]
+        for name, value in (*given, *zip(wanted, values, strict=True)):
+            found[name] = found[name].add(value)
+        del values, given
+    return found
+
+
+def _add_outputs(model: onnx.ModelProto, names: Sequence[str]) -> None:
+    import onnx
+
+    known = {each.name for each in (*model.graph.input, *model.graph.output)}
+    model.graph.output.extend(
+        onnx.helper.make_tensor_value_info(name, _FLOAT, None)
+        for name in names
+        if name not in known
+    )
+
+
+_CANDIDATES = 128
+_LEAST_STEPS = 2
+
+_SMOOTHING = 1e-4
+"""Share of the quantized distribution spread over all its bins, so that none is zero."""
+
+
+def least_divergence(histogram: Histogram, *, levels: int, folded: bool) -> tuple[float, float]:
+    """The range [max(low, -t), min(high, t)] with the least Kullback-Leibler divergence.
+
+    For each of up to 128 thresholds t, the distribution that was seen, what lies outside added to
+    its outermost bins, is compared with the same after its bins were merged to as many as the
+    grid has numbers there, and spread again over those that held something.
+
+    Zeros are left out (they are exact in every grid, and would hide the rest behind a ReLU).
+    Thresholds so low that a bin is wider than a step are not tried: nothing would be merged. Nor
+    are those that leave less than two steps, where zero lies outside what was seen: a range of one
+    step holds one number, and whatever is clipped to that diverges from nothing.
+
+    Source: Migacz, 8-bit Inference with TensorRT, GTC 2017; ONNX Runtime's own keeps 128 bins
+    for 128 levels, which leaves it one candidate, the whole range.
+
+    Args:
+        histogram: Of the values, or of their absolute values.
+        levels: Numbers of the grid.
+        folded: Whether it is of absolute values, which have half of the levels.
+
+    Returns: Low and high, within the histogram's bounds.
+    """
+    top = max(abs(histogram.low), abs(histogram.high))
+    best, chosen = math.inf, (histogram.low, histogram.high)
+    if not histogram.counts.any():
+        return chosen
+    for number in range(_CANDIDATES, 0, -1):  # from the widest: of equals, it stays
+        threshold = top * number / _CANDIDATES
+        first, last, share = _slice(histogram, threshold, folded=folded)
+        merged = max(1, round(levels * share))
+        if (last - first < merged or merged < _LEAST_STEPS) and number < _CANDIDATES:
+            break
+        divergence = _divergence(histogram.counts, first, last, merged)
+        if divergence < best:
+            width = histogram.width
+            best = divergence
+            chosen = (histogram.low + width * first, histogram.low + width * last)
+    return chosen
+
+
+def _slice(histogram: Histogram, threshold: float, *, folded: bool) -> tuple[int, int, float]:
+    """(first bin inside, first bin beyond, share of the grid's numbers that lie on these bins)."""
+    width, bins = histogram.width, len(histogram.counts)
+    low, high = max(histogram.low, -threshold), min(histogram.high, threshold)
+    first = max(0, math.floor((low - histogram.low) / width + 1e-9))
+    last = min(bins, max(math.ceil((high - histogram.low) / width - 1e-9), first + 1))
+    reach = 2 * threshold if folded else max(high, 0.0) - min(low, 0.0)
+    return first, last, min(1.0, (last - first) * width / reach) if reach > 0 else 1.0
+
+
+def _divergence(counts: np.ndarray, first: int, last: int, merged: int) -> float:
+    """KL(seen || quantized) in nats; infinite where nothing is left inside."""
+    import numpy as np
+
+    inside: np.ndarray = counts[first:last].astype(np.float64)
+    if not inside.any():
+        return math.inf
+    seen = inside.copy()
+    seen[0] += counts[:first].sum()
+    seen[-1] += counts[last:].sum()
+    held = seen > 0
+    starts: np.ndarray = np.unique(np.arange(merged) * len(inside) // merged)
+    sums, places = np.add.reduceat(inside, starts), np.add.reduceat(held.astype(np.int64), starts)
+    level = np.divide(sums, places, out=np.zeros_like(sums), where=places > 0)
+    lengths: np.ndarray = np.diff(np.append(starts, len(inside)))
+    quantized = np.repeat(level, lengths) * held
+    p = seen[held] / seen.sum()
+    q = quantized[held] / quantized.sum()
+    q = (1 - _SMOOTHING) * q + _SMOOTHING / len(q)
+    return float((p * np.log(p / q)).sum())
+
 
 Range = tuple[float, float]
 HistogramMethod = Literal["percentile", "entropy", "mse"]

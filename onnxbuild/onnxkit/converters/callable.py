@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.onnxkit.converters.child import Refused, Request, first_line, users_line
-from onnxbuild.onnxkit.data.call_arguments import misfit
+from onnxbuild.onnxkit.data.user_code import misfit
 
 _PAIR = 2
 

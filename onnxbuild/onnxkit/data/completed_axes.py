@@ -1,11 +1,12 @@
-"""A recipe's `dynamic_axes` where a model's file says its inputs: what is written, and the rest made to fit."""
+"""A recipe's `dynamic_axes` where a model's file says its inputs: what is written, and the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from onnxbuild.core.axis import symbols_of
+from onnxbuild.core.axis import Axis, symbols_of
 
 BATCH = "batch"
 """The first axis of an input, where nothing names it."""
@@ -62,3 +63,20 @@ def _completed(written: Mapping[str, Any], default: Mapping[str, int]) -> dict[s
 
 def _up(size: int, step: int) -> int:
     return -(-size // step) * step
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRule:
+    """Rule for the sizes of some axes, and their declarations that follow from it.
+
+    Attributes:
+        what: The rule, in one sentence.
+        fix: Text to type in the recipe.
+        axes: Axes as they must be declared in `dynamic_axes`.
+        fixed: Axes that take no size but their example.
+    """
+
+    what: str
+    fix: str
+    axes: tuple[Axis, ...] = ()
+    fixed: tuple[Axis, ...] = ()

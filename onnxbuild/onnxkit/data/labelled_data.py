@@ -4,17 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.axis import is_sum
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds
-from onnxbuild.onnxkit.data.rows import count_rows, take_rows
-from onnxbuild.onnxkit.data.user_code import an
-from onnxbuild.onnxkit.data.user_feeds import call_data, items_of
+from onnxbuild.onnxkit.data.user_code import an, call_data, items_of
 from onnxbuild.onnxkit.host.progress import counted
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def count_rows(value: Any) -> int | None:
+    """Return the number of rows along a value's first axis; None if it has no such axis."""
+    if hasattr(value, "_fields"):  # a named tuple holds parts of a label, not samples
+        return None
+    if isinstance(value, (list, tuple)):
+        return len(value)
+    shape = getattr(value, "shape", ())
+    return int(shape[0]) if shape and hasattr(value, "__getitem__") else None
+
+
+def take_rows(value: Any, rows: np.ndarray) -> Any:
+    """Return the rows of these numbers, in a value of the same type."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(value[int(row)] for row in rows)
+    if hasattr(value, "iloc"):  # pandas: `value[rows]` takes the rows, or columns, of these names
+        return value.iloc[rows]
+    return value[rows]
+
 
 _ROWS = 32
 """Rows of a batch that is cut from all samples, where the model takes as many."""

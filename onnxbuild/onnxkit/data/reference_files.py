@@ -1,7 +1,4 @@
-"""The reference artifact: one .npz a point, and points.json that lists them in order.
-
-A release ships one, which anybody may have written: it is read as such.
-"""
+"""The reference artifact: one .npz a point, and points.json that lists them in order."""
 
 from __future__ import annotations
 
@@ -15,13 +12,50 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import Point
 from onnxbuild.onnxkit.data.array_files import read_arrays
-from onnxbuild.onnxkit.data.constant_outputs import ConstantOutputs
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.reports import write_report
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+_FIX_OF_POINTS = (
+    "if it varies for real inputs, give some: `reference: {samples: FILE.py:CALLABLE}`, or `low` "
+    "and `high` of the dummy inputs"
+)
+
+
+class ConstantOutputs:
+    """Collects float outputs point by point, and names those that are constant.
+
+    A scalar other than 0 may well be a parameter (CLIP's `logit_scale`), so that it is not named. Ids and flags of
+    noise are often all equal, and still the model's answer.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[str, float | None] = {}
+        self._sizes: dict[str, int] = {}
+
+    def add(self, outputs: Mapping[str, np.ndarray]) -> None:
+        """Take a point's outputs into account; arrays of other dtypes than floats are left out."""
+        for name, array in outputs.items():
+            if array.dtype.kind == "f" and array.size:
+                first = float(array.flat[0]) + 0.0  # -0.0 is 0.0
+                known = self._values.setdefault(name, first)
+                if known is not None and not bool((array == known).all()):
+                    self._values[name] = None
+                self._sizes[name] = max(self._sizes.get(name, 0), array.size)
+
+    def notes(self) -> tuple[str, ...]:
+        """One for each output that has the same value in all elements of all points."""
+        return tuple(
+            f"output '{name}' is {value:g} in every element at every point: a wrong model may "
+            f"give that, too; {_FIX_OF_POINTS}"
+            for name, value in self._values.items()
+            if value is not None and (value == 0 or self._sizes[name] > 1)
+        )
+
 
 POINTS_FILE = "points.json"
 UNUSUAL = "unusual"

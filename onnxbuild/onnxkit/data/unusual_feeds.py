@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
-from onnxbuild.onnxkit.data.dummy_values import is_free, value_range
-from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.data.feeds import Feeds, is_free, make_feeds, value_range
 from onnxbuild.onnxkit.data.reference_files import (
     UNUSUAL,
     MovedRows,

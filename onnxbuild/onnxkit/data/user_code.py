@@ -1,21 +1,105 @@
-"""Call the user's own code, and report its errors in one sentence with its line."""
+"""Call the user's own code: its arguments, what it yields, and its errors in one sentence with its line."""
 
 from __future__ import annotations
 
+import difflib
+import inspect
+import itertools
 import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from onnxbuild.core.entrypoint import Entrypoint
-from onnxbuild.core.errors import StepError
+from onnxbuild.core.errors import StepError, listed
 from onnxbuild.core.external_code import external_code
-from onnxbuild.onnxkit.data.call_arguments import misfit
+from onnxbuild.core.step import StepContext
 from onnxbuild.own_folder import OWN_FOLDER
+
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+@dataclass(frozen=True, slots=True)
+class WrongArguments:
+    """Difference between the arguments of a call and the parameters of a callable.
+
+    Attributes:
+        unknown: Arguments that it has no parameter for.
+        missing: Parameters without a default that are given nothing.
+        free: Parameters that can be given by name, the missing ones included, and are not.
+    """
+
+    unknown: tuple[str, ...]
+    missing: tuple[str, ...]
+    free: tuple[str, ...]
+
+    @property
+    def what(self) -> str:
+        """The fault, as the end of a sentence that begins with the callable's name."""
+        parts = [f"has no parameter {_quoted(self.unknown)}"] if self.unknown else []
+        if self.missing:
+            parts.append(f"needs {self.needed}, which its `args` don't give")
+        return " and ".join(parts)
+
+    @property
+    def needed(self) -> str:
+        """The parameters that are given nothing, as a sentence has them."""
+        return _quoted(self.missing)
+
+    @property
+    def fix(self) -> str:
+        """Text to type, in the recipe or in the code."""
+        if not self.unknown:
+            a_default = "a default" if len(self.missing) == 1 else "defaults"
+            given = ", ".join(f"{name}: VALUE" for name in self.missing)
+            return f"write `args: {{{given}}}` where the recipe names it, or give {self.needed} {a_default}"
+        first = self.unknown[0]
+        if near := difflib.get_close_matches(first, self.free, n=1):
+            return f"write `{near[0]}` in place of `{first}` in its `args`"
+        takes = f"it takes {', '.join(self.free)}" if self.free else "it takes no other"
+        return f"take {_quoted(self.unknown)} out of its `args`: {takes}"
+
+
+def misfit(
+    function: Callable[..., Any], args: Mapping[str, object], given: Iterable[object] = ()
+) -> WrongArguments | None:
+    """Compare a call with the callable's signature.
+
+    Args:
+        function: What was called.
+        args: Its keyword arguments, which a recipe gives.
+        given: Its positional arguments, which come before them.
+
+    Returns: None if the arguments fit, if the positional ones are what does not fit, or where nobody can
+        say: a callable of an extension module has no signature.
+    """
+    positional = tuple(given)
+    try:
+        signature = inspect.signature(function)
+        parameters = signature.parameters.values()
+        taken = signature.bind_partial(*positional).arguments
+    except (TypeError, ValueError):
+        return None
+    named = [each for each in parameters if each.kind in _BY_NAME and each.name not in taken]
+    names = [each.name for each in named]
+    is_open = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
+    free = [each for each in named if each.name not in args]
+    found = WrongArguments(
+        unknown=() if is_open else tuple(name for name in args if name not in names),
+        missing=tuple(each.name for each in free if each.default is inspect.Parameter.empty),
+        free=tuple(each.name for each in free),
+    )
+    return found if found.unknown or found.missing else None
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return listed([f"'{name}'" for name in names], "and")
+
 
 T = TypeVar("T")
 
@@ -145,3 +229,98 @@ def _is_users(file: str) -> bool:
     return not (
         file.startswith(("<", *_NOT_THE_USERS)) or any(part in file for part in _INSTALLED)
     )
+
+
+def own_copy(value: object) -> object:
+    """Return a value that its maker changes no more: a generator may fill the same arrays again for its next item.
+
+    Arrays and tensors are copied, those in dicts, lists and tuples, too. Objects of other types, which may be
+    anything, are returned as they are.
+    """
+    if type(value) is dict:
+        return {key: own_copy(each) for key, each in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(own_copy, value))  # type: ignore[call-overload,call-arg]
+    if hasattr(value, "__array__") or hasattr(value, "detach"):
+        copy = getattr(value, "clone", None) or getattr(value, "copy", None)  # PyTorch's, NumPy's
+        return copy() if callable(copy) else value
+    return value
+
+
+_END = object()
+
+
+def iterate_user(context: StepContext, data: Entrypoint) -> Iterator[object]:
+    """The items of a callable that yields, or returns something iterable; see `items_of`.
+
+    Raises:
+        StepError: The callable is missing, raises (at once or at an item), or gives nothing to
+            iterate over.
+    """
+    yield from items_of(call_data(context, data), context, data)
+
+
+def call_data(context: StepContext, data: Entrypoint) -> object:
+    """Return what a callable of data returns.
+
+    Raises:
+        StepError: It is missing, or raises.
+    """
+    return call_entrypoint(context.load(data), data, context.where, owner="the data's")
+
+
+def items_of(found: object, context: StepContext, data: Entrypoint) -> Iterator[object]:
+    """Yield the items of what a callable returned; each is a copy of its own, and none is kept.
+
+    Raises:
+        StepError: It raises at an item, or there is nothing to iterate over.
+    """
+    if not isinstance(found, Iterable) or isinstance(found, (str, bytes, Mapping)):
+        one = isinstance(found, Mapping)  # its items would be its keys
+        expected = "an iterable of such samples" if one else "something to iterate over"
+        raise StepError(
+            f"{data.target} returned {an(found)}; expected {expected}",
+            where=context.where,
+            fix="write it as a generator: `yield` each sample",
+        )
+    items = iter(found)
+    for number in itertools.count():
+        item = call_user(
+            lambda: next(items, _END),
+            f"{data.target}, asked for item {number},",
+            context.where,
+            owner="the data's",
+        )
+        if item is _END:
+            return
+        yield own_copy(item)
+
+
+_TYPES = (
+    ("pytorch", "torch.nn", "Module"),
+    ("onnx", "onnx", "ModelProto"),
+    ("xgboost", "xgboost", "XGBModel"),
+    ("xgboost", "xgboost", "Booster"),
+    ("lightgbm", "lightgbm", "LGBMModel"),
+    ("lightgbm", "lightgbm", "Booster"),
+    ("sklearn", "sklearn.base", "BaseEstimator"),
+)
+"""(frontend, module, type); the boosters' estimators are scikit-learn's, too."""
+
+
+def frontend_of(value: object) -> str:
+    """Return the frontend that takes a value; empty if none does. Imports nothing."""
+    if isinstance(value, type):
+        return ""
+    for frontend, module, name in _TYPES:
+        known = getattr(sys.modules.get(module), name, None)
+        if isinstance(known, type) and isinstance(value, known):
+            return frontend
+    is_path = isinstance(value, (str, Path)) and str(value).endswith(".onnx")
+    return "onnx" if is_path else ""
+
+
+def frontend_fix(value: object, otherwise: str) -> str:
+    """Return the fix that names the frontend for a value; `otherwise` where there is none."""
+    found = frontend_of(value)
+    return f"write `frontend: {found}`" if found else otherwise

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.onnxkit.differences.weights import weight_digest
+from onnxbuild.onnxkit.differences.values import weight_digest
 from onnxbuild.onnxkit.model.graphs import names_read, subgraphs
 
 if TYPE_CHECKING:
     import onnx
 
-    from onnxbuild.onnxkit.differences.weights import Weight
+    from onnxbuild.onnxkit.differences.values import Weight
+
 
 _CONSTANT = "Constant"
 

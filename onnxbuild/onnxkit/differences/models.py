@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError, UsageError
-from onnxbuild.onnxkit.differences.arrays import shown_apart
 from onnxbuild.onnxkit.differences.changes import Change, changes_of, inner_pairs
 from onnxbuild.onnxkit.differences.graph_view import (
     GraphView,
@@ -16,6 +15,7 @@ from onnxbuild.onnxkit.differences.graph_view import (
     view_of_graph,
 )
 from onnxbuild.onnxkit.differences.matching import match_graphs
+from onnxbuild.onnxkit.differences.values import shown_apart
 from onnxbuild.onnxkit.model.inspect import inputs_of, type_text
 from onnxbuild.onnxkit.model.model_files import external_files, load_model
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from onnxbuild.onnxkit.differences.arrays import NOT_FINITE, ArrayDifference
-from onnxbuild.onnxkit.differences.attributes import AttributeChanged
 from onnxbuild.onnxkit.differences.changes import (
     Change,
     InputMoved,
@@ -19,7 +17,29 @@ from onnxbuild.onnxkit.differences.changes import (
     WeightChanged,
 )
 from onnxbuild.onnxkit.differences.models import Inside, ModelDifferences
-from onnxbuild.onnxkit.differences.value_change import ValueChange
+from onnxbuild.onnxkit.differences.values import NOT_FINITE, ArrayDifference, AttributeChanged
+
+
+@dataclass(frozen=True, slots=True)
+class ValueChange:
+    """One value that has changed, is new or is gone.
+
+    Attributes:
+        subject: Name of the value: `opset`, `attribute 'axis' of Concat 'join'`.
+        old: Old value as text; empty if it is new.
+        new: New value as text; empty if it is gone.
+    """
+
+    subject: str
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        if not self.old:
+            return f"{self.subject} is new: {self.new}"
+        if not self.new:
+            return f"{self.subject} is gone; it was {self.old}"
+        return f"{self.subject}: {self.old} -> {self.new}"
 
 
 class ModelPart(Enum):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.accuracy.threshold_rows import differing_rows, excused_rows
+from onnxbuild.onnxkit.accuracy.judged_outputs import differing_rows, excused_rows
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.estimators.thresholds import rows_on_threshold
 from onnxbuild.onnxkit.sessions.open import open_session

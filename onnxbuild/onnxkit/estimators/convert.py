@@ -16,7 +16,7 @@ from onnxbuild.onnxkit.estimators.booster_converters import register_boosters, s
 from onnxbuild.onnxkit.estimators.columns import join_columns, matrix_of, widen_inputs, wider
 from onnxbuild.onnxkit.estimators.graph_outputs import fit_outputs
 from onnxbuild.onnxkit.estimators.outputs import EstimatorOutput
-from onnxbuild.onnxkit.model.locales import settle_locales
+from onnxbuild.onnxkit.model.mended_nodes import settle_locales
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,8 +8,7 @@ from typing import Any
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint
 from onnxbuild.core.step import StepContext
-from onnxbuild.onnxkit.data.returned import frontend_of
-from onnxbuild.onnxkit.data.user_code import an, call_entrypoint
+from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, frontend_of
 from onnxbuild.onnxkit.estimators.boosters import lightgbm_estimator, xgboost_estimator
 from onnxbuild.onnxkit.estimators.files import load_file
 

@@ -8,7 +8,7 @@ from math import lcm
 
 from onnxbuild.core.axis import Axis, Dimension, sums_of, symbols_of
 from onnxbuild.core.points import Point, example_sizes
-from onnxbuild.onnxkit.data.axis_rule import FoundRule
+from onnxbuild.onnxkit.data.completed_axes import FoundRule
 from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, export_sizes, probe_points
 
 _STEPS = (2, 3, 4, 6, 7, 8, 12, 14, 16, 24, 28, 32, 64, 128)

@@ -12,8 +12,8 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.accuracy.comparison import mismatch
+from onnxbuild.onnxkit.data.feed_checks import refuse_nan
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
-from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.export.agreeing_sizes import only_axis, try_sizes
 from onnxbuild.onnxkit.export.agreement import graph_breach
 from onnxbuild.onnxkit.export.axis_search import find_rule
@@ -22,7 +22,7 @@ from onnxbuild.onnxkit.export.randomness import first_that_differs, refuse_kept,
 from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, probe_points
 from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic, run_module
 from onnxbuild.onnxkit.host.progress import counted
-from onnxbuild.onnxkit.model.output_axes import Observed
+from onnxbuild.onnxkit.model.shapes import Observed
 from onnxbuild.onnxkit.modules.state_sums import changed_names, state_sums
 from onnxbuild.onnxkit.sessions.open import first_line, open_session, session_errors
 from onnxbuild.onnxkit.sessions.run import fit_feeds

@@ -32,9 +32,9 @@ from onnxbuild.onnxkit.export.torch_wrapping import (
     without_output,
 )
 from onnxbuild.onnxkit.host.progress import phase
+from onnxbuild.onnxkit.model.mended_nodes import widen_indices
 from onnxbuild.onnxkit.model.opsets import OpsetError
-from onnxbuild.onnxkit.model.output_axes import spell_dimensions
-from onnxbuild.onnxkit.model.wide_indices import widen_indices
+from onnxbuild.onnxkit.model.shapes import spell_dimensions
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
 from onnxbuild.onnxkit.operators.opaque_nodes import OpaqueNode, dynamo_nodes, torchscript_nodes
 

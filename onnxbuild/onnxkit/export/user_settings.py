@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.accuracy.comparison import mismatch
-from onnxbuild.onnxkit.data.dummy_values import is_free, value_range
-from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.feeds import Feeds, is_free, value_range
 from onnxbuild.onnxkit.export.agreement import graph_breach
 from onnxbuild.onnxkit.export.torch_module import TorchSettings, run_module
 

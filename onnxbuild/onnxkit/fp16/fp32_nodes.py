@@ -1,24 +1,24 @@
-"""Nodes that stay in fp32 while ONNX Runtime converts the rest of a model to fp16.
-
-The converter can leave nodes out itself, but looks through all values of a model for each of their
-inputs, and puts the casts of nested graphs' nodes into the main graph, which does not know their
-values. So the nodes are hidden from it, and put back between casts of their own.
-"""
+"""Nodes that stay in fp32 while ONNX Runtime converts the rest of a model to fp16."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.calibrate.ranges import measure_ranges
+from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.fp16.casts import FLOAT, FLOAT16
 from onnxbuild.onnxkit.model.graphs import all_graphs, names_read
+from onnxbuild.onnxkit.model.inspect import dimensions
 from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, rename_reads, scopes
-from onnxbuild.onnxkit.sessions.element_types import without_weights
+from onnxbuild.onnxkit.sessions.element_types import load_typed, without_weights
 
 if TYPE_CHECKING:
     import onnx
+
 
 _PLACEHOLDER = "KeptInFp32"
 
@@ -170,3 +170,79 @@ def _cast(source: str, target: str, to: int) -> onnx.NodeProto:
     from onnx import helper
 
     return helper.make_node("Cast", [source], [target], f"{target}_node", to=to)
+
+
+def nodes_beyond(
+    source: Path, feeds: Iterable[Feeds], limit: float, *, scratch: Path, where: str
+) -> tuple[str, ...]:
+    """Names of the nodes that read or make a value of a magnitude above `limit`, in graph order.
+
+    A mask's minus infinity (1e9 and beyond, see `measure_ranges`) is none: fp16 clamps it.
+
+    Args:
+        source: Folder of a canonical fp32 model.
+        feeds: What it is run on; one is held at a time.
+        limit: Greatest magnitude that is not beyond.
+        scratch: A folder to work in.
+        where: `recipe:step`, for messages.
+
+    Raises:
+        StepError: A value is NaN, or ONNX Runtime fails.
+    """
+    model = load_typed(source, weights="mapped")
+    touched = [(node.name, {*node.input, *node.output}) for node in model.graph.node]
+    ranges = measure_ranges(model, feeds, scratch=scratch, where=where)
+    large = {name for name, (low, high) in ranges.bounds.items() if max(-low, high) > limit}
+    return tuple(name for name, values in touched if values & large)
+
+
+_LEAST_RANK = 3
+
+
+def batch_transposes(model: onnx.ModelProto) -> tuple[str, ...]:
+    """Nodes that move the first dimension of a MatMul's factor inwards, where the other factor has another rank.
+
+    `MatMul(Transpose(x, perm=[1, 0, 2]), weight)` is what a recurrence with `batch_first` and a linear layer
+    after it become. ONNX Runtime's MatmulTransposeFusion (core/optimizer/matmul_transpose_fusion.cc) leaves it
+    alone in fp32, and takes it in fp16, where it looks through casts: 1.31.1 ends with SIGSEGV then.
+
+    Args:
+        model: Values typed as far as their ranks are known; a factor of unknown rank counts as another.
+    """
+    found: dict[str, None] = {}
+    for scope in scopes(model):
+        makers = {name: node for node in scope.graph.node for name in node.output}
+        ranks = _ranks(scope)
+        for node in scope.graph.node:
+            if node.op_type != "MatMul":
+                continue
+            for factor, other in (node.input, reversed(node.input)):
+                maker = makers.get(factor)
+                if maker is None or maker.op_type != "Transpose":
+                    continue
+                order = next((list(a.ints) for a in maker.attribute if a.name == "perm"), [])
+                if _moves_batch(order) and ranks.get(other) != len(order):
+                    found[maker.name] = None
+    return tuple(found)
+
+
+def _moves_batch(order: list[int]) -> bool:
+    """Return whether dimension 0 becomes one of the last two, all before it moving one place to the front."""
+    rank = len(order)
+    inner = [*range(1, rank - 1)]
+    return rank >= _LEAST_RANK and order in (
+        [*inner, 0, rank - 1],
+        [*inner, rank - 1, 0],
+    )
+
+
+def _ranks(scope: GraphScope) -> dict[str, int]:
+    """Rank of each value that a graph reads, where it is known."""
+    ranks: dict[str, int] = {} if scope.outer is None else _ranks(scope.outer)
+    for field in (scope.graph.input, scope.graph.output, scope.graph.value_info):
+        for value in field:
+            shape = dimensions(value)
+            if shape is not None:
+                ranks[value.name] = len(shape)
+    ranks.update({name: len(tensor.dims) for name, tensor in scope.initializers.items()})
+    return ranks

@@ -1,32 +1,170 @@
-"""Fusions of ONNX Runtime one after another, any of which may be left out."""
+"""ONNX Runtime's transformer fusions one after another, any of which may be left out."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.model.canonical import canonicalize
-from onnxbuild.onnxkit.model.model_files import load_model, save_model
-from onnxbuild.onnxkit.optimize.fusions import (
-    BIAS_FUSIONS,
-    UNFUSABLE,
-    fuse_transformer,
-    fused_operators,
-    fusion_flags,
+from onnxbuild.onnxkit.model.graphs import all_nodes
+from onnxbuild.onnxkit.model.model_files import (
+    load_model,
+    map_weights,
+    save_model,
+    weights_in_reach,
 )
+from onnxbuild.onnxkit.model.scopes import all_names, name_maker, rename_reads, scopes
+from onnxbuild.onnxkit.optimize.fusable_forms import fit_norms, split_weight_products
 from onnxbuild.onnxkit.optimize.held_constants import HeldConstants
-from onnxbuild.onnxkit.optimize.inserted_casts import rename_inserted_casts
-from onnxbuild.onnxkit.optimize.norm_forms import fit_norms
-from onnxbuild.onnxkit.optimize.offline_optimization import optimize_offline, optimizer_names
-from onnxbuild.onnxkit.optimize.ort_tools import ToolError, call_tool
-from onnxbuild.onnxkit.optimize.weight_products import split_weight_products
+from onnxbuild.onnxkit.optimize.offline_optimization import (
+    ToolError,
+    call_tool,
+    optimize_offline,
+    optimizer_names,
+)
 
 if TYPE_CHECKING:
     import onnx
+
+
+_ENABLE = "enable_"
+
+UNFUSABLE = (
+    "ConstantSharing", "MatMulScaleFusion", "MatMulAddFusion", "MatmulTransposeFusion",
+    "GemmActivationFusion", "BiasSoftmaxFusion",
+)  # fmt: skip
+"""ONNX Runtime's own optimizers that hide the patterns which the fusions look for: the list that
+onnxruntime.transformers.optimizer.optimize_model turns off before them."""
+
+BIAS_FUSIONS = ("BiasGeluFusion",)
+"""Left out: the bias then stays with its MatMul, where the INT8 kernels take it. MiniLM 1 x 128:
+INT8 3 % faster without, fp32 the same (AVX512-VNNI, ONNX Runtime 1.31)."""
+
+_FAMILIES: Mapping[str, str] = {
+    "albert": "bert", "camembert": "bert", "deberta": "bert", "deberta-v2": "bert",
+    "distilbert": "bert", "electra": "bert", "ernie": "bert", "layoutlm": "bert",
+    "mpnet": "bert", "nomic_bert": "bert", "roberta": "bert", "xlm-roberta": "bert",
+    "beit": "vit", "deit": "vit", "dinov2": "vit", "swinv2": "swin", "mt5": "t5",
+    "mbart": "bart", "gpt_neo": "gpt2", "clip_text_model": "clip", "clip_vision_model": "clip",
+    "wav2vec2-conformer": "conformer",
+}  # fmt: skip
+"""transformers' `model_type` -> the family whose fusions fit."""
+
+
+def known_model_types() -> tuple[str, ...]:
+    """The families that this ONNX Runtime has fusions for."""
+    from onnxruntime.transformers.optimizer import MODEL_TYPES
+
+    return tuple(sorted(MODEL_TYPES))
+
+
+def family_of(model_type: str) -> str | None:
+    """The fusions that fit transformers' `model_type`, or None."""
+    family = _FAMILIES.get(model_type, model_type)
+    return family if family in known_model_types() else None
+
+
+def fusion_flags(model_type: str) -> tuple[str, ...]:
+    """The fusions of a family that can be left out one by one, in the order of FusionOptions.
+
+    Args:
+        model_type: One of `known_model_types`.
+    """
+    flags = vars(_fusion_options(model_type))
+    return tuple(
+        name.removeprefix(_ENABLE)
+        for name, value in flags.items()
+        if name.startswith(_ENABLE) and value is True and name != f"{_ENABLE}shape_inference"
+    )
+
+
+def fuse_transformer(
+    model: onnx.ModelProto,
+    *,
+    model_type: str,
+    num_heads: int,
+    hidden_size: int,
+    left_out: Collection[str] = (),
+) -> onnx.ModelProto:
+    """Fuse what is found; `model` is used up.
+
+    Args:
+        model: Optimized to `basic` without UNFUSABLE, weights loaded or mapped.
+        model_type: One of `known_model_types`.
+        num_heads: Attention heads; 0 finds them in the graph (bert only).
+        hidden_size: Hidden size; 0 finds it in the graph (bert only).
+        left_out: Of `fusion_flags`.
+
+    Raises:
+        Exception: The fusions met a graph they can't read.
+    """
+    from onnxruntime.transformers.optimizer import MODEL_TYPES, optimize_by_fusion
+
+    options = _fusion_options(model_type)
+    for name in left_out:
+        setattr(options, f"{_ENABLE}{name}", False)
+    model.producer_name = MODEL_TYPES[model_type][1]
+    with weights_in_reach(model) as folder:
+        fused: onnx.ModelProto = optimize_by_fusion(
+            model, model_type, num_heads, hidden_size, options
+        ).model
+        if folder is not None:
+            map_weights(fused, folder)
+    return fused
+
+
+def _fusion_options(model_type: str) -> Any:
+    """Return options of all fusions but those that take a bias from its MatMul (BIAS_FUSIONS).
+
+    ONNX Runtime's own choice for bert, `MaskIndexEnd`, counts a mask's ones: right only where all
+    padding is at the end (comment in onnxruntime.transformers.fusion_options).
+    """
+    from onnxruntime.transformers.fusion_options import AttentionMaskFormat, FusionOptions
+
+    options = FusionOptions(model_type)
+    if options.attention_mask_format == AttentionMaskFormat.MaskIndexEnd:
+        options.use_raw_attention_mask()
+    options.enable_bias_gelu = False
+    options.enable_bias_skip_layer_norm = False
+    return options
+
+
+def fused_operators(model: onnx.ModelProto) -> dict[str, int]:
+    """Operators of ONNX Runtime's own domain -> how many nodes, sorted by name."""
+    counts = Counter(node.op_type for node in all_nodes(model) if node.domain == "com.microsoft")
+    return dict(sorted(counts.items()))
+
+
+_INSERTED = "InsertedPrecisionFreeCast_"
+
+
+def rename_inserted_casts(model: onnx.ModelProto) -> None:
+    """Rename the values of these casts, in place.
+
+    ONNX Runtime's CPU provider has no kernels of fp16 for most nodes: it inserts casts to float32 and back, and saves
+    them in an optimized model. Where such a value becomes fp16 later, by `mode: fp16`, it inserts a cast of the
+    same name as it loads that, and refuses the model for its two types.
+    """
+    make = name_maker(all_names(model))
+    for scope in scopes(model):
+        graph = scope.graph
+        outputs = {value.name for value in graph.output}
+        renamed = {
+            name: make(f"cast_{name.removeprefix(_INSERTED)}")
+            for node in graph.node
+            for name in node.output
+            if name.startswith(_INSERTED) and name not in outputs
+        }
+        for node in graph.node if renamed else ():
+            rename_reads(node, renamed)
+            node.output[:] = [renamed.get(name, name) for name in node.output]
+        for value in graph.value_info:
+            value.name = renamed.get(value.name, value.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,3 +315,47 @@ class Fusing:
         folder = self.scratch / name
         shutil.rmtree(folder, ignore_errors=True)
         return folder
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedFusion:
+    """A fusion that is left out.
+
+    Attributes:
+        name: Of the fusion.
+        reason: What is wrong with the graph that it helps to make.
+    """
+
+    name: str
+    reason: str
+
+
+def spoiling_fusions(
+    names: Sequence[str], fault: Callable[[Collection[str]], str]
+) -> tuple[RefusedFusion, ...] | None:
+    """Find the fusions without which the graph is right.
+
+    The fewest fusions from the front that give a wrong graph end with one that spoils it (given those
+    before it); a binary search finds it. It is left out, and the search goes on behind it.
+
+    Args:
+        names: The fusions, each before those that build on it.
+        fault: Fusions that are left out -> what is wrong with the graph; empty where it is right.
+
+    Returns: What to leave out, in order; None where the graph is wrong without any fusion.
+    """
+    if fault(names):
+        return None
+    found: list[RefusedFusion] = []
+    kept, right = list(names), 0  # the graph is right with the first `right` of `kept`
+    while reason := fault([each.name for each in found]):
+        wrong = len(kept)
+        while wrong - right > 1:
+            middle = (right + wrong) // 2
+            found_fault = fault([*(each.name for each in found), *kept[middle:]])
+            if found_fault:
+                wrong, reason = middle, found_fault
+            else:
+                right = middle
+        found.append(RefusedFusion(kept.pop(wrong - 1), reason))
+    return tuple(found)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.onnxkit.model.canonical import canonicalize
-from onnxbuild.onnxkit.model.external_data import weight_array
 from onnxbuild.onnxkit.model.graphs import (
     all_graphs,
     graphs_below,
@@ -25,7 +24,7 @@ from onnxbuild.onnxkit.model.graphs import (
     tensor_bytes,
 )
 from onnxbuild.onnxkit.model.inspect import dimensions
-from onnxbuild.onnxkit.model.model_files import load_model, save_model
+from onnxbuild.onnxkit.model.model_files import load_model, save_model, weight_array
 from onnxbuild.onnxkit.model.scopes import all_names, name_maker, separate_names
 from onnxbuild.onnxkit.sessions.element_types import runtime_types, without_weights
 from onnxbuild.onnxkit.sessions.open import open_session, session_errors

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.external_code import external_code
 from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.onnxkit.host.capture_stderr import captured_stderr
-from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, model_path
-from onnxbuild.onnxkit.model.session_input import loadable
+from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, loadable, model_path
 from onnxbuild.onnxkit.sessions.custom_operators import register_libraries
 from onnxbuild.onnxkit.sessions.open import first_line, session_errors
 
@@ -108,3 +109,37 @@ def optimizer_names(
     with captured_stderr(passed_on=False) as said:
         optimize_offline(source, folder, level=level, log_severity=_LOG_INFO)
     return list(dict.fromkeys(_APPLIED.findall(said.text)))
+
+
+T = TypeVar("T")
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENOMEM}
+
+
+class ToolError(Exception):
+    """A tool gave up; the message is its error's type and first line."""
+
+
+def call_tool(call: Callable[[], T]) -> T:
+    """Run one of ONNX Runtime's Python tools: fusions, quantizers, converters, shape inference.
+
+    They walk graphs they did not expect with bare indexing and asserts, and raise `Exception`
+    itself (symbolic_shape_infer.py: "Incomplete symbolic shape inference"), so nothing narrower
+    than that catches their failures. Some leave files in the working folder
+    (sym_shape_infer_temp.onnx), which in a child is the step's scratch.
+
+    Args:
+        call: The call, arguments applied.
+
+    Raises:
+        ToolError: The tool raised.
+        OSError, MemoryError: The machine has no room for it.
+    """
+    with external_code(_blamed):
+        return call()
+
+
+def _blamed(error: BaseException) -> ToolError:
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        raise error
+    return ToolError(f"{type(error).__name__}: {first_line(error)}")

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Finding
-from onnxbuild.onnxkit.accuracy.judged_outputs import judge_outputs
-from onnxbuild.onnxkit.accuracy.noisy_outputs import noisy_findings
+from onnxbuild.onnxkit.accuracy.judged_outputs import (
+    ThresholdRows,
+    judge_outputs,
+    threshold_report,
+)
 from onnxbuild.onnxkit.accuracy.output_parts import OutputParts, part_findings
 from onnxbuild.onnxkit.accuracy.point_reports import JudgedPoint, findings_of, pooled, report_of
-from onnxbuild.onnxkit.accuracy.threshold_rows import ThresholdRows, threshold_report
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
+from onnxbuild.onnxkit.accuracy.validation_fixes import noisy_findings
 from onnxbuild.onnxkit.data.reference_files import read_reference
 
 if TYPE_CHECKING:

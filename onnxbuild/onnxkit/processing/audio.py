@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.processing.graph_writer import GraphWriter
 from onnxbuild.onnxkit.processing.options import LogMelOptions
 from onnxbuild.onnxkit.processing.values import ValueType
+from onnxbuild.onnxkit.processing.writers import GraphWriter
 
 if TYPE_CHECKING:
     import numpy as np

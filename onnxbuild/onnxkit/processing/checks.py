@@ -18,9 +18,9 @@ from onnxbuild.onnxkit.processing.options import (
     RescaleOptions,
     ResizeOptions,
     ThresholdOptions,
+    TokenizeOptions,
     TopKOptions,
 )
-from onnxbuild.onnxkit.processing.text_options import TokenizeOptions
 from onnxbuild.onnxkit.processing.values import ProcessingError, ValueType
 
 Check = Callable[[Sequence[ValueType], Any], tuple[ValueType, ...]]

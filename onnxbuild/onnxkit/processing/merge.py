@@ -1,36 +1,37 @@
-"""Merge a pipeline into a model: raw inputs in, results out."""
+"""Merge a pipeline into a model: raw inputs in, results out; and cut it again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.export.names import settle_names
 from onnxbuild.onnxkit.model.canonical import canonicalize
-from onnxbuild.onnxkit.processing import image_writers
+from onnxbuild.onnxkit.model.graphs import names_read
+from onnxbuild.onnxkit.processing import writers
 from onnxbuild.onnxkit.processing.audio import write_log_mel
-from onnxbuild.onnxkit.processing.chains import PlannedOperation, fed_by
 from onnxbuild.onnxkit.processing.custom import prefixed
-from onnxbuild.onnxkit.processing.graph_writer import GraphWriter
-from onnxbuild.onnxkit.processing.output_writers import write_on_output
 from onnxbuild.onnxkit.processing.pipeline import FittedPipeline
-from onnxbuild.onnxkit.processing.values import ValueType
+from onnxbuild.onnxkit.processing.plan import PlannedOperation, fed_by
+from onnxbuild.onnxkit.processing.values import POSTPROCESS, PREPROCESS, ValueType
+from onnxbuild.onnxkit.processing.writers import GraphWriter, write_on_output
 
 if TYPE_CHECKING:
     import onnx
+
 
 _NO_WRAPPER = "\0"
 INSIDE = "model/"
 """Prefix of the model's own values that are no inputs and outputs any more."""
 
 _ON_INPUTS: Mapping[str, Callable[[GraphWriter, str, str, Any, ValueType], None]] = {
-    "resize": image_writers.write_resize,
-    "letterbox": image_writers.write_letterbox,
-    "center_crop": image_writers.write_center_crop,
-    "rescale": image_writers.write_rescale,
-    "normalize": image_writers.write_normalize,
-    "to_nchw": image_writers.write_to_nchw,
+    "resize": writers.write_resize,
+    "letterbox": writers.write_letterbox,
+    "center_crop": writers.write_center_crop,
+    "rescale": writers.write_rescale,
+    "normalize": writers.write_normalize,
+    "to_nchw": writers.write_to_nchw,
     "log_mel": write_log_mel,
 }
 
@@ -165,3 +166,91 @@ def _value_info(
         else onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     )
     return onnx.helper.make_tensor_value_info(name, kind, None if shape is None else list(shape))
+
+
+class CutError(ValueError):
+    """A pipeline whose operations can't be separated from its model's nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPipeline:
+    """A pipeline in parts; names of values are those of the merged graph.
+
+    Attributes:
+        before: From raw inputs to the model's; None where there is no preprocessing.
+        behind: From the model's values to results; None where there is no postprocessing.
+        inputs: Input of the model -> value of the merged graph.
+        outputs: Output of the model -> value of the merged graph.
+    """
+
+    before: onnx.ModelProto | None
+    behind: onnx.ModelProto | None
+    inputs: dict[str, str]
+    outputs: dict[str, str]
+
+
+def split(merged: onnx.ModelProto, model: onnx.ModelProto) -> SplitPipeline:
+    """Return the parts of a pipeline around its model.
+
+    Args:
+        merged: What `merge` made.
+        model: That it was made of; its weights need not be loaded.
+
+    Raises:
+        CutError: Nodes of the model have names like those of operations.
+    """
+    made = {name for node in merged.graph.node for name in node.output}
+    there = made | {each.name for each in merged.graph.input}
+    inputs, outputs = (
+        {each.name: _inside(each.name, there) for each in values}
+        for values in (model.graph.input, model.graph.output)
+    )
+    values = {inputs[each.name]: each for each in model.graph.input}
+    values |= {outputs[each.name]: each for each in model.graph.output}
+    values |= {each.name: each for each in (*merged.graph.input, *merged.graph.output)}
+    before, behind = (_part(merged, section, values) for section in (PREPROCESS, POSTPROCESS))
+    return SplitPipeline(before, behind, inputs, outputs)
+
+
+def _inside(name: str, there: set[str]) -> str:
+    return f"{INSIDE}{name}" if f"{INSIDE}{name}" in there else name
+
+
+def _part(
+    merged: onnx.ModelProto, section: str, values: dict[str, onnx.ValueInfoProto]
+) -> onnx.ModelProto | None:
+    """The operations of a section as a model; None where there is none."""
+    import onnx
+
+    graph = merged.graph
+    own = [node for node in graph.node if node.name.startswith(f"{section}/")]
+    if not own:
+        return None
+    made = {name for node in own for name in node.output}
+    read = {name for node in own for name in names_read(node)}
+    elsewhere = {
+        name
+        for node in graph.node
+        if not node.name.startswith(f"{section}/")
+        for name in names_read(node)
+    } | {each.name for each in graph.output}
+    constants = [each for each in graph.initializer if each.name in read]
+    taken = read - made - {each.name for each in constants}
+    given = made & elsewhere
+    if unknown := (taken | given) - values.keys():
+        what = f"'{min(unknown)}' goes from {section} to the model's nodes, and is none of its inputs and outputs"
+        raise CutError(what)
+    part = onnx.ModelProto(ir_version=merged.ir_version)
+    part.opset_import.extend(merged.opset_import)
+    part.graph.name = section
+    part.graph.node.extend(own)
+    part.graph.initializer.extend(constants)
+    for field, names in ((part.graph.input, taken), (part.graph.output, given)):
+        for name, value in values.items():
+            if name in names:
+                named = onnx.ValueInfoProto()
+                named.CopyFrom(value)
+                named.name = name
+                field.append(named)
+    canonicalize(part)
+    return part

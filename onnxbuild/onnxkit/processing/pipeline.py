@@ -12,13 +12,18 @@ from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.model.graphs import opset_of
 from onnxbuild.onnxkit.model.inspect import dimensions, dtype_name
 from onnxbuild.onnxkit.model.model_files import load_model
-from onnxbuild.onnxkit.processing.chains import InputChain, PlannedOperation, fed_by
 from onnxbuild.onnxkit.processing.checks import check_label_count, least_opset
 from onnxbuild.onnxkit.processing.custom import custom_graphs
 from onnxbuild.onnxkit.processing.labels import read_labels
 from onnxbuild.onnxkit.processing.options import PostprocessOperation, PreprocessOperation
-from onnxbuild.onnxkit.processing.plan import plan_inputs
-from onnxbuild.onnxkit.processing.results import Results, plan_outputs
+from onnxbuild.onnxkit.processing.plan import (
+    InputChain,
+    PlannedOperation,
+    Results,
+    fed_by,
+    plan_inputs,
+    plan_outputs,
+)
 from onnxbuild.onnxkit.processing.values import ProcessingError, ValueType
 
 if TYPE_CHECKING:

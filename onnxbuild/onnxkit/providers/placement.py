@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.sizes import share_text
 from onnxbuild.core.step import Finding
 from onnxbuild.core.target import CPU, Target, TargetGates
-from onnxbuild.onnxkit.sessions.remote_session import HostedSession
+from onnxbuild.onnxkit.sessions.rpc_client import HostedSession
 from onnxbuild.providers import full_name
 
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.model.external_data import weight_array
 from onnxbuild.onnxkit.model.graphs import all_nodes
+from onnxbuild.onnxkit.model.model_files import weight_array
 
 if TYPE_CHECKING:
     import numpy as np
     import onnx
 
-    from onnxbuild.onnxkit.calibrate.channel_means import Multiplication
+    from onnxbuild.onnxkit.calibrate.channel_statistics import Multiplication
 
 
 def correct_biases(
@@ -35,7 +35,7 @@ def correct_biases(
     """
     import onnx
 
-    from onnxbuild.onnxkit.calibrate.channel_means import multiplications
+    from onnxbuild.onnxkit.calibrate.channel_statistics import multiplications
 
     initializers = {each.name: each for each in model.graph.initializer}
     nodes = {node.name: node for node in model.graph.node}

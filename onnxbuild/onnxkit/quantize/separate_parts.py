@@ -7,8 +7,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.model.graphs import all_graphs, keep, names_read_in
-from onnxbuild.onnxkit.model.tail import MIXING, and_what_follows, tail_values
+from onnxbuild.onnxkit.model.graphs import (
+    MIXING,
+    all_graphs,
+    and_what_follows,
+    keep,
+    names_read_in,
+    tail_values,
+)
 
 if TYPE_CHECKING:
     import onnx

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.calibrate.ranges import tensors_data
-from onnxbuild.onnxkit.model.captures import hide_captures, show_captures
-from onnxbuild.onnxkit.model.external_data import map_weights, weights_in_reach
 from onnxbuild.onnxkit.model.graphs import opset_of
+from onnxbuild.onnxkit.model.model_files import map_weights, weight_array, weights_in_reach
+from onnxbuild.onnxkit.model.scopes import hide_captures, show_captures
 
 if TYPE_CHECKING:
     import numpy as np
     import onnx
+
 
 _SCALE_PER_CHANNEL_FROM = 13
 """The opset since which ONNX's DequantizeLinear has an axis; com.microsoft's always had one."""
@@ -148,3 +149,107 @@ def _are_grouped(biases: onnx.TensorProto, weight_scale: np.ndarray) -> bool:
     count = biases.dims[0] if len(biases.dims) == 1 else 0
     one_a_channel = weight_scale.ndim == 1
     return one_a_channel and count > weight_scale.size and count % weight_scale.size == 0
+
+
+_MATRIX = 2
+_LEAST_STEPS = 16
+
+
+def static_overrides(
+    model: onnx.ModelProto,
+    ranges: Mapping[str, tuple[float, float]],
+    weight_type: Any,
+    *,
+    per_channel: bool,
+    bits: int,
+) -> dict[str, list[dict[str, Any]]]:
+    """`TensorQuantOverrides` for stacks of matrices, left factors, and the outputs of flat Softmaxes.
+
+    A constant of more than two axes that a MatMul reads gets one scale: by channel, the quantizer
+    takes its second axis for the outputs, and QLinearMatMul refuses the zero points when the model
+    runs. So does a constant that is the left factor, whose second axis is summed over. The quantizer gives each Softmax the range 0 to 1: where the calibrated values would have
+    fewer than 16 of its steps, they get their own range.
+
+    Args:
+        model: In fp32, its weights as initializers.
+        ranges: Value name -> its calibrated range.
+        weight_type: ONNX Runtime's QuantType of weights.
+        per_channel: Whether each channel of a weight gets a scale.
+        bits: Of activations.
+    """
+    import numpy as np
+
+    ranks = {each.name: len(each.dims) for each in model.graph.initializer}
+    overrides: dict[str, list[dict[str, Any]]] = {}
+    for node in model.graph.node:
+        if node.domain not in ("", "ai.onnx"):
+            continue
+        if node.op_type == "MatMul" and per_channel:
+            single = {name for name in node.input if ranks.get(name, 0) > _MATRIX}
+            single |= {node.input[0]} & ranks.keys()
+            overrides |= {name: [{"quant_type": weight_type}] for name in single}
+        if node.op_type == "Softmax" and node.output[0] in ranges:
+            greatest = np.array(ranges[node.output[0]][1], np.float32)
+            if 0.0 < greatest < _LEAST_STEPS / 2**bits:
+                overrides[node.output[0]] = [{"rmin": np.zeros_like(greatest), "rmax": greatest}]
+    return overrides
+
+
+_BIAS = 2
+
+
+def fold_beta(model: onnx.ModelProto) -> tuple[str, ...]:
+    """Multiply constant biases by their Gemm's beta and broadcast them to vectors, in place.
+
+    The quantizer sets beta to 1 and keeps the bias as it was (operators/gemm.py,
+    set_default_beta; base_quantizer.py, quantize_bias_static_impl), so that a model with another
+    beta gives wrong numbers without an error. With a scale a channel it fails on a bias that is no
+    vector of channels (qdq_quantizer.py, _adjust_weight_scale_for_int32_bias).
+
+    Returns: The names of Gemms that can't be quantized: their bias is no float32 initializer and
+    has a factor, or it differs by row.
+    """
+    import numpy as np
+    import onnx
+
+    initializers = {
+        each.name: each
+        for each in model.graph.initializer
+        if each.data_type == onnx.TensorProto.FLOAT
+    }
+    left = []
+    for node in model.graph.node:
+        if node.op_type != "Gemm" or len(node.input) <= _BIAS or not node.input[_BIAS]:
+            continue
+        beta = next((each for each in node.attribute if each.name == "beta"), None)
+        factor = 1.0 if beta is None else beta.f
+        bias = initializers.get(node.input[_BIAS])
+        if bias is None:
+            left += [] if factor == 1.0 else [node.name]
+            continue
+        channels = _channels(node, initializers.get(node.input[1]))
+        is_vector = channels in (None, *bias.dims) and len(bias.dims) == 1
+        if factor == 1.0 and (is_vector or channels is None):
+            continue
+        folded = weight_array(bias) * factor
+        if channels is not None and not is_vector:
+            if folded.size not in (1, channels) or folded.shape[:-1] not in ((), (1,)):
+                left.append(node.name)
+                continue
+            folded = np.broadcast_to(folded.reshape(-1), (channels,))
+        name = f"{node.name}/scaled_bias"
+        model.graph.initializer.append(
+            onnx.numpy_helper.from_array(folded.astype("float32"), name)
+        )
+        node.input[_BIAS] = name
+        if beta is not None:
+            beta.f = 1.0
+    return tuple(left)
+
+
+def _channels(node: onnx.NodeProto, weight: onnx.TensorProto | None) -> int | None:
+    """Return the number of a Gemm's outputs; None if its matrix is no constant."""
+    if weight is None:
+        return None
+    transposed = any(each.name == "transB" and each.i for each in node.attribute)
+    return int(weight.dims[0 if transposed else 1])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.host.progress import counted
-from onnxbuild.onnxkit.model.external_data import weight_array
+from onnxbuild.onnxkit.model.model_files import weight_array
 from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, scopes
 from onnxbuild.onnxkit.quantize.blockwise import Blocks, pack
 

@@ -11,16 +11,16 @@ from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
-from onnxbuild.onnxkit.model.checker import checker_faults
-from onnxbuild.onnxkit.model.false_shapes import (
+from onnxbuild.onnxkit.model.graphs import opset_of
+from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
+from onnxbuild.onnxkit.model.model_files import file_bytes, save_model
+from onnxbuild.onnxkit.model.opsets import checker_faults
+from onnxbuild.onnxkit.model.shapes import (
     drop_false_shapes,
     has_shape,
     has_type,
     infer_again,
 )
-from onnxbuild.onnxkit.model.graphs import opset_of
-from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
-from onnxbuild.onnxkit.model.model_files import file_bytes, save_model
 from onnxbuild.onnxkit.ready_onnx.adapt import adapt, fixed_sizes
 from onnxbuild.onnxkit.ready_onnx.probes import load_named
 from onnxbuild.onnxkit.ready_onnx.random_nodes import random_notes

@@ -12,11 +12,11 @@ from onnxbuild.core.axis import sums_of
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
-from onnxbuild.onnxkit.data.axis_rule import FoundRule
+from onnxbuild.onnxkit.data.completed_axes import FoundRule
 from onnxbuild.onnxkit.export.axis_search import find_fixed, find_rule
 from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, probe_points
 from onnxbuild.onnxkit.model.model_files import load_model
-from onnxbuild.onnxkit.model.output_axes import Observed, name_output_axes
+from onnxbuild.onnxkit.model.shapes import Observed, name_output_axes
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.onnxkit.sessions.settings import SessionSettings

@@ -1,24 +1,256 @@
-"""Charts as SVG that keep their text readable at every width: places are percentages, text is in pixels.
-
-Colours are the page's CSS variables; the same bytes for the same block.
-"""
+"""Charts and graphs as SVG that keep their text readable at every width: places are percentages, text is in pixels."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.plots.svg_text import escape
-from onnxbuild.onnxkit.report_page.blocks import Bars, Lines, Scatter, Strips
-from onnxbuild.onnxkit.report_page.labels import LINE, Spot, placed
-from onnxbuild.onnxkit.report_page.scale import Scale, scale_of
+from onnxbuild.onnxkit.report_page.blocks import Bars, Lines, Scatter, StepNode, Steps, Strips
 from onnxbuild.onnxkit.report_page.words import number
-from onnxbuild.onnxkit.search.pareto_front import pareto_front
+from onnxbuild.onnxkit.search.goals import pareto_front
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+
+
+LINE = 15
+"""Pixels that a label takes in height."""
+
+_LETTER, _PIXEL = 2.4, 0.32
+"""Percent of the width of a plot on a phone: a letter, a pixel.
+
+Text is in pixels and places are in percent, so labels are longest where the plot is narrowest: those that
+are apart there are apart everywhere.
+"""
+
+_GAP = 5
+_STEP = 5
+_TURN = 70.0
+"""Percent of the width from which on a label is at the left of its point."""
+
+_FULL = 96.0
+"""Percent of the width at which labels end at most."""
+
+_OTHER_SIDE = 12
+"""Pixels that a label is rather moved up or down than to the other side of its point."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A point that is drawn as a disc.
+
+    Attributes:
+        label: Its text.
+        x: Percent of the width.
+        y: Pixels from the top.
+        radius: Pixels.
+    """
+
+    label: str
+    x: float
+    y: float
+    radius: float
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Place of a label: its middle in pixels from the top, and its side of the point."""
+
+    y: float
+    is_left: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """Left and right in percent on a phone, top and bottom in pixels."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+    def meets(self, other: _Box) -> bool:
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.top < other.bottom
+            and other.top < self.bottom
+        )
+
+
+def placed(spots: Sequence[Spot], order: Sequence[int], height: int) -> list[Place]:
+    """Return the places of labels, in the order in which they choose.
+
+    Each takes the nearest place where it hides no label and no disc; where there is none, the nearest
+    where it hides no label.
+
+    Args:
+        spots: All points.
+        order: Their numbers: who chooses first.
+        height: Of the plot, in pixels.
+    """
+    discs = [_disc(spot) for spot in spots]
+    labels: list[_Box] = []
+    found = []
+    for at in order:
+        spot = spots[at]
+        others = [disc for n, disc in enumerate(discs) if n != at]
+        choices = list(_label_places(spot, height))
+        free = (
+            place
+            for taken in ([*labels, *others], labels)
+            for place in choices
+            if not any(_label_box(spot, place).meets(each) for each in taken)
+        )
+        place = next(free, choices[0])
+        labels.append(_label_box(spot, place))
+        found.append(place)
+    return found
+
+
+def _label_places(spot: Spot, height: int) -> Iterator[Place]:
+    """Yield all places of a label, best first; those that end outside of the plot are last."""
+    first = spot.x > _TURN
+    shifts = range(-height, height + 1, _STEP)
+    places = [
+        (abs(shift) + (_OTHER_SIDE if is_left != first else 0), shift, is_left)
+        for shift in shifts
+        for is_left in (first, not first)
+        if LINE / 2 <= spot.y + shift <= height - LINE / 2
+    ] or [(0, 0, first)]
+
+    def badness(each: tuple[int, int, bool]) -> tuple[float, int, int, bool]:
+        box = _label_box(spot, Place(spot.y + each[1], each[2]))
+        return max(-box.left, box.right - _FULL, 0.0), *each
+
+    return (Place(spot.y + shift, is_left) for _, shift, is_left in sorted(places, key=badness))
+
+
+def _label_box(spot: Spot, place: Place) -> _Box:
+    """Return the box from the point to the label's end on a phone, where it is widest."""
+    width = (spot.radius + _GAP) * _PIXEL + len(spot.label) * _LETTER
+    left, right = (spot.x - width, spot.x) if place.is_left else (spot.x, spot.x + width)
+    return _Box(left, right, place.y - LINE / 2, place.y + LINE / 2)
+
+
+def _disc(spot: Spot) -> _Box:
+    wide, high = spot.radius * _PIXEL, spot.radius
+    return _Box(spot.x - wide, spot.x + wide, spot.y - high, spot.y + high)
+
+
+_TINY = 1e-30
+_MARGIN = 0.06
+_SCALE = 3
+"""Labels that give a scale, at least."""
+
+_APART = 11.0
+"""Percent between two labels, so that they can be read on a phone."""
+
+_SMALL, _PLAIN, _LARGE = 1e-5, 1e-3, 1e5
+"""Beyond these, powers of ten are shorter."""
+
+_NICE = (1, 2, 2.5, 5, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Values -> percent of a plot's width or height.
+
+    Attributes:
+        low: Value (or its decadic logarithm) at 0 %.
+        high: That at 100 %.
+        log: Whether logarithms are even.
+    """
+
+    low: float
+    high: float
+    log: bool
+
+    def place(self, value: float) -> float:
+        """Percent, 0 to 100; zero on a logarithmic axis is at its beginning."""
+        at = math.log10(max(value, _TINY)) if self.log else value
+        share = (at - self.low) / (self.high - self.low)
+        return round(100 * min(1.0, max(0.0, share)), 2)
+
+    def ticks(self, most: int = 6) -> list[tuple[float, str]]:
+        """(percent, label) of round numbers, from low to high, none too near to the one before."""
+        kept: list[tuple[float, str]] = []
+        for place, label in self._round(most):
+            if not kept or place - kept[-1][0] >= _APART:
+                kept.append((place, label))
+        return kept
+
+    def _round(self, most: int) -> list[tuple[float, str]]:
+        if not self.log:
+            values = self._even(most)
+            return [
+                (self.place(v), label) for v, label in zip(values, _labels(values), strict=True)
+            ]
+        first, last = math.floor(self.low), math.ceil(self.high)
+        step = 1 + (last - first) // most if last - first > most else 1
+        decades = [each for each in range(first, last + 1) if each % step == 0]
+        for digits in ((1,), (1, 2, 5)):
+            values = [digit * 10.0**decade for decade in decades for digit in digits]
+            shown = [v for v in values if self.low - 1e-9 <= math.log10(v) <= self.high + 1e-9]
+            if len(shown) >= _SCALE:
+                break
+        else:
+            even = Scale(10.0**self.low, 10.0**self.high, log=False)
+            shown = [value for value in even._even(most) if value > 0]
+            return [(self.place(v), label) for v, label in zip(shown, _labels(shown), strict=True)]
+        return [(self.place(value), _label(value)) for value in shown]
+
+    def _even(self, most: int) -> list[float]:
+        width = self.high - self.low
+        power = math.floor(math.log10(width / most))
+        step = min(nice * 10.0**power for nice in _NICE if nice * 10.0**power >= width / most)
+        first = math.ceil(self.low / step - 1e-9)
+        count = math.floor((self.high - first * step) / step + 1e-9)
+        return [float(f"{n * step:.12g}") for n in range(first, first + count + 1)]
+
+
+def _labels(values: Sequence[float]) -> list[str]:
+    """Return the labels of values, with as many digits as it takes to tell neighbours apart."""
+    step = min((abs(b - a) for a, b in pairwise(values)), default=0.0)
+    if not step or max(map(abs, values)) >= _LARGE or step < _SMALL:
+        return [_label(value) for value in values]
+    digits = next(n for n in range(8) if abs(round(step, n) - step) < step / 100)
+    return [f"{value:,.{digits}f}" if value else "0" for value in values]
+
+
+def _label(value: float) -> str:
+    if value and not _PLAIN <= abs(value) < _LARGE:
+        digits, _, power = f"{value:.4e}".partition("e")
+        return f"{digits.rstrip('0').rstrip('.')}e{int(power)}"
+    return f"{value:.5g}"
+
+
+def scale_of(values: Iterable[float], *, log: bool, from_zero: bool = False) -> Scale:
+    """Return a scale that holds all values, with a margin.
+
+    Args:
+        values: Finite; those of a logarithmic axis that are not above zero count as its beginning.
+        log: Whether it is logarithmic.
+        from_zero: Whether a linear one begins at zero.
+    """
+    found = [float(each) for each in values]
+    if log:
+        found = [math.log10(each) for each in found if each > _TINY]
+    low, high = (min(found), max(found)) if found else (0.0, 1.0)
+    if from_zero and not log:
+        low, high = min(0.0, low), max(0.0, high)
+        return Scale(low, high * 1.02 if high > low else low + 1, log)
+    if high - low <= max(abs(high), 1.0) * 1e-9:
+        room = 0.3 if log else abs(high) * 0.1 or 0.5
+    else:
+        room = (high - low) * _MARGIN
+    return Scale(low - room, high + room, log)
+
 
 _HEIGHT = 300
 _LEAST_RADIUS, _MORE_RADIUS = 6.0, 16.0
@@ -262,3 +494,78 @@ def _anchor(x: float) -> str:
     if x < 4:  # noqa: PLR2004 - percent: half of a label
         return "start"
     return "end" if x > 96 else "middle"  # noqa: PLR2004 - the same
+
+
+_WIDE, _HIGH, _GAP_X, _GAP_Y = 168, 40, 36, 12
+_LETTERS = 23
+MOST_DRAWN = 60
+"""Steps; a larger graph is shown as its table alone."""
+
+
+def step_graph(block: Steps) -> Markup | None:
+    """Return the drawing; None of a graph that is too large to read."""
+    from markupsafe import Markup
+
+    if not 0 < len(block.nodes) <= MOST_DRAWN:
+        return None
+    places = _step_places(block.nodes)
+    columns = max(x for x, _ in places.values()) + 1
+    rows = max(y for _, y in places.values()) + 1
+    width = columns * (_WIDE + _GAP_X) - _GAP_X + 4
+    height = rows * (_HIGH + _GAP_Y) - _GAP_Y + 4
+    drawn = "".join(
+        _edge(places[need], places[node.name])
+        for node in block.nodes
+        for need in node.needs
+        if need in places
+    )
+    drawn += "".join(_step_box(node, places[node.name]) for node in block.nodes)
+    return Markup(  # noqa: S704 - numbers, and text that is escaped
+        f'<svg class="steps" role="img" aria-label="{escape(block.title)}" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}">{drawn}</svg>'
+    )
+
+
+def _step_places(nodes: tuple[StepNode, ...]) -> dict[str, tuple[int, int]]:
+    """Column: the longest way to it; row: near the rows of what it needs."""
+    depth: dict[str, int] = {}
+    for node in nodes:
+        depth[node.name] = max(
+            (depth[need] + 1 for need in node.needs if need in depth), default=0
+        )
+    places: dict[str, tuple[int, int]] = {}
+    for column in range(max(depth.values()) + 1):
+        members = [node for node in nodes if depth[node.name] == column]
+        wished = {
+            node.name: sum(places[n][1] for n in node.needs if n in places)
+            / max(1, sum(n in places for n in node.needs))
+            for node in members
+        }
+        row = 0
+        for node in sorted(members, key=lambda each: wished[each.name]):
+            row = max(row, round(wished[node.name]) if column else row)
+            places[node.name] = (column, row)
+            row += 1
+    return places
+
+
+def _corner(place: tuple[int, int]) -> tuple[int, int]:
+    return 2 + place[0] * (_WIDE + _GAP_X), 2 + place[1] * (_HIGH + _GAP_Y)
+
+
+def _edge(start: tuple[int, int], end: tuple[int, int]) -> str:
+    (x1, y1), (x2, y2) = _corner(start), _corner(end)
+    x1, y1, y2 = x1 + _WIDE, y1 + _HIGH // 2, y2 + _HIGH // 2
+    bend = min(60, (x2 - x1) // 2)
+    return f'<path class="edge" d="M{x1} {y1}C{x1 + bend} {y1} {x2 - bend} {y2} {x2} {y2}"/>'
+
+
+def _step_box(node: StepNode, place: tuple[int, int]) -> str:
+    x, y = _corner(place)
+    label = node.label if len(node.label) <= _LETTERS else f"{node.label[: _LETTERS - 1]}…"
+    return (
+        f'<g class="step {node.state.replace(" ", "-")}"><title>{escape(f"{node.name}: {node.detail}")}</title>'
+        f'<rect x="{x}" y="{y}" width="{_WIDE}" height="{_HIGH}" rx="7"/>'
+        f'<text x="{x + 10}" y="{y + 17}">{escape(label)}</text>'
+        f'<text class="quiet" x="{x + 10}" y="{y + 32}">{escape(node.detail)}</text></g>'
+    )

@@ -10,23 +10,21 @@ from onnxbuild.onnxkit.report_page.blocks import (
     Cell,
     Cells,
     Dot,
-    Paragraph,
-    Scatter,
-    Table,
-)
-from onnxbuild.onnxkit.report_page.forms import FORMS
-from onnxbuild.onnxkit.report_page.model import (
     Figure,
     GateVerdict,
     PageSection,
+    Paragraph,
     Part,
     RecipeReport,
     ReportSource,
+    Scatter,
     State,
+    Table,
     VariantCard,
 )
+from onnxbuild.onnxkit.report_page.forms import FORMS
 from onnxbuild.onnxkit.report_page.words import counted
-from onnxbuild.onnxkit.search.pareto_front import pareto_front
+from onnxbuild.onnxkit.search.goals import pareto_front
 
 SECTIONS = {
     "verdicts": "Verdicts",

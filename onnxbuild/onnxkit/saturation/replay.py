@@ -14,10 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.model.external_data import weight_array
-from onnxbuild.onnxkit.model.model_files import save_graph
-from onnxbuild.onnxkit.saturation.products import Product, Window, products
-from onnxbuild.onnxkit.saturation.saturation import may_saturate, may_saturate_at
+from onnxbuild.onnxkit.model.model_files import save_graph, weight_array
+from onnxbuild.onnxkit.saturation.saturation import (
+    Product,
+    Window,
+    may_saturate,
+    may_saturate_at,
+    products,
+)
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from onnxbuild.onnxkit.host.progress import report
-from onnxbuild.onnxkit.sessions.options import Question, TuneOptions
-from onnxbuild.onnxkit.sessions.settings import SessionSettings, shown
+from onnxbuild.onnxkit.sessions.settings import Question, SessionSettings, TuneOptions, shown
 from onnxbuild.onnxkit.timing.ratios import Ratio
 
 _PROOF_SHARE = 0.25

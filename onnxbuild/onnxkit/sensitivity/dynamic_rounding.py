@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from onnxbuild.onnxkit.model.external_data import in_place_of, weight_array
 from onnxbuild.onnxkit.model.linear_nodes import is_branch
+from onnxbuild.onnxkit.model.model_files import in_place_of, weight_array
 from onnxbuild.onnxkit.quantize.common import quant_type
 
 if TYPE_CHECKING:

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.onnxkit.model.external_data import in_place_of, weight_array
+from onnxbuild.onnxkit.model.model_files import in_place_of, weight_array
 from onnxbuild.onnxkit.quantize.common import quant_type
-from onnxbuild.onnxkit.saturation.ort_overrides import bounded_scales, output_axis
-from onnxbuild.onnxkit.saturation.pair_bounded_scales import LEVELS
+from onnxbuild.onnxkit.saturation.pair_bounded_scales import LEVELS, bounded_scales, output_axis
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.model.external_data import is_outside, read_mapped
 from onnxbuild.onnxkit.model.graphs import tensor_bytes
-from onnxbuild.onnxkit.model.model_files import Weights, load_model
+from onnxbuild.onnxkit.model.model_files import Weights, is_outside, load_model, read_mapped
 from onnxbuild.onnxkit.model.scopes import separate_names
 from onnxbuild.onnxkit.sessions.custom_operators import register_libraries
 from onnxbuild.onnxkit.sessions.open import session_errors

@@ -8,33 +8,146 @@ import re
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.params import to_json
 from onnxbuild.core.provider_option import USE_ARENA
 from onnxbuild.core.target import CPU, CPU_TARGET, Link, Target
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.loaders.onnx_bundle import session_options
-from onnxbuild.onnxkit.model.model_files import has_external_weights
-from onnxbuild.onnxkit.model.session_input import loadable
+from onnxbuild.onnxkit.model.inspect import dtype_name
+from onnxbuild.onnxkit.model.model_files import has_external_weights, load_model, loadable
 from onnxbuild.onnxkit.sessions.custom_operators import (
     adopted_libraries,
     register_libraries,
     unknown_operator,
     unknown_operator_error,
 )
-from onnxbuild.onnxkit.sessions.missing_kernel import missing_kernel_fix
-from onnxbuild.onnxkit.sessions.plugin_libraries import add_plugin
-from onnxbuild.onnxkit.sessions.remote_session import HostedSession
-from onnxbuild.onnxkit.sessions.rpc_client import host_of
+from onnxbuild.onnxkit.sessions.rpc_client import HostedSession, host_of
 from onnxbuild.onnxkit.sessions.settings import STEADY, SessionSettings
 from onnxbuild.providers import full_name, named, short_name
 
 if TYPE_CHECKING:
     import onnxruntime
+
+
+_MISSING = re.compile(
+    r"Could not find an implementation for (?P<operator>\w+)\(\d+\) node with name '(?P<node>[^']*)'"
+)
+_RARE = ("bfloat16", "float64", "float16")
+"""Types of floats that providers have few kernels for."""
+
+
+def missing_kernel_fix(said: str, model: str | bytes) -> str:
+    """Return the fix where the type is why a kernel is missing; empty where it is not, or nobody can say.
+
+    Args:
+        said: The message of the error that a session was refused with.
+        model: What the session was asked for: a file, or its content.
+    """
+    found = _MISSING.search(said)
+    if found is None:
+        return ""
+    operator, name = found["operator"], found["node"]
+    for dtype in _types_of(model, operator, name):
+        if dtype in _RARE:
+            return f"compute in float32, as `return model.float()` does: ONNX Runtime has no {operator} of {dtype} there"
+    return ""
+
+
+def _types_of(model: str | bytes, operator: str, name: str) -> list[str]:
+    import onnx
+
+    try:
+        proto = (
+            onnx.ModelProto.FromString(model)
+            if isinstance(model, bytes)
+            else load_model(Path(model), weights="left")
+        )
+        proto = onnx.shape_inference.infer_shapes(proto)
+    except (StepError, onnx.shape_inference.InferenceError, ValueError):
+        return []
+    graph = proto.graph
+    types = {each.name: each.data_type for each in graph.initializer}
+    for value in (*graph.value_info, *graph.input, *graph.output):
+        types[value.name] = value.type.tensor_type.elem_type
+    return [
+        dtype_name(types[value])
+        for node in graph.node
+        if node.op_type == operator and node.name == name
+        for value in node.input
+        if types.get(value)
+    ]
+
+
+def add_plugin(
+    options: onnxruntime.SessionOptions, target: Target, library: Path, where: str
+) -> str:
+    """Add a plug-in's provider, on all its devices, to a session's options.
+
+    Args:
+        options: The session's.
+        target: Its one link says which provider, unless its name is the target's own and the
+            library holds but one.
+        library: The shared library.
+        where: `recipe:step`, for messages.
+
+    Returns: The provider's full name.
+
+    Raises:
+        StepError: The library can't be loaded, holds no such provider, or the provider finds no
+            device.
+    """
+    import onnxruntime
+
+    if not hasattr(onnxruntime, "register_execution_provider_library"):
+        raise StepError(
+            f"ONNX Runtime {onnxruntime.__version__} takes no plug-ins",
+            where=where,
+            fix="pip install --upgrade onnxruntime-gpu (plug-ins came with 1.23)",
+        )
+
+    def refused(error: BaseException) -> StepError:
+        said = message_of(error).partition("\n")[0] or type(error).__name__
+        return StepError(
+            f"ONNX Runtime refuses the plug-in {library.name}: {said}",
+            where=where,
+            fix="see that it was built for this version of ONNX Runtime, and `ldd` finds all it needs",
+        )
+
+    with external_code(refused):
+        offered = _register(library)
+    (link,) = target.chain
+    name = full_name(link.provider)
+    if name not in offered and link.provider == target.name and len(offered) == 1:
+        (name,) = offered
+    if name not in offered:
+        raise StepError(
+            f"the plug-in {library.name} has no device of a provider '{name}'; it has "
+            f"{', '.join(offered) or 'none at all'}",
+            where=where,
+            fix=f"write `provider: {offered[0]}`" if offered else "see that its device is there",
+        )
+    devices = [each for each in onnxruntime.get_ep_devices() if each.ep_name == name]
+    options.add_provider_for_devices(devices, dict(link.options))
+    return name
+
+
+@cache
+def _register(library: Path) -> tuple[str, ...]:
+    """Full names of the providers that a library brings; a process loads it once."""
+    import onnxruntime
+
+    before = {each.ep_name for each in onnxruntime.get_ep_devices()}
+    onnxruntime.register_execution_provider_library(str(library), str(library))
+    after = [each.ep_name for each in onnxruntime.get_ep_devices()]
+    return tuple(dict.fromkeys(name for name in after if name not in before))
+
 
 _NOISE = re.compile(
     r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Non-zero status code returned while )?"

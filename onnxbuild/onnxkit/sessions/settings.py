@@ -1,4 +1,4 @@
-"""Settings of a session: those that can change numbers, and those that change nothing but time."""
+"""Settings of a session: options and config entries that a recipe writes, and how they apply."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from onnxbuild.core.params import from_json, option, to_json
+from onnxbuild.onnxkit.reports import write_report
 
 TUNED = (
     "intra_op_threads", "inter_op_threads", "spinning", "execution_mode", "cpu_arena",
@@ -134,3 +136,136 @@ def _yaml(value: object) -> str:
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{key}: {_yaml(each)}' for key, each in value.items())}}}"
     return str(value)
+
+
+_FILE = "session.json"
+
+
+def write_settings(folder: Path, settings: SessionSettings) -> None:
+    """Write an artifact that `read_settings` reads."""
+    write_report(folder, to_json(settings), _FILE)
+
+
+def read_settings(folder: Path) -> SessionSettings:
+    """The settings in a session artifact."""
+    return settings_from(json.loads((folder / _FILE).read_text("utf-8")))
+
+
+Question = Literal["threads", "spinning", "execution_mode", "memory"]
+
+
+@dataclass(frozen=True, slots=True)
+class TuneOptions:
+    """A search for settings that are faster than the recipe's."""
+
+    max_time_s: float = option(
+        60.0, help="seconds of measuring, about; a quarter is for proving the winner", minimum=1
+    )
+    search: tuple[Question, ...] = option(
+        ("threads", "spinning", "execution_mode", "memory"), help="what is varied, in this order"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions(SessionSettings):
+    """Session settings of a variant, where it is measured and in the bundle's load.py."""
+
+    profiling: bool = option(
+        False, help="write ONNX Runtime's profile of the variant next to it (profile.json)"
+    )
+    tune: bool | TuneOptions = option(
+        False,
+        help="search threads, spinning, execution mode and memory for what is fastest at "
+        "`benchmark.points`; a lock keeps what was found",
+    )
+
+    def settings(self) -> SessionSettings:
+        """The session's, without what is made of it."""
+        names = [each.name for each in dataclasses.fields(SessionSettings)]
+        return SessionSettings(**{name: getattr(self, name) for name in names})
+
+    def tuning(self) -> TuneOptions | None:
+        """The search; None for none."""
+        if isinstance(self.tune, TuneOptions):
+            return self.tune
+        return TuneOptions() if self.tune else None
+
+
+OWN_KEYS: Mapping[str, str] = {
+    "session.intra_op_num_threads": "intra_op_threads",
+    "session.inter_op_num_threads": "inter_op_threads",
+    "session.execution_mode": "execution_mode",
+    "session.graph_optimization_level": "graph_optimization",
+    "session.enable_mem_pattern": "memory_pattern",
+    "session.enable_cpu_mem_arena": "cpu_arena",
+    "session.use_deterministic_compute": "deterministic_compute",
+    "session.force_spinning_stop": "spinning",
+    "session.intra_op.allow_spinning": "spinning",
+    "session.inter_op.allow_spinning": "spinning",
+    "session.enable_profiling": "profiling",
+}
+"""Key -> the setting of `session` that stands for it."""
+
+FILE_KEYS = frozenset(
+    {
+        "session.optimized_model_filepath",
+        "session.optimized_model_external_initializers_file_name",
+        "session.save_model_format",
+        "session.save_external_prepacked_constant_initializers",
+        "session.collect_node_memory_stats_to_file",
+        "ep.context_enable",
+        "ep.context_file_path",
+    }
+)
+"""Keys that make a session write files: in a build, files are what steps give."""
+
+KNOWN_KEYS = frozenset(
+    {
+        "session.allow_released_opsets_only",
+        "session.disable_aot_function_inlining",
+        "session.disable_cpu_ep_fallback",
+        "session.disable_double_qdq_remover",
+        "session.disable_prepacking",
+        "session.disable_qdq_constant_folding",
+        "session.disable_quant_qdq",
+        "session.dynamic_block_base",
+        "session.enable_dq_matmulnbits_fusion",
+        "session.enable_quant_qdq_cleanup",
+        "session.graph_optimizations_loop_level",
+        "session.inter_op.spin_backoff_max",
+        "session.inter_op.spin_duration_us",
+        "session.intra_op.spin_backoff_max",
+        "session.intra_op.spin_duration_us",
+        "session.intra_op_thread_affinities",
+        "session.load_model_format",
+        "session.qdq_matmulnbits_accuracy_level",
+        "session.qdq_matmulnbits_block_size",
+        "session.qdqisint8allowed",
+        "session.set_denormal_as_zero",
+        "session.strict_shape_type_inference",
+        "session.use_device_allocator_for_initializers",
+        "session.use_env_allocators",
+        "session.x64quantprecision",
+        "optimization.disable_specified_optimizers",
+        "optimization.enable_cast_chain_elimination",
+        "optimization.enable_gelu_approximation",
+        "mlas.disable_kleidiai",
+        "mlas.qnbit.force_fp32",
+        "mlas.use_lut_gemm",
+        "mlas.enable_gemm_fastmath_arm64_bfloat16",
+    }
+)
+
+LOAD_KEYS = frozenset({"session.enable_saved_runtime_optimizations"})
+"""Keys that steps write into what they make ahead of time; no recipe needs them."""
+
+FREE_PREFIXES = ("ep.", "custom_op.")
+"""Prefixes of keys that only a provider or a library of custom operators knows: `ep.NAME.KEY`,
+`custom_op.NAME.KEY`."""
+
+_FREE_PARTS = 3
+
+
+def is_free(key: str) -> bool:
+    """Return whether a key is one of a provider or of a custom operator, and can't be checked."""
+    return key.startswith(FREE_PREFIXES) and len([p for p in key.split(".") if p]) >= _FREE_PARTS

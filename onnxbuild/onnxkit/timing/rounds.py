@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, TypeVar
 
 from onnxbuild.onnxkit.host.progress import report
@@ -297,3 +299,87 @@ def _evenly(turns_ns: Turns) -> list[int]:
 
 def _ms(nanoseconds: float) -> float:
     return round(nanoseconds / 1e6, 5)
+
+
+_GROUP = 5
+"""Rounds are averaged by fives before the cut is looked for, against single bad moments."""
+
+
+def warmup_rounds(measured: Mapping[str, Turns]) -> int:
+    """Rounds at the beginning to leave out: caches fill, the clock rises or falls until it settles.
+
+    The cut is where the mean of what is left is known best, in the first half (MSER-5: White,
+    Cobb and Spratt 2000, "A comparison of five steady-state truncation heuristics for
+    simulation"). All runners count alike, by the logarithm of each turn's median.
+
+    Args:
+        measured: Runner -> its turns, as many each.
+    """
+    logs = [[math.log(statistics.median(turn)) for turn in turns] for turns in measured.values()]
+    rounds = [statistics.fmean(each) for each in zip(*logs, strict=True)]
+    groups = [
+        statistics.fmean(rounds[n : n + _GROUP])
+        for n in range(0, len(rounds) - _GROUP + 1, _GROUP)
+    ]
+    if len(groups) < 4:  # noqa: PLR2004 - halves of one group tell nothing
+        return 0
+    return _GROUP * min(range(len(groups) // 2 + 1), key=lambda cut: _doubt(groups[cut:]))
+
+
+def _doubt(left: list[float]) -> float:
+    """The squared standard error of the mean."""
+    return statistics.pvariance(left) / len(left)
+
+
+SAMPLES_FILE = "samples.npz"
+
+
+def write_samples(folder: Path, measured: Mapping[str, Groups]) -> None:
+    """Write SAMPLES_FILE: for each point and runner, all runs in nanoseconds, and the turns' sizes.
+
+    Where there are several groups, also how many of the turns are of each.
+
+    Args:
+        folder: Where to.
+        measured: Point -> for each group, runner -> its turns.
+    """
+    import numpy as np
+
+    arrays = {}
+    for point, groups in measured.items():
+        for name in dict.fromkeys(name for group in groups for name in group):
+            turns = [turn for group in groups for turn in group.get(name, ())]
+            arrays[f"{point}/{name}/runs_ns"] = np.asarray(
+                [run for turn in turns for run in turn], np.int64
+            )
+            arrays[f"{point}/{name}/sizes"] = np.asarray([len(turn) for turn in turns], np.int32)
+            if len(groups) > 1:
+                counts = [len(group.get(name, ())) for group in groups]
+                arrays[f"{point}/{name}/groups"] = np.asarray(counts, np.int32)
+    np.savez(folder / SAMPLES_FILE, allow_pickle=False, **arrays)
+
+
+def read_samples(folder: Path, point: str, name: str) -> list[list[int]]:
+    """A runner's turns at a point, those of all groups one after the other.
+
+    Raises:
+        KeyError: It was not measured there.
+    """
+    return [turn for group in read_groups(folder, point, name) for turn in group]
+
+
+def read_groups(folder: Path, point: str, name: str) -> list[list[list[int]]]:
+    """Return a runner's turns in each group of models; none in a group without it.
+
+    Raises:
+        KeyError: It was not measured at the point.
+    """
+    import numpy as np
+
+    prefix = f"{point}/{name}"
+    with np.load(folder / SAMPLES_FILE, allow_pickle=False) as arrays:
+        runs = arrays[f"{prefix}/runs_ns"]
+        ends = np.cumsum(arrays[f"{prefix}/sizes"])
+        counts = arrays[f"{prefix}/groups"] if f"{prefix}/groups" in arrays else [len(ends)]
+    turns = iter([turn.tolist() for turn in np.split(runs, ends[:-1])])
+    return [[next(turns) for _ in range(count)] for count in counts]

@@ -15,7 +15,7 @@ from onnxbuild.onnxkit.data.reference_files import ReferencePoint
 from onnxbuild.onnxkit.model.inspect import describe_value
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
-from onnxbuild.onnxkit.processing.split import CutError, split
+from onnxbuild.onnxkit.processing.merge import CutError, split
 from onnxbuild.onnxkit.triton.accelerators import Accelerators
 from onnxbuild.onnxkit.triton.model_config import (
     CONFIG_FILE,

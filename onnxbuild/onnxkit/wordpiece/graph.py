@@ -1,22 +1,228 @@
-"""Write a WordPiece tokenizer as a graph: strings -> ids, mask and types of tokens.
-
-All positions of all texts are computed at once. Every position of a text looks for the longest piece that begins there
-(a walk through a trie, as many steps as the longest piece has characters); which of them the greedy search reaches is found by
-doubling jumps from each word's first character.
-"""
+"""Write a WordPiece tokenizer as a graph: strings -> ids, mask and types of tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.wordpiece.characters import Characters
-from onnxbuild.onnxkit.wordpiece.double_array import DoubleArray, double_array
-from onnxbuild.onnxkit.wordpiece.row_writer import RowWriter
-from onnxbuild.onnxkit.wordpiece.tokenizer_file import WordPiece
+from onnxbuild.onnxkit.processing.writers import GraphWriter
+from onnxbuild.onnxkit.wordpiece.tokenizer_file import Characters, WordPiece
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnx
+
+
+_NONE = -1
+_PATIENCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class DoubleArray:
+    """Tries over symbols > 0.
+
+    From a node n, symbol s leads to base[n] + s where parent[base[n] + s] == n, else nowhere: to node 0,
+    which leads nowhere.
+
+    Attributes:
+        roots: Node that each trie begins with.
+        base: int32, (nodes,).
+        parent: int32, (nodes,); -1 where no node is.
+        value: int32, (nodes,): of the word that ends there; -1 where none does.
+        depth: Symbols of the longest word.
+    """
+
+    roots: tuple[int, ...]
+    base: np.ndarray
+    parent: np.ndarray
+    value: np.ndarray
+    depth: int
+
+
+def double_array(tries: Sequence[Mapping[tuple[int, ...], int]], symbols: int) -> DoubleArray:
+    """Lay tries into one double array.
+
+    Args:
+        tries: Each a mapping of word, as symbols, to its value.
+        symbols: One more than the greatest symbol.
+    """
+    import numpy as np
+
+    roots = tuple(range(1, len(tries) + 1))
+    parents, values = [_NONE] * (len(tries) + 1), [_NONE] * (len(tries) + 1)
+    bases = [0] * (len(tries) + 1)
+    first_free = len(parents)
+    waiting = [
+        (root, _Node.of(sorted(trie.items())), 0) for root, trie in zip(roots, tries, strict=True)
+    ]
+    depth = 0
+    for at, node, level in waiting:  # grows while it is walked: breadth first
+        depth = max(depth, level)
+        values[at] = node.value
+        children = node.children(level)
+        if not children:
+            continue
+        base = _place(parents, [symbol for symbol, _ in children], first_free)
+        passed = base + children[0][0] - first_free
+        if passed > _PATIENCE:  # what is free there is too narrow: a few places are left empty
+            first_free += passed // 2
+        bases[at] = base
+        missing = base + children[-1][0] + 1 - len(parents)
+        for field in (parents, values):
+            field.extend([_NONE] * missing)
+        bases.extend([0] * missing)
+        for symbol, child in children:
+            parents[base + symbol] = at
+            waiting.append((base + symbol, child, level + 1))
+    for field, fill in ((parents, _NONE), (values, _NONE), (bases, 0)):
+        field.extend([fill] * symbols)  # any symbol after any base is inside
+    base_of, parent_of, value_of = (np.array(each, np.int32) for each in (bases, parents, values))
+    return DoubleArray(roots, base_of, parent_of, value_of, depth)
+
+
+def _place(parents: Sequence[int], symbols: Sequence[int], start: int) -> int:
+    """The first base at which all symbols fall on free places, the least on `start` or after it."""
+    at = max(start, symbols[0] + 1)
+    while any(
+        at + each - symbols[0] < len(parents) and parents[at + each - symbols[0]] != _NONE
+        for each in symbols
+    ):
+        at += 1
+    return at - symbols[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """Words that begin alike, sorted."""
+
+    words: Sequence[tuple[tuple[int, ...], int]]
+    value: int
+
+    @staticmethod
+    def of(words: Sequence[tuple[tuple[int, ...], int]]) -> _Node:
+        return _Node(words, _NONE)
+
+    def children(self, level: int) -> list[tuple[int, _Node]]:
+        below: dict[int, list[tuple[tuple[int, ...], int]]] = {}
+        for word in self.words:
+            if len(word[0]) > level:
+                below.setdefault(word[0][level], []).append(word)
+        return [
+            (symbol, _Node(words, words[0][1] if len(words[0][0]) == level + 1 else _NONE))
+            for symbol, words in below.items()
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class LongestWords:
+    """Names of values (batch, length): the longest word at each position.
+
+    Attributes:
+        length: Its symbols; 0 where no word begins.
+        value: Its value; -1 there.
+    """
+
+    length: str
+    value: str
+
+
+class RowWriter(GraphWriter):
+    """Nodes whose values are int32, (batch, length), where nothing else is said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begin("tokenizer")
+        self.axis = self.constant([1], "int64")
+        self.first = self.constant([0], "int64")
+        self.none = self.constant(0, "int32")
+        self.one = self.constant(1, "int32")
+
+    def longest(self, trie: DoubleArray, root: str, first: str, later: str) -> LongestWords:
+        """The longest word of a trie from each position on.
+
+        Args:
+            trie: The trie.
+            root: Node that each position begins with.
+            first: Symbol at each position.
+            later: The same, as it is read after the first: 0 where no word may go on.
+        """
+        base, parent, value = (
+            self.constant(each, "int32") for each in (trie.base, trie.parent, trie.value)
+        )
+        width = self.width(first)
+        padded = self.padded(later, trie.depth)
+        node = root
+        length = self.node("Mul", first, self.none)
+        best = self.node("Sub", length, self.one)
+        for step in range(trie.depth):
+            symbol = first if step == 0 else self.cut(padded, step, width)
+            place = self.node("Add", self.node("Gather", base, node), symbol)
+            is_there = self.node("Equal", self.node("Gather", parent, place), node)
+            node = self.node("Where", is_there, place, self.none)
+            found = self.node("Gather", value, node)
+            ends = self.node("GreaterOrEqual", found, self.none)
+            best = self.node("Where", ends, found, best)
+            length = self.node("Where", ends, self.constant(step + 1, "int32"), length)
+        return LongestWords(length, best)
+
+    def looked_up(self, table: Sequence[int], places: str) -> str:
+        """Look places up in a table of int32."""
+        return self.node("Gather", self.constant(table, "int32"), places)
+
+    def width(self, value: str) -> str:
+        """Return the number of columns, a scalar of int32."""
+        size = self.node("Shape", value, attributes={"start": 1, "end": 2})
+        return self.cast(self.node("Squeeze", size), "int32")
+
+    def places(self, value: str) -> str:
+        """0, 1, 2 ... for its columns: (length,)."""
+        return self.node("Range", self.none, self.width(value), self.one)
+
+    def counted(self, kept: str) -> str:
+        """Count the true values of each row: (batch, 1)."""
+        return self.node(
+            "ReduceSum", self.cast(kept, "int32"), self.axis, attributes={"keepdims": 1}
+        )
+
+    def cut(self, value: str, start: int, width: str) -> str:
+        """`width` columns from `start` on."""
+        begin = self.constant([start], "int64")
+        end = self.node("Add", self.cast(width, "int64"), begin)
+        return self.node("Slice", value, begin, end, self.axis)
+
+    def padded(self, value: str, columns: int) -> str:
+        """Fill `columns` more columns with 0."""
+        pads = self.constant([0, 0, 0, columns], "int64")
+        return self.node("Pad", value, pads)
+
+    def widened(self, value: str, fill: str = "") -> str:
+        """One more column, which takes what goes nowhere."""
+        pads = self.constant([0, 0, 0, 1], "int64")
+        return self.node("Pad", value, pads, *([fill] if fill else []))
+
+    def shifted_right(self, value: str) -> str:
+        """Shift rows right by one column; the first becomes 1."""
+        pads = self.constant([0, 1, 0, -1], "int64")
+        return self.node("Pad", value, pads, self.one)
+
+    def filled(self, shape: str, value: int) -> str:
+        """Make an array of one value of int32; `shape` is a value, too."""
+        import numpy as np
+        import onnx
+
+        filled = onnx.numpy_helper.from_array(np.array([value], np.int32))
+        return self.node("ConstantOfShape", shape, attributes={"value": filled})
+
+    def scattered(self, data: str, places: str, values: str, reduction: str = "none") -> str:
+        """Put values at places along the rows, into `data`."""
+        attributes = {"axis": 1, "reduction": reduction}
+        return self.node("ScatterElements", data, places, values, attributes=attributes)
+
+    def taken(self, data: str, places: str) -> str:
+        """Take what stands at places along the rows."""
+        return self.node("GatherElements", data, places, attributes={"axis": 1})
+
 
 TEXT, IDS, MASK, TYPES = "text", "ids", "mask", "types"
 _ML, _CONTRIBUTED = "ai.onnx.ml", "com.microsoft"

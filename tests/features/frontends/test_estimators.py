@@ -17,7 +17,7 @@ import onnxbuild
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET, TargetGates
-from onnxbuild.onnxkit.accuracy.threshold_rows import excused_rows
+from onnxbuild.onnxkit.accuracy.judged_outputs import excused_rows
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.estimators.thresholds import rows_on_threshold

@@ -18,7 +18,7 @@ from sklearn.datasets import load_iris
 
 import onnxbuild
 from onnxbuild.core.step import MODEL_FILE
-from onnxbuild.diagnosis.artifact_folders import artifacts_shown
+from onnxbuild.diagnosis.measurements import artifacts_shown
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.steps import validate
 from tests import tiny_keras, tiny_transformers

@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 
 from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.features.modes.bf16 import KIND, Bf16Options, Bf16Params, bf16_bits
-from onnxbuild.onnxkit.accuracy.dominant_node import find_dominant_node
+from onnxbuild.onnxkit.accuracy.isolated_node_error import find_dominant_node
 from onnxbuild.onnxkit.model.scopes import scopes
 from tests.cli.conftest import project as built_project
 from tests.cli.test_diagnose import OUTLIER, make, pasted

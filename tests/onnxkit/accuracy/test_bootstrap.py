@@ -3,7 +3,7 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
-from onnxbuild.onnxkit.accuracy.bootstrap import Resampling, halves_of, spread_of
+from onnxbuild.onnxkit.accuracy.user_metric import Resampling, halves_of, spread_of
 
 Spans = namedtuple("Spans", "starts ends")  # noqa: PYI024 - as a data callable may yield it
 

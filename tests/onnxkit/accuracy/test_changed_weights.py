@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from onnxbuild.onnxkit.accuracy.changed_weights import edited_weights, retyped_weights
-from onnxbuild.onnxkit.accuracy.node_trace import changed_nodes
+from onnxbuild.onnxkit.accuracy.node_trace import changed_nodes, edited_weights, retyped_weights
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from tests.onnxkit.models import model, value, weight
 

@@ -7,7 +7,7 @@ from onnx import helper
 
 from onnxbuild.adapters.machine import host_facts
 from onnxbuild.mode_steps.auto_options import without_auto
-from onnxbuild.onnxkit.accuracy.dominant_node import DominantNode, find_dominant_node
+from onnxbuild.onnxkit.accuracy.isolated_node_error import DominantNode, find_dominant_node
 from onnxbuild.steps.quantize_dynamic import KIND, DynamicOptions, DynamicParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import model, value, weight

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from onnxbuild.onnxkit.accuracy.error_sums import Noise
+from onnxbuild.onnxkit.accuracy.comparison import Noise
 
 
 def noise(*pairs):

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from onnxbuild.onnxkit.accuracy.noisy_outputs import noisy_findings
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances, bounds_of
+from onnxbuild.onnxkit.accuracy.validation_fixes import noisy_findings
 from onnxbuild.onnxkit.accuracy.verdict import judge
 
 FP16 = VariantTolerances(atol=1e-2, rtol=1e-3)

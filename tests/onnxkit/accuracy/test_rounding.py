@@ -9,8 +9,7 @@ from onnx.helper import make_node
 
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.target import CPU_TARGET, TargetGates
-from onnxbuild.onnxkit.accuracy.rounding import measured_rounding, moved_feeds
-from onnxbuild.onnxkit.accuracy.rounding_noise import rounding_noise
+from onnxbuild.onnxkit.accuracy.rounding import measured_rounding, moved_feeds, rounding_noise
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.data.reference_feeds import ReferenceOptions
 from onnxbuild.onnxkit.data.reference_files import read_reference
@@ -134,7 +133,7 @@ def test_what_jumps_is_no_rounding():
 
 
 def test_the_graph_with_noise_is_a_valid_one():
-    from onnxbuild.onnxkit.accuracy.rounding_noise import add_rounding_noise
+    from onnxbuild.onnxkit.accuracy.rounding import add_rounding_noise
 
     made = cancelling()
     assert add_rounding_noise(made)

@@ -8,9 +8,10 @@ from onnxbuild.onnxkit.accuracy.sample_outputs import (
     Sample,
     compare_samples,
     compare_vectors,
+    read_vectors,
     sample_vectors,
+    write_vectors,
 )
-from onnxbuild.onnxkit.accuracy.vector_files import read_vectors, write_vectors
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.sessions.open import open_session
 from tests.steps.graphs import digits

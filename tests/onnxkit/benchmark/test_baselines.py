@@ -25,8 +25,7 @@ from onnxbuild.onnxkit.benchmark.baseline import (
     baseline_of,
     one_heading,
 )
-from onnxbuild.onnxkit.benchmark.baselines import RUNNERS, described, runner_of
-from onnxbuild.onnxkit.benchmark.estimator_runner import called_method
+from onnxbuild.onnxkit.benchmark.baselines import RUNNERS, called_method, described, runner_of
 from onnxbuild.onnxkit.estimators.outputs import outputs_of
 from tests.fakes.step_context import FolderContext
 

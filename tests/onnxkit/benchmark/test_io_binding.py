@@ -1,6 +1,6 @@
 import numpy as np
 
-from onnxbuild.onnxkit.benchmark.io_binding import bind_io, copy_times_ms
+from onnxbuild.onnxkit.benchmark.runners import bind_io, copy_times_ms
 from onnxbuild.onnxkit.sessions.open import open_session
 from tests.steps.graphs import digits
 

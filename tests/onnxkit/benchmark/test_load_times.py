@@ -7,7 +7,7 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.benchmark.candidate import Contender, LoadCost
-from onnxbuild.onnxkit.benchmark.load_times import load_report, measure_loads
+from onnxbuild.onnxkit.benchmark.interleave import load_report, measure_loads
 
 FEEDS = {"x": np.zeros(1, "float32")}
 

@@ -3,8 +3,8 @@ import time
 
 import pytest
 
-from onnxbuild.onnxkit.benchmark import memory
-from onnxbuild.onnxkit.benchmark.memory import peak_growth_bytes
+from onnxbuild.onnxkit.benchmark import candidate
+from onnxbuild.onnxkit.benchmark.candidate import peak_growth_bytes
 
 SIZE_BYTES = 64 << 20
 
@@ -27,13 +27,13 @@ def test_memory_that_is_freed_before_the_end_counts_too():
 
 
 def test_a_peak_that_could_not_be_sampled_is_an_error_and_no_number(monkeypatch):
-    plain, here = memory._resident, threading.current_thread()
+    plain, here = candidate._resident, threading.current_thread()
 
     def resident() -> int:
         if threading.current_thread() is not here:
             raise OSError(38, "Function not implemented")
         return plain()
 
-    monkeypatch.setattr(memory, "_resident", resident)
+    monkeypatch.setattr(candidate, "_resident", resident)
     with pytest.raises(OSError, match="Function not implemented"):
         peak_growth_bytes(lambda: time.sleep(0.05))

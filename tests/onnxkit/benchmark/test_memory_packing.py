@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.benchmark.memory_packing import Need, all_fit, memory_groups
+from onnxbuild.onnxkit.benchmark.candidate import Need, all_fit, memory_groups
 
 GIB = 1 << 30
 SIZES = st.integers(1, 8 * GIB)

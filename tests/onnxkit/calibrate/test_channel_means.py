@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from onnxbuild.onnxkit.calibrate.channel_means import measure_channel_means
+from onnxbuild.onnxkit.calibrate.channel_statistics import measure_channel_means
 from tests.onnxkit.models import model, value, weight
 
 

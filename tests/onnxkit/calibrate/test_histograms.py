@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from onnxbuild.onnxkit.calibrate.histograms import BINS, empty_histogram, measure_histograms
+from onnxbuild.onnxkit.calibrate.thresholds import BINS, empty_histogram, measure_histograms
 from tests.onnxkit.models import linear, value
 
 

@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnxbuild.onnxkit.calibrate.histograms import BINS, Histogram, empty_histogram
 from onnxbuild.onnxkit.calibrate.thresholds import (
+    BINS,
+    Histogram,
     IntegerGrid,
     choose_range,
     clipped_share,
+    empty_histogram,
     histogram_bounds,
 )
 from tests.examples import examples

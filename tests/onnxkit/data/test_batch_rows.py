@@ -1,7 +1,7 @@
 import numpy as np
 
 from onnxbuild.core.recipe import DummyInput
-from onnxbuild.onnxkit.data.batch_rows import rows_of
+from onnxbuild.onnxkit.data.feeds import rows_of
 
 SCALE = DummyInput("scale", "float32", ())
 TABLE = DummyInput("table", "float32", (1000, 5))

@@ -6,7 +6,7 @@ import functools
 
 import pytest
 
-from onnxbuild.onnxkit.data.call_arguments import misfit
+from onnxbuild.onnxkit.data.user_code import misfit
 
 
 def load(width, *, seed=0, depth=1):

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from onnxbuild.onnxkit.data.constant_outputs import ConstantOutputs
-from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.data.reference_files import ConstantOutputs, ReferencePoint, ReferenceWriter
 
 
 def notes(*arrays):

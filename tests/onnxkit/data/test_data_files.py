@@ -3,7 +3,7 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
-from onnxbuild.onnxkit.data.data_files import file_feeds
+from onnxbuild.onnxkit.data.calibration_data import file_feeds
 from onnxbuild.onnxkit.data.feeds import check_feeds
 
 IMAGE = (DummyInput("image", "float32", ("batch", 2)),)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.data.non_finite import (
+from onnxbuild.onnxkit.data.feed_checks import (
     LEAST_INSTEAD,
     not_finite,
     odd_kind,

@@ -10,7 +10,7 @@ import torch
 
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.onnxkit.data.reference_feeds import reference_feeds
-from onnxbuild.onnxkit.data.user_feeds import iterate_user
+from onnxbuild.onnxkit.data.user_code import iterate_user
 
 INPUTS = (DummyInput("x", "float32", (2,)),)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from onnxbuild.onnxkit.data.returned import frontend_fix, frontend_of
+from onnxbuild.onnxkit.data.user_code import frontend_fix, frontend_of
 from tests.late_imports import Late
 
 xgboost, linear_model, pipeline = (

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from onnxbuild.onnxkit.differences.arrays import compare_arrays
+from onnxbuild.onnxkit.differences.values import compare_arrays
 
 GREATEST = np.iinfo(np.int64).max
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnxbuild.onnxkit.differences.arrays import array_difference
-from onnxbuild.onnxkit.differences.artifacts import first_difference
+from onnxbuild.onnxkit.differences.first_difference import first_difference
+from onnxbuild.onnxkit.differences.values import array_difference
 from onnxbuild.onnxkit.model.model_files import save_model
 from tests.onnxkit.models import linear, weight
 

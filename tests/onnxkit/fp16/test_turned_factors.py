@@ -2,7 +2,7 @@ import numpy as np
 import onnx
 import pytest
 
-from onnxbuild.onnxkit.fp16.turned_factors import batch_transposes
+from onnxbuild.onnxkit.fp16.fp32_nodes import batch_transposes
 from tests.onnxkit.models import model, value, weight
 
 

@@ -1,8 +1,8 @@
 import onnx
 from onnx import TensorProto, helper
 
-from onnxbuild.onnxkit.model.captures import hide_captures, show_captures
 from onnxbuild.onnxkit.model.graphs import names_read
+from onnxbuild.onnxkit.model.scopes import hide_captures, show_captures
 from tests.onnxkit.models import model, value, weight
 
 

@@ -1,7 +1,7 @@
 from onnx import helper
 
-from onnxbuild.onnxkit.model.checker import checker_faults
 from onnxbuild.onnxkit.model.model_files import save_model
+from onnxbuild.onnxkit.model.opsets import checker_faults
 from tests.onnxkit.models import branching, contrib, linear, model, value
 
 

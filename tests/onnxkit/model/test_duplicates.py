@@ -1,4 +1,4 @@
-from onnxbuild.onnxkit.model.duplicates import first_equals
+from onnxbuild.onnxkit.model.model_files import first_equals
 
 
 def laid(folder, **files):

@@ -1,8 +1,8 @@
 import numpy as np
 from onnx import helper
 
-from onnxbuild.onnxkit.model.false_shapes import drop_false_shapes
 from onnxbuild.onnxkit.model.inspect import dimensions
+from onnxbuild.onnxkit.model.shapes import drop_false_shapes
 from tests.onnxkit.models import model, value, weight
 
 

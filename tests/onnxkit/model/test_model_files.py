@@ -3,7 +3,6 @@ import onnx
 import pytest
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.model.external_data import weight_array
 from onnxbuild.onnxkit.model.model_files import (
     file_bytes,
     hand_on,
@@ -11,6 +10,7 @@ from onnxbuild.onnxkit.model.model_files import (
     model_path,
     save_graph,
     save_model,
+    weight_array,
 )
 from onnxbuild.onnxkit.sessions.open import open_session
 from tests.onnxkit.models import linear, model, value, weight

@@ -2,7 +2,7 @@ import pytest
 from onnx import helper
 
 from onnxbuild.onnxkit.model.inspect import dimensions
-from onnxbuild.onnxkit.model.output_axes import name_output_axes
+from onnxbuild.onnxkit.model.shapes import name_output_axes
 from tests.onnxkit.models import model, value
 
 

@@ -3,7 +3,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnxbuild.onnxkit.optimize.fusion_search import RefusedFusion, spoiling_fusions
+from onnxbuild.onnxkit.optimize.fusing import RefusedFusion, spoiling_fusions
 
 NAMES = tuple("abcdefghij")
 

@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxbuild.onnxkit.model.canonical import canonicalize
-from onnxbuild.onnxkit.optimize.norm_forms import fit_norms
+from onnxbuild.onnxkit.optimize.fusable_forms import fit_norms
 from tests.onnxkit.models import model, value, weight
 
 X = np.random.default_rng(0).standard_normal((2, 5, 8)).astype(np.float32) * 3 + 1

@@ -7,8 +7,8 @@ from onnx import checker, helper
 
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
+from onnxbuild.onnxkit.optimize.fusable_forms import split_weight_products
 from onnxbuild.onnxkit.optimize.offline_optimization import optimize_offline
-from onnxbuild.onnxkit.optimize.weight_products import split_weight_products
 from tests.onnxkit.models import model, value, weight
 
 _RNG = np.random.default_rng(0)

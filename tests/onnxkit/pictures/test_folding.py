@@ -6,7 +6,7 @@ from onnx import helper
 
 from onnxbuild.onnxkit.pictures.folding import ITEMS_MAX, FoldedBlock, fold
 from onnxbuild.onnxkit.pictures.module_scopes import find_scopes
-from onnxbuild.onnxkit.pictures.read_graphs import read_graphs
+from onnxbuild.onnxkit.pictures.nodes import read_graphs
 from tests.onnxkit.pictures.models import model_of, transformer
 
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from onnxbuild.onnxkit.pictures.nodes import of_dtype, read_graphs
 from onnxbuild.onnxkit.pictures.page import lone_svg
-from onnxbuild.onnxkit.pictures.precision import of_dtype
-from onnxbuild.onnxkit.pictures.read_graphs import read_graphs
 from tests.onnxkit.pictures.models import model_of, weight
 
 

@@ -8,12 +8,11 @@ from xml.etree import ElementTree as ET
 import pytest
 from onnx import helper
 
-from onnxbuild.onnxkit.pictures.diagram import Surroundings, draw
+from onnxbuild.onnxkit.pictures.diagram import Surroundings, draw, unfold
 from onnxbuild.onnxkit.pictures.folding import FoldedBlock, fold
+from onnxbuild.onnxkit.pictures.nodes import read_graphs
 from onnxbuild.onnxkit.pictures.page import lone_svg, model_svg
-from onnxbuild.onnxkit.pictures.read_graphs import read_graphs
 from onnxbuild.onnxkit.pictures.svg import Drawn, arrange
-from onnxbuild.onnxkit.pictures.unfolding import unfold
 from tests.onnxkit.pictures.models import model_of, transformer, weight
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -2,8 +2,7 @@ import pytest
 
 from onnxbuild.core.params import from_json
 from onnxbuild.onnxkit.processing.options import PostprocessOperation, PreprocessOperation
-from onnxbuild.onnxkit.processing.plan import plan_inputs
-from onnxbuild.onnxkit.processing.results import plan_outputs
+from onnxbuild.onnxkit.processing.plan import plan_inputs, plan_outputs
 from onnxbuild.onnxkit.processing.values import ProcessingError, ValueType
 
 IMAGE = {"x": ValueType("float32", ("batch", 3, 8, 8))}

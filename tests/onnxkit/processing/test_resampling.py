@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from onnxbuild.onnxkit.processing.resampling import resample
+from onnxbuild.onnxkit.processing.references import resample
 
 SIZES = [(100, 131), (20, 17), (300, 33), (48, 40), (20, 300), (7, 9), (60, 33)]
 

@@ -7,7 +7,7 @@ from onnx import TensorProto
 
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.model.model_files import load_model
-from onnxbuild.onnxkit.processing.split import CutError, split
+from onnxbuild.onnxkit.processing.merge import CutError, split
 from tests.steps.test_merge_processing import (
     BATCH,
     BEFORE,

@@ -9,9 +9,10 @@ from onnx import helper
 from onnxbuild.adapters.machine import host_facts
 from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.mode_steps.auto_options import without_auto
-from onnxbuild.onnxkit.accuracy.error_sums import Noise
+from onnxbuild.onnxkit.accuracy.comparison import Noise
 from onnxbuild.onnxkit.calibrate.calibration import Rule, calibrate
 from onnxbuild.onnxkit.calibrate.thresholds import IntegerGrid
+from onnxbuild.onnxkit.quantize.dynamic_quantizer import split_embeddings
 from onnxbuild.onnxkit.quantize.eight_bit_forms import (
     DYNAMIC_OPERATORS,
     STATIC_OPERATORS,
@@ -19,7 +20,6 @@ from onnxbuild.onnxkit.quantize.eight_bit_forms import (
     misfit_notes,
     static_misfits,
 )
-from onnxbuild.onnxkit.quantize.embed_layer_norm import split_embeddings
 from onnxbuild.onnxkit.sessions.element_types import load_typed
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session

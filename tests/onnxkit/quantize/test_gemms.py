@@ -4,7 +4,7 @@ import pytest
 from onnx import helper
 
 from onnxbuild.onnxkit.model.canonical import canonicalize
-from onnxbuild.onnxkit.quantize.gemms import split_gemms
+from onnxbuild.onnxkit.quantize.dynamic_quantizer import split_gemms
 from tests.onnxkit.models import model, value, weight
 from tests.steps.graphs import run_model, save
 

@@ -7,8 +7,7 @@ from onnxbuild.onnxkit.quantize.blockwise import (
     quantize_blocks,
     round_to_nearest,
 )
-from onnxbuild.onnxkit.quantize.gptq_blockwise import quantize_by_errors
-from onnxbuild.onnxkit.quantize.hessians import feedback_factor
+from onnxbuild.onnxkit.quantize.gptq import feedback_factor, quantize_by_errors
 
 
 def layer(rows=70, columns=120, samples=4000, seed=0):

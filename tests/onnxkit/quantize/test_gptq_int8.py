@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from onnxbuild.onnxkit.calibrate.memory_passes import passes
-from onnxbuild.onnxkit.quantize.gptq_int8 import compensating_factor, round_compensated
+from onnxbuild.onnxkit.calibrate.channel_statistics import passes
+from onnxbuild.onnxkit.quantize.gptq import compensating_factor, round_compensated
 
 
 def problem(seed=0, tokens=400, inputs=150, outputs=20):

@@ -1,7 +1,7 @@
 import numpy as np
 from onnx import TensorProto, helper
 
-from onnxbuild.onnxkit.quantize.tied_embeddings import part_readers
+from onnxbuild.onnxkit.quantize.common import part_readers
 from tests.onnxkit.models import model, value, weight
 
 

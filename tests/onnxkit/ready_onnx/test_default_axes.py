@@ -5,8 +5,8 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from onnxbuild.onnxkit.model.checker import checker_faults
 from onnxbuild.onnxkit.model.model_files import save_model
+from onnxbuild.onnxkit.model.opsets import checker_faults
 from onnxbuild.onnxkit.ready_onnx.default_axes import write_out_default_axes
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onnxbuild.onnxkit.report_page.model import ReportSource
+from onnxbuild.onnxkit.report_page.blocks import ReportSource
 
 POINTS = {"example": 1e-6, "min": 2e-6, "max-batch": 5e-6}
 

@@ -8,8 +8,7 @@ import re
 
 import pytest
 
-from onnxbuild.onnxkit.report_page.blocks import Lines, Series
-from onnxbuild.onnxkit.report_page.model import Part
+from onnxbuild.onnxkit.report_page.blocks import Lines, Part, Series
 from onnxbuild.onnxkit.report_page.page import report_page
 from tests.onnxkit.report_page.test_report_page import report_of
 

@@ -8,6 +8,8 @@ from onnxbuild.onnxkit.pages.page import PAGE_MAX_BYTES
 from onnxbuild.onnxkit.report_page.blocks import (
     Lines,
     Paragraph,
+    Part,
+    ReportSource,
     Series,
     StepNode,
     Steps,
@@ -15,7 +17,6 @@ from onnxbuild.onnxkit.report_page.blocks import (
     Text,
 )
 from onnxbuild.onnxkit.report_page.compose import compose
-from onnxbuild.onnxkit.report_page.model import Part, ReportSource
 from onnxbuild.onnxkit.report_page.page import report_page
 from tests.browser import assert_good, look_at
 from tests.onnxkit.report_page.sources import a_build, validation, written

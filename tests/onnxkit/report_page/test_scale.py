@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnxbuild.onnxkit.report_page.scale import scale_of
+from onnxbuild.onnxkit.report_page.charts import scale_of
 
 FINITE = st.floats(-1e9, 1e9).filter(lambda each: each == 0 or abs(each) > 1e-12)
 

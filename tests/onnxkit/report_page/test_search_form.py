@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from onnxbuild.onnxkit.report_page.blocks import ReportSource
 from onnxbuild.onnxkit.report_page.forms.search import search
-from onnxbuild.onnxkit.report_page.model import ReportSource
 
 
 def trial(name, missed, missed_judging):

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnxbuild.onnxkit.quantize.gptq_int8 import compensating_factor, round_compensated
-from onnxbuild.onnxkit.saturation.ort_overrides import pair_overrides
+from onnxbuild.onnxkit.quantize.gptq import compensating_factor, round_compensated
 from onnxbuild.onnxkit.saturation.pair_bounded_scales import (
     bounding_scales,
     deciding_codes,
+    pair_overrides,
     pair_scales,
 )
 from onnxbuild.onnxkit.saturation.saturation import may_saturate, saturating_nodes

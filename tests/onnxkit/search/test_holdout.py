@@ -1,7 +1,7 @@
 import pytest
 
 from onnxbuild.onnxkit.accuracy.sample_outputs import SampleErrors
-from onnxbuild.onnxkit.search.holdout import CHOOSING, JUDGING, LEAST_SPLIT, figures_of, is_halved
+from onnxbuild.onnxkit.search.goals import CHOOSING, JUDGING, LEAST_SPLIT, figures_of, is_halved
 
 
 def errors(count):

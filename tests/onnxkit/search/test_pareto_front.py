@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnxbuild.onnxkit.search.pareto_front import pareto_front
+from onnxbuild.onnxkit.search.goals import pareto_front
 
 points = st.lists(st.tuples(*[st.integers(0, 5)] * 3), max_size=12)
 

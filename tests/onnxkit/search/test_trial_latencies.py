@@ -2,9 +2,9 @@ import random
 
 import pytest
 
-from onnxbuild.onnxkit.search.trial_latencies import MeasuredTrials
+from onnxbuild.onnxkit.search.goals import MeasuredTrials
 from onnxbuild.onnxkit.timing.ratios import Ratio, chained
-from onnxbuild.onnxkit.timing.samples_file import write_samples
+from onnxbuild.onnxkit.timing.rounds import write_samples
 
 ROUNDS, RUNS = 40, 8
 TIMES_MS = {"fp32": 2.0, "int8": 1.0, "int4": 1.3}

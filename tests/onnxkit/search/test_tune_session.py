@@ -9,8 +9,7 @@ from dataclasses import replace
 import pytest
 
 from onnxbuild.onnxkit.search.tune_session import Compared, search_settings, thread_counts
-from onnxbuild.onnxkit.sessions.options import TuneOptions
-from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.onnxkit.sessions.settings import SessionSettings, TuneOptions
 from onnxbuild.onnxkit.timing.ratios import Ratio, ratio_over
 
 DEFAULT = SessionSettings()

@@ -2,8 +2,7 @@ import pytest
 
 from onnxbuild.onnxkit.accuracy.sample_outputs import Fidelity
 from onnxbuild.onnxkit.model.blocks import Block
-from onnxbuild.onnxkit.sensitivity.losses import Loss
-from onnxbuild.onnxkit.sensitivity.ranking import rank
+from onnxbuild.onnxkit.sensitivity.losses import Loss, rank
 
 
 class Scale:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.onnxkit.sensitivity.report import most_sensitive
+from onnxbuild.onnxkit.sensitivity.losses import most_sensitive
 from tests.fakes.step_context import FolderContext
 
 

@@ -7,8 +7,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.sessions.missing_kernel import missing_kernel_fix
-from onnxbuild.onnxkit.sessions.open import open_session
+from onnxbuild.onnxkit.sessions.open import missing_kernel_fix, open_session
 from tests.onnxkit.models import model, value
 
 SAID = "Could not find an implementation for Erf(13) node with name 'e'"

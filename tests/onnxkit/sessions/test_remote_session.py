@@ -15,15 +15,17 @@ from onnxbuild.core.environment import Environment
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.target import Link, Target
 from onnxbuild.onnxkit.benchmark.candidate import Contender, cost_alone
-from onnxbuild.onnxkit.benchmark.io_binding import bind_io, copy_times_ms
-from onnxbuild.onnxkit.benchmark.remote_call import bound_there
-from onnxbuild.onnxkit.benchmark.runners import onnx_runtime
+from onnxbuild.onnxkit.benchmark.runners import bind_io, bound_there, copy_times_ms, onnx_runtime
 from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.onnxkit.providers.placement import placement_of
 from onnxbuild.onnxkit.sessions import rpc_client
 from onnxbuild.onnxkit.sessions.open import asked_for, open_here, open_session
-from onnxbuild.onnxkit.sessions.remote_session import HostedSession
-from onnxbuild.onnxkit.sessions.rpc_client import SessionHost, host_of, runtime_facts
+from onnxbuild.onnxkit.sessions.rpc_client import (
+    HostedSession,
+    SessionHost,
+    host_of,
+    runtime_facts,
+)
 from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.timing.concurrency import measure_throughput

@@ -7,10 +7,18 @@ import onnxruntime
 import pytest
 
 from onnxbuild.core.params import to_json
-from onnxbuild.onnxkit.sessions.config_keys import FILE_KEYS, KNOWN_KEYS, OWN_KEYS, is_free
 from onnxbuild.onnxkit.sessions.open import open_session
-from onnxbuild.onnxkit.sessions.options import SessionOptions, TuneOptions
-from onnxbuild.onnxkit.sessions.settings import TUNED, SessionSettings, settings_from
+from onnxbuild.onnxkit.sessions.settings import (
+    FILE_KEYS,
+    KNOWN_KEYS,
+    OWN_KEYS,
+    TUNED,
+    SessionOptions,
+    SessionSettings,
+    TuneOptions,
+    is_free,
+    settings_from,
+)
 from tests.steps.graphs import digits
 
 _ELSEWHERE = {"mlas.enable_gemm_fastmath_arm64_bfloat16"}

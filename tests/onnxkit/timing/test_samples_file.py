@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from onnxbuild.onnxkit.timing.samples_file import (
+from onnxbuild.onnxkit.timing.rounds import (
     SAMPLES_FILE,
     read_groups,
     read_samples,

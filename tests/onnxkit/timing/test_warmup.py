@@ -1,4 +1,4 @@
-from onnxbuild.onnxkit.timing.warmup import warmup_rounds
+from onnxbuild.onnxkit.timing.rounds import warmup_rounds
 
 
 def rounds(*ms):

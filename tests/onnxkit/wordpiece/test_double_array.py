@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnxbuild.onnxkit.wordpiece.double_array import double_array
+from onnxbuild.onnxkit.wordpiece.graph import double_array
 
 WORDS = st.dictionaries(
     st.lists(st.integers(1, 9), min_size=1, max_size=5).map(tuple), st.integers(0, 99), max_size=30

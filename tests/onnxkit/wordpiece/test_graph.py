@@ -4,13 +4,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnxbuild.onnxkit.wordpiece.graph import TEXT
-from onnxbuild.onnxkit.wordpiece.hard_texts import HARD_TEXTS
+from onnxbuild.onnxkit.wordpiece.tokenizer_file import HARD_TEXTS
 from tests.examples import examples
 
 pytest.importorskip("tokenizers")
 from tokenizers import AddedToken
 
-from onnxbuild.onnxkit.wordpiece.characters import read_characters
+from onnxbuild.onnxkit.wordpiece.tokenizer_file import read_characters
 from tests.onnxkit.wordpiece.tokenizers_made import PIECES, SPECIAL, Pair, pair, read, tokenizer
 
 

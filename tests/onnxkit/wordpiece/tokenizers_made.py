@@ -12,9 +12,13 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from onnxbuild.onnxkit.wordpiece.characters import Characters, read_characters
 from onnxbuild.onnxkit.wordpiece.graph import TEXT, tokenizer_graph
-from onnxbuild.onnxkit.wordpiece.tokenizer_file import WordPiece, read_tokenizer
+from onnxbuild.onnxkit.wordpiece.tokenizer_file import (
+    Characters,
+    WordPiece,
+    read_characters,
+    read_tokenizer,
+)
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PIECES = (

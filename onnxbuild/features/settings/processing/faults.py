@@ -14,14 +14,11 @@ from onnxbuild.features.settings.processing.options import (
     ProcessingOptions,
     operations,
 )
-from onnxbuild.onnxkit.processing.chains import InputChain, type_of
 from onnxbuild.onnxkit.processing.checks import least_opset
-from onnxbuild.onnxkit.processing.options import asked_of
+from onnxbuild.onnxkit.processing.options import TokenizeOptions, asked_of
 from onnxbuild.onnxkit.processing.pipeline import raw_inputs
-from onnxbuild.onnxkit.processing.plan import plan_inputs
+from onnxbuild.onnxkit.processing.plan import InputChain, plan_inputs, plan_outputs, type_of
 from onnxbuild.onnxkit.processing.references import NOT_COMPUTED
-from onnxbuild.onnxkit.processing.results import plan_outputs
-from onnxbuild.onnxkit.processing.text_options import TokenizeOptions
 from onnxbuild.onnxkit.processing.values import PREPROCESS, ProcessingError, ValueType
 
 _FEWEST_IDS = 2

@@ -13,16 +13,15 @@ from onnxbuild.expansion.asked import AskedOfVariants
 from onnxbuild.expansion.evaluation import OWN, PIPELINE
 from onnxbuild.expansion.evaluation import PROCESSING as SECTION
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.processing.chains import type_of
 from onnxbuild.onnxkit.processing.options import (
     Operation,
     PostprocessOperation,
     PreprocessOperation,
+    TokenizeOptions,
     asked_of,
 )
 from onnxbuild.onnxkit.processing.pipeline import Pipeline, raw_inputs
-from onnxbuild.onnxkit.processing.plan import plan_inputs
-from onnxbuild.onnxkit.processing.text_options import TokenizeOptions
+from onnxbuild.onnxkit.processing.plan import plan_inputs, type_of
 from onnxbuild.onnxkit.processing.values import POSTPROCESS, PREPROCESS
 
 __all__ = [

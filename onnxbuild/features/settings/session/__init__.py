@@ -11,7 +11,7 @@ from onnxbuild.expansion.feature import Feature, Laid, Section, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import SECTION
 from onnxbuild.features.settings.session.faults import faults, remarks
-from onnxbuild.onnxkit.sessions.options import SessionOptions
+from onnxbuild.onnxkit.sessions.settings import SessionOptions
 from onnxbuild.steps import session, tune
 
 

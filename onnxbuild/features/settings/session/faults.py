@@ -9,8 +9,13 @@ from onnxbuild.core.recipe import Location, Recipe
 from onnxbuild.document.faults import Fault, Remark, hinted, nearest
 from onnxbuild.document.node import Path, dotted
 from onnxbuild.document.parts import Parts
-from onnxbuild.onnxkit.sessions.config_keys import FILE_KEYS, KNOWN_KEYS, OWN_KEYS, is_free
-from onnxbuild.onnxkit.sessions.options import SessionOptions
+from onnxbuild.onnxkit.sessions.settings import (
+    FILE_KEYS,
+    KNOWN_KEYS,
+    OWN_KEYS,
+    SessionOptions,
+    is_free,
+)
 
 
 def faults(parts: Parts) -> Iterator[Fault]:

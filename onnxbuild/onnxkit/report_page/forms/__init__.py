@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from onnxbuild.onnxkit.report_page.forms.benchmark import benchmark
+from onnxbuild.onnxkit.report_page.blocks import Part, ReportSource
+from onnxbuild.onnxkit.report_page.forms.benchmark import benchmark, profile
 from onnxbuild.onnxkit.report_page.forms.bundle import bundle
-from onnxbuild.onnxkit.report_page.forms.evaluation import evaluation
-from onnxbuild.onnxkit.report_page.forms.fidelity import fidelity
-from onnxbuild.onnxkit.report_page.forms.plain import load_times, plain
-from onnxbuild.onnxkit.report_page.forms.profile import profile
-from onnxbuild.onnxkit.report_page.forms.search import search
-from onnxbuild.onnxkit.report_page.forms.sensitivity import sensitivity
-from onnxbuild.onnxkit.report_page.forms.validation import validation
-from onnxbuild.onnxkit.report_page.model import Part, ReportSource
+from onnxbuild.onnxkit.report_page.forms.quality import evaluation, fidelity, validation
+from onnxbuild.onnxkit.report_page.forms.reading import load_times, plain
+from onnxbuild.onnxkit.report_page.forms.search import search, sensitivity
 
 Form = Callable[[Sequence[ReportSource]], Iterator[Part]]
 

@@ -1,4 +1,4 @@
-"""Reports of measurements side by side: latency, throughput, load time, memory."""
+"""Reports of speed and memory: contenders side by side, and the time that operators take."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from onnxbuild.onnxkit.report_page.blocks import (
     Bar,
     Bars,
     Block,
+    Cell,
     Cells,
+    Figure,
     Paragraph,
+    Part,
+    ReportSource,
     Strip,
     Strips,
     Table,
 )
-from onnxbuild.onnxkit.report_page.forms.reading import report_of
-from onnxbuild.onnxkit.report_page.model import Figure, Part, ReportSource
+from onnxbuild.onnxkit.report_page.forms.reading import report_of, titled
 from onnxbuild.onnxkit.report_page.words import milliseconds, number, size
 
 _SAMPLES_FILE = "samples.npz"
@@ -210,3 +213,34 @@ def _alone(models: Mapping[str, Any]) -> Iterator[Cells]:
             _NONE if joules is None else f"{number(joules)} J",
             each.get("same_as", ""),
         )
+
+
+_SHOWN = 12
+
+
+def profile(sources: Sequence[ReportSource]) -> Iterator[Part]:
+    """Yield the slowest operators and nodes at each point."""
+    for source in sources:
+        for point, found in report_of(source).get("points", {}).items():
+            yield Part("placement", tuple(_blocks(f"{titled(source)} at {point}", source, found)))
+
+
+def _blocks(title: str, source: ReportSource, found: Mapping[str, Any]) -> Iterator[Block]:
+    yield Bars(
+        f"Time by operator: {title}",
+        ("operator", "ms per run"),
+        tuple(
+            Bar(f"{each['operator']} ({_nodes(each['nodes'])})", each["ms"], source.bundle)
+            for each in found["operators"][:_SHOWN]
+        ),
+    )
+    rows = tuple(
+        (Cell(each["node"], code=True), each["operator"], milliseconds(each["ms"]))
+        for each in found["nodes"]
+    )
+    yield Table(f"Slowest nodes: {title}", ("node", "operator", ">per run"), rows, folded=True)
+
+
+def _nodes(count: float) -> str:
+    """`1 node`, `10 nodes`; `2.5 nodes` of a branch that not every run takes."""
+    return f"{count:g} node{'' if count == 1 else 's'}"

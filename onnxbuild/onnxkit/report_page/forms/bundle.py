@@ -6,9 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from onnxbuild.core.step import MANIFEST_FILE
-from onnxbuild.onnxkit.report_page.blocks import Block, Cell, Cells, Table
+from onnxbuild.onnxkit.report_page.blocks import (
+    Block,
+    Cell,
+    Cells,
+    Figure,
+    Part,
+    ReportSource,
+    Table,
+)
 from onnxbuild.onnxkit.report_page.forms.reading import report_of
-from onnxbuild.onnxkit.report_page.model import Figure, Part, ReportSource
 from onnxbuild.onnxkit.report_page.words import size
 
 _NONE = "-"

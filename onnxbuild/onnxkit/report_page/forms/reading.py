@@ -1,13 +1,13 @@
-"""Reports as they are read: JSON of a step that made one."""
+"""Reports as they are read, and those without a form of their own: the verdict and plain figures."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from onnxbuild.core.step import REPORT_FILE
-from onnxbuild.onnxkit.report_page.model import GateVerdict, ReportSource
+from onnxbuild.onnxkit.report_page.blocks import GateVerdict, Part, ReportSource, Table
 from onnxbuild.onnxkit.report_page.words import number
 
 
@@ -52,3 +52,36 @@ def listed(metrics: Mapping[str, Any]) -> str:
         for name, value in metrics.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     )
+
+
+def plain(sources: Sequence[ReportSource]) -> Iterator[Part]:
+    """Yield verdicts."""
+    found = []
+    for source in sources:
+        report = report_of(source)
+        if source.is_gate and source.bundle:
+            metrics = report.get("metrics")
+            figures = listed(metrics) if isinstance(metrics, dict) else "no findings"
+            found.append(verdict_of(source, report, figures if not source.findings else ""))
+    yield Part("verdicts", verdicts=tuple(found))
+
+
+def load_times(sources: Sequence[ReportSource]) -> Iterator[Part]:
+    """Yield how long models made ahead of time take to load."""
+    for source in sources:
+        models = report_of(source).get("models") or {}
+        keys = tuple(
+            dict.fromkeys(
+                k
+                for each in models.values()
+                for k, v in each.items()
+                if isinstance(v, int | float)
+            )
+        )
+        rows = tuple(
+            (name, *(f"{each[key]:,.6g}" if key in each else "" for key in keys))
+            for name, each in models.items()
+        )
+        if rows:
+            title = f"Loading what is made ahead of time: {titled(source)}"
+            yield Part("cost", (Table(title, ("model", *(f">{key}" for key in keys)), rows),))

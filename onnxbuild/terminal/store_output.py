@@ -1,0 +1,223 @@
+"""Contents of a store, as tables and as JSON documents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from onnxbuild.core.errors import listed
+from onnxbuild.core.sizes import counted, size_text
+from onnxbuild.output.store import CleanedFolder, CleanRecord, GarbageRecord, StatsRecord
+from onnxbuild.terminal.table import say
+
+if TYPE_CHECKING:
+    from onnxbuild.adapters.store.garbage import Collected
+    from onnxbuild.adapters.store.usage import HitRates, Stats
+    from onnxbuild.adapters.toolchain.environment_gc import CollectedEnvironment
+    from onnxbuild.adapters.toolchain.virtual_environments import MadeEnvironment
+    from onnxbuild.building.out_folders.clean import CleanReport
+
+
+_DAY_S = 24 * 3600.0
+
+
+def _list(heading: str, sizes: Mapping[str, int]) -> None:
+    for name, size in sizes.items():
+        click.echo(f"  {heading:<11}{size_text(size):>10} {name}")
+        heading = ""
+
+
+def show_stats(
+    root: str, found: Stats, rates: HitRates, environments: Sequence[MadeEnvironment]
+) -> None:
+    """Print what a store holds and how often results were reused.
+
+    Args:
+        root: The store's folder.
+        found: What it holds.
+        rates: How the last runs went.
+        environments: Those of all projects.
+    """
+    by_kind = {**found.bytes_by_kind, "in no result": found.unreferenced_bytes}
+    by_recipe = {name or "earlier builds": size for name, size in found.bytes_by_recipe.items()}
+    click.echo(f"store        {root}")
+    click.echo(f"results      {found.records}")
+    click.echo(f"blobs        {found.blobs}, {size_text(found.blob_bytes)}")
+    _list("by kind", by_kind)
+    _list("by recipe", by_recipe)
+    for name, size in found.pinned_bytes.items():
+        click.echo(f"pinned       {name}, {size_text(size)}")
+    click.echo(f"views        {size_text(found.views_bytes)} (out/)")
+    if environments:
+        size = sum(each.size_bytes for each in environments)
+        click.echo(f"environments {len(environments)}, {size_text(size)} (of all projects)")
+    click.echo(f"runs         {found.runs}, {size_text(found.runs_bytes)} of logs")
+    rows = found.index_rows
+    click.echo(
+        f"index.db     {size_text(found.index_bytes)}: {rows['memo']} finished requests, "
+        f"{rows['recipe']} recipes, {rows['step']} steps, {rows['stat']} files"
+    )
+    click.echo(f"quarantine   {size_text(found.quarantine_bytes)}")
+    if rates.rate is not None:
+        click.echo(
+            f"hit rate     {rates.rate:.0%} of the steps of the last {rates.runs} runs: "
+            f"{rates.reused} reused, {rates.built} built, {rates.failed} failed "
+            "(runs with nothing to look at are not counted)"
+        )
+
+
+def show_collected(
+    removed: Collected,
+    environments: Sequence[CollectedEnvironment],
+    kept_days: float,
+    *,
+    dry_run: bool,
+) -> None:
+    """Print what garbage collection removed, and which environments it left.
+
+    Args:
+        removed: Of the store.
+        environments: Those of all projects.
+        kept_days: How long environments are kept after their last use.
+        dry_run: Whether all that is still there.
+    """
+    from onnxbuild.adapters.toolchain.environment_gc import BUSY, RECENT, REFUSED
+
+    verb = "would remove" if dry_run else "removed"
+    gone = [each.made for each in environments if not each.kept]
+    kept = [each for each in environments if each.kept]
+    sentence = _removed(verb, removed)
+    if sentence or not gone:
+        say(sentence or "nothing to remove")
+    for made in gone:
+        say(
+            f"{verb} the environment of {made.requirements} ({made.runtime or 'no ONNX Runtime'}): "
+            f"{size_text(made.size_bytes)}, last used {counted(round(made.idle_s / _DAY_S), 'day')} ago"
+        )
+    if kept:
+        counts = Counter(each.kept for each in kept)
+        reasons = {
+            RECENT: f"used in the last {kept_days:g} days (--environment-days)",
+            BUSY: "a build is using it",
+            REFUSED: "not yours to remove",
+        }
+        size = sum(each.made.size_bytes for each in kept)
+        whys = [
+            why if len(counts) == 1 else f"{counts[name]}: {why}"
+            for name, why in reasons.items()
+            if name in counts
+        ]
+        say(
+            f"kept {counted(len(kept), 'environment')}, which all projects share ({size_text(size)}): "
+            f"{'; '.join(whys)}"
+        )
+
+
+def _removed(verb: str, removed: Collected) -> str:
+    """Say in a sentence what a collection removes; empty if that is nothing."""
+    counts = (
+        (removed.records, "result"),
+        (removed.blobs, "blob"),
+        (removed.runs, "run"),
+    )
+    parts = [counted(count, noun) for count, noun in counts if count]
+    if not parts and not removed.bytes:
+        return ""
+    what = listed(parts, "and") if parts else "old logs and copies of replaced folders"
+    return f"{verb} {what}: {size_text(removed.bytes)}"
+
+
+def stats_document(
+    root: str, found: Stats, rates: HitRates, environments: Sequence[MadeEnvironment]
+) -> StatsRecord:
+    """Return what a store holds.
+
+    Args:
+        root: The store's folder.
+        found: What it holds.
+        rates: How the last runs went.
+        environments: Those of all projects.
+    """
+    return {
+        "type": "cache stats",
+        "store": root,
+        "results": found.records,
+        "blobs": found.blobs,
+        "blob_bytes": found.blob_bytes,
+        "bytes_by_kind": dict(found.bytes_by_kind),
+        "bytes_by_recipe": dict(found.bytes_by_recipe),
+        "unreferenced_bytes": found.unreferenced_bytes,
+        "pinned_bytes": dict(found.pinned_bytes),
+        "views_bytes": found.views_bytes,
+        "environments": len(environments),
+        "environment_bytes": sum(each.size_bytes for each in environments),
+        "runs": found.runs,
+        "runs_bytes": found.runs_bytes,
+        "index_bytes": found.index_bytes,
+        "index_rows": dict(found.index_rows),
+        "quarantine_bytes": found.quarantine_bytes,
+        "hit_rate": rates.rate,
+        "hit_rate_runs": rates.runs,
+        "reused": rates.reused,
+        "built": rates.built,
+        "failed": rates.failed,
+    }
+
+
+def garbage_document(
+    removed: Collected, environments: Sequence[CollectedEnvironment], *, dry_run: bool
+) -> GarbageRecord:
+    """Return what `cache gc` removed.
+
+    Args:
+        removed: Of the store.
+        environments: Those of all projects.
+        dry_run: Whether all that is still there.
+    """
+    kept: list[Any] = [
+        {**_environment(each.made), "why": each.kept} for each in environments if each.kept
+    ]
+    return {
+        "type": "cache gc",
+        "dry_run": dry_run,
+        "results": removed.records,
+        "blobs": removed.blobs,
+        "runs": removed.runs,
+        "bytes": removed.bytes,
+        "left_bytes": removed.left_bytes,
+        "held_bytes": removed.held_bytes,
+        "environments": [_environment(each.made) for each in environments if not each.kept],
+        "kept_environments": kept,
+    }
+
+
+def _environment(made: MadeEnvironment) -> Any:
+    return {
+        "requirements": made.requirements,
+        "runtime": made.runtime,
+        "bytes": made.size_bytes,
+        "idle_s": made.idle_s,
+    }
+
+
+def clean_document(report: CleanReport | None, *, dry_run: bool) -> CleanRecord:
+    """Return what `clean` removed.
+
+    Args:
+        report: None where there is no store.
+        dry_run: Whether all that is still there.
+    """
+    cleaned: list[CleanedFolder] = [
+        {
+            "folder": str(each.folder),
+            "why": each.why,
+            "bytes": each.size_bytes,
+            "kept": [str(path) for path in each.kept],
+        }
+        for each in (report.cleaned if report else ())
+    ]
+    unread = [*report.unread] if report else []
+    return {"type": "clean", "dry_run": dry_run, "cleaned": cleaned, "unread": unread}
