@@ -37,7 +37,7 @@ OF_FEATURES = (
 ASKED = frozenset(
     {
         "addresses", "cells", "choice", "comparison", "diagnosis_hints", "feature", "graph_builder",
-        "model_source", "package_format", "packaged", "plugin", "reported", "scope", "section", "side_by_side",
+        "model_source", "package_format", "plugin", "reported", "scope", "section", "side_by_side",
         "source_format",
         "variant_yaml", "variants",
     }
@@ -106,7 +106,10 @@ PROVIDER_PLACES: Mapping[tuple[str, str], str] = {
     ("adapters/toolchain/accelerator.py", "tensorrt"): "where its library is installed",
     ("features/artifacts/tensorrt.py", "tensorrt"): "the artifact is engines of TensorRT's own",
     ("features/packages/web.py", "webgpu"): "an interface of browsers, and onnxruntime-web's word",
-    ("onnxkit/packages/runtimes.py", "onnxruntime-gpu"): "one that a recipe may ask for by name",
+    (
+        "onnxkit/packages/python_packages.py",
+        "onnxruntime-gpu",
+    ): "one that a recipe may ask for by name",
     ("onnxkit/ahead_of_time/tensorrt.py", "tensorrt"): "the artifact is engines of TensorRT's own",
     ("onnxkit/bundles/kinds.py", "tensorrt"): "the kind of that artifact",
     (

@@ -11,8 +11,14 @@ from typing import Literal
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError
-from onnxbuild.onnxkit.oci.manifests import SHA256, Descriptor
-from onnxbuild.onnxkit.oci.media_types import ENVELOPE, MANIFEST, PROVENANCE, SIGNATURE
+from onnxbuild.onnxkit.oci.manifests import (
+    ENVELOPE,
+    MANIFEST,
+    PROVENANCE,
+    SHA256,
+    SIGNATURE,
+    Descriptor,
+)
 from onnxbuild.registry.manifest import read_manifest
 from onnxbuild.registry.repository import BlobFile, Repository
 from onnxbuild.release_format.checksums import Files, compare_sums

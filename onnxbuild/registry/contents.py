@@ -19,8 +19,7 @@ from onnxbuild.core.step import StepKind
 from onnxbuild.engine.plan import Planned
 from onnxbuild.onnxkit.bundles.manifest import read_manifest
 from onnxbuild.onnxkit.oci.layout import MARK_FILE
-from onnxbuild.onnxkit.oci.media_types import REVISION, TITLE, VERSION
-from onnxbuild.onnxkit.oci.model_facts import described, technical_facts
+from onnxbuild.onnxkit.oci.manifests import REVISION, TITLE, VERSION, described, technical_facts
 from onnxbuild.release_format.checksums import check_sums
 from onnxbuild.release_format.forms import read_json
 from onnxbuild.release_format.layout import MANIFEST, PROVENANCE_FILE, RELEASE_FILE, SIGNATURES

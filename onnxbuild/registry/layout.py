@@ -18,8 +18,7 @@ from onnxbuild.adapters.disk.statcache import hash_file
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, UsageError
 from onnxbuild.onnxkit.oci.layout import BLOBS, INDEX_FILE, MARK, MARK_FILE
-from onnxbuild.onnxkit.oci.manifests import SHA256, Descriptor
-from onnxbuild.onnxkit.oci.media_types import MANIFEST, REF_NAME
+from onnxbuild.onnxkit.oci.manifests import MANIFEST, REF_NAME, SHA256, Descriptor
 from onnxbuild.registry.manifest import (
     MANIFEST_MAX_BYTES,
     add_to_index,

@@ -9,8 +9,7 @@ from typing import Any
 from onnxbuild.core.digest import Digest, canonical_json
 from onnxbuild.core.errors import NotReproducibleError, UsageError
 from onnxbuild.core.file_names import FILES_MAX, check_names_everywhere
-from onnxbuild.onnxkit.oci.manifests import SCHEMA_VERSION, SHA256, Descriptor
-from onnxbuild.onnxkit.oci.media_types import (
+from onnxbuild.onnxkit.oci.manifests import (
     FILE_PATH,
     INDEX,
     MANIFEST,
@@ -18,7 +17,10 @@ from onnxbuild.onnxkit.oci.media_types import (
     MODEL_CONFIG,
     RAW,
     REF_NAME,
+    SCHEMA_VERSION,
+    SHA256,
     TITLE,
+    Descriptor,
 )
 from onnxbuild.release_format.forms import printable, read_json
 

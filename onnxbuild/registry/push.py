@@ -15,13 +15,16 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, UsageError
 from onnxbuild.onnxkit.oci.manifests import (
     EMPTY_CONFIG,
+    ENVELOPE,
+    MANIFEST,
+    PROVENANCE,
     SHA256,
+    SIGNATURE,
     Descriptor,
     model_config,
     model_manifest,
     referrer_manifest,
 )
-from onnxbuild.onnxkit.oci.media_types import ENVELOPE, MANIFEST, PROVENANCE, SIGNATURE
 from onnxbuild.registry.contents import Contents
 from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES
 from onnxbuild.registry.progress import Progress

@@ -14,8 +14,7 @@ from urllib3.util import parse_url
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError
-from onnxbuild.onnxkit.oci.manifests import SHA256, Descriptor
-from onnxbuild.onnxkit.oci.media_types import INDEX, MANIFEST
+from onnxbuild.onnxkit.oci.manifests import INDEX, MANIFEST, SHA256, Descriptor
 from onnxbuild.registry.connection import Connection, HttpRequest
 from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES, add_to_index, read_index
 from onnxbuild.registry.refusals import RegistryUnavailableError

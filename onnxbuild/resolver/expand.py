@@ -27,7 +27,7 @@ from onnxbuild.expansion.comparison import Comparison
 from onnxbuild.expansion.delivery import Bundle, artifact_bundle, program_bundle, variant_bundle
 from onnxbuild.expansion.feature import Feature, Laid, Subject
 from onnxbuild.expansion.graph_builder import GraphBuilder
-from onnxbuild.expansion.packaged import bundle_name, named_bundle
+from onnxbuild.expansion.package_format import bundle_name, named_bundle
 from onnxbuild.expansion.reported import Reported, reported_in
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.sessions import add_session
@@ -190,8 +190,7 @@ def _add_packages(scope: Scope, subject: Subject, made: Bundle) -> None:
         form, own = PACKAGE_FORMATS[name], options.options_of(name)
         if form.refuses(named_bundle(subject)):  # recipe.checks.packages names it
             continue
-        files = form.package(scope, subject, made.files, own)
-        laid = form.runs(scope, subject, files, own)
+        files, laid = form.add(scope, subject, made.files, own)
         judged_by = (*made.judged_by, *(each.report.step for each in laid))
         _deliver(
             scope,

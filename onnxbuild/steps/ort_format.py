@@ -18,7 +18,7 @@ from onnxbuild.onnxkit.host.made_for import this_machine
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.inspect import summarize
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model
-from onnxbuild.onnxkit.ort_mobile.sizes import sizes_of
+from onnxbuild.onnxkit.ort_mobile.described import sizes_of
 from onnxbuild.providers import full_name
 
 _KEPT_BY = {

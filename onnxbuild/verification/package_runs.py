@@ -8,6 +8,7 @@ from typing import Any
 
 from onnxbuild.catalog import PACKAGE_FORMATS
 from onnxbuild.core.params import from_json
+from onnxbuild.expansion.package_format import RunPackage
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.release_format.bundles import bundles_of, manifest_in
@@ -61,18 +62,24 @@ def _replayed(
     reason = "" if trusted else _UNTRUSTED
     if form is None:
         reason = f"unknown package format '{name}': a plug-in that is not installed brings it"
-    elif form.replays is None:
+    elif form.run is None:
         reason = f"its own server or program runs it: see docs/packages.md, `{name}`"
-    if reason or form is None or form.replays is None:
+    if reason or form is None or form.run is None:
         return Replayed(name, "", {}, skipped=reason)
     package = (release.folder / entry["folder"]).absolute()
     golden = (release.folder / bundles_of(release.about)[entry["of"]]["golden"]).absolute()
     verdict = next(iter(manifest.validation.values()))
     tolerances = from_json(VariantTolerances, verdict.tolerances)
-    kind, params = form.replays(package, f"the {name} of '{entry['of']}'", tolerances)
+    asked = RunPackage(
+        f"the {name} of '{entry['of']}'",
+        tolerances,
+        manifest.name,
+        manifest.variant or "",
+        folder=package,
+    )
     run = Replay(
-        kind.name,
-        params,
+        form.run.name,
+        form.run_params(asked),
         f"{manifest.name}:{package.name}",
         {"package": package, "reference": golden},
         (package, golden),

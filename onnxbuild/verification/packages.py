@@ -9,7 +9,7 @@ from typing import Any
 
 from onnxbuild.catalog import PACKAGE_FORMATS
 from onnxbuild.core.errors import StepError
-from onnxbuild.expansion.package_format import PackageFormat
+from onnxbuild.expansion.package_format import OwnModel, PackageFormat
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import SOURCE
 from onnxbuild.onnxkit.bundles.manifest import SUMS_FILE, Manifest, graph_files, read_manifest
 from onnxbuild.processes.fenced_call import call_fenced
@@ -38,10 +38,13 @@ def check_packages(release: Released) -> Iterator[ReleaseFault]:
             of = bundles[_held(release, entry)]
             manifest = manifest_in(of, release.read)
             form = PACKAGE_FORMATS.get(entry["format"])
-            if form is not None and form.has_model(release.folder / folder):
-                yield from _check_held(release, folder, form, of["bundle"], manifest)
-            elif form is not None and form.own_manifest:
-                yield from _check_own(release, folder, form, of["bundle"], manifest)
+            if form is None:
+                continue
+            own = form.own_model
+            if own is not None and own.is_in(release.folder / folder):
+                yield from _check_own(release, folder, own, of["bundle"], manifest)
+            else:
+                yield from _check_contents(release, folder, form, of["bundle"], manifest)
 
 
 def _held(release: Released, entry: Mapping[str, Any]) -> str:
@@ -77,7 +80,7 @@ def check_own_sums(release: Released, folder: str) -> Iterator[ReleaseFault]:
         yield ReleaseFault(place, "does not name the files next to it")
 
 
-def _check_held(
+def _check_contents(
     release: Released, folder: str, form: PackageFormat, bundle: str, manifest: Manifest
 ) -> Iterator[ReleaseFault]:
     """Check that the files that a package opens are those of its bundle, byte for byte."""
@@ -89,7 +92,7 @@ def _check_held(
     package = release.folder / folder
     there |= form.archived(package)
     said_by = f"{bundle}/{MANIFEST}"
-    for name, path in sorted(form.held(package, manifest).items()):
+    for name, path in sorted(form.contents(package, manifest).items()):
         expected = release.files.get(f"{bundle}/{name}")
         if expected is not None and there.get(path) == expected.sha256:
             continue
@@ -103,10 +106,10 @@ def _check_held(
 
 
 def _check_own(
-    release: Released, folder: str, form: PackageFormat, bundle: str, manifest: Manifest
+    release: Released, folder: str, model: OwnModel, bundle: str, manifest: Manifest
 ) -> Iterator[ReleaseFault]:
     """A model that a format makes itself: its manifest is of the same variant and made of its model, and names the files."""
-    place = f"{folder}/{form.own_manifest}"
+    place = f"{folder}/{MANIFEST}"
     own = read_manifest(read_json(release.read(place)))
     if (own.name, own.variant) != (manifest.name, manifest.variant):
         what = f"is of {own.name}:{own.variant}, not of {manifest.name}:{manifest.variant}"
@@ -114,7 +117,7 @@ def _check_own(
     if (own.inputs, own.outputs) != (manifest.inputs, manifest.outputs):
         yield ReleaseFault(place, "has other inputs or outputs than the variant")
     for name in (own.file, *graph_files(own)):
-        path = f"{place.rpartition('/')[0]}/{name}"
+        path = f"{folder}/{name}"
         if name not in own.files or release.files.get(path) != own.files[name]:
             yield ReleaseFault(path, f"is not the file that {place} names")
             return
@@ -122,12 +125,12 @@ def _check_own(
     source = {name: None if each is None else each.sha256 for name, each in files.items()}
     if (own.facts or {}).get(SOURCE) != source:
         yield ReleaseFault(place, f"is of a model that was made of another one than {bundle}'s")
-    if form.describes:
-        yield from _check_described(release, folder, form, own, manifest)
+    if model.describes:
+        yield from _check_described(release, folder, model, own, manifest)
 
 
 def _check_described(
-    release: Released, folder: str, form: PackageFormat, own: Manifest, manifest: Manifest
+    release: Released, folder: str, model: OwnModel, own: Manifest, manifest: Manifest
 ) -> Iterator[ReleaseFault]:
     """Check what a package's own model says of itself, against the package and the variant."""
     package = (release.folder / folder).absolute()
@@ -135,7 +138,7 @@ def _check_described(
     with tempfile.TemporaryDirectory(prefix="onnxbuild-described-") as scratch:
         try:
             found = call_fenced(
-                form.describes,
+                model.describes,
                 str(path),
                 readable=(path,),
                 scratch=Path(scratch),
@@ -145,4 +148,4 @@ def _check_described(
         except StepError as error:
             yield ReleaseFault(f"{folder}/{own.file}", f"can't be read: {error.what}")
             return
-    yield from (ReleaseFault(folder, each) for each in form.own_faults(package, manifest, found))
+    yield from (ReleaseFault(folder, each) for each in model.faults(package, manifest, found))

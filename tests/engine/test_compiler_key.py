@@ -8,8 +8,8 @@ from onnxbuild.core.graph import Step
 from onnxbuild.core.recipe import Location
 from onnxbuild.core.step import HEADERS
 from onnxbuild.engine.decide import make_action
+from onnxbuild.features.packages.cpp import FEATURE, RunCppParams
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.steps import run_cpp
 from onnxbuild.steps.aotinductor import KIND, AotInductorOptions, AotInductorParams
 from tests.fakes.world import FakeFiles, FakeHost
 
@@ -48,9 +48,9 @@ def test_no_other_kind_needs_one():
 
 RUN = Step(
     "net:fp32-cpp/run",
-    run_cpp.KIND.name,
+    FEATURE.run.name,
     {},
-    run_cpp.RunCppParams("the package", "net", "fp32", VariantTolerances()),
+    RunCppParams("the package", VariantTolerances(), "net", "fp32"),
     Location("net.yaml", 1, 1),
 )
 TOOLS = ("c++", "<program cmake>", HEADERS)
@@ -58,7 +58,7 @@ TOOLS = ("c++", "<program cmake>", HEADERS)
 
 def run_action(**packages):
     there = {"numpy": "numpy 2 x", "onnxruntime": "onnxruntime 1 x", **packages}
-    return make_action(RUN, run_cpp.KIND, {}, FakeFiles(packages=there), FakeHost())
+    return make_action(RUN, FEATURE.run, {}, FakeFiles(packages=there), FakeHost())
 
 
 def test_what_a_step_can_do_without_enters_its_key_there_or_not():

@@ -33,8 +33,8 @@ class Options:
 FEATURES = (
     Mode(name="toasted", precision="int8", tolerances={{}}, precision_of=lambda o: "int8",
          model=lambda scope, variant: None, options=Options, words="crisp"),
-    Feature(name="bread", sections=(Section(name="bread", options=Options),), kinds=(KIND,)),
-    PackageFormat(name="bag", options=Options, help="in a bag", package=lambda *_: None),
+    Feature(name="bread", sections=(Section(name="bread", options=Options),)),
+    PackageFormat(name="bag", options=Options, help="in a bag", kind=KIND, params=lambda packaged: packaged.options),
     Provider("oven", "OvenExecutionProvider", options={{"heat": ProviderOption("integer", "how hot")}}),
 )
 '''

@@ -18,7 +18,7 @@ from itertools import chain, repeat
 import pytest
 
 from onnxbuild.core.errors import BuildError, NotReproducibleError, UsageError
-from onnxbuild.onnxkit.oci.media_types import MANIFEST
+from onnxbuild.onnxkit.oci.manifests import MANIFEST
 from onnxbuild.registry.access import RegistryAccess
 from onnxbuild.registry.connection import Connection, HttpRequest
 from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES

@@ -8,8 +8,14 @@ import pytest
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError, UsageError
-from onnxbuild.onnxkit.oci.manifests import Descriptor, model_config, model_manifest
-from onnxbuild.onnxkit.oci.media_types import MANIFEST, REF_NAME, media_type_of
+from onnxbuild.onnxkit.oci.manifests import (
+    MANIFEST,
+    REF_NAME,
+    Descriptor,
+    media_type_of,
+    model_config,
+    model_manifest,
+)
 from onnxbuild.recipe.schema.lean_jsonschema import validators
 from onnxbuild.registry.manifest import add_to_index, model_files, read_index, read_manifest
 

@@ -13,7 +13,7 @@ import pytest
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, StoreError, UsageError
-from onnxbuild.onnxkit.oci.media_types import FILE_PATH, INDEX, MANIFEST, SIGNATURE
+from onnxbuild.onnxkit.oci.manifests import FILE_PATH, INDEX, MANIFEST, SIGNATURE
 from onnxbuild.registry.contents import Blob
 from onnxbuild.registry.push import signature
 from onnxbuild.registry.refusals import RegistryUnavailableError

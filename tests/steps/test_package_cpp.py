@@ -9,14 +9,14 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import HEADERS
+from onnxbuild.features.packages.cpp import FEATURE, PackageCppParams, RunCppParams
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import BundleTarget, ManifestProvider
 from onnxbuild.onnxkit.bundles.write import names_below
-from onnxbuild.onnxkit.cpp.names import TYPES
+from onnxbuild.onnxkit.cpp.content import TYPES
 from onnxbuild.onnxkit.packages.golden import read_plain_outputs
 from onnxbuild.onnxkit.sessions.custom_operators import OperatorLibrary
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.steps import package_cpp, run_cpp
 from tests.fakes.step_context import run_step
 from tests.native import NO_HEADERS, include_folder
 from tests.native.packages import CPU_NAME, arrays, identities, write_bundle, write_reference
@@ -35,8 +35,8 @@ def packaged(folder, dtypes=("float32",), **changes):
     bundle = write_bundle(folder / "bundle", dtypes, **changes)
     reference = write_reference(folder / "reference", dtypes, HALVES)
     inputs = {"bundle": bundle, "reference": reference}
-    params = package_cpp.PackageCppParams(TOLERANCES)
-    outcome, context = run_step(package_cpp.KIND, params, folder / "step", inputs)
+    params = PackageCppParams(TOLERANCES)
+    outcome, context = run_step(FEATURE.kind, params, folder / "step", inputs)
     return outcome, context.output("bundle")
 
 
@@ -107,8 +107,8 @@ def test_libraries_of_operators_come_along_and_are_registered_by_platform(tmp_pa
     ]
     (bundle / "manifest.json").write_text(json.dumps(manifest))
     inputs = {"bundle": bundle, "reference": write_reference(tmp_path / "reference", ["float32"])}
-    params = package_cpp.PackageCppParams(TOLERANCES)
-    _, context = run_step(package_cpp.KIND, params, tmp_path / "step", inputs)
+    params = PackageCppParams(TOLERANCES)
+    _, context = run_step(FEATURE.kind, params, tmp_path / "step", inputs)
     package = context.output("bundle")
     assert (package / "model" / file).read_bytes() == b"\x7fELF"
     header = (package / "include/all_types_fp32/model.h").read_text()
@@ -118,7 +118,7 @@ def test_libraries_of_operators_come_along_and_are_registered_by_platform(tmp_pa
 
 def run(folder, package, headers, **changes):
     """(outcome, context) of running a package whose reference is next to it."""
-    params = run_cpp.RunCppParams(
+    params = RunCppParams(
         **{
             "subject": "the C++ package",
             "recipe": "all types",
@@ -129,7 +129,7 @@ def run(folder, package, headers, **changes):
     )
     inputs = {"package": package, "reference": folder / "reference"}
     places = {} if headers is None else {HEADERS: headers}
-    return run_step(run_cpp.KIND, params, folder / "run", inputs, places=places)
+    return run_step(FEATURE.run, params, folder / "run", inputs, places=places)
 
 
 def test_without_headers_it_is_skipped_with_what_to_do(tmp_path):
@@ -145,7 +145,7 @@ def test_a_damaged_or_foreign_package_is_refused_before_anything_is_compiled(tmp
     _, package = packaged(tmp_path)
     with pytest.raises(StepError, match="a package of all types:fp32, not of all types:int8"):
         run(tmp_path, package, None, variant="int8")
-    shutil.rmtree(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run", ignore_errors=True)
     (package / "main.cpp").write_text("int main() {}")
     with pytest.raises(StepError, match=r"main\.cpp is another file than"):
         run(tmp_path, package, None)

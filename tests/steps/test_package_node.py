@@ -6,11 +6,11 @@ import subprocess
 
 import pytest
 
+from onnxbuild.features.packages.node import FEATURE, PackageNodeParams
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import BundleTarget, ManifestProvider
 from onnxbuild.onnxkit.node.content import NodeNames
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.steps import package_node
 from tests.fakes.step_context import run_step
 from tests.native.packages import write_bundle, write_reference
 
@@ -38,11 +38,9 @@ def packaged(folder, *names):
     targets = {each.target: BundleTarget((each,), SessionSettings()) for each in chain}
     bundle = write_bundle(folder / "bundle", ["float32"], targets=targets, providers=tuple(chain))
     reference = write_reference(folder / "reference", ["float32"])
-    params = package_node.PackageNodeParams(
-        NodeNames("demo", "1.0.0", "demo", "1.30.0"), VariantTolerances()
-    )
+    params = PackageNodeParams(NodeNames("demo", "1.0.0", "demo", "1.30.0"), VariantTolerances())
     inputs = {"bundle": bundle, "reference": reference}
-    _, context = run_step(package_node.KIND, params, folder / "step", inputs)
+    _, context = run_step(FEATURE.kind, params, folder / "step", inputs)
     package = shutil.copytree(context.output("bundle"), folder / "package")
     runtime = package / "node_modules/onnxruntime-node"
     runtime.mkdir(parents=True)

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.features.packages.ort_mobile import FEATURE, PackageOrtMobileParams
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.write import names_below
 from onnxbuild.onnxkit.ort_mobile.languages import KOTLIN, TYPESCRIPT
-from onnxbuild.steps import package_ort_mobile, run_ort_mobile
+from onnxbuild.onnxkit.packages.package_run import NamedRunParams
 from tests.fakes.step_context import run_step
 from tests.native.packages import write_ort_bundle, write_reference
 from tests.servers import missing
@@ -29,15 +30,15 @@ def packaged(folder, dtypes):
         "model": folder / "scratch/onnx",
         "reference": write_reference(folder / "reference", dtypes),
     }
-    params = package_ort_mobile.PackageOrtMobileParams(TOLERANCES)
-    outcome, context = run_step(package_ort_mobile.KIND, params, folder / "step", inputs)
+    params = PackageOrtMobileParams(TOLERANCES)
+    outcome, context = run_step(FEATURE.kind, params, folder / "step", inputs)
     return outcome, context.output("bundle")
 
 
 def run(folder, package, variant="fp32"):
-    params = run_ort_mobile.RunOrtMobileParams("the package", "all types", variant, TOLERANCES)
+    params = NamedRunParams("the package", TOLERANCES, "all types", variant)
     inputs = {"package": package, "reference": folder / "reference"}
-    return run_step(run_ort_mobile.KIND, params, folder / "run", inputs)[0]
+    return run_step(FEATURE.run, params, folder / "run", inputs)[0]
 
 
 @pytest.fixture(scope="module")

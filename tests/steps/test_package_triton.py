@@ -7,6 +7,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import StepError
+from onnxbuild.features.packages.triton import FEATURE, PackageTritonParams
 from onnxbuild.onnxkit.bundles.manifest import (
     BundleTarget,
     Manifest,
@@ -17,7 +18,6 @@ from onnxbuild.onnxkit.bundles.manifest import (
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.triton.options import InstanceGroup, TritonOptions
-from onnxbuild.steps.package_triton import KIND, PackageTritonParams
 from tests.fakes.step_context import run_step
 
 F = descriptor_pb2.FieldDescriptorProto
@@ -167,7 +167,7 @@ def packaged(folder, *, options=TritonOptions(warmup=False), feeds=None, **given
     source = bundle(folder / "bundle", **given)
     inputs = {"bundle": source, "reference": reference(folder / "reference", feeds or {})}
     params = PackageTritonParams(options, "demo-fp32", "first")
-    outcome, context = run_step(KIND, params, folder / "step", inputs)
+    outcome, context = run_step(FEATURE.kind, params, folder / "step", inputs)
     return outcome, context.output("bundle")
 
 

@@ -6,15 +6,16 @@ import shutil
 import pytest
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.features.packages import oci, wheel
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import BundleTarget, ManifestProvider
 from onnxbuild.onnxkit.bundles.write import names_below, write_sums
 from onnxbuild.onnxkit.loaders.script import load_script
 from onnxbuild.onnxkit.oci.layout import ArtifactText, write_layout
+from onnxbuild.onnxkit.packages.package_run import RunParams
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.wheels.archive import unpack_wheel, write_wheel
 from onnxbuild.onnxkit.wheels.content import WheelNames
-from onnxbuild.steps import package_wheel, run_oci, run_wheel
 from tests.fakes.step_context import run_step
 from tests.native.packages import write_bundle, write_reference
 
@@ -36,11 +37,11 @@ def bundle_of(folder, **changes):
 def wheel_of(folder, **changes):
     """(folder of a wheel, reference)."""
     bundle, reference = bundle_of(folder, **changes)
-    params = package_wheel.PackageWheelParams(
+    params = wheel.PackageWheelParams(
         WheelNames("demo", "demo", "1.0", "a model"), "none", TOLERANCES
     )
     inputs = {"bundle": bundle, "reference": reference}
-    _, context = run_step(package_wheel.KIND, params, folder / "package", inputs)
+    _, context = run_step(wheel.FEATURE.kind, params, folder / "package", inputs)
     return context.output("bundle"), reference
 
 
@@ -66,9 +67,9 @@ def rewrite(wheel, program):
 
 
 def run_wheel_of(package, reference, folder):
-    params = run_wheel.RunWheelParams("the wheel", "demo", TOLERANCES)
+    params = wheel.RunWheelParams("the wheel", TOLERANCES, "demo")
     inputs = {"package": package, "reference": reference}
-    return run_step(run_wheel.KIND, params, folder / "run", inputs)[0]
+    return run_step(wheel.FEATURE.run, params, folder / "run", inputs)[0]
 
 
 def test_a_wheel_whose_test_always_skips_fails_where_it_may_run_on_the_cpu(tmp_path):
@@ -121,13 +122,13 @@ def test_an_artifact_whose_loader_says_that_nothing_is_here_fails_where_it_may_r
         files = {each: bundle / each for each in names_below(bundle)}
         write_layout(package, files, ArtifactText("demo:fp32", {}, {}, "fp32"))
         resum(package)
-        params = run_oci.RunOciParams("the artifact", TOLERANCES)
+        params = RunParams("the artifact", TOLERANCES)
         inputs = {"package": package, "reference": reference}
         if name == "cpu":
             with pytest.raises(StepError, match="of the artifact were here; the CPU is: gone"):
-                run_step(run_oci.KIND, params, tmp_path / name / "step", inputs)
+                run_step(oci.FEATURE.run, params, tmp_path / name / "step", inputs)
             continue
-        outcome, context = run_step(run_oci.KIND, params, tmp_path / name / "step", inputs)
+        outcome, context = run_step(oci.FEATURE.run, params, tmp_path / name / "step", inputs)
         assert outcome.notes == ("the artifact was not run: gone",)
         report = json.loads((context.output("report") / "report.json").read_text())
         assert report == {"skipped": "gone"}

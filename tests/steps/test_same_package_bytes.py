@@ -23,10 +23,7 @@ from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.triton.options import TritonOptions
 from onnxbuild.onnxkit.web.runtime import BUILDS, NPM_LIST, PACKAGE
 from onnxbuild.onnxkit.wheels.content import WheelNames
-from onnxbuild.steps import (
-    package_cpp, package_mlflow, package_node, package_oci, package_ort_mobile, package_triton, package_web,
-    package_wheel,
-)
+from onnxbuild.features.packages import cpp, mlflow, node, oci, ort_mobile, triton, web, wheel
 from tests.fakes.step_context import run_step
 from tests.native.packages import write_bundle, write_ort_bundle, write_reference
 
@@ -44,33 +41,33 @@ runtime = here / "node_modules" / PACKAGE / "dist"
 runtime.mkdir(parents=True)
 for name in BUILDS["wasm"].values():
     (runtime / name).write_text(name)
-web = package_web.PackageWebParams(
+web_params = web.PackageWebParams(
     "net", "a model", ("wasm",), 4, True, None, None, BOUNDS,
     Environment(npm=NPM_LIST, folder=str(here)),
 )
 params = {
-    "triton": (package_triton, package_triton.PackageTritonParams(TritonOptions(), "net", "cpu")),
-    "mlflow": (package_mlflow, package_mlflow.PackageMlflowParams("3.11", "auto", (), (("recipe", "net"),))),
-    "oci": (package_oci, package_oci.PackageOciParams("fp32")),
-    "web": (package_web, web),
+    "triton": (triton, triton.PackageTritonParams(TritonOptions(), "net", "cpu")),
+    "mlflow": (mlflow, mlflow.PackageMlflowParams("3.11", "auto", (), (("recipe", "net"),))),
+    "oci": (oci, oci.PackageOciParams("fp32")),
+    "web": (web, web_params),
     "wheel": (
-        package_wheel,
-        package_wheel.PackageWheelParams(WheelNames("net", "net", "1.0", "a net"), "auto", BOUNDS),
+        wheel,
+        wheel.PackageWheelParams(WheelNames("net", "net", "1.0", "a net"), "auto", BOUNDS),
     ),
     "node": (
-        package_node, package_node.PackageNodeParams(NodeNames("net", "1.0.0", "a net", "1.30.0"), BOUNDS),
+        node, node.PackageNodeParams(NodeNames("net", "1.0.0", "a net", "1.30.0"), BOUNDS),
     ),
-    "cpp": (package_cpp, package_cpp.PackageCppParams(BOUNDS)),
-    "ort-mobile": (package_ort_mobile, package_ort_mobile.PackageOrtMobileParams(BOUNDS)),
+    "cpp": (cpp, cpp.PackageCppParams(BOUNDS)),
+    "ort-mobile": (ort_mobile, ort_mobile.PackageOrtMobileParams(BOUNDS)),
 }
 listed = []
 for form, (step, given) in params.items():
     taken = {"bundle": bundle, "reference": reference, "model": bundle}
     if form == "ort-mobile":
         taken |= {"bundle": ort, "model": here / "scratch/onnx"}
-    kept = {name.rstrip("?") for name in step.KIND.inputs if not name.endswith("?")}
+    kept = {name.rstrip("?") for name in step.FEATURE.kind.inputs if not name.endswith("?")}
     _, context = run_step(
-        step.KIND, given, here / form, {name: path for name, path in taken.items() if name in kept}
+        step.FEATURE.kind, given, here / form, {name: path for name, path in taken.items() if name in kept}
     )
     folder = context.output("bundle")
     for path in sorted(folder.rglob("*")):

@@ -21,7 +21,7 @@ from onnxbuild.core.errors import NotReproducibleError, StepError
 from onnxbuild.core.params import from_json, to_json
 from onnxbuild.core.target import environment_of, run_by
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.oci.media_types import FILE_PATH
+from onnxbuild.onnxkit.oci.manifests import FILE_PATH
 from onnxbuild.onnxkit.wheels.archive import write_wheel
 from onnxbuild.release_format.checksums import check_sums
 from onnxbuild.release_format.released import Released, read_release

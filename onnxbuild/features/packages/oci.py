@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
-from onnxbuild.core.step import StepKind
+from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.document.faults import Fault
-from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.asked import PACKAGES, PackagesOptions
-from onnxbuild.expansion.feature import Laid, Subject
-from onnxbuild.expansion.held_files import whole_bundle
-from onnxbuild.expansion.package_format import PackageFormat
-from onnxbuild.expansion.packaged import (
-    add_package,
-    add_run,
-    bundle_name,
-    package_tolerances,
+from onnxbuild.expansion.package_format import PackageFormat, PackageRequest, whole_bundle
+from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest
+from onnxbuild.onnxkit.bundles.write import names_below
+from onnxbuild.onnxkit.host.progress import phase
+from onnxbuild.onnxkit.oci.layout import (
+    ArtifactText,
+    LayoutError,
+    blobs_of,
+    unpack_layout,
+    write_layout,
 )
-from onnxbuild.expansion.scope import Scope
-from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.bundles.manifest import Manifest
-from onnxbuild.onnxkit.oci.layout import blobs_of
-from onnxbuild.steps import package_oci, run_oci
+from onnxbuild.onnxkit.oci.manifests import described, technical_facts
+from onnxbuild.onnxkit.packages.contents import packed, read_bundle
+from onnxbuild.onnxkit.packages.package_run import RunParams, checked_package, judged, refused
+from onnxbuild.onnxkit.packages.python_packages import python_test_files, run_python_test
 
-NAME = "oci"
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
+_PULLED = "pulled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,34 +37,56 @@ class OciOptions:
     tag: str = option("", help="the artifact's tag in the layout; empty: the variant's name")
 
 
-def _package(scope: Scope, subject: Subject, bundle: OutputRef, options: OciOptions) -> OutputRef:
-    return add_package(
-        scope,
-        subject,
-        NAME,
-        package_oci.KIND,
-        params=package_oci.PackageOciParams(options.tag or bundle_name(subject)),
-        inputs={"bundle": bundle},
+@dataclass(frozen=True, slots=True)
+class PackageOciParams:
+    """Parameters of a package; `tag` is the artifact's name in the layout's index."""
+
+    tag: str
+
+
+def package(context: StepContext) -> Outcome:
+    """Write the layout and SHA256SUMS; the artifact's digest is that of `onnxbuild push`."""
+    params: PackageOciParams = context.params
+    bundle, manifest = read_bundle(context)
+    title = f"{manifest.name}:{manifest.bundle}"
+    about = described(manifest.name, title)
+    text = ArtifactText(title, about, technical_facts(manifest), params.tag)
+    files = {name: bundle / name for name in names_below(bundle)}
+    sha256 = write_layout(context.output("bundle"), files, text)
+    return packed(context, manifest, {"digest": f"sha256:{sha256}"})
+
+
+def run(context: StepContext) -> Outcome:
+    """Check each blob's digest, unpack the layout as `pull` does, and run the model by its own load.py.
+
+    Raises:
+        StepError: The layout is damaged, or the model's process dies.
+    """
+    params: RunParams = context.params
+    site = context.scratch / "site"
+    folder = site / _PULLED
+    layout = checked_package(context)
+    try:
+        phase("unpacking the layout")
+        unpack_layout(layout, folder)
+    except LayoutError as error:
+        raise refused(error, context) from error
+    for name, content in python_test_files(context.input("reference"), params.tolerances).items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        if isinstance(content, Path):
+            (folder / name).symlink_to(content.resolve())
+        else:
+            (folder / name).write_bytes(content)
+    return judged(
+        run_python_test(site, _PULLED, context.scratch),
+        context,
+        command="pull, then load.py",
+        fix="pull the artifact and compare what its load.py gives with the variant's",
+        manifest=folder / MANIFEST_FILE,
     )
 
 
-def _runs(
-    scope: Scope, subject: Subject, package: OutputRef, options: OciOptions
-) -> Sequence[Laid]:
-    del options
-    return add_run(
-        scope,
-        subject,
-        NAME,
-        run_oci.KIND,
-        params=run_oci.RunOciParams(
-            f"the OCI artifact of '{bundle_name(subject)}'", package_tolerances(scope, subject)
-        ),
-        package=package,
-    )
-
-
-def _held(folder: Path, manifest: Manifest) -> Mapping[str, str]:
+def _contents(folder: Path, manifest: Manifest) -> Mapping[str, str]:
     """The blobs that the one artifact of the layout's index names.
 
     Raises:
@@ -78,35 +98,41 @@ def _held(folder: Path, manifest: Manifest) -> Mapping[str, str]:
     return {name: blobs.get(name, "") for name in expected}
 
 
-def _replays(
-    folder: Path, subject: str, tolerances: VariantTolerances
-) -> tuple[StepKind, run_oci.RunOciParams]:
-    del folder
-    return run_oci.KIND, run_oci.RunOciParams(subject, tolerances)
+def _faults(request: PackageRequest) -> Iterator[Fault]:
+    tag = request.options.tag
+    if tag and not _TAG.fullmatch(tag):
+        what = f"packages.oci.tag is '{tag}', which no tag can be"
+        fix = "write at most 128 letters, digits, `_`, `.` and `-`, as in `tag: 1.2.0`"
+        yield request.fault(what, fix, "tag")
 
 
-def _faults(parts: Parts) -> Iterator[Fault]:
-    section = parts.sections.get(PACKAGES)
-    options = getattr(section, NAME, None)
-    if not isinstance(section, PackagesOptions) or not isinstance(options, OciOptions):
-        return
-    if options.tag and not _TAG.fullmatch(options.tag):
-        yield Fault(
-            f"packages.oci.tag is '{options.tag}', which no tag can be",
-            parts.at(PACKAGES, NAME, "tag"),
-            "write at most 128 letters, digits, `_`, `.` and `-`, as in `tag: 1.2.0`",
-        )
-
-
-FEATURE = PackageFormat(
-    name=NAME,
+FEATURE: PackageFormat = PackageFormat(
+    name="oci",
     options=OciOptions,
     title="an OCI layout with the model as an artifact of registries",
-    kinds=(package_oci.KIND, run_oci.KIND),
-    faults=_faults,
+    called="the OCI artifact of",
+    request_faults=_faults,
     no_dtypes=frozenset({"bfloat16"}),  # its test is fed from NumPy's files
-    package=_package,
-    runs=_runs,
-    held=_held,
-    replays=_replays,
+    kind=StepKind(
+        name="package-oci",
+        version=1,
+        params=PackageOciParams,
+        inputs=("bundle",),
+        outputs={"bundle": "bundle"},
+        toolchain=(),
+        run=package,
+    ),
+    params=lambda packaged: PackageOciParams(packaged.options.tag or packaged.bundle),
+    run=StepKind(
+        name="run-oci",
+        version=5,
+        params=RunParams,
+        inputs=("package", "reference"),
+        outputs={"report": "report"},
+        toolchain=("numpy", "onnxruntime"),
+        run=run,
+        host_bound=True,
+    ),
+    run_params=lambda asked: RunParams(asked.subject, asked.tolerances),
+    contents=_contents,
 )

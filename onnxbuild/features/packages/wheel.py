@@ -2,42 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
-from onnxbuild.core.step import StepKind
+from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.document.faults import Fault
-from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, packaged_bundles
-from onnxbuild.expansion.feature import Laid, Subject
-from onnxbuild.expansion.held_files import whole_bundle
-from onnxbuild.expansion.package_format import PackageFormat
-from onnxbuild.expansion.packaged import (
-    add_package,
-    add_run,
-    bundle_name,
-    package_reference,
-    package_tolerances,
+from onnxbuild.expansion.package_format import (
+    Packaged,
+    PackageFormat,
+    PackageRequest,
+    RunPackage,
+    whole_bundle,
 )
-from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.bundles.manifest import Manifest
-from onnxbuild.onnxkit.packages.runtimes import RuntimeChoice
-from onnxbuild.onnxkit.wheels.archive import digests_in, only_wheel, top_package
-from onnxbuild.onnxkit.wheels.content import WheelNames
-from onnxbuild.onnxkit.wheels.names import (
+from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest
+from onnxbuild.onnxkit.host.progress import phase
+from onnxbuild.onnxkit.packages.contents import packed, read_bundle, refuse_type
+from onnxbuild.onnxkit.packages.golden import golden_points, no_golden_port
+from onnxbuild.onnxkit.packages.package_run import RunParams, checked_package, judged, refused
+from onnxbuild.onnxkit.packages.python_packages import RuntimeChoice, run_python_test
+from onnxbuild.onnxkit.packages.signature import signature_of
+from onnxbuild.onnxkit.wheels.archive import (
+    WheelError,
+    digests_in,
+    only_wheel,
+    top_package,
+    unpack_wheel,
+    write_wheel,
+)
+from onnxbuild.onnxkit.wheels.content import (
     VARIANT,
+    WheelNames,
     distribution_name,
     import_name,
+    info_folder,
     is_name,
+    requirements_of,
     taken_by,
+    wheel_file,
+    wheel_files,
 )
-from onnxbuild.steps import package_wheel, run_wheel
-
-NAME = "wheel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,59 +64,88 @@ class WheelOptions:
     )
 
 
-def _package(
-    scope: Scope, subject: Subject, bundle: OutputRef, options: WheelOptions
-) -> OutputRef:
-    params = package_wheel.PackageWheelParams(
-        _names(scope, subject, options), options.runtime, package_tolerances(scope, subject)
+@dataclass(frozen=True, slots=True)
+class PackageWheelParams:
+    """Parameters of a package.
+
+    Attributes:
+        names: The wheel's.
+        runtime: The distribution of ONNX Runtime that it requires; `auto` or `none`, too.
+        tolerances: The variant's.
+    """
+
+    names: WheelNames
+    runtime: str
+    tolerances: VariantTolerances
+
+
+def package(context: StepContext) -> Outcome:
+    """Write the wheel and SHA256SUMS; the same inputs give the same bytes.
+
+    Raises:
+        StepError: An input or output is of a type that no golden file holds.
+    """
+    params: PackageWheelParams = context.params
+    names, reference = params.names, context.input("reference")
+    bundle, manifest = read_bundle(context)
+    points = golden_points(reference)
+    signature = signature_of(manifest, [each.name for each in points])
+    why = "is of a type that NumPy lacks, so a wheel can't hold golden inputs"
+    refuse_type(context, no_golden_port(signature), why)
+    requirements = requirements_of(manifest, params.runtime)
+    files = wheel_files(
+        names,
+        bundle,
+        reference,
+        params.tolerances,
+        signature=signature,
+        requirements=requirements,
     )
-    return add_package(
-        scope,
-        subject,
-        NAME,
-        package_wheel.KIND,
-        params=params,
-        inputs={"bundle": bundle, "reference": package_reference(scope, subject)},
+    path = context.output("bundle") / wheel_file(names.distribution, names.version)
+    write_wheel(path, info_folder(names.distribution, names.version), files)
+    metrics = {
+        "wheel_bytes": path.stat().st_size,
+        "golden_points": len(points),
+        "requires": list(requirements),
+    }
+    return packed(context, manifest, metrics)
+
+
+@dataclass(frozen=True, slots=True)
+class RunWheelParams(RunParams):
+    """Parameters of a wheel's run; `package` is what Python imports."""
+
+    package: str
+
+
+def run(context: StepContext) -> Outcome:
+    """Install the wheel into a folder and run its own test; one that can't run here is skipped.
+
+    Raises:
+        StepError: The wheel is damaged, or its test dies.
+    """
+    params: RunWheelParams = context.params
+    folder, site = checked_package(context), context.scratch / "site"
+    try:
+        phase("unpacking the wheel")
+        unpack_wheel(only_wheel(folder), site)
+    except WheelError as error:
+        raise refused(error, context) from error
+    command = f"python -m {params.package}"
+    return judged(
+        run_python_test(site, params.package, context.scratch),
+        context,
+        command=command,
+        fix=f"keep the wheel's folder and run `{command}` in an environment that has it installed",
+        manifest=site / params.package / MANIFEST_FILE,
     )
 
 
-def _runs(
-    scope: Scope, subject: Subject, package: OutputRef, options: WheelOptions
-) -> Sequence[Laid]:
-    return add_run(
-        scope,
-        subject,
-        NAME,
-        run_wheel.KIND,
-        params=run_wheel.RunWheelParams(
-            subject=f"the wheel of variant '{bundle_name(subject)}'",
-            package=_names(scope, subject, options).package,
-            tolerances=package_tolerances(scope, subject),
-        ),
-        package=package,
-    )
-
-
-def _held(folder: Path, manifest: Manifest) -> Mapping[str, str]:
-    package = top_package(only_wheel(folder))
-    return {name: f"{package}/{name}" for name in whole_bundle(manifest)}
-
-
-def _archived(folder: Path) -> Mapping[str, str]:
-    return dict(digests_in(only_wheel(folder)))
-
-
-def _replays(
-    folder: Path, subject: str, tolerances: VariantTolerances
-) -> tuple[StepKind, run_wheel.RunWheelParams]:
-    package = top_package(only_wheel(folder))
-    return run_wheel.KIND, run_wheel.RunWheelParams(subject, package, tolerances)
-
-
-def _names(scope: Scope, subject: Subject, options: WheelOptions) -> WheelNames:
+def _names(packaged: Packaged) -> WheelNames:
     from packaging.version import Version
 
-    recipe, variant = scope.recipe.name, bundle_name(subject)
+    options: WheelOptions = packaged.options
+    recipe, variant = packaged.recipe.name, packaged.bundle
     distribution = distribution_name(recipe, variant, options.name)
     summary = f"{recipe}: variant {variant}, an ONNX model"
     return WheelNames(
@@ -118,69 +153,97 @@ def _names(scope: Scope, subject: Subject, options: WheelOptions) -> WheelNames:
     )
 
 
-def _faults(parts: Parts) -> Iterator[Fault]:
-    section = parts.sections.get(PACKAGES)
-    options = getattr(section, NAME, None)
-    if not isinstance(section, PackagesOptions) or not isinstance(options, WheelOptions):
-        return
-    yield from _version_faults(parts, options)
-    if options.name and not is_name(options.name.replace(VARIANT, "x")):
-        what = f"packages.wheel.name is '{options.name}', which no distribution can be named"
-        fix = "write letters, digits, `-`, `_` and `.`, such as `my-model-{variant}`"
-        yield Fault(what, parts.at(PACKAGES, NAME, "name"), fix)
-        return
-    yield from _name_faults(parts, options, packaged_bundles(parts, section))
+def _run_params(asked: RunPackage) -> RunWheelParams:
+    if asked.folder is not None:
+        name = top_package(only_wheel(asked.folder))
+    else:
+        assert asked.packaged is not None
+        name = _names(asked.packaged).package
+    return RunWheelParams(asked.subject, asked.tolerances, name)
 
 
-def _name_faults(parts: Parts, options: WheelOptions, bundles: Sequence[str]) -> Iterator[Fault]:
-    """The first name that an installed module or another bundle's wheel has."""
-    at = parts.at(PACKAGES, NAME, "name") if options.name else parts.key_at(PACKAGES, NAME)
-    node, owners = parts.node("name"), dict[str, str]()
-    recipe = "recipe" if node is None else str(node.value)
-    for bundle in bundles:
-        distribution = distribution_name(recipe, bundle, options.name)
-        if not distribution:
-            what = (
-                f"packages.wheel.name leaves no letter or digit to name the wheel of '{bundle}' by"
-            )
-            yield Fault(what, at, f"write `name: {recipe}-{VARIANT}`")
-            return
-        if taken := taken_by(distribution):
-            what = f"the wheel of '{bundle}' would be named '{distribution}' and replace {taken}"
-            yield Fault(what, at, f"write `name: my-model-{VARIANT}`")
-            return
-        package = import_name(distribution)
-        if package in owners:
-            what = f"the wheels of '{owners[package]}' and '{bundle}' would replace each other: both are imported as '{package}'"
-            one_name = options.name and VARIANT not in options.name
-            fix = f"write `name: {options.name}-{VARIANT}`" if one_name else "rename one of them"
-            yield Fault(what, at, fix)
-            return
-        owners[package] = bundle
+def _contents(folder: Path, manifest: Manifest) -> Mapping[str, str]:
+    top = top_package(only_wheel(folder))
+    return {name: f"{top}/{name}" for name in whole_bundle(manifest)}
 
 
-def _version_faults(parts: Parts, options: WheelOptions) -> Iterator[Fault]:
+def _faults(request: PackageRequest) -> Iterator[Fault]:
     from packaging.version import InvalidVersion, Version
 
+    options: WheelOptions = request.options
     try:
         Version(options.version)
     except InvalidVersion:
         what = (
             f"packages.wheel.version is '{options.version}', which is no version of a distribution"
         )
-        yield Fault(what, parts.at(PACKAGES, NAME, "version"), "write it as in `version: 1.2.0`")
+        yield request.fault(what, "write it as in `version: 1.2.0`", "version")
+    if options.name and not is_name(options.name.replace(VARIANT, "x")):
+        what = f"packages.wheel.name is '{options.name}', which no distribution can be named"
+        fix = "write letters, digits, `-`, `_` and `.`, such as `my-model-{variant}`"
+        yield request.fault(what, fix, "name")
+    else:
+        yield from _name_faults(request)
 
 
-FEATURE = PackageFormat(
-    name=NAME,
+def _name_faults(request: PackageRequest) -> Iterator[Fault]:
+    """The first name that an installed module or another bundle's wheel has."""
+    options: WheelOptions = request.options
+    at = ("name",) if options.name else ()
+    node, owners = request.parts.node("name"), dict[str, str]()
+    recipe = "recipe" if node is None else str(node.value)
+    for bundle in request.bundles:
+        distribution = distribution_name(recipe, bundle, options.name)
+        if not distribution:
+            what = (
+                f"packages.wheel.name leaves no letter or digit to name the wheel of '{bundle}' by"
+            )
+            yield request.fault(what, f"write `name: {recipe}-{VARIANT}`", *at)
+            return
+        if taken := taken_by(distribution):
+            what = f"the wheel of '{bundle}' would be named '{distribution}' and replace {taken}"
+            yield request.fault(what, f"write `name: my-model-{VARIANT}`", *at)
+            return
+        name = import_name(distribution)
+        if name in owners:
+            what = f"the wheels of '{owners[name]}' and '{bundle}' would replace each other: both are imported as '{name}'"
+            one_name = options.name and VARIANT not in options.name
+            fix = f"write `name: {options.name}-{VARIANT}`" if one_name else "rename one of them"
+            yield request.fault(what, fix, *at)
+            return
+        owners[name] = bundle
+
+
+FEATURE: PackageFormat = PackageFormat(
+    name="wheel",
     options=WheelOptions,
     title="a Python wheel with the model, `load()` and its own test",
-    kinds=(package_wheel.KIND, run_wheel.KIND),
-    faults=_faults,
+    called="the wheel of variant",
+    request_faults=_faults,
     no_dtypes=frozenset({"bfloat16"}),
-    package=_package,
-    runs=_runs,
-    held=_held,
-    archived=_archived,
-    replays=_replays,
+    kind=StepKind(
+        name="package-wheel",
+        version=4,
+        params=PackageWheelParams,
+        inputs=("bundle", "reference"),
+        outputs={"bundle": "bundle"},
+        toolchain=("numpy", "jinja2"),
+        run=package,
+    ),
+    params=lambda packaged: PackageWheelParams(
+        _names(packaged), packaged.options.runtime, packaged.tolerances
+    ),
+    run=StepKind(
+        name="run-wheel",
+        version=6,
+        params=RunWheelParams,
+        inputs=("package", "reference"),
+        outputs={"report": "report"},
+        toolchain=("numpy", "onnxruntime"),
+        run=run,
+        host_bound=True,
+    ),
+    run_params=_run_params,
+    contents=_contents,
+    archived=lambda folder: dict(digests_in(only_wheel(folder))),
 )

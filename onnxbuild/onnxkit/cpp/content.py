@@ -14,15 +14,62 @@ from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.cpp_examples import registering_lines
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest
 from onnxbuild.onnxkit.bundles.write import names_below
-from onnxbuild.onnxkit.cpp.names import TYPES, json_literal, literal, members_of, namespace_of
 from onnxbuild.onnxkit.loaders.onnx_bundle import _LEVELS, _SPINNING
-from onnxbuild.onnxkit.model.model_files import hand_on
+from onnxbuild.onnxkit.packages.contents import hand_files_on, signature_table, write_rendered
 from onnxbuild.onnxkit.packages.golden import GOLDEN, write_plain_points
-from onnxbuild.onnxkit.packages.signature import ModelSignature, Port, signature_of
-from onnxbuild.onnxkit.packages.tables import signature_table
-from onnxbuild.onnxkit.packages.templates import rendered
+from onnxbuild.onnxkit.packages.signature import ModelSignature, Port, identifiers, signature_of
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.providers import named, short_name
+
+TYPES = {
+    "bool": "bool", "int8": "std::int8_t", "int16": "std::int16_t", "int32": "std::int32_t", "int64": "std::int64_t",
+    "uint8": "std::uint8_t", "uint16": "std::uint16_t", "uint32": "std::uint32_t", "uint64": "std::uint64_t",
+    "float16": "Ort::Float16_t", "float32": "float", "float64": "double",
+}  # fmt: skip
+"""Element type -> the type of C++ that a tensor of the package holds."""
+
+_WORDS = (
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class "
+    "compl concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype "
+    "default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline "
+    "int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public "
+    "register reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch "
+    "template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile "
+    "wchar_t while xor xor_eq "
+    "assert errno linux unix stdin stdout stderr signbit isnan isinf major minor min max near far small interface"
+)
+RESERVED = frozenset(_WORDS.split())
+"""Keywords up to C++20, and macros in lower case of systems' headers."""
+
+
+def literal(text: str) -> str:
+    """Return a string literal; beyond ASCII it has UTF-8's bytes as escapes of three octal digits."""
+    written = "".join(_escaped(byte) for byte in text.encode())
+    return f'"{written}"'
+
+
+def _escaped(byte: int) -> str:
+    character = chr(byte)
+    if character in '"\\?':  # `??` begins a trigraph
+        return f"\\{character}"
+    return character if character.isascii() and character.isprintable() else f"\\{byte:03o}"
+
+
+def json_literal(text: str) -> str:
+    """Return a string literal whose text is a string of JSON."""
+    return literal(json.dumps(text))
+
+
+def namespace_of(recipe: str, variant: str) -> str:
+    """Return the namespace of a package, which also names its folders and targets: `digits_int8`."""
+    name = identifiers([f"{recipe}-{variant}"], "snake", RESERVED)[f"{recipe}-{variant}"]
+    return f"model{name}" if name.startswith("_") else name
+
+
+def members_of(names: tuple[str, ...]) -> dict[str, str]:
+    """Return name -> member of a struct of inputs or outputs."""
+    return identifiers(names, "snake", RESERVED)
+
 
 MODEL = "model"
 """The folder of the model's files in a package."""
@@ -72,27 +119,17 @@ def write_package(
 ) -> int:
     """Write all files but SHA256SUMS; return the number of golden points.
 
-    Args:
-        folder: The package's.
-        bundle: The variant's.
-        manifest: The bundle's; `refused_port` finds none, `usable_providers` some.
-        reference: Golden inputs, and what the original gives.
-        tolerances: The variant's.
+    `refused_port` finds none, `usable_providers` some.
     """
     points = write_plain_points(folder / GOLDEN, reference, tolerances)
     signature = signature_of(manifest, [each["name"] for each in points])
     names = names_of(signature.recipe, signature.variant)
-    for name in _model_files(bundle, manifest):
-        (folder / MODEL / name).parent.mkdir(parents=True, exist_ok=True)
-        hand_on(bundle / name, folder / MODEL / name)
+    hand_files_on(bundle, _model_files(bundle, manifest), folder / MODEL)
+    layout = {name: name for name in _ROOT}
+    layout |= {f"include/{names.namespace}/model.h": "model.h"}
+    layout |= {"cmake/onnxruntime.cmake": "onnxruntime.cmake"}
     content = _content(signature, manifest, names, points)
-    files = {name: name for name in _ROOT}
-    files |= {f"include/{names.namespace}/model.h": "model.h"}
-    files |= {"cmake/onnxruntime.cmake": "onnxruntime.cmake"}
-    for file, template in files.items():
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        text = rendered(__package__, f"{template}.j2", **content)
-        (folder / file).write_text(text, encoding="utf-8", newline="\n")
+    write_rendered(folder, __package__ or "", layout, **content)
     return len(points)
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from onnxbuild.host import cpu
 from onnxbuild.onnxkit.loaders import (
-    golden_test,
+    golden_run,
     onnx_bundle,
     operator_libraries,
     program_bundle,
@@ -59,9 +59,9 @@ def load_script(runtime: Runtime, *, operators: bool = False) -> str:
 
 
 @cache
-def golden_test_script() -> str:
+def golden_script() -> str:
     """Return the __main__.py of a package that holds load.py and golden inputs; it needs numpy, too."""
-    text = Path(str(golden_test.__file__)).read_text(encoding="utf-8")
+    text = Path(str(golden_run.__file__)).read_text(encoding="utf-8")
     own = "from onnxbuild.onnxkit.loaders.onnx_bundle import load\n"
     shared_name = "from onnxbuild.onnxkit.loaders.shared import LoadError\n"
     before, _, after = text.partition(own + shared_name)

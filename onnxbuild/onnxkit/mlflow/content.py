@@ -13,10 +13,9 @@ from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.core.target import CPU
 from onnxbuild.onnxkit.bundles.manifest import Manifest, ManifestProvider
 from onnxbuild.onnxkit.data.array_files import NUMPY_DTYPES
-from onnxbuild.onnxkit.packages.runtimes import RuntimeChoice, runtime_distribution
+from onnxbuild.onnxkit.packages.contents import rendered, signature_table
+from onnxbuild.onnxkit.packages.python_packages import RuntimeChoice, runtime_distribution
 from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
-from onnxbuild.onnxkit.packages.tables import signature_table
-from onnxbuild.onnxkit.packages.templates import rendered
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.providers import named, short_name
 
@@ -40,12 +39,6 @@ def mlmodel(
     manifest: Manifest, signature: ModelSignature, *, python: str, metadata: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the content of MLmodel, without an input example and without an id.
-
-    Args:
-        manifest: A bundle's.
-        signature: The same, as every package has it.
-        python: Version of Python that its environments ask for.
-        metadata: What MLflow shows of the model besides.
 
     Raises:
         NoTypeError: MLflow has no type for an input or output.
@@ -82,21 +75,12 @@ def mlmodel(
 
 
 def mlmodel_text(content: Mapping[str, Any]) -> str:
-    """Return the text of MLmodel.
-
-    Args:
-        content: From `mlmodel`, with `model_uuid`, and `saved_input_example_info` where there is an example.
-    """
+    """Return the text of MLmodel, of `mlmodel` with `model_uuid` and perhaps `saved_input_example_info`."""
     return rendered(__package__ or "", "MLmodel.j2", model=content)
 
 
 def requirements_of(manifest: Manifest, choice: RuntimeChoice) -> list[str]:
-    """Return the lines of requirements.txt, each pinned.
-
-    Args:
-        manifest: A bundle's.
-        choice: The distribution of ONNX Runtime.
-    """
+    """Return the lines of requirements.txt, each pinned."""
     providers = (each.name for each in _providers(manifest))
     runtime = runtime_distribution(providers, choice)
     versions = manifest.versions

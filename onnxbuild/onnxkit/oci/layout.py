@@ -18,13 +18,18 @@ from onnxbuild.core.digest import Digest, canonical_json
 from onnxbuild.core.file_names import check_names_everywhere
 from onnxbuild.onnxkit.model.model_files import hand_on
 from onnxbuild.onnxkit.oci.manifests import (
+    FILE_PATH,
+    INDEX,
+    MANIFEST,
+    MODEL,
+    REF_NAME,
     SCHEMA_VERSION,
     SHA256,
+    TITLE,
     Descriptor,
     model_config,
     model_manifest,
 )
-from onnxbuild.onnxkit.oci.media_types import FILE_PATH, INDEX, MANIFEST, MODEL, REF_NAME, TITLE
 from onnxbuild.regular_files import read_regular
 
 MARK_FILE, INDEX_FILE = "oci-layout", "index.json"

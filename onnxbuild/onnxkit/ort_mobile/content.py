@@ -12,13 +12,11 @@ from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import OPERATORS_FILE
 from onnxbuild.onnxkit.ahead_of_time.ort_format import required_operators
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest
-from onnxbuild.onnxkit.model.model_files import hand_on
 from onnxbuild.onnxkit.ort_mobile.coverage import Coverage
 from onnxbuild.onnxkit.ort_mobile.languages import LANGUAGES, Language
+from onnxbuild.onnxkit.packages.contents import hand_files_on, signature_table, write_rendered
 from onnxbuild.onnxkit.packages.golden import GOLDEN, write_plain_points
 from onnxbuild.onnxkit.packages.signature import ModelSignature, identifiers, signature_of
-from onnxbuild.onnxkit.packages.tables import signature_table
-from onnxbuild.onnxkit.packages.templates import rendered
 from onnxbuild.onnxkit.reports import write_report
 
 SIZES_FILE, COVERAGE_FILE = "sizes.json", "coverage.json"
@@ -49,9 +47,8 @@ def write_package(
         coverage: From `coverage_of`.
     """
     operators = {each.file for each in manifest.operators or ()}
-    for name in (manifest.file, OPERATORS_FILE, MANIFEST_FILE, *sorted(operators)):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        hand_on(bundle / name, folder / name)
+    names = (manifest.file, OPERATORS_FILE, MANIFEST_FILE, *sorted(operators))
+    hand_files_on(bundle, names, folder)
     points = write_plain_points(folder / GOLDEN, reference, tolerances)
     needed = required_operators((bundle / OPERATORS_FILE).read_text(encoding="utf-8"))
     write_report(folder, {**sizes, "kernels": needed}, SIZES_FILE)
@@ -59,13 +56,11 @@ def write_package(
     signature = signature_of(manifest, [each["name"] for each in points])
     content = _content(signature, manifest)
     written = [each for each in LANGUAGES if not each.lacks(signature.ports)]
+    room = __package__ or ""
     for language in written:
-        path = folder / language.file.format(name=content["class_name"])
-        path.parent.mkdir()
-        text = rendered(
-            __package__, language.template, **content, **_ports(language, signature, manifest)
-        )
-        path.write_text(text, encoding="utf-8", newline="\n")
+        layout = {language.file.format(name=content["class_name"]): language.template}
+        own = _ports(language, signature, manifest)
+        write_rendered(folder, room, layout, **content, **own)
     lacking = tuple(
         f"{each.name}: ONNX Runtime's API there has no {' and no '.join(lacks)}"
         for each in LANGUAGES
@@ -81,8 +76,7 @@ def write_package(
         "style": (manifest.facts or {}).get("style", ""),
         "members": {each.name: each.ports(signature.ports) for each in written},
     }
-    text = rendered(__package__, "README.md.j2", **content, **about)
-    (folder / "README.md").write_text(text, encoding="utf-8", newline="\n")
+    write_rendered(folder, room, {"README.md": "README.md"}, **content, **about)
     return lacking
 
 

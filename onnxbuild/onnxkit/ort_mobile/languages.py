@@ -138,7 +138,7 @@ _TYPESCRIPT = {
 KOTLIN = Language(
     "Kotlin",
     "android/{name}.kt",
-    "Model.kt.j2",
+    "Model.kt",
     "camel",
     _words(
         "as break class continue do else false for fun if in interface is null object package return super this "
@@ -150,7 +150,7 @@ KOTLIN = Language(
 SWIFT = Language(
     "Swift",
     "ios/{name}.swift",
-    "Model.swift.j2",
+    "Model.swift",
     "camel",
     _words(
         "as associatedtype break case catch class continue default defer deinit do else enum extension fallthrough "
@@ -163,7 +163,7 @@ SWIFT = Language(
 TYPESCRIPT = Language(
     "TypeScript (React Native)",
     "react-native/{name}.ts",
-    "model.ts.j2",
+    "model.ts",
     "camel",
     _words("constructor"),
     _TYPESCRIPT,

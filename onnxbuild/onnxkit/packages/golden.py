@@ -13,6 +13,7 @@ from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.accuracy.verdict import Bounds
 from onnxbuild.onnxkit.data.array_files import NUMPY_DTYPES
 from onnxbuild.onnxkit.data.reference_files import PointEntry, read_points, read_reference
+from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,12 +41,9 @@ def golden_points(reference: Path, most: int | None = None) -> tuple[PointEntry,
     return tuple(kept)
 
 
-def refused_dtype(manifest: Mapping[str, Any]) -> str:
-    """Return the name of an input or output that no golden file holds; empty if there is none."""
-    for each in (*manifest["inputs"], *manifest["outputs"]):
-        if each["dtype"] not in NUMPY_DTYPES:
-            return str(each["name"])
-    return ""
+def no_golden_port(signature: ModelSignature) -> Port | None:
+    """Return an input or output of a type that golden files don't hold; None if there is none."""
+    return next((each for each in signature.ports if each.dtype not in NUMPY_DTYPES), None)
 
 
 def _size(reference: Path, point: PointEntry) -> int:

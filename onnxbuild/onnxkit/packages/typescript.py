@@ -19,6 +19,8 @@ ARRAYS = {
 }  # fmt: skip
 """Element type -> what an output's `data` is; half precision comes as numbers."""
 
+NO_ARRAY = "which JavaScript has no array for"
+
 _TAKEN = {"float16": "HalfArray | Float32Array", "string": "readonly string[]"}
 _ELEMENTS = {
     "bool": "boolean | 0 | 1", "int64": "bigint | number", "uint64": "bigint | number", "string": "string",
@@ -26,11 +28,7 @@ _ELEMENTS = {
 
 
 def shared_javascript(name: str) -> str:
-    """Return the text of a file of onnxkit/packages/javascript.
-
-    Args:
-        name: `tensors.js` checks inputs, `judge.js` compares outputs with the original's.
-    """
+    """Return the text of `tensors.js`, which checks inputs, or `judge.js`, which compares outputs with the original's."""
     room = resources.files(__package__ or "")
     return room.joinpath("javascript", name).read_text(encoding="utf-8")
 

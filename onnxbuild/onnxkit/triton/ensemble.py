@@ -14,19 +14,20 @@ from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint
 from onnxbuild.onnxkit.model.inspect import describe_value
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
+from onnxbuild.onnxkit.packages.contents import write_text
 from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
 from onnxbuild.onnxkit.processing.merge import CutError, split
-from onnxbuild.onnxkit.triton.accelerators import Accelerators
 from onnxbuild.onnxkit.triton.model_config import (
     CONFIG_FILE,
+    Accelerators,
     EnsemblePart,
     ModelConfig,
+    NoFormError,
     inputs_of,
     outputs_of,
     text_of,
 )
 from onnxbuild.onnxkit.triton.repository import Served, batch_of, write_model
-from onnxbuild.onnxkit.triton.types import NoFormError
 
 if TYPE_CHECKING:
     import onnx
@@ -115,7 +116,7 @@ def write_ensemble(
     own = folder / served.name
     version = own / str(served.options.version)
     version.mkdir(parents=True)
-    (version / VERSION_FILE).write_text(_NOTE, encoding="utf-8", newline="\n")
+    write_text(version / VERSION_FILE, _NOTE)
     config = ModelConfig(
         name=served.name,
         max_batch_size=size,
@@ -124,16 +125,12 @@ def write_ensemble(
         options=served.options,
         parts=tuple(EnsemblePart(each.served.name, each.inputs, each.outputs) for each in parts),
     )
-    (own / CONFIG_FILE).write_text(text_of(config), encoding="utf-8", newline="\n")
+    write_text(own / CONFIG_FILE, text_of(config))
     return size
 
 
 def holds_ensemble(folder: Path) -> bool:
-    """Return whether a repository has an ensemble.
-
-    Args:
-        folder: The repository.
-    """
+    """Return whether a repository has an ensemble."""
     return any(folder.glob(f"*/*/{VERSION_FILE}"))
 
 
@@ -168,11 +165,7 @@ def _only(found: set[str], what: str, folder: Path) -> set[str]:
 
 
 def model_in_ensemble(name: str) -> str:
-    """Return the name of the variant's own model in an ensemble.
-
-    Args:
-        name: The ensemble's.
-    """
+    """Return the name of the variant's own model in an ensemble of that name."""
     return f"{name}-model"
 
 

@@ -1,6 +1,7 @@
-"""config.pbtxt of a model: Triton's ModelConfig.
+"""config.pbtxt of a model, Triton's ModelConfig: element types, execution providers, tensors, sessions.
 
-Source: triton-inference-server/common, protobuf/model_config.proto.
+Sources: triton-inference-server/common, protobuf/model_config.proto; triton-inference-server/onnxruntime_backend,
+README.md and src/onnxruntime.cc.
 """
 
 from __future__ import annotations
@@ -9,14 +10,139 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from onnxbuild.core.axis import Dimension
+from onnxbuild.core.provider import TritonAccelerator
 from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.core.target import CPU
+from onnxbuild.onnxkit.bundles.manifest import ManifestProvider
+from onnxbuild.onnxkit.packages.contents import LEAVE_OUT, rendered
 from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
-from onnxbuild.onnxkit.packages.templates import rendered
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.onnxkit.triton.accelerators import Accelerator, Accelerators
 from onnxbuild.onnxkit.triton.options import InstanceGroup, TritonOptions
-from onnxbuild.onnxkit.triton.types import check_rank, data_type
-from onnxbuild.onnxkit.triton.warm_up import WarmUp
+from onnxbuild.providers import named
+
+_DTYPES = {
+    "bool": "BOOL", "uint8": "UINT8", "uint16": "UINT16", "uint32": "UINT32", "uint64": "UINT64",
+    "int8": "INT8", "int16": "INT16", "int32": "INT32", "int64": "INT64", "float16": "FP16",
+    "float32": "FP32", "float64": "FP64", "string": "STRING", "bfloat16": "BF16",
+}  # fmt: skip
+
+
+class NoFormError(ValueError):
+    """Triton has no form for a model, or for what is asked for.
+
+    Args:
+        what: One sentence.
+        fix: What to do.
+    """
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what)
+        self.fix = fix
+
+
+def data_type(port: Port) -> str:
+    """Return the element type, as `TYPE_FP32`.
+
+    Raises:
+        NoFormError: Triton has none.
+    """
+    if port.dtype not in _DTYPES:
+        what = f"'{port.name}' is {port.dtype}, which Triton has no data type for"
+        raise NoFormError(what, LEAVE_OUT)
+    return f"TYPE_{_DTYPES[port.dtype]}"
+
+
+def check_rank(port: Port) -> None:
+    """Check that the number of dimensions is known.
+
+    Raises:
+        NoFormError: It is not.
+    """
+    if port.shape is None:
+        what = f"'{port.name}' has no known shape, and Triton needs its number of dimensions"
+        raise NoFormError(what, LEAVE_OUT)
+
+
+_DEVICE = "device_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """One provider, as the backend takes it.
+
+    Attributes:
+        name: The backend's name of it.
+        parameters: The backend's names of its options -> values.
+    """
+
+    name: str
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerators:
+    """Accelerators in config.pbtxt for a chain of providers.
+
+    Attributes:
+        gpu: `gpu_execution_accelerator`, in order.
+        cpu: `cpu_execution_accelerator`, in order.
+        device: Where the chain runs: `gpu`, `cpu`, or `auto` if it is ONNX Runtime's CPU provider alone.
+        gpus: The GPUs that its options name.
+        dropped: What the backend has no place for.
+    """
+
+    gpu: tuple[Accelerator, ...]
+    cpu: tuple[Accelerator, ...]
+    device: str
+    gpus: tuple[int, ...]
+    dropped: tuple[str, ...]
+
+
+def accelerators_of(chain: Sequence[ManifestProvider]) -> Accelerators:
+    """Return what a target's chain is in config.pbtxt."""
+    gpu: list[Accelerator] = []
+    cpu: list[Accelerator] = []
+    dropped: list[str] = []
+    gpus: dict[int, None] = {}
+    devices = []
+    for each in chain:
+        provider = named(each.name)
+        options = {key: value for key, value in each.options.items() if key != _DEVICE}
+        taken = provider.triton
+        if taken is None:
+            if provider.name != CPU:
+                dropped.append(f"the provider {provider.name}")
+            continue
+        devices.append(taken.device)
+        if taken.device == "gpu" and _DEVICE in each.options:
+            gpus[int(each.options[_DEVICE])] = None
+        parameters, lost = _parameters(options, taken)
+        dropped += lost
+        if parameters or not taken.is_implied:
+            entry = Accelerator(provider.name, parameters)
+            (gpu if taken.device == "gpu" else cpu).append(entry)
+    device = "gpu" if "gpu" in devices else "cpu" if cpu else "auto"
+    return Accelerators(tuple(gpu), tuple(cpu), device, tuple(gpus), tuple(dropped))
+
+
+def _parameters(
+    options: Mapping[str, str], taken: TritonAccelerator
+) -> tuple[dict[str, str], list[str]]:
+    """(the backend's parameters, options that it has none for); it fails on any that it does not know."""
+    if taken.parameters is None:
+        return dict(options), []
+    parameters, dropped = {}, []
+    modes = [flag for flag in taken.modes if options.get(flag) in {"1", "True"}]
+    if modes:
+        parameters[taken.mode] = taken.modes[modes[0]]
+        dropped += modes[1:]
+    for key, value in options.items():
+        if key in taken.parameters:
+            parameters[taken.parameters[key]] = value
+        elif key not in taken.modes and taken.implied.get(key) != value:
+            dropped.append(key)
+    return parameters, dropped
+
 
 CONFIG_FILE = "config.pbtxt"
 
@@ -59,6 +185,32 @@ class EnsemblePart:
     model: str
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class WarmUpInput:
+    """An input of a request.
+
+    Attributes:
+        name: The model's.
+        data_type: Such as `TYPE_FP32`.
+        dims: Of the tensor, without the batch axis.
+        file: Below WARMUP_FOLDER.
+    """
+
+    name: str
+    data_type: str
+    dims: tuple[int, ...]
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class WarmUp:
+    """A request of `model_warmup`."""
+
+    name: str
+    batch_size: int
+    inputs: tuple[WarmUpInput, ...]
 
 
 @dataclass(frozen=True, slots=True)

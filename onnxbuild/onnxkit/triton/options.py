@@ -77,11 +77,5 @@ class TritonOptions:
 
 
 def model_name(recipe: str, variant: str, options: TritonOptions) -> str:
-    """Return what clients ask for.
-
-    Args:
-        recipe: The recipe's name.
-        variant: Of what is packaged.
-        options: As the recipe has them.
-    """
+    """Return what clients ask for."""
     return options.name.replace(VARIANT, variant) or f"{recipe}-{variant}"

@@ -1,28 +1,32 @@
-"""Write a model's folder of a Triton model repository."""
+"""Write a model's folder of a Triton model repository: the batch axis, the model, its configuration, requests that warm it up."""
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.axis import Axis
+from onnxbuild.core.axis import Axis, Dimension
 from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.data.array_files import NUMPY_DTYPES
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint
 from onnxbuild.onnxkit.loaders.operator_libraries import this_platform
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, hand_on
-from onnxbuild.onnxkit.packages.signature import ModelSignature
-from onnxbuild.onnxkit.packages.tables import signature_table
-from onnxbuild.onnxkit.packages.templates import rendered
+from onnxbuild.onnxkit.packages.contents import signature_table, write_rendered, write_text
+from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.onnxkit.triton.accelerators import Accelerators
-from onnxbuild.onnxkit.triton.batching import batch_axis, largest_batch, why_not
 from onnxbuild.onnxkit.triton.model_config import (
     CONFIG_FILE,
+    Accelerators,
     ModelConfig,
+    NoFormError,
+    WarmUp,
+    WarmUpInput,
+    data_type,
     inputs_of,
     instance_groups,
     label_files,
@@ -32,11 +36,110 @@ from onnxbuild.onnxkit.triton.model_config import (
     text_of,
 )
 from onnxbuild.onnxkit.triton.options import TritonOptions
-from onnxbuild.onnxkit.triton.types import NoFormError
-from onnxbuild.onnxkit.triton.warm_up import WarmUp, write_warm_up
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+Shape = Sequence[Dimension] | None
+
+
+def batch_axis(shapes: Sequence[Shape], axes: Mapping[str, Axis]) -> Axis | None:
+    """Return the axis that Triton may batch along; None where there is none.
+
+    Triton's batches have any size from 1 on, along the first axis of all inputs and outputs.
+
+    Args:
+        shapes: Of inputs and outputs.
+        axes: Dynamic ones, by name.
+    """
+    return None if why_not(shapes, axes) else axes[str((shapes[0] or [""])[0])]
+
+
+def why_not(shapes: Sequence[Shape], axes: Mapping[str, Axis]) -> str:
+    """Return why Triton can't batch, in a few words; empty if it can.
+
+    Args:
+        shapes: Of inputs and outputs, or of those that are known.
+        axes: Dynamic ones, by name.
+    """
+    firsts = {str(shape[0]) if shape else "" for shape in shapes}
+    name = min(firsts, default="")
+    axis = axes.get(name)
+    if len(firsts) != 1 or axis is None:
+        return "no axis of dynamic_axes is the first of all inputs and outputs"
+    if axis.min > 1:
+        return f"axis '{name}' begins at {axis.min}, and a batch may have 1 row"
+    if axis.multiple_of > 1:
+        return f"axis '{name}' takes multiples of {axis.multiple_of} alone"
+    if axis.max < 1:
+        return f"axis '{name}' is always empty"
+    others = [str(size) for shape in shapes for size in (shape or [])[1:]]
+    if any(re.search(rf"\b{re.escape(name)}\b", size) for size in others):  # formulas, too
+        return f"axis '{name}' is also another than the first"
+    return ""
+
+
+def largest_batch(axis: Axis | None, options: TritonOptions) -> int:
+    """Return `max_batch_size`; 0 where requests hold whole batches.
+
+    Args:
+        axis: That Triton may batch along, if there is one.
+        options: As the recipe has them.
+    """
+    if axis is None or options.max_batch_size == 0:
+        return 0
+    return min(axis.max, options.max_batch_size or axis.max)
+
+
+WARMUP_FOLDER = "warmup"
+"""Folder below the model's, in which Triton looks for `input_data_file`."""
+
+
+def write_warm_up(
+    model: Path,
+    name: str,
+    inputs: Sequence[Port],
+    feeds: Mapping[str, np.ndarray],
+    batches: Sequence[int],
+) -> list[WarmUp]:
+    """Write the files of one golden point, and return the requests, one for each batch.
+
+    Args:
+        model: The model's folder.
+        name: The point's.
+        inputs: The model's.
+        feeds: The point's.
+        batches: Sizes of batches, each of copies of the point's first row; empty for a model that Triton does
+            not batch: the point as it is.
+
+    Source: triton-inference-server/common, protobuf/model_config.proto, message ModelWarmup.
+    """
+    folder = model / WARMUP_FOLDER
+    folder.mkdir()
+    entries = []
+    for number, port in enumerate(inputs):
+        array = feeds[port.name][:1] if batches else feeds[port.name]
+        file = f"{name}-{number}"
+        (folder / file).write_bytes(raw(array, port.dtype))
+        dims = tuple(array.shape[1:] if batches else array.shape) or (1,)
+        entries.append(WarmUpInput(port.name, data_type(port), dims, file))
+    return [WarmUp(f"{name}-{size}", size, tuple(entries)) for size in batches or (1,)]
+
+
+def raw(array: np.ndarray, dtype: str) -> bytes:
+    """Return a tensor as Triton takes it: row by row, little-endian; a string has its length before it, 4 bytes.
+
+    Args:
+        array: Any shape; float32 is converted for an input of float16.
+        dtype: The input's.
+    """
+    if dtype == "string":
+        texts = [str(each).encode() for each in array.ravel()]
+        return b"".join(struct.pack("<I", len(each)) + each for each in texts)
+    given: np.ndarray = array.astype(dtype, copy=False)
+    return given.astype(given.dtype.newbyteorder("<"), copy=False).tobytes(order="C")
+
 
 _MOST_WARM_UP_BYTES = 64 << 20
 """Limit for the inputs that are written for a warm-up."""
@@ -147,43 +250,26 @@ def write_model(
         libraries=libraries,
         warm_ups=warm_ups,
     )
-    (own / CONFIG_FILE).write_text(text_of(config), encoding="utf-8", newline="\n")
+    write_text(own / CONFIG_FILE, text_of(config))
     for name, file in label_files(signature).items():
-        lines = "".join(f"{label}\n" for label in signature.labels[name])
-        (own / file).write_text(lines, encoding="utf-8", newline="\n")
+        write_text(own / file, "".join(f"{label}\n" for label in signature.labels[name]))
     return size
 
 
 def write_readme(folder: Path, name: str, signature: ModelSignature, max_batch_size: int) -> None:
-    """Write README.md, which has the signature.
-
-    Args:
-        folder: The repository.
-        name: What clients ask for.
-        signature: Of that model.
-        max_batch_size: 0 if Triton makes no batches.
-    """
-    text = rendered(
-        __package__ or "",
-        "README.md.j2",
-        name=name,
-        signature=signature,
-        table=signature_table(signature),
-        max_batch_size=max_batch_size,
-        has_label_files=any(folder.glob("*/labels-*.txt")),
-    )
-    (folder / "README.md").write_text(text, encoding="utf-8", newline="\n")
+    """Write README.md, which has the signature; `max_batch_size` is 0 if Triton makes no batches."""
+    content = {
+        "name": name,
+        "signature": signature,
+        "table": signature_table(signature),
+        "max_batch_size": max_batch_size,
+        "has_label_files": any(folder.glob("*/labels-*.txt")),
+    }
+    write_rendered(folder, __package__ or "", {"README.md": "README.md"}, **content)
 
 
 def hand_libraries_on(source: Path, folder: Path, name: str, manifest: Manifest) -> list[str]:
-    """Hand the libraries of custom operators for this platform on; return those that Triton registers.
-
-    Args:
-        source: The bundle.
-        folder: The repository.
-        name: The model's.
-        manifest: The bundle's.
-    """
+    """Hand the libraries of custom operators for this platform on; return those that Triton registers."""
     here, registered = this_platform(), []
     for each in manifest.operators or ():
         if here in each.platforms:

@@ -16,9 +16,13 @@ from onnxbuild.core.axis import shape_at
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.params import to_json
 from onnxbuild.onnxkit.bundles.manifest import Manifest
+from onnxbuild.onnxkit.packages.contents import (
+    rendered,
+    signature_table,
+    write_rendered,
+    write_text,
+)
 from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
-from onnxbuild.onnxkit.packages.tables import signature_table
-from onnxbuild.onnxkit.packages.templates import rendered
 from onnxbuild.onnxkit.packages.typescript import (
     ARRAYS,
     constant_in,
@@ -66,7 +70,7 @@ def write_module(
     providers: Sequence[str],
     threads: int,
 ) -> None:
-    """Write model.js, model.d.ts and README.md.
+    """Write model.js, its types, package.json and README.md.
 
     Args:
         folder: The package.
@@ -82,6 +86,7 @@ def write_module(
     content = {
         "title": _in_comment(page.title),
         "runtime": {"version": VERSION},
+        "version": VERSION,
         "example": _in_comment(example_of(signature)),
         "signature": javascript_signature(signature),
         "files": _pretty({name: to_json(files[name]) for name in sorted(files)}),
@@ -99,22 +104,20 @@ def write_module(
             for each in (*providers, *(("webgpu+wasm",) if "webgpu" in providers else ()))
         ),
     }
-    for name in ("model.js", "model.d.ts"):
-        _write(folder / name, rendered(__package__, f"{name}.j2", **content))
+    room = __package__ or ""
+    layout = {"model.js": "model.js", "model.d.ts": "model.d.ts", f"{FOLDER}LICENSE": "LICENSE"}
+    write_rendered(folder, room, layout, **content)
     for name in _SHARED:
-        _write(folder / name, shared_javascript(name))
-    readme = rendered(
-        __package__,
-        "README.md.j2",
-        title=content["title"],
-        signature=signature,
-        example=example_of(signature),
-        table=signature_table(signature),
-    )
-    _write(folder / "README.md", readme)
+        write_text(folder / name, shared_javascript(name))
+    readme = {
+        "title": content["title"],
+        "signature": signature,
+        "example": example_of(signature),
+        "table": signature_table(signature),
+    }
+    write_rendered(folder, room, {"README.md": "README.md"}, **readme)
     package = {"name": package_name(signature), "private": True, "type": "module", "main": "model.js", "types": "model.d.ts"}  # fmt: skip
-    _write(folder / "package.json", f"{_pretty(package)}\n")
-    _write(folder / FOLDER / "LICENSE", rendered(__package__, "LICENSE.j2", version=VERSION))
+    write_text(folder / "package.json", f"{_pretty(package)}\n")
 
 
 def write_page(
@@ -126,16 +129,7 @@ def write_page(
     providers: Sequence[str],
     points: int,
 ) -> None:
-    """Write the example page, if there is to be one, the golden test, and a server with the right headers.
-
-    Args:
-        folder: The package.
-        manifest: The bundle's.
-        signature: The same, as sources are written from it.
-        page: What it shows.
-        providers: Keys of BUILDS.
-        points: Number of golden points.
-    """
+    """Write the example page, if there is to be one, the golden test, and a server with the right headers."""
     static = resources.files(__package__).joinpath("static")
     for each in static.iterdir():
         if page.is_there or each.name != _PAGE:
@@ -160,14 +154,11 @@ def write_page(
         axes="; ".join(f"{axis.name}: {axis.rule}" for axis in signature.axes),
         runtime={"version": VERSION},
     )
-    _write(folder / "index.html", text)
+    write_text(folder / "index.html", text)
 
 
 def opened_files(folder: Path) -> tuple[str, ...]:
     """Return the files that model.js opens as the model, the graph first.
-
-    Args:
-        folder: A package.
 
     Raises:
         ValueError: It does not say so as this version writes it.
@@ -232,7 +223,3 @@ def _size(size_bytes: int) -> str:
 
 def _pretty(value: Any) -> str:
     return json.dumps(value, indent=2, sort_keys=False)
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
-from onnxbuild.onnxkit.web.node_test import run_node
+from onnxbuild.onnxkit.packages.package_run import run_program
 from onnxbuild.onnxkit.web.runtime import BUILDS, FOLDER
 
 if TYPE_CHECKING:
     import onnx
+
+AS_LINKED = ("--preserve-symlinks", "--preserve-symlinks-main")
+"""Options of Node: a step's inputs are links into the store, where modules have other names."""
 
 _MOST_CONSTANT = 64
 """Elements of a constant that a trial keeps: shapes, axes, pads; weights become inputs."""
@@ -48,13 +51,7 @@ def is_of_operators(said: str) -> bool:
 
 
 def lacking_operators(package: Path, node: str, scratch: Path) -> tuple[str, ...]:
-    """Return `DOMAIN::OPERATOR (types of its inputs)` of those that the runtime has no kernel for; sorted.
-
-    Args:
-        package: The folder, with a model that can't be loaded.
-        node: The program.
-        scratch: A folder to write to.
-    """
+    """Return `DOMAIN::OPERATOR (types of its inputs)` of those that the runtime has no kernel for; sorted."""
     import onnx
 
     file = json.loads((package / MANIFEST_FILE).read_text("utf-8"))["file"]
@@ -69,8 +66,8 @@ def lacking_operators(package: Path, node: str, scratch: Path) -> tuple[str, ...
     script, answer = scratch / "try.mjs", scratch / "answer.json"
     script.write_text(_TRY, encoding="utf-8")
     build = BUILDS["wasm"]
-    runtime = [str(package / FOLDER / build[key]) for key in ("js", "wasm")]
-    run_node(node, [str(script), *runtime, str(trials), str(answer)], scratch)
+    runtime = [package / FOLDER / build[key] for key in ("js", "wasm")]
+    run_program([node, *AS_LINKED, script, *runtime, trials, answer], scratch)
     if not answer.exists():
         return ()
     said: dict[str, str] = json.loads(answer.read_text("utf-8"))

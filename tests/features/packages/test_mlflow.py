@@ -9,8 +9,8 @@ import pytest
 import yaml
 from onnx import TensorProto, helper
 
+from onnxbuild.features.packages.mlflow import FEATURE, PackageMlflowParams
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
-from onnxbuild.steps.package_mlflow import KIND, PackageMlflowParams
 from tests.fakes.step_context import run_step
 from tests.features.packages import mlflow_server
 
@@ -52,7 +52,7 @@ def packaged(folder, *, runtime="auto", model=b"a model", weights=None, feeds=No
     writer.finish()
     params = PackageMlflowParams("3.11", runtime, ("our-metrics",), (("recipe", "demo"),))
     outcome, context = run_step(
-        KIND, params, folder / "step", {"bundle": bundle, "reference": reference}
+        FEATURE.kind, params, folder / "step", {"bundle": bundle, "reference": reference}
     )
     return outcome, context.output("bundle")
 

@@ -15,13 +15,13 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxbuild.adapters.locate import cache_root
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.errors import StepError
+from onnxbuild.features.packages.node import FEATURE, RunNodeParams
 from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.packages.golden import read_plain_outputs
 from onnxbuild.resolver import resolve
-from onnxbuild.steps.run_node import KIND, RunNodeParams
 from tests.cli.conftest import Project, make_project
 from tests.fakes.step_context import run_step
 from tests.servers import missing
@@ -111,7 +111,7 @@ def test_where_it_can_not_be_run_it_is_skipped_with_a_note(tmp_path):
     package.mkdir()
     write_sums(package)
     params = RunNodeParams("the package", VariantTolerances(), Environment(npm="list", **there))
-    outcome, context = run_step(KIND, params, tmp_path, {"package": package})
+    outcome, context = run_step(FEATURE.run, params, tmp_path, {"package": package})
     assert outcome.notes == (f"the package was not run: {why}",)
     assert outcome.findings == ()
     assert json.loads((context.output("report") / "report.json").read_text()) == {"skipped": why}
@@ -246,7 +246,7 @@ def test_a_forged_truncated_or_swapped_package_is_refused(built, runtime, tmp_pa
         change(package)
     params = RunNodeParams("the package", VariantTolerances(atol=1e-5, rtol=1e-4), runtime)
     try:
-        outcome, _ = run_step(KIND, params, tmp_path / "step", {"package": package, "reference": reference})  # fmt: skip
+        outcome, _ = run_step(FEATURE.run, params, tmp_path / "step", {"package": package, "reference": reference})  # fmt: skip
         said = [each.what for each in outcome.findings] + list(outcome.notes)
     except StepError as error:
         said = [error.what]

@@ -11,12 +11,13 @@ import onnxruntime
 import pytest
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.features.packages.oci import FEATURE
 from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.packages.package_run import RunParams
 from onnxbuild.resolver import resolve
-from onnxbuild.steps.run_oci import KIND, RunOciParams
 from tests.cli.conftest import project  # noqa: F401 - a fixture
 from tests.fakes.step_context import run_step
 from tests.features.packages.test_wheel import RECIPE
@@ -88,6 +89,6 @@ def reference_of(model, folder):
 
 def run_of(package, reference, folder):
     """What the step says of a layout."""
-    params = RunOciParams("it", VariantTolerances(atol=1e-5, rtol=1e-4))
+    params = RunParams("it", VariantTolerances(atol=1e-5, rtol=1e-4))
     inputs = {"package": package, "reference": reference}
-    return run_step(KIND, params, folder, inputs)[0]
+    return run_step(FEATURE.run, params, folder, inputs)[0]

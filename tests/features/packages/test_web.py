@@ -12,11 +12,10 @@ from PIL import Image
 
 from onnxbuild.core.environment import NODE, Environment
 from onnxbuild.core.errors import StepError
+from onnxbuild.features.packages.web import FEATURE, PackageWebParams, RunWebParams
 from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.web.runtime import MOST_BYTES, NPM_LIST
 from onnxbuild.resolver import resolve
-from onnxbuild.steps import package_web
-from onnxbuild.steps.run_web import KIND, RunWebParams
 from tests.cli.conftest import make_project
 from tests.fakes.step_context import run_step
 from tests.features.packages import web_packages, web_visits
@@ -102,13 +101,13 @@ def test_a_model_that_no_browser_can_hold_is_refused(tmp_path):
     manifest["files"]["model.onnx.data"] = digest
     manifest["size_bytes"] += MOST_BYTES
     (source / "manifest.json").write_text(json.dumps(manifest))
-    params = package_web.PackageWebParams(
+    params = PackageWebParams(
         title="", description="", providers=("wasm",), threads=1, page=True, labels=None, values=None,
         tolerances=STRICT, environment=Environment(npm=NPM_LIST),
     )  # fmt: skip
     inputs = {"bundle": source, "reference": tmp_path}
     with pytest.raises(StepError) as caught:
-        run_step(package_web.KIND, params, tmp_path / "step", inputs)
+        run_step(FEATURE.kind, params, tmp_path / "step", inputs)
     assert caught.value.what == "the model has 1.90 GB; a browser opens up to 1.9 GB"
     assert "mode: weight_only" in caught.value.fix
 
@@ -162,7 +161,9 @@ def judged(folder, out, tmp_path):
         web_packages.reference_of(out, points)
         assert store.is_dir()
     params = RunWebParams("the package", STRICT, node())
-    return run_step(KIND, params, tmp_path / "step", {"package": folder, "reference": points})[0]
+    return run_step(
+        FEATURE.run, params, tmp_path / "step", {"package": folder, "reference": points}
+    )[0]
 
 
 def node():
@@ -233,7 +234,7 @@ def test_each_type_goes_in_and_comes_out_and_weights_may_have_a_file_of_their_ow
     folder = package(tmp_path / "types", web_packages.typed_model(), [given], environment)
     params = RunWebParams("the package", STRICT, node())
     inputs = {"package": folder, "reference": tmp_path / "types/reference"}
-    assert run_step(KIND, params, tmp_path / "run", inputs)[0].findings == ()
+    assert run_step(FEATURE.run, params, tmp_path / "run", inputs)[0].findings == ()
 
     images = [{"image": np.ones((2, 1, 8, 8), np.float32)}]
     external = package(
@@ -241,7 +242,7 @@ def test_each_type_goes_in_and_comes_out_and_weights_may_have_a_file_of_their_ow
     )
     assert (external / "model.onnx.data").is_file()
     inputs = {"package": external, "reference": tmp_path / "external/reference"}
-    assert run_step(KIND, params, tmp_path / "run2", inputs)[0].findings == ()
+    assert run_step(FEATURE.run, params, tmp_path / "run2", inputs)[0].findings == ()
     if (MODULES / "node_modules/typescript").is_dir():
         check_types(folder, tmp_path / "typed")
 
@@ -288,7 +289,7 @@ def test_operators_that_the_runtime_lacks_are_all_named(environment, tmp_path):
     params = RunWebParams("the web package of variant 'fp32'", STRICT, node())
     inputs = {"package": folder, "reference": tmp_path / "lacking/reference"}
     with pytest.raises(StepError) as caught:
-        run_step(KIND, params, tmp_path / "run", inputs)
+        run_step(FEATURE.run, params, tmp_path / "run", inputs)
     assert caught.value.what.startswith(
         "onnxruntime-web 1.30.0 lacks operators of the web package of variant 'fp32': ai.onnx::Where (bool, int8, int8)"
     )
@@ -301,7 +302,7 @@ def test_without_node_it_is_skipped_and_says_what_to_install(environment, tmp_pa
     folder = package(tmp_path / "any", web_packages.lacking_model(), feeds, environment)
     params = RunWebParams("the package", STRICT, Environment(npm=NPM_LIST, needs=(NODE,)))
     inputs = {"package": folder, "reference": tmp_path / "any/reference"}
-    outcome, _ = run_step(KIND, params, tmp_path / "run", inputs)
+    outcome, _ = run_step(FEATURE.run, params, tmp_path / "run", inputs)
     assert "apt-get install nodejs npm" in outcome.notes[0]
 
 

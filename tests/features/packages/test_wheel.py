@@ -7,12 +7,12 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from onnxbuild.features.packages.wheel import FEATURE, RunWheelParams
 from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.wheels.archive import unpack_wheel, write_wheel
 from onnxbuild.resolver import resolve
-from onnxbuild.steps.run_wheel import KIND, RunWheelParams
 from tests.cli.conftest import project  # noqa: F401 - a fixture
 from tests.fakes.step_context import run_step
 from tests.written_recipes import faults, loader
@@ -116,9 +116,9 @@ def judged(wheel, golden, folder):
     (folder / "package").mkdir(parents=True)
     shutil.copy(wheel, folder / "package")
     write_sums(folder / "package")
-    params = RunWheelParams("the wheel", "tiny_fp32", VariantTolerances(atol=1e-5, rtol=1e-4))
+    params = RunWheelParams("the wheel", VariantTolerances(atol=1e-5, rtol=1e-4), "tiny_fp32")
     inputs = {"package": folder / "package", "reference": golden}
-    return run_step(KIND, params, folder / "step", inputs)[0]
+    return run_step(FEATURE.run, params, folder / "step", inputs)[0]
 
 
 def with_another_model(wheel, path):

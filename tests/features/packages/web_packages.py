@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.target import CPU_TARGET
+from onnxbuild.features.packages.web import FEATURE, PackageWebParams
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import (
     BundleTarget,
@@ -26,7 +27,6 @@ from onnxbuild.onnxkit.bundles.write import described
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.web.runtime import NPM_LIST
-from onnxbuild.steps import package_web
 from tests.fakes.step_context import run_step
 
 BATCH = {"batch": {"min": 1, "max": 8, "example": 2, "multiple_of": 1}}
@@ -207,7 +207,7 @@ def package(
     golden = reference(folder / "reference", model, feeds)
     listed = folder / "labels.txt"
     listed.write_text("".join(f"{each}\n" for each in labels))
-    params = package_web.PackageWebParams(
+    params = PackageWebParams(
         title="Demo <1>",
         description="a model & its page",
         providers=providers,
@@ -219,7 +219,7 @@ def package(
         environment=Environment(npm=NPM_LIST, folder=str(environment)),
     )
     inputs = {"bundle": source, "reference": golden}
-    _, context = run_step(package_web.KIND, params, folder / "step", inputs)
+    _, context = run_step(FEATURE.kind, params, folder / "step", inputs)
     return context.output("bundle")
 
 

@@ -14,7 +14,7 @@ from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.data.reference_feeds import ReferenceOptions
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.model.model_files import save_model
-from onnxbuild.onnxkit.packages.own_test import own_test_files
+from onnxbuild.onnxkit.packages.python_packages import python_test_files
 from onnxbuild.steps import onnx_reference, validate
 from tests.fakes.step_context import run_step
 from tests.late_imports import Late
@@ -88,10 +88,10 @@ def test_bounds_that_the_recipe_writes_allow_no_rounding(own, reference, tmp_pat
 
 
 def test_a_package_s_own_test_allows_the_same(reference):
-    bounds = own_test_files(reference, FP32)["golden/tolerances.json"]
+    bounds = python_test_files(reference, FP32)["golden/tolerances.json"]
     most = max(each.rounding["y"] for each in read_reference(reference))
     assert f'"atol": {4 * most}' in bounds.decode()
-    strict = own_test_files(reference, VariantTolerances(atol=1e-6))["golden/tolerances.json"]
+    strict = python_test_files(reference, VariantTolerances(atol=1e-6))["golden/tolerances.json"]
     assert '"atol": 1e-06' in strict.decode()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from onnxbuild.onnxkit.cpp.names import json_literal, literal, members_of, namespace_of
+from onnxbuild.onnxkit.cpp.content import json_literal, literal, members_of, namespace_of
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onnxbuild.onnxkit.accuracy.verdict import Bounds, judge
-from onnxbuild.onnxkit.loaders.golden_test import differing, float_fault
-from onnxbuild.onnxkit.loaders.script import golden_test_script
+from onnxbuild.onnxkit.loaders.golden_run import differing, float_fault
+from onnxbuild.onnxkit.loaders.script import golden_script
 
 SIZES = [0.0, 1e-30, 1e-6, 1e-3, 0.1, 1.0, 30.0, 1e6]
 BOUNDS = [None, 0.0, 1e-5, 1e-2, 0.9, 5.0]
@@ -58,7 +58,7 @@ def test_elements_that_differ_are_counted(expected, actual, apart, count):
 
 
 def test_the_script_imports_nothing_of_onnxbuild():
-    text = golden_test_script()
+    text = golden_script()
     assert "from .load import LoadError, load\n" in text
     ast.parse(text)
     assert "onnxbuild" not in text

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from onnxbuild.core.params import to_json
-from onnxbuild.onnxkit.loaders import checked_inputs, golden_test
+from onnxbuild.onnxkit.loaders import checked_inputs, golden_run
 from onnxbuild.onnxkit.loaders.script import load_script
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.web.static import serve
@@ -59,7 +59,7 @@ def test_it_runs_on_python_3_9(runtime, operators):
     assert_old_python_runs_it(load_script(runtime, operators=operators))
 
 
-@pytest.mark.parametrize("module", [checked_inputs, golden_test, serve])
+@pytest.mark.parametrize("module", [checked_inputs, golden_run, serve])
 def test_other_shipped_scripts_run_on_python_3_9(module):
     assert_old_python_runs_it(Path(module.__file__).read_text())
 

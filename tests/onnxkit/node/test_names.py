@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxbuild.onnxkit.node.names import is_name, is_version, package_name
+from onnxbuild.onnxkit.node.content import is_name, is_version, package_name
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from onnxbuild.core.environment import Environment
 from onnxbuild.features.packages import node
 from onnxbuild.onnxkit.bundles.manifest import BundleTarget, ManifestProvider
-from onnxbuild.onnxkit.node.sessions import node_sessions
+from onnxbuild.onnxkit.node.content import node_sessions
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.own_folder import OWN_FOLDER
 

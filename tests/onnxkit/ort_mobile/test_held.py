@@ -10,9 +10,9 @@ from importlib import import_module
 
 import pytest
 
+from onnxbuild.features.packages.ort_mobile import FEATURE
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, read_manifest
 from onnxbuild.onnxkit.ort_mobile.described import DESCRIBE, described
-from onnxbuild.onnxkit.ort_mobile.held import own_faults
 from tests.native.packages import write_ort_bundle
 
 
@@ -56,7 +56,9 @@ def test_it_is_read_without_frameworks(package):
 
 def faults(package, manifest=None, found=None):
     bundle, own, says = package
-    return [*own_faults(bundle, manifest or own, json.loads(json.dumps(found or says)))]
+    return [
+        *FEATURE.own_model.faults(bundle, manifest or own, json.loads(json.dumps(found or says)))
+    ]
 
 
 def test_a_sound_package_fits(package):

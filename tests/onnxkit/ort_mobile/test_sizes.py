@@ -5,7 +5,7 @@ import onnx
 
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
 from onnxbuild.onnxkit.ahead_of_time.ort_format import convert_to_ort
-from onnxbuild.onnxkit.ort_mobile.sizes import sizes_of
+from onnxbuild.onnxkit.ort_mobile.described import sizes_of
 from tests.onnxkit.models import branching, linear
 
 

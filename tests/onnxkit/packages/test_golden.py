@@ -14,7 +14,7 @@ from onnxbuild.onnxkit.packages.golden import (
     read_plain_tolerances,
     write_plain_points,
 )
-from onnxbuild.onnxkit.packages.verdict import verdict_on
+from onnxbuild.onnxkit.packages.package_run import verdict_on
 
 ARRAYS = {
     "f": np.array([[1.5, -0.0], [np.inf, 1e-40]], np.float32),

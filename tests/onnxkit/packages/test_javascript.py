@@ -9,7 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from onnxbuild.onnxkit.loaders.golden_test import differing, float_fault
+from onnxbuild.onnxkit.loaders.golden_run import differing, float_fault
 from onnxbuild.onnxkit.packages.typescript import shared_javascript
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="needs node")

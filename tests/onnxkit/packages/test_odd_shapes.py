@@ -9,8 +9,8 @@ import pytest
 from onnxbuild.onnxkit.cpp import content as cpp
 from onnxbuild.onnxkit.ort_mobile import content as mobile
 from onnxbuild.onnxkit.ort_mobile.languages import LANGUAGES
+from onnxbuild.onnxkit.packages.contents import rendered
 from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
-from onnxbuild.onnxkit.packages.templates import rendered
 from onnxbuild.onnxkit.packages.typescript import typed_port
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
@@ -46,7 +46,7 @@ def comments_alone(text: str) -> bool:
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda each: each.name)
 def test_sources_for_phones(language):
     about = mobile._content(SIGNATURE, MANIFEST) | mobile._ports(language, SIGNATURE, MANIFEST)
-    assert comments_alone(rendered(mobile.__package__, language.template, **about))
+    assert comments_alone(rendered(mobile.__package__, f"{language.template}.j2", **about))
 
 
 def test_a_header_of_cpp():

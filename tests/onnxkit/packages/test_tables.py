@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from onnxbuild.onnxkit.bundles.manifest import Value
+from onnxbuild.onnxkit.packages.contents import signature_table
 from onnxbuild.onnxkit.packages.signature import signature_of, with_labels
-from onnxbuild.onnxkit.packages.tables import signature_table
 
 
 def signature(*outputs, golden=(), axes=None):

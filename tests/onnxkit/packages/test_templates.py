@@ -8,7 +8,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from onnxbuild.onnxkit.mlflow.content import mlmodel_text
-from onnxbuild.onnxkit.packages.templates import yaml_value
+from onnxbuild.onnxkit.packages.contents import yaml_value
 from tests.examples import examples
 
 TEXTS = st.text(max_size=12) | st.sampled_from(

@@ -1,5 +1,5 @@
 from onnxbuild.onnxkit.bundles.manifest import ManifestProvider
-from onnxbuild.onnxkit.triton.accelerators import Accelerator, accelerators_of
+from onnxbuild.onnxkit.triton.model_config import Accelerator, accelerators_of
 from onnxbuild.providers.tensorrt import PROVIDER as TENSORRT
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from onnxbuild.core.axis import Axis
-from onnxbuild.onnxkit.triton.batching import batch_axis
+from onnxbuild.onnxkit.triton.repository import batch_axis
 
 AXES = {"batch": Axis("batch", 1, 8, 2), "batches": Axis("batches", 1, 8, 2)}
 

@@ -9,8 +9,8 @@ from importlib import resources
 import pytest
 
 from onnxbuild.onnxkit import web
+from onnxbuild.onnxkit.packages.package_run import run_own_test
 from onnxbuild.onnxkit.packages.typescript import shared_javascript
-from onnxbuild.onnxkit.web.node_test import run_node_test
 
 MODEL = """
 export const toHalf = null;
@@ -32,7 +32,8 @@ def test_a_model_that_loads_and_fails_at_a_point_says_where_and_why(tmp_path):
     (package / "model.js").write_text(MODEL)
     points = [{"name": "min", "inputs": [], "outputs": []}]
     (package / "golden/points.json").write_text(json.dumps(points))
-    test = run_node_test(package, str(shutil.which("node")), tmp_path)
+    command = ["node", package / "test.mjs", "--outputs", tmp_path]
+    test = run_own_test(command, tmp_path, tmp_path)
     assert test.code == 1
     assert test.said == "min: the model can't be run: no memory for a buffer"
     assert not test.is_complete

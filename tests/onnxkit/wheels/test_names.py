@@ -1,6 +1,6 @@
 import pytest
 
-from onnxbuild.onnxkit.wheels.names import (
+from onnxbuild.onnxkit.wheels.content import (
     distribution_name,
     import_name,
     info_folder,

@@ -5,13 +5,9 @@ from __future__ import annotations
 import zipfile
 from dataclasses import dataclass
 
-from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.expansion.addresses import of_variant
-from onnxbuild.expansion.feature import Subject
 from onnxbuild.expansion.package_format import PackageFormat
-from onnxbuild.expansion.scope import Scope
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -46,18 +42,12 @@ KIND = StepKind(
 )
 
 
-def _package(scope: Scope, subject: Subject, bundle: OutputRef, options: ZipOptions) -> OutputRef:
-    address = of_variant(scope.recipe, subject.variant, "zip")
-    at = subject.variant.location
-    return OutputRef(scope.step(address, KIND, options, {"bundle": bundle}, at=at), "archive")
-
-
 FEATURE = PackageFormat(
     name="zip",
-    kinds=(KIND,),
     options=ZipOptions,
     help="one archive",
-    package=_package,
-    has_model=lambda _: False,  # not as a file of its own
+    kind=KIND,
+    params=lambda packaged: packaged.options,
+    contents=lambda *_: {},  # no file of the bundle is one of the package
     has_sums=False,
 )

@@ -10,8 +10,7 @@ from pathlib import Path
 from onnxbuild.core.step import CXX_HEADER
 from onnxbuild.onnxkit.cpp.content import MODEL
 from onnxbuild.onnxkit.host.compiler import compiler_path
-from onnxbuild.onnxkit.packages.golden import read_plain_outputs
-from onnxbuild.onnxkit.packages.own_test import OwnTest
+from onnxbuild.onnxkit.packages.package_run import OwnTest, run_own_test
 
 _LIBRARIES = ("libonnxruntime.so.*", "libonnxruntime.*.dylib")
 _NO_COMPILER = "there is no C++ compiler (`apt-get install g++`)"
@@ -100,38 +99,11 @@ def compile_test(package: Path, program: str, tools: Tools, scratch: Path) -> Pa
 
 
 def run_test(program: Path, package: Path, scratch: Path) -> OwnTest:
-    """Run a compiled test.
-
-    Args:
-        program: From `compile_test`.
-        package: Its folder.
-        scratch: A folder to write to.
-    """
-    import subprocess
-
+    """Run a compiled test."""
     outputs = scratch / "outputs"
-    done = subprocess.run(
-        [
-            program,
-            "--package",
-            package,
-            "--model",
-            _real(package / MODEL, scratch),
-            "--outputs",
-            outputs,
-        ],
-        cwd=scratch,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    printed = done.stderr.strip() or done.stdout.strip() or "it prints nothing"
-    try:
-        found = read_plain_outputs(outputs)
-    except (OSError, ValueError):
-        found = {}
-    return OwnTest(done.returncode, printed.splitlines()[-1], found)
+    model = _real(package / MODEL, scratch)
+    command = (program, "--package", package, "--model", model, "--outputs", outputs)
+    return run_own_test(command, scratch, outputs)
 
 
 def _real(model: Path, scratch: Path) -> Path:
