@@ -24,7 +24,7 @@ from pathlib import Path
 from tests.idle_code import SPEAKING, Silent, is_idle, speaks, without_help
 
 ROOT = Path(__file__).parents[1]
-COMPUTING = ("onnxbuild.onnxkit.", "onnxbuild.steps.", "onnxbuild.core.points")
+COMPUTING = ("onnxbuild.onnxkit.", "onnxbuild.steps.", "onnxbuild.core.axis")
 """Modules whose definitions count; of others in this package the names alone."""
 
 _ROUNDS = 12

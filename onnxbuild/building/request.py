@@ -16,7 +16,7 @@ from onnxbuild.core.graph import Graph
 from onnxbuild.core.places import real_path
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.document.faults import Remark
-from onnxbuild.expansion.comparison import Comparison
+from onnxbuild.expansion.scope import Comparison
 from onnxbuild.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.project_folder import find_project
 from onnxbuild.recipe.checks.advisories import doubts_of

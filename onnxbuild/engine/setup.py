@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.core.address import StepAddress
+from onnxbuild.core.graph import StepAddress
 from onnxbuild.core.ports import (
     Clock,
     EventSink,

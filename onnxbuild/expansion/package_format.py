@@ -1,22 +1,37 @@
-"""The description of a package format: another form of a checked bundle."""
+"""Package formats: other forms of a checked bundle, and the steps that make and run a package."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.graph import OutputRef, StepAddress
 from onnxbuild.core.step import StepKind
-from onnxbuild.expansion.asked import NamedBundle
-from onnxbuild.expansion.feature import Feature, Subject, no_names, nothing
-from onnxbuild.expansion.held_files import graph_at_top
-from onnxbuild.expansion.laid import Laid
+from onnxbuild.expansion.artifacts import artifact_address
+from onnxbuild.expansion.feature import Below, Feature, Laid, Subject, no_names, nothing
+from onnxbuild.expansion.requested import PACKAGES, NamedBundle
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.expansion.section import Below
+from onnxbuild.expansion.tolerances import tolerances_of
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.bundles.manifest import Manifest
+from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, SUMS_FILE, Manifest, graph_files
+
+
+def graph_at_top(folder: Path, manifest: Manifest) -> Mapping[str, str]:
+    """Return the model's files, of a package that has them at its top."""
+    del folder
+    return {name: name for name in graph_files(manifest)}
+
+
+def described_at_top(folder: Path, manifest: Manifest) -> Mapping[str, str]:
+    """The same, with manifest.json next to them."""
+    return {**graph_at_top(folder, manifest), MANIFEST_FILE: MANIFEST_FILE}
+
+
+def whole_bundle(manifest: Manifest) -> Iterable[str]:
+    """Return all files of a bundle."""
+    return (*manifest.files, MANIFEST_FILE, SUMS_FILE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,3 +85,95 @@ class PackageFormat(Feature):
         usual = f"`{{}}` or options: {self.title}, in VARIANT-{self.name}/" if self.title else ""
         object.__setattr__(self, "help", self.help or usual)
         object.__setattr__(self, "title", self.title or self.help)
+
+
+Inputs = Mapping[str, OutputRef]
+
+
+def bundle_name(subject: Subject) -> str:
+    """Return the name of the bundle that is packaged: `int8`, `int8-pipeline`."""
+    name = subject.variant.name
+    return name if subject.further is None else f"{name}-{subject.further.name}"
+
+
+def named_bundle(subject: Subject) -> NamedBundle:
+    """Return the bundle that is packaged, as formats are asked whether they take it."""
+    further = subject.further
+    return NamedBundle(
+        bundle_name(subject), further is not None, further is not None and further.has_text
+    )
+
+
+def package_address(scope: Scope, subject: Subject, form: str, step: str) -> StepAddress:
+    """Return the address of a step of a package.
+
+    Args:
+        scope: The recipe.
+        subject: What is packaged.
+        form: The format's name.
+        step: What it does: `package`, `run`.
+    """
+    further = "" if subject.further is None else subject.further.name
+    return replace(artifact_address(scope.recipe, subject.variant, form, step), further=further)
+
+
+def package_reference(scope: Scope, subject: Subject) -> OutputRef:
+    """Return what the bundle that is packaged was held against: its golden points."""
+    if subject.further is not None:
+        return subject.further.reference
+    return scope.reference(subject.variant, subject.session.settings.free_dimensions)
+
+
+def package_tolerances(scope: Scope, subject: Subject) -> VariantTolerances:
+    """Return the tolerances of the bundle that is packaged."""
+    if subject.further is not None:
+        return subject.further.tolerances
+    return tolerances_of(scope.recipe, subject.variant)
+
+
+def add_package(
+    scope: Scope, subject: Subject, form: str, kind: StepKind, *, params: Any, inputs: Inputs
+) -> OutputRef:
+    """Add the step that makes a package; return its folder.
+
+    Args:
+        scope: The recipe.
+        subject: What is packaged.
+        form: The format's name.
+        kind: The step's.
+        params: Its parameters.
+        inputs: Input name -> what it takes.
+    """
+    step = scope.step(
+        package_address(scope, subject, form, "package"),
+        kind,
+        params,
+        inputs,
+        at=subject.variant.location,
+        section=PACKAGES,
+    )
+    return OutputRef(step, "bundle")
+
+
+def add_run(
+    scope: Scope, subject: Subject, form: str, kind: StepKind, *, params: Any, package: OutputRef
+) -> tuple[Laid, ...]:
+    """Add the step that runs a package and holds it against the reference; its report is laid as run.json.
+
+    Args:
+        scope: The recipe.
+        subject: What is packaged.
+        form: The format's name.
+        kind: The step's, with the inputs `package` and `reference`, and the output `report`.
+        params: Its parameters.
+        package: What `add_package` gave.
+    """
+    step = scope.step(
+        package_address(scope, subject, form, "run"),
+        kind,
+        params,
+        {"package": package, "reference": package_reference(scope, subject)},
+        at=subject.variant.location,
+        section=PACKAGES,
+    )
+    return (Laid(OutputRef(step, "report"), "run.json"),)

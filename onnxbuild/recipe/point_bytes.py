@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from math import prod
 
 from onnxbuild.catalog import all_features
-from onnxbuild.core.axis import Axis, shape_at
+from onnxbuild.core.axis import Axis, Point, shape_at
 from onnxbuild.core.errors import RecipeError
-from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Location, Recipe
 from onnxbuild.core.sizes import size_text
 from onnxbuild.document.faults import Remark

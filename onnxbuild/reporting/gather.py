@@ -8,9 +8,8 @@ from itertools import chain
 
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.catalog import CATALOG, forms_of_kinds
-from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import UsageError
-from onnxbuild.core.graph import Graph
+from onnxbuild.core.graph import Graph, StepAddress
 from onnxbuild.engine.plan import Planned
 from onnxbuild.expansion.reported import Reported, reported_in
 from onnxbuild.onnxkit.report_page.model import ReportSource

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from onnxbuild.adapters.store.housekeeping import GONE, OTHER, OWN, home_of, read_run, whose_run
-from onnxbuild.core.address import StepAddress
+from onnxbuild.core.graph import StepAddress
 from onnxbuild.engine.plan import Planned
 from onnxbuild.onnxkit.report_page.blocks import (
     Cell,

@@ -10,15 +10,15 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.asked import PACKAGES
 from onnxbuild.expansion.feature import Subject
-from onnxbuild.expansion.held_files import described_at_top
-from onnxbuild.expansion.package_format import PackageFormat
-from onnxbuild.expansion.packaged import (
+from onnxbuild.expansion.package_format import (
+    PackageFormat,
     add_package,
     bundle_name,
+    described_at_top,
     package_reference,
 )
+from onnxbuild.expansion.requested import PACKAGES
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.packages.runtimes import RuntimeChoice

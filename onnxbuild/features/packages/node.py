@@ -12,17 +12,17 @@ from onnxbuild.core.params import option
 from onnxbuild.core.step import StepKind
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, packaged_bundles
 from onnxbuild.expansion.feature import Laid, Subject
-from onnxbuild.expansion.held_files import described_at_top
-from onnxbuild.expansion.package_format import PackageFormat
-from onnxbuild.expansion.packaged import (
+from onnxbuild.expansion.package_format import (
+    PackageFormat,
     add_package,
     add_run,
     bundle_name,
+    described_at_top,
     package_reference,
     package_tolerances,
 )
+from onnxbuild.expansion.requested import PACKAGES, PackagesOptions, packaged_bundles
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import Manifest

@@ -7,12 +7,11 @@ from pathlib import Path
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.step import StepKind
-from onnxbuild.expansion.artifacts import artifact_address
-from onnxbuild.expansion.asked import PACKAGES, NamedBundle
+from onnxbuild.expansion.artifacts import add_ort_model, artifact_address
 from onnxbuild.expansion.delivery import Bundle, artifact_bundle
 from onnxbuild.expansion.feature import Laid, Subject
-from onnxbuild.expansion.ort_model import add_ort_model
 from onnxbuild.expansion.package_format import PackageFormat
+from onnxbuild.expansion.requested import PACKAGES, NamedBundle
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.tolerances import tolerances_of
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances

@@ -9,15 +9,15 @@ from pathlib import Path
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, bundles_of
 from onnxbuild.expansion.feature import Subject
-from onnxbuild.expansion.held_files import graph_at_top
-from onnxbuild.expansion.package_format import PackageFormat
-from onnxbuild.expansion.packaged import (
+from onnxbuild.expansion.package_format import (
+    PackageFormat,
     add_package,
     bundle_name,
+    graph_at_top,
     package_reference,
 )
+from onnxbuild.expansion.requested import PACKAGES, PackagesOptions, bundles_of
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.triton.batching import why_not

@@ -16,19 +16,19 @@ from onnxbuild.core.step import StepKind
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import dotted
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, bundles_of
+from onnxbuild.expansion.artifacts import add_ort_model
 from onnxbuild.expansion.delivery import Bundle, artifact_bundle
 from onnxbuild.expansion.feature import Laid, Subject
-from onnxbuild.expansion.held_files import described_at_top
-from onnxbuild.expansion.ort_model import add_ort_model
-from onnxbuild.expansion.package_format import PackageFormat
-from onnxbuild.expansion.packaged import (
+from onnxbuild.expansion.package_format import (
+    PackageFormat,
     add_package,
     add_run,
     bundle_name,
+    described_at_top,
     package_reference,
     package_tolerances,
 )
+from onnxbuild.expansion.requested import PACKAGES, PackagesOptions, bundles_of
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Literal
 
-from onnxbuild.core.points import Point
+from onnxbuild.core.axis import Point
 from onnxbuild.onnxkit.benchmark.candidate import LoadCost
 from onnxbuild.onnxkit.benchmark.candidates import LineUp
 from onnxbuild.onnxkit.benchmark.io_binding import copy_times_ms

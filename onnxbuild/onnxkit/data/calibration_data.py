@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from onnxbuild.core.axis import example_sizes
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.points import example_sizes
 from onnxbuild.core.recipe import DUMMY_DATA, FILE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.data_files import file_feeds, sample_rows

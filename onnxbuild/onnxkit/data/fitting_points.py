@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from onnxbuild.core.axis import shape_at
-from onnxbuild.core.points import Point, example_sizes
+from onnxbuild.core.axis import Point, example_sizes, shape_at
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.sizes import size_text
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from onnxbuild.core.axis import reference_points
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
-from onnxbuild.core.points import reference_points
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds, make_feeds, sizes_of

@@ -8,7 +8,7 @@ from onnxbuild.catalog import PACKAGE_FORMATS
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.document.faults import Fault, Remark
 from onnxbuild.document.parts import Parts, has_onnx
-from onnxbuild.expansion.asked import PACKAGES, NamedBundle, PackagesOptions, named_bundles
+from onnxbuild.expansion.requested import PACKAGES, NamedBundle, PackagesOptions, named_bundles
 
 
 def check_packages(parts: Parts) -> Iterator[Fault]:

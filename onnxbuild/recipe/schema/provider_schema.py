@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnxbuild.core.provider_option import ProviderOption, flag
+from onnxbuild.core.provider import ProviderOption, flag
 from onnxbuild.providers import all_providers, provider_names
 from onnxbuild.recipe.parts.keys import PARTS
 from onnxbuild.recipe.schema.json_schema import Schema, SchemaBuilder
