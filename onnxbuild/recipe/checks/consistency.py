@@ -15,7 +15,6 @@ from onnxbuild.recipe.checks.formats import check_formats
 from onnxbuild.recipe.checks.packages import check_packages
 from onnxbuild.recipe.checks.providers import check_providers
 from onnxbuild.recipe.parts.parts import variant_nodes
-from onnxbuild.recipe.schema.meant_values import variant_below_name
 
 
 def check_parts(parts: Parts) -> Iterator[Fault]:
@@ -62,7 +61,7 @@ def _variant_names(parts: Parts) -> Iterator[Fault]:
     mode = parts.node("quantization", "mode")
     if mode is not None and isinstance(mode.value, str):
         what = "'mode' in quantization is an option of a variant; expected the name of a variant"
-        fix = "write " + variant_below_name(parts.root)
+        fix = f"write `quantization: {{NAME: {{mode: {mode.value}, ...}}}}`"
         place = "quantization.NAME.mode"
         yield Fault(what, parts.key_at("quantization", "mode"), fix, place=place)
     for name in parts.variants:

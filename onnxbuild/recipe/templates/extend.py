@@ -52,10 +52,6 @@ def absolute(path: Path, folder: Path | None = None) -> Path:
     return Path(os.path.abspath(folder / path if folder else path))  # noqa: PTH100 - keeps links
 
 
-_WHOLE = {"version", "name", "model"}
-"""Keys that only a recipe has."""
-
-
 def read_with_bases(
     file: Path, content: bytes, sources: Sources, faults: Faults
 ) -> tuple[Node | None, bool]:
@@ -81,9 +77,6 @@ def read_with_bases(
                 what = f"the recipe is {show(root.value)}; expected a mapping"
                 faults.add(Fault(what, root.at, "start it with `version: 1`"))
             break
-        if nested := _nested(root):
-            faults.add(nested)
-            break
         layers.append(_without_extends(root))
         base = _base_of(root, file, chain, sources, faults)
         if base is None:
@@ -97,15 +90,6 @@ def read_with_bases(
         over = layers.pop()
         merged = merge(_without_swept(merged, over), over)
     return merged, complete
-
-
-def _nested(root: Node) -> Fault | None:
-    """The fault of a whole recipe that stands below one key; None for other recipes."""
-    key, member = next(iter(root.members.items()), ("", None))
-    if member is None or len(root.members) > 1 or not member.node.members.keys() >= _WHOLE:
-        return None
-    what = f"the recipe stands below the key {show(key)}; its keys begin at the start of a line"
-    return Fault(what, member.at, f"remove `{key}:`, and indent the lines below less")
 
 
 def _without_swept(base: Node, over: Node) -> Node:
