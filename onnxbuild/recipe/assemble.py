@@ -27,8 +27,7 @@ from onnxbuild.recipe.declared.entrypoints import EntrypointReader
 from onnxbuild.recipe.declared.environments import read_environment
 from onnxbuild.recipe.declared.globs import Glob
 from onnxbuild.recipe.declared.model_sources import FILLED_IN, ModelSources, source_of
-from onnxbuild.recipe.parts.names_as_mappings import with_mappings
-from onnxbuild.recipe.parts.parts import DEFAULT_OPSET, read_parts, variant_nodes
+from onnxbuild.recipe.parts.parts import DEFAULT_OPSET, read_parts, variant_nodes, with_mappings
 from onnxbuild.recipe.schema.validator import KeyValidator, as_meant
 from onnxbuild.recipe.templates.expand import Renderer, combination_name, combinations
 from onnxbuild.recipe.templates.extend import Sources, read_with_bases

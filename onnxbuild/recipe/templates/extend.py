@@ -1,18 +1,47 @@
-"""`extends`: a recipe over its base, mappings merged, lists and scalars replaced."""
+"""`extends`: a recipe over its base, mappings merged, lists and scalars replaced; paths relative to a recipe."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from onnxbuild.core.errors import slips
 from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.document.node import UNKNOWN, Member, Node, has_template, mapping
-from onnxbuild.recipe.templates.path_from_above import path_from_above
 from onnxbuild.recipe.yaml.read import read_yaml
 from onnxbuild.regular_files import read_user_file
+
+
+def _exists(written: str, folder: Path) -> bool:
+    return (folder / written).exists()
+
+
+def path_from_above(
+    written: str,
+    folder: Path,
+    project: Path,
+    is_there: Callable[[str, Path], object] = _exists,
+) -> str:
+    """The same path, written from the recipe's folder; empty unless a folder above holds it.
+
+    Args:
+        written: A path, or a pattern.
+        folder: The recipe's, which holds nothing at that path.
+        project: Root of the project, absolute: no folder above it is looked into.
+        is_there: Whether something is at a path that counts from a folder.
+    """
+    if not written or Path(written).is_absolute():
+        return ""
+    above = [each for each in folder.parents if each.is_relative_to(project)]
+    for each in above or [project]:
+        try:
+            if is_there(written, each):
+                return os.path.relpath(each / written, folder)
+        except (OSError, ValueError, RuntimeError):
+            continue
+    return ""
 
 
 @dataclass(slots=True)
