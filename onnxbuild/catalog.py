@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.artifacts import SECTION as AHEAD_OF_TIME
-from onnxbuild.expansion.asked import PACKAGES, attribute
 from onnxbuild.expansion.feature import (
     ArtifactFormat,
     Feature,
@@ -16,11 +15,12 @@ from onnxbuild.expansion.feature import (
     Mode,
     ProgramFormat,
     Section,
+    SourceFormat,
 )
 from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.expansion.package_format import PackageFormat
 from onnxbuild.expansion.plugin import Plugin, kind_of_plugin
-from onnxbuild.expansion.source_format import SourceFormat
+from onnxbuild.expansion.requested import PACKAGES, attribute
 from onnxbuild.expansion.tolerances import described
 from onnxbuild.features.artifacts import compiled, offline, optimized, ort, tensorrt
 from onnxbuild.features.formats import aotinductor, torch_export, torchscript

@@ -28,7 +28,7 @@ COMPUTING = (
     "onnxbuild.onnxkit.",
     "onnxbuild.steps.",
     "onnxbuild.features.",
-    "onnxbuild.core.points",
+    "onnxbuild.core.axis",
 )
 """Modules whose definitions count; of others in this package the names alone."""
 

@@ -15,8 +15,8 @@ from onnxbuild.building.choices import choices_of, chooser_of
 from onnxbuild.building.request import Loaded
 from onnxbuild.building.summary import summarize
 from onnxbuild.core.action import ActionResult, Observed
-from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import UsageError
+from onnxbuild.core.graph import StepAddress
 from onnxbuild.core.step import Finding
 from onnxbuild.diagnosis.chain import chain_of, find_variant
 from onnxbuild.engine.report import Failure, Report, gate_error

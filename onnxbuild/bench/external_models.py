@@ -12,7 +12,7 @@ from onnxbuild.core.file_names import check_part
 from onnxbuild.core.places import place_name
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint
 from onnxbuild.core.step import MODEL_FILE, ORT_FILE
-from onnxbuild.expansion.comparison import ComparisonModel
+from onnxbuild.expansion.scope import ComparisonModel
 from onnxbuild.onnxkit.bundles.kinds import KINDS
 from onnxbuild.onnxkit.programs.artifact_file import (
     PROGRAM_SUFFIXES,

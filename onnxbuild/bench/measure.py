@@ -14,7 +14,7 @@ from onnxbuild.building.api import BuildResult, Request, build, load
 from onnxbuild.building.wiring import RunOptions
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.step import REPORT_FILE
-from onnxbuild.expansion.comparison import Comparison
+from onnxbuild.expansion.scope import Comparison
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnxbuild.adapters.kernel import kernel_watch, landlock
 from onnxbuild.building.request import Loaded, Request, feature_remarks, is_whole
 from onnxbuild.project_folder import root_reason
-from onnxbuild.recipe.checks.advisories import doubts_of
+from onnxbuild.recipe.checks.remarks import doubts_of
 
 
 def new_store_remark(request: Request) -> str:

@@ -16,13 +16,16 @@ from onnxbuild.core.graph import Graph
 from onnxbuild.core.places import real_path
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.document.faults import Remark
-from onnxbuild.expansion.comparison import Comparison
+from onnxbuild.expansion.scope import Comparison
 from onnxbuild.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.project_folder import find_project
-from onnxbuild.recipe.checks.advisories import doubts_of
-from onnxbuild.recipe.checks.packages import left_out_packages
+from onnxbuild.recipe.checks.remarks import (
+    doubts_of,
+    left_out_packages,
+    point_faults,
+    point_remarks,
+)
 from onnxbuild.recipe.load import LoadedRecipes, load_recipes
-from onnxbuild.recipe.point_bytes import point_faults, point_remarks
 from onnxbuild.resolver import resolve
 from onnxbuild.resolver.select import parts_of, targets_of
 

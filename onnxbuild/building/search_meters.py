@@ -17,7 +17,7 @@ from onnxbuild.core.event import (
 )
 from onnxbuild.core.graph import Graph, Step
 from onnxbuild.core.ports import EventSink
-from onnxbuild.expansion.choice import Choice, TrialFigure
+from onnxbuild.expansion.feature import Choice, TrialFigure
 
 
 class SearchMeters:

@@ -31,7 +31,7 @@ def command(
         ok_line,
         remarks_of,
     )
-    from onnxbuild.recipe.python_syntax import check_python
+    from onnxbuild.recipe.declared.definitions import check_python
     from onnxbuild.typed.recipe_files import recipes_meant
 
     ci = None

@@ -154,25 +154,15 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _number_hint(text: str, param: click.Parameter | None) -> str:
-    """Say what to type for a number with a unit; nothing where it fits none of the option's."""
-    from onnxbuild.recipe.schema.quantities import quantity, unit_of
-
-    metavar = str(getattr(param, "metavar", None) or "").lower()
-    key = metavar or str(getattr(param, "name", None) or "")
-    number, unit = quantity(text, key), unit_of(key)
-    return f"; write {number:g}{f', in {unit}' if unit else ''}" if number is not None else ""
-
-
 class Number(click.FloatRange):
     """A number within bounds; NaN, which is beyond no bound, is refused."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """The number; one with a unit is refused with the number to type."""
+        """The number."""
         if isinstance(value, str) and not _is_number(value):
-            self.fail(f"'{value}' is not a number{_number_hint(value, param)}", param, ctx)
+            self.fail(f"'{value}' is not a number", param, ctx)
         found: float = super().convert(value, param, ctx)
         if math.isnan(found):
             self.fail(f"'{value}' is not a number", param, ctx)

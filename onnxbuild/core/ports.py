@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from onnxbuild.core.action import Action, ActionResult, Expense, Listing, Observed
-from onnxbuild.core.address import StepAddress
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.environment import Environment, Interpreter
 from onnxbuild.core.errors import BuildError
 from onnxbuild.core.event import Event
-from onnxbuild.core.graph import Deliverable, Step
+from onnxbuild.core.graph import Deliverable, Step, StepAddress
 from onnxbuild.core.step import Outcome
 
 

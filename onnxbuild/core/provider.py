@@ -1,4 +1,4 @@
-"""An execution provider of ONNX Runtime: everything that a build has to know about it."""
+"""An execution provider of ONNX Runtime: its options, its vendor's processors, the faults of one that does not load."""
 
 from __future__ import annotations
 
@@ -7,10 +7,159 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from onnxbuild.core.provider_fault import LibraryFix, Symptom
-from onnxbuild.core.provider_option import ProviderOption
 from onnxbuild.core.recipe import Axis, DummyInput
-from onnxbuild.core.vendor import Vendor
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """Vendor of the processors that a provider needs, and how Linux shows them.
+
+    A new vendor's device files also belong in `DEVICE_FILES` of adapters/machine.py, which is read before
+    anything else is imported: a test compares them.
+
+    Attributes:
+        name: In messages.
+        pci: Its number on the PCI bus.
+        devices: Patterns of its processors' device files, below /dev.
+        drivers: Paths of which one is there when its kernel driver is loaded.
+        variable: The environment variable that hides devices.
+        lists: The command that lists them.
+        container: How a container is started with its devices.
+        checks: The command that shows whether the driver works; empty for none.
+    """
+
+    name: str
+    pci: str
+    devices: tuple[str, ...]
+    drivers: tuple[str, ...]
+    variable: str
+    lists: str
+    container: str
+    checks: str = ""
+
+
+# Types and ranges: https://onnxruntime.ai/docs/execution-providers/, a page each provider.
+
+_NUMERIC = ("0", "1")
+CAPITALIZED = ("False", "True")
+"""Spelling of (false, true) in some providers' options."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderOption:
+    """One option of one provider.
+
+    Attributes:
+        type: What a recipe writes.
+        help: One line.
+        minimum: Least number.
+        maximum: Greatest number.
+        choices: All the words that it takes; empty for any.
+        spelling: How ONNX Runtime spells (false, true).
+        picks_device: It names the device, so it decides whether the provider loads.
+        names_file: It names a file, a folder or a library, or makes the provider write files.
+    """
+
+    type: Literal["boolean", "integer", "string"]
+    help: str
+    minimum: int | None = None
+    maximum: int | None = None
+    choices: tuple[str, ...] = ()
+    spelling: tuple[str, str] = _NUMERIC
+    picks_device: bool = False
+    names_file: bool = False
+
+    def written(self, value: object) -> str:
+        """Return a value of the recipe as ONNX Runtime takes it."""
+        return self.spelling[value] if isinstance(value, bool) else str(value)
+
+
+def flag(
+    text: str, *, spelling: tuple[str, str] = _NUMERIC, names_file: bool = False
+) -> ProviderOption:
+    """Declare an option that is true or false."""
+    return ProviderOption("boolean", text, spelling=spelling, names_file=names_file)
+
+
+def word(
+    text: str, *choices: str, picks_device: bool = False, names_file: bool = False
+) -> ProviderOption:
+    """Declare an option that takes one of `choices`, or any text if there are none."""
+    return ProviderOption(
+        "string", text, choices=choices, picks_device=picks_device, names_file=names_file
+    )
+
+
+def path(text: str, *, picks_device: bool = False) -> ProviderOption:
+    """Declare an option that names a file, a folder or a library."""
+    return word(text, picks_device=picks_device, names_file=True)
+
+
+def number(text: str, minimum: int = 0, maximum: int | None = None) -> ProviderOption:
+    """Declare an option that takes a whole number."""
+    return ProviderOption("integer", text, minimum, maximum)
+
+
+DEVICE_ID = ProviderOption("integer", "which device, from 0", 0, picks_device=True)
+MEMORY_LIMIT = number("most bytes of device memory for the arena", 1)
+ARENA_EXTENSION = word(
+    "how the arena grows: to a power of two, or by what is needed",
+    "kNextPowerOfTwo",
+    "kSameAsRequested",
+)
+USE_ARENA = "use_arena"
+KEEP_ARENA = flag("keep freed memory for the next run")
+
+
+Cause = Literal["package", "device", "driver", "library", "version", "device_id", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderFault:
+    """One reason.
+
+    Attributes:
+        cause: `package`: not in this ONNX Runtime; `device`: no such processor here; `driver`: one
+            without its driver; `library`: a shared library is missing; `version`: one is too old or
+            too new; `device_id`: there is no device of that number; `other`: ONNX Runtime's words.
+        what: One sentence, without a full stop.
+        fix: What to type or to do.
+    """
+
+    cause: Cause
+    what: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """A text that ONNX Runtime or a vendor's library writes for one cause.
+
+    Attributes:
+        cause: What it means: `device`, `device_id` or `version`.
+        pattern: A regular expression; letters of either case match.
+    """
+
+    cause: Cause
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryFix:
+    """Instructions to install shared libraries.
+
+    Attributes:
+        prefixes: How the libraries' names begin.
+        command: What to type or to do; empty where an extra brings them.
+        distribution: The distribution of ONNX Runtime whose extra brings them.
+        extra: That extra; several make one command.
+    """
+
+    prefixes: tuple[str, ...]
+    command: str = ""
+    distribution: str = ""
+    extra: str = ""
+
 
 _FULL = re.compile(r"[A-Za-z0-9_]+ExecutionProvider")
 _PLAIN = ProviderOption("string", "")

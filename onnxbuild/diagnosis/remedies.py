@@ -13,7 +13,7 @@ from onnxbuild.catalog import MODES, all_features
 from onnxbuild.core.graph import Step
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.expansion.diagnosis_hints import KeptNodes, Milder
-from onnxbuild.expansion.variant_yaml import (
+from onnxbuild.expansion.variants import (
     Written,
     flow,
     written_options,

@@ -1,12 +1,23 @@
-"""The parts of a recipe, as far as they could be read."""
+"""The parts of a recipe, as far as they could be read, and the fault of a part that needs another frontend."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from onnxbuild.core.recipe import ONNX, Axis, DummyInput, Entrypoint, Format, Location, Variant
+from onnxbuild.core.recipe import (
+    FRONTEND,
+    ONNX,
+    Axis,
+    DummyInput,
+    Entrypoint,
+    Format,
+    Location,
+    Variant,
+)
 from onnxbuild.core.target import Target, TargetGates
-from onnxbuild.document.node import Node, Path, locate, locate_key
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.node import Node, Path, dotted, locate, locate_key
 
 
 @dataclass(slots=True)
@@ -74,3 +85,45 @@ def has_onnx(root: Node) -> bool:
     """Return whether variants are made: `formats` names onnx, or is not written, or can't be read."""
     formats = format_nodes(root)
     return ONNX in formats or not formats
+
+
+def key_needs_frontend(
+    parts: Parts, frontends: str | Sequence[str], *path: str
+) -> Iterator[Fault]:
+    """Yield a fault if a key is written and the recipe has another frontend.
+
+    Args:
+        parts: The recipe.
+        frontends: The one that has a use for it, or those that have, the one to name first.
+        path: The key's.
+    """
+    known = _listed(frontends)
+    if parts.node(*path) is not None and _frontend(parts) not in known:
+        yield _fault(parts, known[0], dotted(path), parts.key_at(*path))
+
+
+def format_needs_frontend(
+    parts: Parts, frontends: str | Sequence[str], name: str
+) -> Iterator[Fault]:
+    """The same for a format other than ONNX."""
+    at, _ = format_nodes(parts.root).get(name, (None, None))
+    known = _listed(frontends)
+    if at is not None and parts.sound("formats") and _frontend(parts) not in known:
+        yield _fault(parts, known[0], f"format '{name}'", at)
+
+
+def _listed(frontends: str | Sequence[str]) -> Sequence[str]:
+    return (frontends,) if isinstance(frontends, str) else frontends
+
+
+def _frontend(parts: Parts) -> str:
+    node = parts.node("frontend")
+    return FRONTEND if node is None else str(node.value)
+
+
+def _fault(parts: Parts, frontend: str, what: str, at: Location) -> Fault:
+    return Fault(
+        f"{what} needs the frontend '{frontend}'; the recipe has '{_frontend(parts)}'",
+        at,
+        f"remove it, or write `frontend: {frontend}` with a model of that",
+    )

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.action import Action, ActionResult
-from onnxbuild.core.address import StepAddress
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.decision import FORCED, Hit, Miss
 from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA
@@ -22,7 +21,7 @@ from onnxbuild.core.event import (
     StepStarted,
     StepWaiting,
 )
-from onnxbuild.core.graph import Graph, Step
+from onnxbuild.core.graph import Graph, Step, StepAddress
 from onnxbuild.core.ports import (
     Clock,
     Done,

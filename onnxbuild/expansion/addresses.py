@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from onnxbuild.core.address import StepAddress
+from onnxbuild.core.graph import StepAddress
 from onnxbuild.core.recipe import Recipe, Variant
 
 

@@ -1,16 +1,24 @@
-"""The step that makes an artifact ahead of time, and where what is compiled for a provider runs."""
+"""The steps that make and judge what is made ahead of time, and where what is compiled for a provider runs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from onnxbuild.core.address import StepAddress
-from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.graph import OutputRef, StepAddress
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.core.step import StepKind
-from onnxbuild.core.target import Link, Target
+from onnxbuild.core.target import CPU_TARGET, Link, Target
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import of_variant
+from onnxbuild.expansion.feature import AheadOfTimeModel
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
+from onnxbuild.onnxkit.ahead_of_time.ort_format import REPLAY
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.providers import full_name
+from onnxbuild.steps import ort_format
 
 SECTION = "ahead_of_time"
 
@@ -49,3 +57,41 @@ def target_of(recipe: Recipe, provider: str) -> Target:
     links = (link for each in recipe.targets if not each.environment for link in each.chain)
     found = next((link for link in links if link.provider == provider), Link(provider))
     return Target(provider, (found,))
+
+
+def only_in_environments(parts: Parts, artifact: str, provider: str) -> Iterator[Fault]:
+    """Yield it where the recipe knows the provider in environments alone: what compiles is in none.
+
+    Args:
+        parts: The recipe.
+        artifact: What is made for it.
+        provider: Its short name.
+    """
+    targets = [
+        target
+        for target in parts.targets.values()
+        if any(link.provider == provider for link in target.chain)
+    ]
+    if targets and all(target.environment for target in targets):
+        what = (
+            f"{SECTION}.{artifact} compiles with the ONNX Runtime of onnxbuild's environment; target "
+            f"'{targets[0].name}' has '{provider}' in an environment of its own "
+            f"({targets[0].environment})"
+        )
+        fix = (
+            f"install an ONNX Runtime with {full_name(provider)} next to onnxbuild and take "
+            f"`environment` out of that target, or remove `{artifact}`"
+        )
+        yield Fault(what, parts.key_at(SECTION, artifact), fix)
+
+
+def add_ort_model(
+    scope: Scope, variant: Variant, model: OutputRef, name: str, options: OrtFormatOptions
+) -> AheadOfTimeModel:
+    """Add it; `name` is that of what asks for it."""
+    params = ort_format.OrtFormatParams(options)
+    made = add_artifact(
+        scope, variant, name, kind=ort_format.KIND, params=params, inputs={"model": model}
+    )
+    replayed = SessionSettings(config={**REPLAY} if options.style == "runtime" else {})
+    return AheadOfTimeModel(name, made, CPU_TARGET, replayed)

@@ -1,22 +1,64 @@
-"""The steps that measure: variants and programs on each target, and a search's trials."""
+"""The steps that measure: variants, programs and models from elsewhere on each target, and a search's trials."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
-from onnxbuild.core.address import StepAddress
-from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.graph import OutputRef, StepAddress
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.target import Target
 from onnxbuild.expansion.addresses import further, shared
-from onnxbuild.expansion.comparison_models import ComparisonModels, add_comparison_models
-from onnxbuild.expansion.scope import Scope
-from onnxbuild.expansion.sessions import VariantSession
-from onnxbuild.expansion.targets import target_inputs
+from onnxbuild.expansion.scope import Comparison, ComparisonModel, Scope
+from onnxbuild.expansion.sessions import VariantSession, target_inputs
 from onnxbuild.onnxkit.benchmark.baseline import Baseline, on_target
 from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
-from onnxbuild.steps import benchmark
+from onnxbuild.steps import benchmark, import_model, import_program
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonModels:
+    """Models from elsewhere, by their names.
+
+    Attributes:
+        models: Those of ONNX.
+        programs: Those that PyTorch runs.
+    """
+
+    models: Mapping[str, OutputRef] = field(default_factory=dict)
+    programs: Mapping[str, OutputRef] = field(default_factory=dict)
+
+
+def add_comparison_models(scope: Scope, comparison: Comparison) -> ComparisonModels:
+    """Add what holds each to the recipe's inputs."""
+    return ComparisonModels(
+        {r.name: _model(scope, r) for r in comparison.models if not r.format},
+        {r.name: _program(scope, r) for r in comparison.models if r.format},
+    )
+
+
+def _model(scope: Scope, model: ComparisonModel) -> OutputRef:
+    params = import_model.ImportParams(model.model, model.shown, scope.recipe.inputs)
+    step = scope.step(_address(scope.recipe, model), import_model.KIND, params)
+    return OutputRef(step, "model")
+
+
+def _program(scope: Scope, model: ComparisonModel) -> OutputRef:
+    params = import_program.ImportProgramParams(
+        model=model.model,
+        name=model.shown,
+        format=model.format,
+        inputs=scope.recipe.inputs,
+        axes=scope.recipe.axes,
+    )
+    step = scope.step(_address(scope.recipe, model), import_program.KIND, params)
+    return OutputRef(step, "program")
+
+
+def _address(recipe: Recipe, model: ComparisonModel) -> StepAddress:
+    return shared(recipe, f"against={model.name}")
+
 
 SECTION = "benchmark"
 PIPELINES = "benchmark-pipelines"

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from onnxbuild import __version__
-from onnxbuild.core.address import StepAddress
-from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.graph import OutputRef, StepAddress
 from onnxbuild.core.recipe import Format
 from onnxbuild.core.target import TargetGates
 from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.artifacts import artifact_address
 from onnxbuild.expansion.feature import AheadOfTimeModel, Subject
+from onnxbuild.expansion.reference_plan import taken_axes
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.expansion.taken_axes import taken_axes
 from onnxbuild.expansion.tolerances import tolerances_of, tolerances_of_format
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import (

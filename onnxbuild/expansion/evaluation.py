@@ -5,16 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from onnxbuild.core.address import StepAddress
-from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.graph import OutputRef, StepAddress
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint, Location, Variant
 from onnxbuild.core.target import CPU_TARGET, Target
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import of_variant, shared
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.expansion.sessions import settings_of
-from onnxbuild.expansion.targets import target_inputs
+from onnxbuild.expansion.sessions import settings_of, target_inputs
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import evaluate
 

@@ -1,40 +1,197 @@
-"""A feature's description of itself: all that the build must know of one thing that a recipe may ask for."""
+"""Sections of recipes that a feature declares: the key, the options below it, and where else it may be written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-from onnxbuild.core.address import StepAddress
+from onnxbuild.core.axis import Point
 from onnxbuild.core.draft import Draft, no_draft
 from onnxbuild.core.environment import Environment
-from onnxbuild.core.graph import Deliverable, OutputRef
-from onnxbuild.core.points import Point
-from onnxbuild.core.recipe import Format, Recipe, Variant
+from onnxbuild.core.graph import Deliverable, OutputRef, StepAddress
+from onnxbuild.core.recipe import Format, Location, Recipe, Variant
 from onnxbuild.core.step import StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.document.faults import Fault, Remark
+from onnxbuild.document.node import Node
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.cells import Column
-from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, KeptNodes
-from onnxbuild.expansion.further_bundle import FurtherBundle
-from onnxbuild.expansion.graph_builder import GraphBuilder
-from onnxbuild.expansion.laid import Laid
 from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.expansion.reported import Reported
-from onnxbuild.expansion.scope import Scope, Source
-from onnxbuild.expansion.section import Section
+from onnxbuild.expansion.scope import GraphBuilder, Scope, Source
 from onnxbuild.expansion.sessions import VariantSession
-from onnxbuild.expansion.side_by_side import SideBySide
-from onnxbuild.expansion.trial import Trial
-from onnxbuild.expansion.written_variant import WrittenVariant
-from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
+from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.benchmark.baseline import Baseline
 from onnxbuild.onnxkit.processing.labels import LabelsFile
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
+
+Below = Mapping[str, Literal["callable", "file", "files"]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A key of a recipe.
+
+    Attributes:
+        name: The key.
+        options: Frozen dataclass of what may stand below it, each field with its help.
+        callables: Keys below it that take a callable of the user's -> (name in
+            Recipe.entrypoints, help).
+        short: The option that a plain word stands for: `optimize: none`.
+        by_variant: A variant may write its own over the recipe's.
+        holds_tolerances: Below it are tolerances by precision; a variant or a format may write its own
+            tolerances under the same key.
+        has_points: Its option `points` lists sizes of axes.
+        files: Those of `callables` that also take `dummy`, or the paths of .npy and .npz files.
+        below: Keys at any depth below it, in lists, too, that name a callable (`callable`), one data file
+            (`file`) or a list of them (`files`); their name in Recipe.entrypoints is their path.
+        needs_onnx: Why it says nothing where no ONNX model is made; empty where it does.
+        takes_names: A list of names does, `packages: [triton, web]`: what stands below each may be left out.
+        words: Names that other tools have for the key, separated by blanks.
+    """
+
+    name: str
+    options: type
+    callables: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    short: str = ""
+    by_variant: bool = False
+    holds_tolerances: bool = False
+    has_points: bool = False
+    files: tuple[str, ...] = ()
+    below: Below = field(default_factory=dict)
+    needs_onnx: str = ""
+    takes_names: bool = False
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFigure:
+    """A metric that says how good a trial is, while others still run.
+
+    Attributes:
+        metric: Its name, in what a trial's steps measure.
+        words: What a person calls it.
+        is_loss: The less, the better.
+    """
+
+    metric: str
+    words: str
+    is_loss: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A choice that a step of a variant makes by measuring, and that a lock keeps.
+
+    Attributes:
+        kind: The step kind; its metric `chosen` is the choice as text.
+        is_model: The choice is how the variant's model is made: locks name it `RECIPE:VARIANT`. Else
+            it is how the model is run, and has the step's own name.
+        figures: Of trials: the first that is measured says which is the best so far. Empty if it chooses
+            in another way.
+        trials: The step's parameters -> trial -> its inputs that are of that trial.
+    """
+
+    kind: str
+    is_model: bool = False
+    figures: tuple[TrialFigure, ...] = ()
+    trials: Callable[[Any], Mapping[str, Collection[str]]] = lambda _: {}
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherBundle:
+    """A bundle that is delivered next to a variant's own, in a folder VARIANT-NAME.
+
+    Attributes:
+        name: Unique among those of a variant.
+        files: The bundle.
+        judged_by: Names of the steps that judge it; each has the input `reference`.
+        reference: What it is held against.
+        tolerances: What it is allowed.
+        has_text: An input or output of it is of strings.
+    """
+
+    name: str
+    files: OutputRef
+    judged_by: tuple[str, ...]
+    reference: OutputRef
+    tolerances: VariantTolerances
+    has_text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """A report that is laid next to a bundle and enters none: what is measured, and what was found.
+
+    Attributes:
+        report: What a step gives.
+        file: Its name next to the bundle.
+        target: Name of the target that it was measured on; empty where that says nothing.
+    """
+
+    report: OutputRef
+    file: str
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """A step that measures the latency of all variants, one step for each target.
+
+    Releases take their latencies from its report, `diagnose` the cost of a remedy.
+
+    Attributes:
+        kind: The step kind; its inputs `model/VARIANT` are the variants' models, and its report is one of
+            onnxkit/benchmark/report.py.
+        alone: Settings that leave out everything but the variants, as `--set` takes them.
+    """
+
+    kind: str
+    alone: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One way that a search tries.
+
+    Attributes:
+        name: Of its steps: VARIANT/NAME.
+        mode: The mode's name.
+        changes: Options that are not the mode's defaults.
+    """
+
+    name: str
+    mode: str
+    changes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenVariant:
+    """A variant as the recipe has it, faults and all.
+
+    Attributes:
+        name: Its key; of a single mode, the precision.
+        at: Where it stands.
+        node: A mapping, or the mode alone.
+        parsed: None where it has faults.
+    """
+
+    name: str
+    at: Location
+    node: Node
+    parsed: Variant | None
+
+    @property
+    def mode(self) -> object:
+        """Value that is written as its mode; None if nothing is."""
+        if isinstance(self.node.value, str):
+            return self.node.value
+        mode = self.node.child("mode")
+        return None if mode is None else mode.value
+
 
 __all__ = [
     "AheadOfTimeModel", "ArtifactFormat", "Column", "Feature", "Frontend", "Laid", "Mode", "ProgramFormat", "Section", "Subject", "Trial", "WrittenVariant",
@@ -248,3 +405,14 @@ class ArtifactFormat(Feature):
     help: str
     artifact: Callable[[Scope, Variant, OutputRef, Any], AheadOfTimeModel]
     file_fault: Callable[[Path], str] = _no_fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFormat(Feature):
+    """A form in which `model` names a model of another feature's frontend: `model: {NAME: PATH}`.
+
+    Attributes:
+        source: How it is read; names the frontend.
+    """
+
+    source: ModelSource

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from onnxbuild.core.address import StepAddress
-from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.graph import OutputRef, StepAddress
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.core.target import Target
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.expansion.sessions import settings_of
-from onnxbuild.expansion.targets import target_inputs
+from onnxbuild.expansion.sessions import settings_of, target_inputs
 from onnxbuild.onnxkit.sensitivity.static_rounding import StaticScheme
 from onnxbuild.steps import baseline, fidelity, sensitivity
 

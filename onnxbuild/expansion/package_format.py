@@ -14,12 +14,18 @@ from onnxbuild.core.step import StepKind
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.artifacts import artifact_address
-from onnxbuild.expansion.asked import PACKAGES, NamedBundle, PackagesOptions, packaged_bundles
 from onnxbuild.expansion.delivery import artifact_bundle
-from onnxbuild.expansion.feature import AheadOfTimeModel, Feature, Subject, no_names, nothing
-from onnxbuild.expansion.laid import Laid
+from onnxbuild.expansion.feature import (
+    AheadOfTimeModel,
+    Below,
+    Feature,
+    Laid,
+    Subject,
+    no_names,
+    nothing,
+)
+from onnxbuild.expansion.requested import PACKAGES, NamedBundle, PackagesOptions, packaged_bundles
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.expansion.section import Below
 from onnxbuild.expansion.tolerances import tolerances_of
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import (

@@ -18,9 +18,9 @@ from onnxbuild.expansion.feature import (
     Frontend,
     Mode,
     ProgramFormat,
+    SourceFormat,
 )
 from onnxbuild.expansion.package_format import PackageFormat
-from onnxbuild.expansion.source_format import SourceFormat
 
 
 @dataclass(frozen=True, slots=True)

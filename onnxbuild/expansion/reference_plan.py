@@ -1,15 +1,27 @@
-"""Plan of a reference, for any frontend: its address, and what it is computed on."""
+"""Plan of a reference, for any frontend: its address, and the axes and points that it is computed on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from onnxbuild.core.address import StepAddress
+from onnxbuild.core.graph import StepAddress
 from onnxbuild.core.recipe import Axis, Entrypoint, Recipe, Variant
 from onnxbuild.expansion.addresses import of_variant, shared
-from onnxbuild.expansion.taken_axes import taken_axes
 from onnxbuild.onnxkit.data.reference_feeds import ReferenceOptions
+
+
+def taken_axes(axes: Sequence[Axis], fixed: Mapping[str, int]) -> tuple[Axis, ...]:
+    """The axes of a model that takes some sizes alone.
+
+    Args:
+        axes: The recipe's.
+        fixed: Axis -> the one size of it.
+    """
+    return tuple(
+        Axis(each.name, *(fixed[each.name],) * 3) if each.name in fixed else each for each in axes
+    )
+
 
 SECTION = "reference"
 

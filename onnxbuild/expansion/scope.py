@@ -1,20 +1,154 @@
-"""The context in which a feature expands a recipe."""
+"""The context in which a feature expands a recipe: one graph, in which equal steps become one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from onnxbuild.core.address import StepAddress
-from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.recipe import Location, Recipe, Variant
+from onnxbuild.core.digest import tagged_sha256
+from onnxbuild.core.errors import UsageError
+from onnxbuild.core.graph import Deliverable, Graph, OutputRef, Step, StepAddress, topological
+from onnxbuild.core.params import option
+from onnxbuild.core.recipe import Entrypoint, Location, Recipe, Variant
 from onnxbuild.core.step import StepKind
-from onnxbuild.expansion.comparison import Comparison
-from onnxbuild.expansion.graph_builder import GraphBuilder
-from onnxbuild.expansion.target_options import TargetOptions
-from onnxbuild.host.host import TARGET_CPUS, HostFacts
+from onnxbuild.host.host import TARGET_CPUS, HostFacts, TargetCpu
 from onnxbuild.onnxkit.benchmark.baseline import Baseline
 from onnxbuild.onnxkit.processing.labels import LabelsFile
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOptions:
+    """The machine that the models will run on; it decides options that are left at `auto`."""
+
+    cpu: TargetCpu = option(
+        "this",
+        help="the CPU's instructions for 8-bit sums: those of `this` machine, or of the weakest CPU that the models must "
+        "run on. Sums saturate on avx2 and avx512 unless `reduce_range` prevents it; not on the others",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonModel:
+    """One model.
+
+    Attributes:
+        name: In reports; no variant has it.
+        shown: As the user named it.
+        model: Its files: the model first, then what belongs to it.
+        format: Of a PyTorch program; empty for ONNX and ORT format.
+    """
+
+    name: str
+    shown: str
+    model: Entrypoint
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Variants to measure again, and models to compare them with.
+
+    Attributes:
+        models: Models from elsewhere.
+        measurement_id: Tells one measurement from another: none is taken from the store.
+    """
+
+    models: tuple[ComparisonModel, ...]
+    measurement_id: str
+
+
+class GraphBuilder:
+    """A graph in the making."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, Step] = {}
+        self._aliases: dict[str, str] = {}
+        self._made: dict[str, tuple[StepAddress, str, str]] = {}
+        self._by_identity: dict[tuple[str, str], str] = {}
+        self._identity: dict[str, str] = {}
+        self._outside: dict[str, str] = {}
+        self._deliverables: list[Deliverable] = []
+
+    def graph(self) -> Graph:
+        """Return everything that was added, in topological order."""
+        return Graph(
+            topological(self._steps.values()),
+            self._aliases,
+            tuple(self._deliverables),
+            {name: address for name, (address, _, _) in self._made.items()},
+        )
+
+    def package_sha256(self, inputs: Mapping[str, OutputRef]) -> str:
+        """Digest of how all that goes into a package is made, and under which names."""
+        return tagged_sha256(
+            "package", [[key, self._identity[r.step]] for key, r in inputs.items()]
+        )
+
+    def inputs_of(self, made: OutputRef) -> Mapping[str, OutputRef]:
+        """Return the inputs of the step that makes an artifact.
+
+        Args:
+            made: An output of a step that was added.
+        """
+        return self._steps[made.step].inputs
+
+    def deliver(self, deliverable: Deliverable) -> None:
+        """Add what a person opens under out/."""
+        self._deliverables.append(deliverable)
+
+    def step(
+        self,
+        address: StepAddress,
+        kind: StepKind,
+        params: object,
+        location: Location,
+        inputs: Mapping[str, OutputRef] | None = None,
+        *,
+        optional_inputs: Collection[str] = (),
+        code: tuple[str, ...] = (),
+    ) -> str:
+        """Add a step; returns its name, or that of the equal one that was there first.
+
+        Raises:
+            UsageError: Another step has the same name.
+        """
+        name = str(address)
+        refs = dict(inputs or {})
+        step = Step(name, kind.name, refs, params, location, frozenset(optional_inputs), code)
+        identity = tagged_sha256(
+            "step",
+            [
+                kind.name,
+                step.params_json,
+                [[key, self._identity[ref.step], ref.output] for key, ref in refs.items()],
+                *([sorted(optional_inputs)] if optional_inputs else ()),
+            ],
+        )
+        outside = self._outside_of(kind, params, refs.values())
+        first = self._by_identity.setdefault((identity, outside), name)
+        made = (address, identity, outside)
+        if self._made.setdefault(name, made) != made:
+            raise UsageError(
+                f"two different steps would both be named '{name}'",
+                where=str(location),
+                fix="rename the variant or the target that gives a step this name",
+            )
+        if first != name:
+            self._aliases[name] = first
+            return first
+        self._identity[name] = identity
+        self._outside[name] = outside
+        self._steps[name] = step
+        return name
+
+    def _outside_of(self, kind: StepKind, params: object, refs: Iterable[OutputRef]) -> str:
+        """Digest of where files outside the project are, upstream too; empty if there are none.
+
+        Steps that are equal but for that are two: what is there may differ.
+        """
+        folders = [dict(each.outside) for each in kind.entrypoints(params)]
+        above = [self._outside[ref.step] for ref in refs]
+        return tagged_sha256("outside", [folders, above]) if any((*folders, *above)) else ""
 
 
 @dataclass(frozen=True, slots=True)

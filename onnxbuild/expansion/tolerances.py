@@ -1,10 +1,12 @@
-"""Find the tolerances that a variant or a format is judged by."""
+"""Limits: the tolerances that a variant or a format is judged by, and the budgets of a release."""
 
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass, field
 from typing import Any
 
+from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Format, Recipe, Variant
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES, Tolerance, VariantTolerances
 
@@ -31,10 +33,10 @@ def _merged(recipe: Recipe, precision: str, default: object, own: object) -> Var
         # Whoever allows a worse direction allows the noise that goes with it.
         layers[0] = dataclasses.replace(layers[0], sqnr_db_min=None)
     for layer in layers:
-        for field in dataclasses.fields(Tolerance):
-            value = getattr(layer, field.name)
+        for each in dataclasses.fields(Tolerance):
+            value = getattr(layer, each.name)
             if value is not None:
-                merged[field.name] = value
+                merged[each.name] = value
         merged["outputs"].update(getattr(layer, "outputs", {}))
     return VariantTolerances(**merged)
 
@@ -45,3 +47,41 @@ def described(tolerance: Tolerance) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in bounds if value is not None).replace(
         "e-0", "e-"
     )
+
+
+SECTION = "release"
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """Limits on how much worse than in the previous release a variant may be (`release --previous`)."""
+
+    size_increase: float | None = option(
+        None, help="of the model's files, as a share: 0.05 allows 5 % more", minimum=0
+    )
+    latency_ratio_increase: float | None = option(
+        None,
+        help="of the median latency divided by PyTorch's, as a share; compared at every point "
+        "measured in both, if both were locked on machines of one kind",
+        minimum=0,
+    )
+    accuracy_drop: float | None = option(
+        None, help="of the score of `evaluate`, in its own unit", minimum=0
+    )
+    error_increase: float | None = option(
+        None,
+        help="of the greatest absolute difference from the reference, and of the share of elements of "
+        "integer outputs that differ, as a share",
+        minimum=0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseOptions:
+    """Requirements on a release; no step's key depends on them."""
+
+    budgets: Budgets = field(
+        default_factory=Budgets,
+        metadata={"help": "how much worse than the previous release a variant may be"},
+    )
+    packages: bool = option(True, help="whether a release holds the recipe's `packages`, too")

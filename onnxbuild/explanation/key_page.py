@@ -16,8 +16,7 @@ from onnxbuild.project_folder import find_project
 from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.key_index import NAME, KnownKey, known_keys
 from onnxbuild.recipe.schema.recipe_schema import rendered_schema
-from onnxbuild.recipe.schema.reference_page import titles_of
-from onnxbuild.recipe.schema.value_words import ValueWords
+from onnxbuild.recipe.schema.reference_page import ValueWords, titles_of
 from onnxbuild.recipe.yaml.write import block_lines
 
 _LABEL = 10  # characters before the text

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from onnxbuild.core.axis import size_at
-from onnxbuild.core.points import example_sizes
+from onnxbuild.core.axis import example_sizes, size_at
 from onnxbuild.core.recipe import DummyInput, Recipe
 
 _HEAD = '''\

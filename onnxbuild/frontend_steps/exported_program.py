@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from onnxbuild.core.address import StepAddress
-from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.graph import OutputRef, StepAddress
 from onnxbuild.core.recipe import Format
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.steps import torch_export

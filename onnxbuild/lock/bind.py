@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.core.address import StepAddress
-from onnxbuild.core.graph import Graph
+from onnxbuild.core.graph import Graph, StepAddress
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.host.host import HostFacts
 from onnxbuild.lock.model import Lock

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from onnxbuild.core.provider import Provider
-from onnxbuild.core.provider_option import flag, path, word
+from onnxbuild.core.provider import Provider, flag, path, word
 
 _OPTIONS = {
     "ModelFormat": word("form of the compiled model", "NeuralNetwork", "MLProgram"),

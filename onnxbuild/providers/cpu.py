@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from onnxbuild.core.provider import Provider
-from onnxbuild.core.provider_option import KEEP_ARENA, USE_ARENA
+from onnxbuild.core.provider import KEEP_ARENA, USE_ARENA, Provider
 from onnxbuild.core.target import CPU
 
 PROVIDER = Provider(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from onnxbuild.core.provider import Provider, TritonAccelerator
-from onnxbuild.core.provider_option import (
+from onnxbuild.core.provider import (
     ARENA_EXTENSION,
     DEVICE_ID,
     MEMORY_LIMIT,
+    Provider,
+    TritonAccelerator,
     flag,
     number,
     word,

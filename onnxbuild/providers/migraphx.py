@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from onnxbuild.core.provider import Provider
-from onnxbuild.core.provider_option import ARENA_EXTENSION, DEVICE_ID, MEMORY_LIMIT, flag, path
+from onnxbuild.core.provider import ARENA_EXTENSION, DEVICE_ID, MEMORY_LIMIT, Provider, flag, path
 from onnxbuild.providers.vendors import amd
 
 _OPTIONS = {

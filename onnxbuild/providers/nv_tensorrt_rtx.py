@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from onnxbuild.core.provider import Provider
-from onnxbuild.core.provider_fault import Symptom
+from onnxbuild.core.provider import Provider, Symptom
 from onnxbuild.providers.vendors import nvidia
 
 PROVIDER = Provider(

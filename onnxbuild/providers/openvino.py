@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from onnxbuild.core.provider import Provider, TritonAccelerator
-from onnxbuild.core.provider_fault import Symptom
-from onnxbuild.core.provider_option import CAPITALIZED, flag, number, path, word
+from onnxbuild.core.provider import (
+    CAPITALIZED,
+    Provider,
+    Symptom,
+    TritonAccelerator,
+    flag,
+    number,
+    path,
+    word,
+)
 
 _OPTIONS = {
     "device_type": word(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from onnxbuild.core.provider import Provider
-from onnxbuild.core.provider_option import DEVICE_ID, flag, number, path, word
+from onnxbuild.core.provider import DEVICE_ID, Provider, flag, number, path, word
 
 _OPTIONS = {
     "backend_path": path("QNN's library, `libQnnHtp.so`; instead of backend_type", picks_device=True),

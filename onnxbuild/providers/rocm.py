@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from onnxbuild.core.provider import Provider
-from onnxbuild.core.provider_option import ARENA_EXTENSION, DEVICE_ID, MEMORY_LIMIT, flag, number
+from onnxbuild.core.provider import (
+    ARENA_EXTENSION,
+    DEVICE_ID,
+    MEMORY_LIMIT,
+    Provider,
+    flag,
+    number,
+)
 from onnxbuild.providers.vendors import amd
 
 _OPTIONS = {

@@ -6,9 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from onnxbuild.core.axis import Axis, shape_at, symbols_of
-from onnxbuild.core.provider import OptionGroup, Provider, Shorthand, TritonAccelerator
-from onnxbuild.core.provider_fault import LibraryFix, Symptom
-from onnxbuild.core.provider_option import DEVICE_ID, flag, number, path, word
+from onnxbuild.core.provider import (
+    DEVICE_ID,
+    LibraryFix,
+    OptionGroup,
+    Provider,
+    Shorthand,
+    Symptom,
+    TritonAccelerator,
+    flag,
+    number,
+    path,
+    word,
+)
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.providers.vendors import nvidia
 

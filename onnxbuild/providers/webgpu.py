@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from onnxbuild.core.provider import Provider
-from onnxbuild.core.provider_option import DEVICE_ID, flag, word
+from onnxbuild.core.provider import DEVICE_ID, Provider, flag, word
 
 _OPTIONS = {
     "deviceId": DEVICE_ID,

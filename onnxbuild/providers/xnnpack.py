@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from onnxbuild.core.provider import Provider
-from onnxbuild.core.provider_option import number
+from onnxbuild.core.provider import Provider, number
 
 PROVIDER = Provider(
     name="xnnpack",

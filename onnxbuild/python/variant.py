@@ -9,7 +9,7 @@ from typing import Any
 from onnxbuild.building.request import Request
 from onnxbuild.core.environment import RUNTIME
 from onnxbuild.core.errors import UsageError
-from onnxbuild.core.family import FAMILIES
+from onnxbuild.core.graph import FAMILIES
 from onnxbuild.output.build import FindingRecord, ResultRecord, VariantRecord
 from onnxbuild.python.html import table
 from onnxbuild.python.load_bundle import loader_of

@@ -27,11 +27,8 @@ from onnxbuild.recipe.declared.entrypoints import EntrypointReader
 from onnxbuild.recipe.declared.environments import read_environment
 from onnxbuild.recipe.declared.globs import Glob
 from onnxbuild.recipe.declared.model_sources import FILLED_IN, ModelSources, source_of
-from onnxbuild.recipe.parts.names_as_mappings import with_mappings
-from onnxbuild.recipe.parts.parts import DEFAULT_OPSET, read_parts, variant_nodes
-from onnxbuild.recipe.schema.meant_keys import as_meant
-from onnxbuild.recipe.schema.setting_fixes import unknown_setting, whole_setting
-from onnxbuild.recipe.schema.validator import KeyValidator
+from onnxbuild.recipe.parts.parts import DEFAULT_OPSET, read_parts, variant_nodes, with_mappings
+from onnxbuild.recipe.schema.validator import KeyValidator, as_meant
 from onnxbuild.recipe.templates.expand import Renderer, combination_name, combinations
 from onnxbuild.recipe.templates.extend import Sources, read_with_bases
 from onnxbuild.recipe.templates.overrides import apply_overrides, unused_vars
@@ -115,8 +112,7 @@ class Loader:
         if root is not None:
             written = root
             known = self._validator.known
-            unknown = lambda node, each, at: unknown_setting(node, each, known, at)  # noqa: E731
-            root = apply_overrides(root, overrides, known, self._faults, unknown)
+            root = apply_overrides(root, overrides, known, self._faults)
             self._faults.update(self._frame(root))
             self._written = root
             recipes = self._expanded(root)
@@ -124,28 +120,18 @@ class Loader:
                 self._faults.update(self._without_effect(root, written, overrides))
         if self._faults:
             files = list(self._sources.files)
-            raise self._faults.error(
-                files, lambda each: _without_text(whole_setting(each, overrides), files[0])
-            )
+            raise self._faults.error(files, lambda each: _without_text(each, files[0]))
         return tuple(recipes)
 
     def _frame(self, root: Node) -> list[Fault]:
         """Unknown keys of the top, and those that are missing."""
-        unknown = self._validator.frame(root, ())
+        unknown = self._validator.unknown(root)
         if any(fault.meant == "extends" for fault in unknown):
             self._complete = False
-        if not self._complete:
+        if not self._complete or not self._validator.missing(root, by_file=bool(source_of(root))):
             return unknown
-        required = self._validator.required(by_file=bool(source_of(root)))
-        faults = self._validator.frame(root, required)
-        if len(faults) == len(unknown):
-            return faults
-        mended, _ = as_meant(
-            root, self._key_faults, _READ_BEFORE
-        )  # the key that means the model's file
-        model = mended.child("model")
-        by_file = bool(source_of(mended)) or (model is not None and bool(model.items))
-        return self._validator.frame(root, self._validator.required(by_file=by_file))
+        mended, _ = as_meant(root, self._key_faults, _READ_BEFORE)
+        return [*unknown, *self._validator.missing(mended, by_file=bool(source_of(mended)))]
 
     def _expanded(self, root: Node) -> list[Recipe]:
         renderer = Renderer(self._faults)
@@ -220,7 +206,7 @@ class Loader:
         """The faults that the schema finds: of keys of the top, and below those that are known."""
         known = [key for key in root.members if key in self._validator.known]
         below = [fault for key in known for fault in self._check(key, root)]
-        return [*self._validator.frame(root, ()), *below]
+        return [*self._validator.unknown(root), *below]
 
     def _check(self, key: str, root: Node) -> list[Fault]:
         value = repr(plain(root.members[key].node))  # distinguishes 1, 1.0, true and '1'

@@ -14,9 +14,8 @@ from onnxbuild.adapters import git, machine
 from onnxbuild.adapters.store.housekeeping import GONE, OTHER, OWN, home_of, read_run, whose_run
 from onnxbuild.catalog import CATALOG, forms_of_kinds
 from onnxbuild.core.action import NO_FILE, ActionResult
-from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import BuildError, UsageError
-from onnxbuild.core.graph import Graph
+from onnxbuild.core.graph import Graph, StepAddress
 from onnxbuild.core.ports import Store
 from onnxbuild.engine.plan import Planned
 from onnxbuild.expansion.reported import Reported, reported_in

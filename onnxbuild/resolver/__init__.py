@@ -10,8 +10,7 @@ from onnxbuild.core.errors import UsageError
 from onnxbuild.core.file_names import same_on_disk
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.expansion.comparison import Comparison
-from onnxbuild.expansion.graph_builder import GraphBuilder
+from onnxbuild.expansion.scope import Comparison, GraphBuilder
 from onnxbuild.host.host import HostFacts
 from onnxbuild.resolver.brought import with_plugins
 from onnxbuild.resolver.expand import expand, scope_of

@@ -17,19 +17,24 @@ from onnxbuild.catalog import (
     forms_of_kinds,
 )
 from onnxbuild.core.errors import PluginError
-from onnxbuild.core.family import ARTIFACT, PACKAGE, PROGRAM, VARIANT, DeliverableFamily
-from onnxbuild.core.graph import Deliverable, OutputRef
+from onnxbuild.core.graph import (
+    ARTIFACT,
+    PACKAGE,
+    PROGRAM,
+    VARIANT,
+    Deliverable,
+    DeliverableFamily,
+    OutputRef,
+)
 from onnxbuild.core.recipe import Format, Recipe, Variant
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.artifacts import SECTION as AHEAD_OF_TIME
-from onnxbuild.expansion.asked import PACKAGES, AheadOfTimeOptions, PackagesOptions
-from onnxbuild.expansion.comparison import Comparison
 from onnxbuild.expansion.delivery import Bundle, artifact_bundle, program_bundle, variant_bundle
 from onnxbuild.expansion.feature import Feature, Laid, Subject
-from onnxbuild.expansion.graph_builder import GraphBuilder
 from onnxbuild.expansion.package_format import bundle_name, named_bundle
 from onnxbuild.expansion.reported import Reported, reported_in
-from onnxbuild.expansion.scope import Scope, Source
+from onnxbuild.expansion.requested import PACKAGES, AheadOfTimeOptions, PackagesOptions
+from onnxbuild.expansion.scope import Comparison, GraphBuilder, Scope, Source
 from onnxbuild.expansion.sessions import add_session
 from onnxbuild.frontend_steps.baselines import given_by
 from onnxbuild.host.host import HostFacts

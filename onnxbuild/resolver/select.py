@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from itertools import chain
 
 from onnxbuild.catalog import all_features
-from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import UsageError, listed, nearest
-from onnxbuild.core.graph import Graph
+from onnxbuild.core.graph import Graph, StepAddress
 from onnxbuild.core.recipe import Format, Recipe, Variant
-from onnxbuild.expansion.asked import AskedOfVariants, PackagesOptions, bundles_of
+from onnxbuild.expansion.requested import AskedOfVariants, PackagesOptions, bundles_of
 from onnxbuild.resolver.typed_name import TypedName
 
 

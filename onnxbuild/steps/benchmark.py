@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from onnxbuild.core.axis import Point
 from onnxbuild.core.environment import Environment
-from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import DETAILS, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target

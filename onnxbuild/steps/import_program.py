@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from onnxbuild.core.axis import shape_at
+from onnxbuild.core.axis import example_sizes, shape_at
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.points import example_sizes
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.bundles.manifest import read_manifest

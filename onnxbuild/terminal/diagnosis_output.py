@@ -21,7 +21,7 @@ _PERCENT = 100
 
 def show_stages(found: Diagnosis) -> None:
     """Print failing gates, each step's part in the error, and the first step at fault."""
-    from onnxbuild.expansion.variant_yaml import flow, written_variant
+    from onnxbuild.expansion.variants import flow, written_variant
 
     say("")
     if found.trial:

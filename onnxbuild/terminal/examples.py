@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from onnxbuild.project_folder import find_project
-from onnxbuild.recipe.asked import project_recipes
+from onnxbuild.recipe.requested import project_recipes
 
 EXAMPLES: Mapping[str, str] = {
     "init": "{init}",

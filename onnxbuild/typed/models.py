@@ -6,7 +6,7 @@ from pathlib import Path
 
 from onnxbuild.core.environment import RUNTIME
 from onnxbuild.core.errors import UsageError
-from onnxbuild.core.family import FAMILIES
+from onnxbuild.core.graph import FAMILIES
 from onnxbuild.core.step import MODEL_FILE, ORT_FILE
 from onnxbuild.typed.names import find_name, find_onnx
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import BuildError, UsageError, did_you_mean, listed
-from onnxbuild.core.family import VARIANT, DeliverableFamily
+from onnxbuild.core.graph import VARIANT, DeliverableFamily
 from onnxbuild.document.recipe_name import RecipeName
 
 if TYPE_CHECKING:

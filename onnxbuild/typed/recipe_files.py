@@ -23,7 +23,7 @@ def recipes_meant(given: Sequence[str], *, can_choose: bool = False) -> list[str
         UsageError: A folder holds no recipe, a file is a model or Python, there is no recipe of a
             name or several, a name means a part of a file, a name is empty, or there is no recipe at all.
     """
-    from onnxbuild.recipe.asked import given_or_default, recipes_in
+    from onnxbuild.recipe.requested import given_or_default, recipes_in
 
     found: list[str] = []
     for each in given_or_default(given):
@@ -44,7 +44,7 @@ def recipe_file(text: str, *, can_choose: bool = False) -> str:
     Raises:
         UsageError: As `recipes_meant`.
     """
-    from onnxbuild.recipe.asked import refuse_other_files
+    from onnxbuild.recipe.requested import refuse_other_files
 
     if Path(text).is_file():
         refuse_other_files(text)

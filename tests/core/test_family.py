@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.core.family import FAMILIES
+from onnxbuild.core.graph import FAMILIES
 from onnxbuild.onnxkit.bundles.kinds import KINDS
 from onnxbuild.release_format.bundles import SECTIONS
 

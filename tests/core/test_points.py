@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnxbuild.core.points import Point, reference_points
+from onnxbuild.core.axis import Point, reference_points
 from onnxbuild.core.recipe import Axis
 
 BERT = (Axis("batch", 1, 64, 2), Axis("sequence", 1, 512, 16))

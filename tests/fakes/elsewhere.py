@@ -14,11 +14,10 @@ from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.disk_views import DiskViews
 from onnxbuild.building.wiring import Workspace, open_workspace
 from onnxbuild.core.action import Action, ActionResult, Observed
-from onnxbuild.core.address import StepAddress
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.graph import Step
+from onnxbuild.core.graph import Step, StepAddress
 from onnxbuild.core.params import from_json
 from onnxbuild.core.ports import Done, Executor, HeldLock, Host, Job
 from onnxbuild.core.step import Outcome, StepKind

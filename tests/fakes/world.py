@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.action import MAX_TRACES, Action, ActionResult, Expense, Listing, Observed
-from onnxbuild.core.address import StepAddress
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest, canonical_json
 from onnxbuild.core.environment import Environment, Interpreter
 from onnxbuild.core.errors import BuildError, StepError
 from onnxbuild.core.event import Event
-from onnxbuild.core.graph import Deliverable, Graph, OutputRef, Step
+from onnxbuild.core.graph import Deliverable, Graph, OutputRef, Step, StepAddress
 from onnxbuild.core.params import to_json
 from onnxbuild.core.ports import Done, Job, Missing
 from onnxbuild.core.recipe import Entrypoint, Location

@@ -12,7 +12,7 @@ from onnxbuild.core.step import Outcome, StepKind
 from onnxbuild.expansion.feature import Feature, Mode, Section
 from onnxbuild.expansion.package_format import PackageFormat
 from onnxbuild.core.provider import Provider
-from onnxbuild.core.provider_option import ProviderOption
+from onnxbuild.core.provider import ProviderOption
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from onnxbuild import catalog
 from onnxbuild.building.request import Request, graph_of, load
 from onnxbuild.core.errors import PluginError
-from onnxbuild.expansion.graph_builder import GraphBuilder
+from onnxbuild.expansion.scope import GraphBuilder
 from onnxbuild.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.plugins.check import RECIPE_KEYS
 from onnxbuild.recipe.schema.recipe_schema import rendered_schema

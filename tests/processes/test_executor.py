@@ -26,9 +26,8 @@ from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.building.wiring import ThisHost
 from onnxbuild.catalog import CATALOG
-from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import StepError, StoreError
-from onnxbuild.core.graph import Step
+from onnxbuild.core.graph import Step, StepAddress
 from onnxbuild.core.ports import Done, Job
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.engine.decide import make_action

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxbuild.core.provider import Provider
-from onnxbuild.core.provider_option import flag, number
+from onnxbuild.core.provider import Provider, flag, number
 from onnxbuild.onnxkit.host.devices import Devices
 from onnxbuild.onnxkit.providers.diagnose import explain
 from onnxbuild.providers import (

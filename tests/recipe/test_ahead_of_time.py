@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxbuild.expansion.asked import AheadOfTimeOptions
+from onnxbuild.expansion.requested import AheadOfTimeOptions
 from onnxbuild.onnxkit.ahead_of_time.options import (
     CompiledOptions,
     OptimizedOptions,

@@ -3,7 +3,7 @@
 import pytest
 
 from onnxbuild.host.host import HostFacts
-from onnxbuild.recipe.checks.packages import left_out_packages
+from onnxbuild.recipe.checks.remarks import left_out_packages
 from onnxbuild.resolver import resolve
 from tests.written_recipes import faults, loader
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.core.family import PACKAGE
+from onnxbuild.core.graph import PACKAGE
 from onnxbuild.host.host import HostFacts
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.release_format.about import ReleaseSource, Title, about, check_version, name_of

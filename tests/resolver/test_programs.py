@@ -7,7 +7,7 @@ import pytest
 from onnxbuild.core.digest import tagged_sha256
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Entrypoint
-from onnxbuild.expansion.comparison import Comparison, ComparisonModel
+from onnxbuild.expansion.scope import Comparison, ComparisonModel
 from onnxbuild.host.host import HostFacts
 from onnxbuild.lock.resolved import resolved_recipe
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances

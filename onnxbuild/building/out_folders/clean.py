@@ -29,8 +29,8 @@ from onnxbuild.building.request import Request, graph_of, load
 from onnxbuild.core.errors import BuildError, StoreError
 from onnxbuild.document.recipe_name import RecipeName
 from onnxbuild.plugins.bring import bring_plugins
-from onnxbuild.recipe.asked import project_recipes
 from onnxbuild.recipe.names import names_in
+from onnxbuild.recipe.requested import project_recipes
 
 
 @dataclass(frozen=True, slots=True)

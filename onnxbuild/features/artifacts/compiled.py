@@ -9,8 +9,7 @@ from onnxbuild.core.provider import is_full_name
 from onnxbuild.core.recipe import Variant
 from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.artifacts import SECTION, add_artifact, target_of
-from onnxbuild.expansion.environment_faults import only_in_environments
+from onnxbuild.expansion.artifacts import SECTION, add_artifact, only_in_environments, target_of
 from onnxbuild.expansion.feature import AheadOfTimeModel, ArtifactFormat
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.ahead_of_time.options import CompiledOptions

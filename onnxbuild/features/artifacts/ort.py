@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Variant
+from onnxbuild.expansion.artifacts import add_ort_model
 from onnxbuild.expansion.feature import AheadOfTimeModel, ArtifactFormat
-from onnxbuild.expansion.ort_model import add_ort_model
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
 from onnxbuild.onnxkit.ahead_of_time.ort_form import ort_fault

@@ -9,8 +9,7 @@ from onnxbuild.core.recipe import Variant
 from onnxbuild.core.target import Link, Target
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.artifacts import SECTION, add_artifact, target_of
-from onnxbuild.expansion.environment_faults import only_in_environments
+from onnxbuild.expansion.artifacts import SECTION, add_artifact, only_in_environments, target_of
 from onnxbuild.expansion.feature import AheadOfTimeModel, ArtifactFormat
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.ahead_of_time.options import EngineOptions

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Format
 from onnxbuild.document.faults import Fault
-from onnxbuild.document.parts import Parts
+from onnxbuild.document.parts import Parts, format_needs_frontend
 from onnxbuild.expansion.feature import ProgramFormat
-from onnxbuild.expansion.needs_frontend import format_of
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.frontend_steps.exported_program import NAME, exported_program
 from onnxbuild.onnxkit.programs.archive_form import torch_export_fault
@@ -21,7 +20,7 @@ def _program(scope: Scope, each: Format) -> OutputRef:
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
-    yield from format_of(parts, parts.module_frontends, NAME)
+    yield from format_needs_frontend(parts, parts.module_frontends, NAME)
 
 
 FEATURE = ProgramFormat(

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnxbuild.core.address import StepAddress
-from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.graph import OutputRef, StepAddress
 from onnxbuild.core.recipe import Format
 from onnxbuild.document.faults import Fault
-from onnxbuild.document.parts import Parts
+from onnxbuild.document.parts import Parts, format_needs_frontend
 from onnxbuild.expansion.feature import ProgramFormat
-from onnxbuild.expansion.needs_frontend import format_of
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.programs.archive_form import torchscript_fault
 from onnxbuild.steps import torchscript
@@ -30,7 +28,7 @@ def _program(scope: Scope, each: Format) -> OutputRef:
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
-    yield from format_of(parts, parts.module_frontends, "torchscript")
+    yield from format_needs_frontend(parts, parts.module_frontends, "torchscript")
 
 
 FEATURE = ProgramFormat(

@@ -15,13 +15,12 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import FILE_DATA, Variant
 from onnxbuild.core.source_error import SourceError, about
 from onnxbuild.document.faults import Fault
-from onnxbuild.document.parts import Parts
+from onnxbuild.document.parts import Parts, key_needs_frontend
 from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
 from onnxbuild.expansion.model_source import ModelSource, SourceFacts
-from onnxbuild.expansion.needs_frontend import key_of
 from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
 from onnxbuild.expansion.reference_plan import reference_plan
 from onnxbuild.expansion.scope import Scope, Source
@@ -104,7 +103,7 @@ def _score(scope: Scope) -> OutputRef | None:
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
-    yield from key_of(parts, NAME, REFERENCE, "model")
+    yield from key_needs_frontend(parts, NAME, REFERENCE, "model")
     node, model = parts.node("frontend"), parts.node("model", NAME)
     if (
         node is not None

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from onnxbuild.core.draft import Draft
 from onnxbuild.document.faults import Fault
-from onnxbuild.document.parts import Parts
+from onnxbuild.document.parts import Parts, key_needs_frontend
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend, Section
-from onnxbuild.expansion.needs_frontend import key_of
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.frontend_steps.module_source import module_reference, module_source
 from onnxbuild.onnxkit.benchmark.baseline import KERAS, PYTORCH, Baseline
@@ -26,7 +25,7 @@ _ADVICE = (
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
-    yield from key_of(parts, parts.module_frontends, "export")
+    yield from key_needs_frontend(parts, parts.module_frontends, "export")
 
 
 def _draft(model: object) -> Draft | None:

@@ -17,7 +17,7 @@ from onnxbuild.expansion.evaluation import holds_scores
 from onnxbuild.expansion.feature import Column, Feature, Section, Subject
 from onnxbuild.expansion.fused import SECTION as OPTIMIZE
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.expansion.targets import target_inputs
+from onnxbuild.expansion.sessions import target_inputs
 from onnxbuild.expansion.tolerances import tolerances_of
 from onnxbuild.onnxkit.model.node_patterns import NODES_OPTION
 from onnxbuild.onnxkit.sessions.settings import SessionSettings

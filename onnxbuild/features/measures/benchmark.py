@@ -8,7 +8,7 @@ from typing import Any
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.sizes import figure
 from onnxbuild.document.faults import Fault
-from onnxbuild.document.parts import Parts
+from onnxbuild.document.parts import Parts, key_needs_frontend
 from onnxbuild.expansion import cells
 from onnxbuild.expansion.benchmarks import (
     PIPELINES,
@@ -17,10 +17,8 @@ from onnxbuild.expansion.benchmarks import (
     home_target,
     is_measured,
 )
-from onnxbuild.expansion.feature import Column, Feature, Laid, Section, Subject
-from onnxbuild.expansion.needs_frontend import key_of
+from onnxbuild.expansion.feature import Column, Feature, Laid, Section, SideBySide, Subject
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.expansion.side_by_side import SideBySide
 from onnxbuild.onnxkit.benchmark.baseline import baseline_of, one_heading
 from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
 from onnxbuild.onnxkit.benchmark.report import report_file
@@ -83,7 +81,7 @@ def _heading(measured: Sequence[Mapping[str, Any]]) -> str:
 def _faults(parts: Parts) -> Iterator[Fault]:
     node = parts.node(SECTION, "compile")
     if node is not None and node.value not in (False, "false"):
-        yield from key_of(parts, parts.module_frontends, SECTION, "compile")
+        yield from key_needs_frontend(parts, parts.module_frontends, SECTION, "compile")
 
 
 def _doubt(metrics: Mapping[str, Any], variant: str) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnxbuild.core.address import StepAddress
-from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.graph import OutputRef, StepAddress
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.expansion.artifacts import SECTION
-from onnxbuild.expansion.asked import AheadOfTimeOptions
 from onnxbuild.expansion.feature import AheadOfTimeModel, Feature, Laid, Subject
+from onnxbuild.expansion.requested import AheadOfTimeOptions
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of
 from onnxbuild.steps import load_times

@@ -8,8 +8,7 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.feature import Feature, Laid, Subject
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.expansion.sessions import measured_at, options_of
-from onnxbuild.expansion.targets import target_inputs
+from onnxbuild.expansion.sessions import measured_at, options_of, target_inputs
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import profile
 

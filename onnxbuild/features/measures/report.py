@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from onnxbuild import __version__
-from onnxbuild.core.family import PAGE
-from onnxbuild.core.graph import Deliverable, OutputRef
+from onnxbuild.core.graph import PAGE, Deliverable, OutputRef
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import shared

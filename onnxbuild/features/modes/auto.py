@@ -11,15 +11,22 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.benchmarks import benchmark_of_trials
-from onnxbuild.expansion.choice import Choice, TrialFigure
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import add_evaluation, without_scores
-from onnxbuild.expansion.feature import Laid, Mode, Subject, Trial, WrittenVariant
+from onnxbuild.expansion.feature import (
+    Choice,
+    Laid,
+    Mode,
+    Subject,
+    Trial,
+    TrialFigure,
+    WrittenVariant,
+)
 from onnxbuild.expansion.fidelity import add_fidelity
 from onnxbuild.expansion.fused import fused_for, own_address
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import VariantSession, settings_of
-from onnxbuild.expansion.variant_yaml import flow, written_variant
+from onnxbuild.expansion.variants import flow, written_variant
 from onnxbuild.mode_steps.eight_bit_faults import ADD_DATA
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES
 from onnxbuild.steps import choose

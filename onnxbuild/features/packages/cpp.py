@@ -19,13 +19,13 @@ from onnxbuild.core.step import (
     StepKind,
 )
 from onnxbuild.document.faults import Fault
-from onnxbuild.expansion.asked import PACKAGES
 from onnxbuild.expansion.package_format import (
     PackageFormat,
     PackageRequest,
     RunPackage,
     described_at_top,
 )
+from onnxbuild.expansion.requested import PACKAGES
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest
 from onnxbuild.onnxkit.cpp.compiling import BuildFailedError, compile_test, find_tools, run_test

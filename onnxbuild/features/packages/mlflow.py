@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.expansion.package_format import Packaged, PackageFormat, described_at_top
+from onnxbuild.expansion.package_format import (
+    Packaged,
+    PackageFormat,
+    described_at_top,
+)
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.bundles.write import described, names_below
 from onnxbuild.onnxkit.data.reference_files import read_reference

@@ -10,7 +10,11 @@ from pathlib import Path
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.document.faults import Fault
-from onnxbuild.expansion.package_format import PackageFormat, PackageRequest, whole_bundle
+from onnxbuild.expansion.package_format import (
+    PackageFormat,
+    PackageRequest,
+    whole_bundle,
+)
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest
 from onnxbuild.onnxkit.bundles.write import names_below
 from onnxbuild.onnxkit.host.progress import phase

@@ -10,7 +10,7 @@ from typing import Any
 
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import CPU
-from onnxbuild.expansion.ort_model import add_ort_model
+from onnxbuild.expansion.artifacts import add_ort_model
 from onnxbuild.expansion.package_format import OwnModel, PackageFormat
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import OPERATORS_FILE

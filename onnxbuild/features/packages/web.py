@@ -16,9 +16,8 @@ from onnxbuild.core.recipe import Entrypoint, Recipe
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import dotted
-from onnxbuild.expansion.asked import PACKAGES
+from onnxbuild.expansion.artifacts import add_ort_model
 from onnxbuild.expansion.feature import AheadOfTimeModel
-from onnxbuild.expansion.ort_model import add_ort_model
 from onnxbuild.expansion.package_format import (
     OwnModel,
     Packaged,
@@ -27,6 +26,7 @@ from onnxbuild.expansion.package_format import (
     RunPackage,
     described_at_top,
 )
+from onnxbuild.expansion.requested import PACKAGES
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest, graph_files

@@ -8,9 +8,8 @@ from onnxbuild.core.recipe import Recipe
 from onnxbuild.document.faults import Fault, Remark
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.artifacts import SECTION
-from onnxbuild.expansion.asked import AheadOfTimeOptions
-from onnxbuild.expansion.asked_faults import asked_faults
 from onnxbuild.expansion.feature import Feature, Section
+from onnxbuild.expansion.requested import AheadOfTimeOptions, asked_faults
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:

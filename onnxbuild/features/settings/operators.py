@@ -10,11 +10,10 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import StepKind
 from onnxbuild.document.faults import Fault
-from onnxbuild.document.parts import Parts
+from onnxbuild.document.parts import Parts, key_needs_frontend
 from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.feature import Feature, Section
-from onnxbuild.expansion.graph_builder import GraphBuilder
-from onnxbuild.expansion.needs_frontend import key_of
+from onnxbuild.expansion.scope import GraphBuilder
 from onnxbuild.onnxkit.sessions.custom_operators import NODES_INPUT, OPERATORS_INPUT
 from onnxbuild.steps import export, operators, provider
 
@@ -78,7 +77,7 @@ def _faults(parts: Parts) -> Iterator[Fault]:
         what = f"{SECTION} names no library"
         fix = f"write `{SECTION}: {{libraries: [PATH]}}`, or remove `{SECTION}`"
         yield Fault(what, parts.key_at(SECTION), fix)
-    yield from key_of(parts, parts.module_frontends, SECTION, "nodes")
+    yield from key_needs_frontend(parts, parts.module_frontends, SECTION, "nodes")
     for name, node in options.nodes.items():
         at = parts.at(SECTION, "nodes", name)
         if not _TORCH.fullmatch(name):

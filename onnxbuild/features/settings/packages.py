@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.asked import PACKAGES, PackagesOptions
-from onnxbuild.expansion.asked_faults import asked_faults
 from onnxbuild.expansion.feature import Feature, Section
+from onnxbuild.expansion.requested import PACKAGES, PackagesOptions, asked_faults
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:

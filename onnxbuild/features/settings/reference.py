@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnxbuild.core.points import Point, reference_points
+from onnxbuild.core.axis import Point, reference_points
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.expansion.feature import Feature, Section
 from onnxbuild.expansion.reference_plan import SECTION

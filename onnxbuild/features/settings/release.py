@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from onnxbuild.expansion.feature import Feature, Section
-from onnxbuild.expansion.release_options import SECTION, ReleaseOptions
+from onnxbuild.expansion.tolerances import SECTION, ReleaseOptions
 
 FEATURE = Feature(name=SECTION, sections=(Section(name=SECTION, options=ReleaseOptions),))

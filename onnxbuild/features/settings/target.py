@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from onnxbuild.expansion.feature import Feature, Section
-from onnxbuild.expansion.target_options import TargetOptions
+from onnxbuild.expansion.scope import TargetOptions
 
 FEATURE = Feature(name="target", sections=(Section(name="target", options=TargetOptions),))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.recipe import FRONTEND
 from onnxbuild.core.source_error import about
+from onnxbuild.expansion.feature import SourceFormat
 from onnxbuild.expansion.model_source import ModelSource, NoOptions, SourceFacts
-from onnxbuild.expansion.source_format import SourceFormat
 from onnxbuild.onnxkit.data.completed_axes import completed_axes, mapping_in
 from onnxbuild.onnxkit.modules.program_modules import FORM
 

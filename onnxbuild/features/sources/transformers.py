@@ -9,8 +9,8 @@ from typing import Any
 
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import FRONTEND
+from onnxbuild.expansion.feature import SourceFormat
 from onnxbuild.expansion.model_source import ModelSource, SourceFacts
-from onnxbuild.expansion.source_format import SourceFormat
 from onnxbuild.onnxkit.data.completed_axes import completed_axes, mapping_in
 from onnxbuild.onnxkit.huggingface.folder import (
     CONFIG,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.core.points import Point
+from onnxbuild.core.axis import Point
 from onnxbuild.core.step import MODEL_FILE, StepContext
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.benchmark.baseline import BaselineRunner, Original

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from onnxbuild.core.points import Point
+from onnxbuild.core.axis import Point
 from onnxbuild.onnxkit.benchmark.candidate import (
     Contender,
     LoadCost,

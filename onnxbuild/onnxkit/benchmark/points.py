@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
+from onnxbuild.core.axis import Point, example_sizes
 from onnxbuild.core.errors import StepError, did_you_mean
-from onnxbuild.core.points import Point, example_sizes
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.calibration_data import read_texts, text_array

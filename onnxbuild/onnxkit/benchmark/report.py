@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from onnxbuild.core.points import Point
+from onnxbuild.core.axis import Point
 from onnxbuild.onnxkit.benchmark.candidate import Contender
 from onnxbuild.onnxkit.host.load import Conditions
 from onnxbuild.onnxkit.timing.ratios import Ratio, paired, percentile_ratio, ratio_of

@@ -9,9 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.axis import is_sum
+from onnxbuild.core.axis import example_sizes, is_sum
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.points import example_sizes
 from onnxbuild.core.recipe import DUMMY_DATA, FILE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds, make_feeds

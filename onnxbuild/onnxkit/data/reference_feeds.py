@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from math import prod
 
-from onnxbuild.core.axis import shape_at
+from onnxbuild.core.axis import Point, example_sizes, reference_points, shape_at
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
-from onnxbuild.core.points import Point, example_sizes, reference_points
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.sizes import size_text
 from onnxbuild.core.step import StepContext

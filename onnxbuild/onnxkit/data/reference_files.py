@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.core.axis import Point
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.points import Point
 from onnxbuild.onnxkit.data.array_files import read_arrays
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.host.progress import counted

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from onnxbuild.core.axis import Axis
-from onnxbuild.core.points import Point
+from onnxbuild.core.axis import Axis, Point
 
 
 @dataclass(frozen=True, slots=True)

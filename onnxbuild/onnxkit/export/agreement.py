@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.axis import Point
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.accuracy.comparison import Breach, breach, compare, mismatch
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds

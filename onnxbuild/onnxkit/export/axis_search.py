@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import lcm
 
-from onnxbuild.core.axis import Axis, Dimension, sums_of, symbols_of
-from onnxbuild.core.points import Point, example_sizes
+from onnxbuild.core.axis import Axis, Dimension, Point, example_sizes, sums_of, symbols_of
 from onnxbuild.onnxkit.data.completed_axes import FoundRule
 from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, export_sizes, probe_points
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.axis import sums_of
+from onnxbuild.core.axis import Point, sums_of
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.accuracy.comparison import mismatch
 from onnxbuild.onnxkit.data.feed_checks import refuse_nan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from onnxbuild.core.points import Point
+from onnxbuild.core.axis import Point
 from onnxbuild.onnxkit.export.errors import SizeChoiceError
 from onnxbuild.onnxkit.export.export_check import Probes, compare_at
 

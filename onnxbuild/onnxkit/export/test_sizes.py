@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnxbuild.core.axis import size_at, symbols_of
-from onnxbuild.core.points import Point, empty_points
+from onnxbuild.core.axis import Point, empty_points, size_at, symbols_of
 from onnxbuild.core.recipe import Axis
 
 _LEAST_GENERAL_SIZE = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.core.vendor import Vendor
+from onnxbuild.core.provider import Vendor
 
 _PCI_DISPLAY = ("0x03", "0x12")  # display controllers, processing accelerators
 

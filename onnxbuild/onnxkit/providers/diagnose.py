@@ -8,9 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from onnxbuild.core.provider import Provider
-from onnxbuild.core.provider_fault import Cause, ProviderFault, Symptom
-from onnxbuild.core.vendor import Vendor
+from onnxbuild.core.provider import Cause, Provider, ProviderFault, Symptom, Vendor
 from onnxbuild.onnxkit.host.devices import Devices
 from onnxbuild.providers import named
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.provider_fault import ProviderFault
+from onnxbuild.core.provider import ProviderFault
 from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.core.target import CPU, Link, Target
 from onnxbuild.onnxkit.host.capture_stderr import captured_stderr

@@ -8,9 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.axis import sums_of
+from onnxbuild.core.axis import Point, sums_of
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.data.completed_axes import FoundRule
 from onnxbuild.onnxkit.export.axis_search import find_fixed, find_rule

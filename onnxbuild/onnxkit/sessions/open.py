@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.params import to_json
-from onnxbuild.core.provider_option import USE_ARENA
+from onnxbuild.core.provider import USE_ARENA
 from onnxbuild.core.target import CPU, CPU_TARGET, Link, Target
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.loaders.onnx_bundle import session_options

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from onnxbuild.core.provider_fault import Symptom
-from onnxbuild.core.vendor import Vendor
+from onnxbuild.core.provider import Symptom, Vendor
 
 AMD = Vendor(
     name="AMD",

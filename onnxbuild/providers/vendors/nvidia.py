@@ -5,8 +5,7 @@ The texts are those of CUDA's runtime, cuDNN and ONNX Runtime 1.31.1.
 
 from __future__ import annotations
 
-from onnxbuild.core.provider_fault import LibraryFix, Symptom
-from onnxbuild.core.vendor import Vendor
+from onnxbuild.core.provider import LibraryFix, Symptom, Vendor
 
 NVIDIA = Vendor(
     name="NVIDIA",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from onnxbuild.catalog import SECTIONS
 from onnxbuild.core.axis import Axis, is_sum, symbols_of, terms
@@ -10,33 +10,20 @@ from onnxbuild.core.recipe import Location
 from onnxbuild.document.faults import Fault, hinted, nearest
 from onnxbuild.document.node import Node, Path, dotted, locate, locate_key
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.feature import Section
-from onnxbuild.recipe.parts.dimensions import (
-    USUAL_NAMES,
-    axis_for,
-    input_for_axis,
-    is_input_for_axis,
-    symbol_for,
-    symbol_meant,
-)
+from onnxbuild.recipe.parts.keys import AXIS_EXAMPLE
 
 
 def check_axes(parts: Parts) -> Iterator[Fault]:
     """Yield the faults in `dynamic_axes`, in shapes, and in points."""
     for axis in parts.axes.values():
         yield from _axis(axis, parts)
-    misspelt = _misspelt(parts)
-    for symbol, unused in misspelt.items():
-        what = f"axis '{unused}' is used by no shape of dummy_inputs"
-        at = locate_key(parts.root, ("dynamic_axes", unused))
-        yield Fault(hinted(what, symbol), at, f"write `{symbol}`")
     for name in _declared(parts, "dummy_inputs"):
-        yield from _symbols(name, parts, misspelt)
-    yield from _unused_axes(parts, misspelt)
+        yield from _symbols(name, parts)
+    yield from _unused_axes(parts)
     yield from _axes_in_sums_alone(parts)
     for section in SECTIONS.values():
         if section.has_points:
-            yield from _points(section.name, parts, misspelt)
+            yield from _points(section.name, parts)
 
 
 def _at(parts: Parts, *path: str | int) -> Location:
@@ -74,40 +61,7 @@ def _dimensions(name: str, parts: Parts) -> Iterator[tuple[int, object]]:
             yield n, item.value
 
 
-def _with_paths(parts: Parts) -> Iterator[tuple[object, Path]]:
-    """(dimension, its path) of all shapes."""
-    for name in _declared(parts, "dummy_inputs"):
-        for n, dimension in _dimensions(name, parts):
-            yield dimension, ("dummy_inputs", name, "shape", n)
-
-
-def _misspelt(parts: Parts) -> dict[str, str]:
-    """Symbol that several shapes or points have, or the model's file, or with a usual name -> the unused axis that means it."""
-    if not _shapes_are_sound(parts):
-        return {}
-    declared = _declared(parts, "dynamic_axes")
-    used = [symbol for _, _, dimension in _all(parts) for symbol in symbols_of(dimension)]
-    unused = [axis for axis in declared if axis not in used]
-    named = used + [axis for section in SECTIONS.values() for axis in _in_points(section, parts)]
-    in_files = {parts.at("model", key) for key in parts.declared("model")}
-    by_file = [each for each in used if parts.at("dynamic_axes", each) in in_files]
-    found = {near: axis for axis in unused if (near := nearest(axis, by_file))}
-    for symbol in dict.fromkeys(used):
-        near = nearest(symbol, unused)
-        is_right = named.count(symbol) > 1 or symbol in USUAL_NAMES
-        if symbol not in declared and is_right and near and near not in found.values():
-            found[symbol] = near
-    return found
-
-
-def _in_points(section: Section, parts: Parts) -> Iterator[str]:
-    """Yield the axes that points of a section name."""
-    points = parts.node(section.name, "points")
-    for point in points.items if points else ():
-        yield from point.members
-
-
-def _symbols(name: str, parts: Parts, misspelt: Mapping[str, str]) -> Iterator[Fault]:
+def _symbols(name: str, parts: Parts) -> Iterator[Fault]:
     axes = parts.node("dynamic_axes")
     if axes is not None and not isinstance(axes.value, dict):
         return
@@ -116,42 +70,35 @@ def _symbols(name: str, parts: Parts, misspelt: Mapping[str, str]) -> Iterator[F
         if not isinstance(dimension, str):
             continue
         for symbol in symbols_of(dimension):
-            if symbol in declared or symbol in misspelt:
+            if symbol in declared:
                 continue
             path = ("dummy_inputs", name, "shape", n)
             near = nearest(symbol, declared)
             what = f"symbol '{symbol}' in {dotted(path)} is not declared in dynamic_axes"
-            fix = symbol_for(dimension, parts.root, path)
-            fix = fix or f"add `{symbol}: {axis_for({})}` to dynamic_axes"
+            fix = f"add `{symbol}: {AXIS_EXAMPLE}` to dynamic_axes"
             if near:
                 parts_of = (near if part == symbol else str(part) for part in terms(dimension))
                 fix = f"write `{' + '.join(parts_of)}`"
             yield Fault(hinted(what, near), _at(parts, *path), fix)
 
 
-def _unused_axes(parts: Parts, misspelt: Mapping[str, str]) -> Iterator[Fault]:
+def _unused_axes(parts: Parts) -> Iterator[Fault]:
     if not _shapes_are_sound(parts):
         return
     used = {symbol for _, _, dimension in _all(parts) for symbol in symbols_of(dimension)}
     declared = _declared(parts, "dynamic_axes")
-    asked_for = {*misspelt.values(), *(nearest(each, declared) for each in used - {*declared})}
-    asked_for |= {symbol_meant(each, parts.root, path) for each, path in _with_paths(parts)}
+    misspelt = {nearest(each, declared) for each in used - {*declared}}
     for name in declared:
-        path = ("dynamic_axes", name)
-        if name in used or name in asked_for or _is_no_axis(parts, name):
-            continue
-        if not is_input_for_axis(parts.root, path):
+        if name not in used and name not in misspelt and parts.sound("dynamic_axes", name):
             what = f"axis '{name}' is used by no shape of dummy_inputs"
             fix = "remove it" if len(declared) > 1 else "remove `dynamic_axes`"
-            yield Fault(what, locate_key(parts.root, path), f"{fix}, or use it in a shape")
-        elif parts.sound(*path):
-            yield input_for_axis(parts.root, path)
-
-
-def _is_no_axis(parts: Parts, name: str) -> bool:
-    """Whether its value is no mapping, which is a fault of its own."""
-    node = parts.node("dynamic_axes", name)
-    return node is not None and not isinstance(node.value, dict)
+            near = nearest(name, used)
+            at = locate_key(parts.root, ("dynamic_axes", name))
+            yield Fault(
+                hinted(what, near),
+                at,
+                f"write `{near}`" if near else f"{fix}, or use it in a shape",
+            )
 
 
 def _axes_in_sums_alone(parts: Parts) -> Iterator[Fault]:
@@ -184,7 +131,7 @@ def _shapes_are_sound(parts: Parts) -> bool:
     return bool(names) and all(parts.sound("dummy_inputs", name, "shape") for name in names)
 
 
-def _points(section: str, parts: Parts, misspelt: Mapping[str, str]) -> Iterator[Fault]:
+def _points(section: str, parts: Parts) -> Iterator[Fault]:
     points = parts.node(section, "points")
     axes = parts.node("dynamic_axes")
     if points is None or not parts.sound(section, "points"):
@@ -195,8 +142,6 @@ def _points(section: str, parts: Parts, misspelt: Mapping[str, str]) -> Iterator
     for n, point in enumerate(points.items):
         for name, member in point.members.items():
             path = (section, "points", n, name)
-            if name in misspelt:
-                continue
             if name not in declared:
                 yield _undeclared(path, name, declared, member.at)
                 continue

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from onnxbuild.document.faults import Fault, show
 from onnxbuild.document.node import Node, Path, dotted, locate, locate_key
 from onnxbuild.document.parts import Parts
-from onnxbuild.recipe.schema.phrases import read_number
 
 _INTEGER_RANGES = {
     "int64": (-(2**63), 2**63 - 1),
@@ -45,9 +44,6 @@ def check_dummy_input(name: str, parts: Parts) -> Iterator[Fault]:
         if expected:
             what = f"{dotted(place)} is {show(node.value)}; expected {expected} for {dtype_name}"
             fix = "remove it" if expected.startswith("no ") else f"write {expected}"
-            number = read_number(node.value) if isinstance(node.value, str) else node.value
-            if number != node.value and not _misfit(dtype_name, str(place[2]), number):
-                fix = f"write `{number}`"
             if expected == _TEXT:
                 fix = f'quote it: `"{show(node.value)}"`'
             yield Fault(what, locate(parts.root, place), f"{fix}, or change `dtype`")

@@ -13,7 +13,7 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.providers import all_providers, is_known, named, provider_names
 from onnxbuild.recipe.parts.keys import NAME, PATTERN_WORDS
 from onnxbuild.recipe.parts.targets import LinkNode, TargetNode, target_nodes
-from onnxbuild.recipe.schema.phrases import meant
+from onnxbuild.recipe.schema.explain import meant
 
 
 def check_providers(parts: Parts) -> Iterator[Fault]:

@@ -11,8 +11,13 @@ from onnxbuild.core.recipe import Location
 from onnxbuild.document.faults import Fault, Faults, hinted, show
 from onnxbuild.document.node import Node
 from onnxbuild.document.node import Path as KeyPath
-from onnxbuild.recipe.templates.extend import Sources, absolute, near_sibling, relative_to_project
-from onnxbuild.recipe.templates.path_from_above import path_from_above
+from onnxbuild.recipe.templates.extend import (
+    Sources,
+    absolute,
+    near_sibling,
+    path_from_above,
+    relative_to_project,
+)
 from onnxbuild.requirements import read_pins
 
 

@@ -22,16 +22,15 @@ from onnxbuild.document.node import (
     unknown_paths,
 )
 from onnxbuild.expansion.model_source import ENVIRONMENT, ModelSource, SourceFacts
-from onnxbuild.recipe.declared.installed_packages import is_in_package, package_path
-from onnxbuild.recipe.declared.outside_project import OutsideNames
+from onnxbuild.recipe.declared.outside_project import OutsideNames, is_in_package, package_path
 from onnxbuild.recipe.templates.extend import (
     Sources,
     absolute,
     merge,
     near_sibling,
+    path_from_above,
     relative_to_project,
 )
-from onnxbuild.recipe.templates.path_from_above import path_from_above
 
 FILLED_IN = ("dummy_inputs", "dynamic_axes")
 """Keys of which a recipe may write a part and a model's file says the rest."""

@@ -20,6 +20,9 @@ PATTERN_WORDS: Mapping[str, str] = {
     r"^\w+$": "letters, digits and '_'",
 }
 
+AXIS_EXAMPLE = "{min: 1, max: 64, example: 2}"
+"""An axis, in fixes."""
+
 PARTS: Mapping[str, str] = {
     "version": "format of the recipe; 1",
     "name": "name of the build, and of its folder below artifacts/out/",

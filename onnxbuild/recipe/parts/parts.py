@@ -18,12 +18,51 @@ from onnxbuild.core.recipe import (
     Location,
     Variant,
 )
-from onnxbuild.document.node import Node, Path, dotted, plain, scalar, unknown_paths
+from onnxbuild.document.node import (
+    Member,
+    Node,
+    Path,
+    dotted,
+    mapping,
+    plain,
+    scalar,
+    unknown_paths,
+)
 from onnxbuild.document.parts import Parts, format_nodes, has_onnx
 from onnxbuild.expansion.feature import Mode, Section
 from onnxbuild.expansion.variants import variant_of
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.recipe.parts.targets import ReadEnvironment, read_targets
+
+
+def with_mappings(root: Node) -> Node:
+    """Return a recipe with each such list written out: `packages: {triton: {}, web: {}}`.
+
+    A list that names one twice, or holds anything but names, is left for the schema to refuse.
+    """
+    members = {
+        key: Member(each.at, _written_out(each.node)) if _takes_names(key) else each
+        for key, each in root.members.items()
+    }
+    return mapping(members, root.at)
+
+
+def _takes_names(key: str) -> bool:
+    return key in SECTIONS and SECTIONS[key].takes_names
+
+
+def _written_out(node: Node) -> Node:
+    names = [item.value for item in node.items if isinstance(item.value, str)]
+    if not names or len(set(names)) < len(node.items):
+        return node
+    return mapping(
+        {
+            name: Member(item.at, mapping({}, item.at))
+            for name, item in zip(names, node.items, strict=True)
+        },
+        node.at,
+    )
+
 
 DEFAULT_OPSET = 18
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Any, cast
 
-from onnxbuild.document.faults import Fault, choices, hinted, show
+from onnxbuild.catalog import Composition, composition
+from onnxbuild.document.faults import Fault, choices, hinted, nearest, show
 from onnxbuild.document.node import (
     UNKNOWN,
     Node,
@@ -18,39 +21,54 @@ from onnxbuild.document.node import (
     node_at,
     plain,
 )
-from onnxbuild.recipe.parts.dimensions import input_for_axis, is_input_for_axis
-from onnxbuild.recipe.parts.keys import PATTERN_WORDS
-from onnxbuild.recipe.schema.aliases import key_meant
-from onnxbuild.recipe.schema.forms import Forms
+from onnxbuild.recipe.parts.keys import AXIS_EXAMPLE, PATTERN_WORDS
+from onnxbuild.recipe.schema.aliases import key_meant, meaning
 from onnxbuild.recipe.schema.json_schema import Schema
-from onnxbuild.recipe.schema.key_index import is_at
+from onnxbuild.recipe.schema.key_index import NAME, KnownKey, is_at, known_keys, places_of
 from onnxbuild.recipe.schema.lean_jsonschema import ValidationError
-from onnxbuild.recipe.schema.meant_values import (
-    example_meant,
-    input_meant,
-    is_next_to_mode,
-    mode_as_key,
-    value_meant,
-)
-from onnxbuild.recipe.schema.phrases import Phrases, meant, mended, read_number
-from onnxbuild.recipe.schema.places import (
-    key_near,
-    key_twice,
-    named_place,
-    place_below_name,
-    places,
-    with_name,
-)
+from onnxbuild.recipe.schema.recipe_schema import rendered_schema
+
+Takes = Callable[[object, Schema], bool]
+"""Whether a value is valid for a schema."""
 
 _KIND_KEYWORDS = ("type", "enum", "const", "anyOf")
+_TYPES = {
+    "string": "a string", "integer": "an integer", "number": "a number", "array": "a list",
+    "boolean": "true or false", "object": "a mapping", "null": "nothing",
+}  # fmt: skip
+_BOOLEANS = {"yes": True, "on": True, "true": True, "no": False, "off": False, "false": False}
+_EXAMPLES = {
+    "version": "1",
+    "entrypoint": "FILE.py:CALLABLE",
+    "model": "FILE.py:CALLABLE",
+    "mode": "dynamic",
+    "dtype": "int64",
+    "shape": "[batch, 128]",
+    "dummy_inputs": "{INPUT: {dtype: float32, shape: [1, 3]}}",
+    "min": "1",
+    "max": "64",
+    "example": "2",
+}
+"""Required key -> a value of it."""
+
+_ANY_SIZE = (None, -1, 0, "", "?", "*", "-1")
+"""What other tools write in a shape for any size."""
+
+_SURELY = 0.85
+"""Least similarity of two keys, 0 to 1, of which one is a slip for the other even if another mapping has it."""
 
 
 class Explainer:
-    """Turns jsonschema's errors into faults at the places of nodes."""
+    """Turns jsonschema's errors into faults at the places of nodes.
 
-    def __init__(self, definitions: Mapping[str, Schema]) -> None:
-        self._forms = Forms(definitions)
-        self._phrases = Phrases(self._forms)
+    Args:
+        definitions: What references of the schema name.
+        takes: Whether a value is valid for a part of the schema.
+    """
+
+    def __init__(self, definitions: Mapping[str, Schema], takes: Takes) -> None:
+        self._definitions = definitions
+        self._takes = takes
 
     def faults(self, error: ValidationError, root: Node, above: Path) -> Iterator[Fault]:
         """The faults behind one error.
@@ -70,13 +88,12 @@ class Explainer:
         if keyword == "anyOf":
             yield from self._union(error, root, above, path)
         elif keyword == "oneOf":
-            yield from _one_of(found, [each["required"][0] for each in wanted], schema, root, path)
+            keys = [each["required"][0] for each in wanted]
+            if not any(key in found for key in keys):  # two of them: see where they are read
+                yield missing_key(keys[0], schema, root, path)
         elif keyword == "additionalProperties":
             unknown = (key for key in found if key not in schema["properties"])
-            for key in unknown:
-                yield self.unknown_key(key, schema, (*path, key), root)
-        elif keyword == "required" and is_input_for_axis(root, path):
-            yield input_for_axis(root, path)
+            yield from (self.unknown_key(key, schema, (*path, key), root) for key in unknown)
         elif keyword == "required":
             yield from self._missing(wanted, found, schema, root, path)
         elif "propertyNames" in error.absolute_schema_path:
@@ -92,13 +109,9 @@ class Explainer:
     def _union(
         self, error: ValidationError, root: Node, above: Path, path: Path
     ) -> Iterator[Fault]:
+        """The faults in the only form that a value can be meant to have; else those of the value."""
         found, schema = error.instance, cast("Schema", error.schema)
-        number = read_number(found) if isinstance(found, str) else found
-        if (
-            isinstance(number, (int, float))
-            and number is not found
-            and self._forms.takes(number, schema)
-        ):  # it is quoted
+        if isinstance(found, str) and self._takes(_number(found), schema):  # it is quoted
             yield self._mismatch(found, schema, root, path)
             return
         branches: dict[object, list[ValidationError]] = {}
@@ -114,32 +127,26 @@ class Explainer:
     def unknown_key(self, key: str, schema: Schema, path: Path, root: Node) -> Fault:
         """A key that `schema` does not know, and the one that is meant."""
         title, known = str(schema["title"]), list(schema["properties"])
-        there = frozenset(members_at(root, path[:-1]))
         what = f"key {show(key)} is not {_kind_of_key(title)} {title}"
         at = locate_key(root, path)
-        word, colon, rest = key.partition(":")
-        if colon and rest and value_of(root, path) is None and word in known:
-            what = f"a blank is missing after the ':' of {show(key)}"
-            return Fault(what, at, f"write `{word}: {rest}`", path)
-        near = key_near(key, path[:-1], _open_keys(schema, there), [*there & {*known}])
+        there = members_at(root, path[:-1])
+        node = node_at(root, path)
+        value = None if node is None else plain(node)
+        found = _places(key, path[:-1], lambda part: self._takes(value, part))
+        near = _key_near(key, known, there, is_elsewhere=bool(found))
         if near:
-            return Fault(hinted(what, near), at, f"write `{near}`", path, near)
-        value = value_of(root, path)
-        found = places(key, path[:-1], lambda form: self._forms.takes(value, form))
+            is_there = near in there
+            fix = f"remove it: `{near}` is there already" if is_there else f"write `{near}`"
+            return Fault(hinted(what, near), at, fix, path, "" if is_there else near)
         if found and is_at(path, found[0].path):
             titles = dict.fromkeys(str(each.mapping["title"]) for each in found)
             what = f"{what}, but of {' and '.join(titles)}; expected {choices(known)}"
-            return Fault(what, at, "remove it", path)
-        next_to = [each for each in known if each in there]
-        if twice := key_meant(key, next_to) or key_twice(key, next_to):
-            is_here = locate_key(root, (*path[:-1], twice)).path == at.path
-            fix = f"remove it: `{twice}` is there already" if is_here else f"write `{twice}`"
-            return Fault(hinted(what, twice), at, fix, path, "" if is_here else twice)
-        place = named_place(key, path[:-1], root) or (dotted(found[0].path) if found else "")
-        if place:
-            place = with_name(place, root)
+        elif found:
+            place = _with_name(dotted(found[0].path), root)
             return Fault(f"{what}; `{place}` is", at, f"move it to `{place}`", path, place=place)
-        return Fault(f"{what}; expected {choices(known)}", at, "remove it", path)
+        else:
+            what = f"{what}; expected {choices(known)}"
+        return Fault(what, at, "remove it", path)
 
     def _missing(
         self,
@@ -149,107 +156,214 @@ class Explainer:
         root: Node,
         path: Path,
     ) -> Iterator[Fault]:
-        """Keys that must be there; for those that another one means, where nothing else says so, that one."""
-        lacking = missing_keys(wanted, found, schema, path)
-        if lacking == ["mode"] and (as_key := mode_as_key(root, path)):
-            yield as_key
-            return
-        for key in lacking:
-            yield missing_key(key, schema, root, path)
-        if "additionalProperties" not in schema:
-            meant_by = _meant_keys(found, schema, path)
-            for key in [each for each in wanted if each in meant_by]:
-                yield self.unknown_key(meant_by[key], schema, (*path, meant_by[key]), root)
+        """Keys that must be there; where a mapping is open, a misspelt one in place of that which it means."""
+        is_open = "additionalProperties" not in schema
+        for key in [each for each in wanted if each not in found]:
+            slips = [
+                each
+                for each in found
+                if is_open and (nearest(each, [key]) or key_meant(each, [key]))
+            ]
+            if slips:
+                yield self.unknown_key(slips[0], schema, (*path, slips[0]), root)
+            else:
+                yield missing_key(key, schema, root, path)
 
     def _mismatch(self, found: object, schema: Schema, root: Node, path: Path) -> Fault:
-        if is_input_for_axis(root, path):
-            return input_for_axis(root, path)
-        if both := input_meant(root, path):
-            return both
         node = node_at(root, path)
         written = (node.text if node is not None else "") or show(found)
         what = f"{dotted(path)} is {written}"
-        if isinstance(found, str) and self._phrases.wants_other_type(schema):
+        if isinstance(found, str) and self._wants_other_type(schema):
             what += " (a string)"
-        what = f"{what}; expected {self._phrases.expected(schema)}"
-        near = meant(found, list(self._phrases.enumerated(schema)))
-        place = place_below_name(root, path, lambda option: self._forms.takes(found, option))
-        key = next((each for each in reversed(path) if isinstance(each, str)), "")
-        other = value_meant(found, root, path, place) or self._phrases.fix(found, schema, key)
-        fix = f"write `{near}`" if near else other.replace(f'`"{show(found)}"`', f'`"{written}"`')
+        what = f"{what}; expected {self.expected(schema)}"
+        near = meant(found, list(self._enumerated(schema)))
+        place = "" if near else self._place_below_name(found, root, path)
+        fix = f"write `{near}`" if near else f"move it to `{place}`" if place else ""
+        if not fix and path[2:3] == ("shape",) and found in _ANY_SIZE:
+            fix = f"write the name of an axis, such as `batch`, and add `batch: {AXIS_EXAMPLE}` to dynamic_axes"
+        fix = fix or self._fix(found, written, schema)
         lacks = dotted(path) if found is None else ""
-        if is_next_to_mode(root, path):
-            lacks = str(path[0])
-        belongs = place if fix == f"move it to `{place}`" else ""
-        at = locate(root, path)
-        return Fault(hinted(what, near), at, fix, path, place=belongs, lacks=lacks)
+        return Fault(hinted(what, near), locate(root, path), fix, path, place=place, lacks=lacks)
+
+    def _fix(self, found: object, written: str, schema: Schema) -> str:
+        """The valid value that is meant by one of another type; what is expected, where none is.
+
+        Args:
+            found: The value.
+            written: Its text.
+            schema: Of its place.
+        """
+        if found is None:
+            return "write a value, or remove the key"
+        for value in _read_otherwise(found):
+            if self._takes(value, schema):
+                return f"write `{inline(value)}`"
+        if isinstance(found, (bool, int, float)) and self._takes(show(found), schema):
+            return f'quote it: `"{written}"`'
+        resolved = self._resolved(schema)
+        if "const" in resolved:
+            return f"write `{resolved['const']}`"
+        if properties := resolved.get("properties"):
+            keys = resolved.get("required") or [next(iter(properties))]
+            example = ", ".join(f"{key}: {_EXAMPLES.get(key, '...')}" for key in keys)
+            return f"write a mapping, such as `{{{example}}}`"
+        return f"write {self.expected(schema)}"
+
+    def _place_below_name(self, found: object, root: Node, path: Path) -> str:
+        """The place of an option that stands a level too high, such as `dummy_inputs.NAME.high`; empty for others."""
+        if not path:
+            return ""
+        *above, key = path
+        options = [each for each in _all_keys(composition()) if each.path[:-1] == (*above, NAME)]
+        if not any(each.path[-1] == key and self._takes(found, each.schema) for each in options):
+            return ""
+        names = {*members_at(root, tuple(above))} - {each.path[-1] for each in options}
+        return dotted((*above, names.pop() if len(names) == 1 else NAME, key))
+
+    def expected(self, schema: Schema) -> str:
+        """Return the values that `schema` accepts, in words."""
+        schema = self._resolved(schema)
+        if "anyOf" in schema:
+            return ", or ".join(dict.fromkeys(map(self.expected, schema["anyOf"])))
+        if "enum" in schema:
+            return choices(schema["enum"])
+        if "const" in schema:
+            return show(schema["const"]).strip("'")
+        types = schema["type"]
+        if "title" in schema and (types == "string" or isinstance(types, list)):
+            return str(schema["title"])
+        names = [_TYPES[each] for each in ([types] if isinstance(types, str) else types)]
+        return " or ".join(names) + _bounds(schema)
+
+    def _enumerated(self, schema: Schema) -> Iterator[str]:
+        """The words that `schema` takes."""
+        schema = self._resolved(schema)
+        for branch in schema.get("anyOf", ()):
+            yield from self._enumerated(branch)
+        yield from (value for value in schema.get("enum", ()) if isinstance(value, str))
+
+    def _wants_other_type(self, schema: Schema) -> bool:
+        """Return whether a string's very type is what may be wrong with it."""
+        types = set(self._types(schema))
+        takes_strings = "string" in types or any(self._enumerated(schema))
+        return "boolean" in types or not takes_strings
+
+    def _types(self, schema: Schema) -> Iterator[str]:
+        schema = self._resolved(schema)
+        for branch in schema.get("anyOf", ()):
+            yield from self._types(branch)
+        types = schema.get("type", ())
+        yield from [types] if isinstance(types, str) else types
+
+    def _resolved(self, schema: Schema) -> Schema:
+        """The schema itself, with what it refers to."""
+        reference = schema.get("$ref")
+        if not reference:
+            return schema
+        return {**self._definitions[reference.rpartition("/")[2]], **schema}
 
 
-def value_of(root: Node, path: Path) -> object:
-    """Return the plain value at a path; None if there is none."""
-    node = node_at(root, path)
-    return None if node is None else plain(node)
-
-
-def _one_of(
-    found: Mapping[str, Any], wanted: list[str], schema: Schema, root: Node, path: Path
-) -> Iterator[Fault]:
-    """None of several keys is there; what is wrong with two of them is said where they are read."""
-    if len(missing_keys(wanted, found, schema, path)) == len(wanted):
-        yield missing_key(wanted[0], schema, root, path)
-
-
-def missing_keys(
-    wanted: Iterable[str], found: Collection[str], schema: Schema, path: Path
-) -> list[str]:
-    """Return the keys that are neither there nor meant by a key that is: that has a fault of its own.
+def _key_near(key: str, known: list[str], there: Collection[str], *, is_elsewhere: bool) -> str:
+    """The one of `known` that a key means; empty if none is.
 
     Args:
-        wanted: Keys that must be there.
-        found: Those that are.
-        schema: Of the mapping.
-        path: Of the mapping.
+        key: One that is not known.
+        known: The keys of its mapping.
+        there: The keys next to it.
+        is_elsewhere: Another mapping of a recipe has it: only a word of others or a slip of the pen counts.
     """
-    meant_by = _meant_keys(found, schema, path)
-    return [key for key in wanted if key not in found and key not in meant_by]
-
-
-def _meant_keys(found: Collection[str], schema: Schema, path: Path) -> dict[str, str]:
-    """Key that is not there -> one that is, that `schema` does not know, and that means it."""
-    known, left = schema["properties"], _open_keys(schema, found)
-    there = [each for each in known if each in found]
-    meant_by = {key_near(each, path, left, there): each for each in found if each not in known}
-    return {key: each for key, each in meant_by.items() if key}
-
-
-def _open_keys(schema: Schema, there: Collection[str]) -> list[str]:
-    """Return the keys that may be added to a mapping: of keys that exclude each other none if one is there."""
-    others = [each["required"][0] for each in schema.get("oneOf", ())]
-    excluded = others if any(each in there for each in others) else []
-    return [each for each in schema["properties"] if each not in there and each not in excluded]
+    if word := key_meant(key, [each for each in known if each not in there]):
+        return word
+    near = nearest(key, known)
+    is_surely = SequenceMatcher(None, key, near).ratio() > _SURELY
+    return near if near and (is_surely or not is_elsewhere) else key_meant(key, known)
 
 
 def missing_key(key: str, schema: Schema, root: Node, path: Path) -> Fault:
     """A key that must be there."""
     at = locate_key(root, path) if path else root.at
-    owner = dotted(path) or "the recipe"
-    example = example_meant(key, root, path) or _example(key, schema)
-    what, fix = f"key '{key}' is missing in {owner}", f"add `{key}: {example}`"
+    described = schema.get("properties", {}).get(key, {})
+    example = _EXAMPLES.get(key, "1" if "minimum" in described else "...")
+    what, fix = (
+        f"key '{key}' is missing in {dotted(path) or 'the recipe'}",
+        f"add `{key}: {example}`",
+    )
     return Fault(what, at, fix, path, lacks=dotted((*path, key)))
 
 
-def _example(key: str, schema: Schema) -> str:
-    examples = {
-        "version": "1",
-        "entrypoint": "FILE.py:CALLABLE",
-        "model": "FILE.py:CALLABLE",
-        "mode": "dynamic",
-        "dtype": "int64",
-        "shape": "[batch, 128]",
-        "dummy_inputs": "{INPUT: {dtype: float32, shape: [1, 3]}}",
-    }
-    described = schema.get("properties", {}).get(key, {})
-    return examples.get(key, "1" if "minimum" in described else "...")
+def _places(key: str, path: Path, takes: Callable[[Schema], bool]) -> list[KnownKey]:
+    """Where a recipe can have a key: the places nearest to `path` alone.
+
+    Args:
+        key: One that is not known at `path`.
+        path: Of the mapping in which it stands.
+        takes: Whether a part of the schema takes its value.
+    """
+    known = [each for each in _all_keys(composition()) if each.path[-1] == key]
+    fitting = [each for each in known if takes(each.schema)]
+    found = places_of(key, path, fitting)
+    if not path or len(found) == 1 or (found and found[0].path[0] == path[0]):
+        return found
+    same = places_of(key, path, known)
+    return same if same and is_at((*path, key), same[0].path) else []
+
+
+def _with_name(place: str, root: Node) -> str:
+    """A place with the only name that the recipe has there for NAME, unless the place is taken."""
+    above, found, below = place.partition(f".{NAME}.")
+    names = members_at(root, tuple(above.split("."))) if found else ()
+    if len(names) != 1 or node_at(root, (*above.split("."), names[0], *below.split("."))):
+        return place
+    return f"{above}.{names[0]}.{below}"
+
+
+@lru_cache(maxsize=2)
+def _all_keys(_: Composition) -> tuple[KnownKey, ...]:
+    return known_keys(rendered_schema())
+
+
+def meant(found: object, known: list[str]) -> str:
+    """The one of `known` that `found` seems to mean: as a word of others, or by its letters."""
+    if not isinstance(found, str):
+        return ""
+    return meaning(found, known) or nearest(found, known)
+
+
+def _read_otherwise(found: object) -> Iterator[object]:
+    """Values of other types that a value may stand for: `"4"` for 4, `a, b` and `a` for a list, `[a]` for `a`."""
+    if isinstance(found, str):
+        yield from (_BOOLEANS[found.lower()],) if found.lower() in _BOOLEANS else ()
+        yield _number(found)
+        yield re.sub(r"[^A-Za-z0-9_]+", "_", found).strip("_")
+        yield [_number(each) for each in re.split(r",\s*", found.strip("()[]"))]
+    elif isinstance(found, list):
+        yield from found if len(found) == 1 else ()
+    else:
+        yield from (int(found),) if isinstance(found, float) and found.is_integer() else ()
+        yield [found]
+        yield from ({},) if found is True else ()
+
+
+def _number(text: str) -> object:
+    """The number that a text is, finite; the text if it is none."""
+    plain = text.strip().replace("_", "")
+    if re.fullmatch(r"[-+]?[0-9]{1,18}", plain, re.ASCII):
+        return int(plain)
+    is_float = re.fullmatch(r"[-+]?[0-9]{0,18}\.?[0-9]{1,18}(e[-+]?[0-9]{1,2})?", plain.lower())
+    return float(plain) if is_float else text.strip()
+
+
+def inline(value: object) -> str:
+    """A value as YAML has it within a line.
+
+    Args:
+        value: Of scalars, lists and mappings.
+    """
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {inline(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(inline, value)) + "]"
+    return value if isinstance(value, str) else show(value)
 
 
 def _kind_of_key(title: str) -> str:
@@ -272,9 +386,7 @@ def _bad_name(name: str, wanted: str | list[str], root: Node, path: Path) -> Fau
         near = meant(name, wanted)
         fix = f"write `{near}`" if near else "write one of these"
         return Fault(hinted(what, near, f"expected {choices(wanted)}"), at, fix, whole)
-    fixed = mended(name)
-    fix = f"write `{fixed}`" if re.search(wanted, fixed) else "choose another name"
-    return Fault(f"{what}; expected {PATTERN_WORDS[wanted]}", at, fix, whole)
+    return Fault(f"{what}; expected {PATTERN_WORDS[wanted]}", at, "choose another name", whole)
 
 
 def _repeated(items: list[Any], root: Node, path: Path) -> Iterator[Fault]:
@@ -287,3 +399,21 @@ def _repeated(items: list[Any], root: Node, path: Path) -> Iterator[Fault]:
             what = f"{dotted(path)} holds {show(item)} twice; expected each value once"
             yield Fault(what, at, "remove one of the two", path)
         seen.add(repr(item))
+
+
+def _bounds(schema: Schema) -> str:
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if least is not None and most is not None:
+        return f" from {least} to {most}"
+    if least is not None:
+        return f" of at least {least}"
+    if most is not None:
+        return f" of at most {most}"
+    if "maxProperties" in schema:
+        return " with one entry"
+    if schema.get("minItems") or schema.get("minProperties"):
+        return " with at least one entry"
+    if "minLength" in schema:
+        return " that is not empty"
+    pattern = schema.get("pattern")
+    return f" of {PATTERN_WORDS.get(pattern, pattern)}" if pattern else ""

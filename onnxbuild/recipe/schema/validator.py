@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from typing import Any
 
 from onnxbuild.document.faults import Fault
-from onnxbuild.document.node import UNKNOWN, Node, plain
-from onnxbuild.recipe.schema.explain import Explainer, missing_key, missing_keys
+from onnxbuild.document.node import UNKNOWN, Node, node_at, plain, renamed
+from onnxbuild.recipe.schema.explain import Explainer, missing_key
 from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.lean_jsonschema import (
     Draft202012Validator,
@@ -44,32 +44,35 @@ class KeyValidator:
 
     def __init__(self) -> None:
         self._schema = rendered_schema()
-        self._explainer = Explainer(self._schema["$defs"])
+        self._explainer = Explainer(
+            self._schema["$defs"], lambda value, part: bool(self._strict(part).is_valid(value))
+        )
 
     @property
     def known(self) -> tuple[str, ...]:
         """The top-level keys of a recipe."""
         return tuple(self._schema["properties"])
 
-    def required(self, *, by_file: bool) -> tuple[str, ...]:
-        """The keys that a recipe must have.
-
-        Args:
-            by_file: Its model is a file, which says the rest.
-        """
-        then = self._schema["then"]
-        return (*then["required"], *(() if by_file else then["else"]["required"]))
-
-    def frame(self, root: Node, required: Collection[str]) -> list[Fault]:
-        """Unknown top-level keys, and the missing ones of `required`."""
-        faults = [
+    def unknown(self, root: Node) -> list[Fault]:
+        """The top-level keys that no recipe has."""
+        return [
             self._explainer.unknown_key(key, self._schema, (key,), root)
             for key in root.members
             if key not in self._schema["properties"]
         ]
-        missing = missing_keys(required, root.members, self._schema, ())
-        faults += [missing_key(key, self._schema, root, ()) for key in missing]
-        return faults
+
+    def missing(self, root: Node, *, by_file: bool) -> list[Fault]:
+        """The top-level keys that a recipe must have and this one lacks.
+
+        Args:
+            root: The recipe.
+            by_file: Its model is a file, which says the rest.
+        """
+        then = self._schema["then"]
+        required = [*then["required"], *(() if by_file else then["else"]["required"])]
+        return [
+            missing_key(key, self._schema, root, ()) for key in required if key not in root.members
+        ]
 
     def check(self, key: str, root: Node) -> list[Fault]:
         """The faults of one known key's value."""
@@ -81,5 +84,34 @@ class KeyValidator:
 
     @cache  # noqa: B019 - lives as long as one load
     def _validator(self, key: str) -> Any:
-        schema = {"$defs": self._schema["$defs"], **self._schema["properties"][key]}
-        return StrictValidator(schema)
+        return self._strict(self._schema["properties"][key])
+
+    def _strict(self, part: Schema) -> Any:
+        return StrictValidator({"$defs": self._schema["$defs"], **part})
+
+
+def as_meant(
+    root: Node, faults_of: Callable[[Node], list[Fault]], fixed: Collection[str]
+) -> tuple[Node, list[Fault]]:
+    """Return the tree with misspelt keys read as those that they mean, and the faults of these.
+
+    What such a key holds can then be checked as all else, and nothing is missed because of it.
+
+    Args:
+        root: A recipe.
+        faults_of: Returns the faults that the schema finds in a tree.
+        fixed: Keys that nothing is taken for: what they say has been read.
+    """
+    reported: list[Fault] = []
+    while True:
+        mended = root
+        for fault in faults_of(root):
+            above = node_at(mended, fault.path[:-1])
+            if not fault.meant or fault.meant in fixed or above is None:
+                continue
+            if fault.meant not in above.members:  # another key means it, too
+                mended = renamed(mended, fault.path, fault.meant)
+                reported.append(fault)
+        if mended is root:
+            return root, reported
+        root = mended

@@ -1,18 +1,47 @@
-"""`extends`: a recipe over its base, mappings merged, lists and scalars replaced."""
+"""`extends`: a recipe over its base, mappings merged, lists and scalars replaced; paths relative to a recipe."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from onnxbuild.core.errors import slips
 from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.document.node import UNKNOWN, Member, Node, has_template, mapping
-from onnxbuild.recipe.templates.path_from_above import path_from_above
 from onnxbuild.recipe.yaml.read import read_yaml
 from onnxbuild.regular_files import read_user_file
+
+
+def _exists(written: str, folder: Path) -> bool:
+    return (folder / written).exists()
+
+
+def path_from_above(
+    written: str,
+    folder: Path,
+    project: Path,
+    is_there: Callable[[str, Path], object] = _exists,
+) -> str:
+    """The same path, written from the recipe's folder; empty unless a folder above holds it.
+
+    Args:
+        written: A path, or a pattern.
+        folder: The recipe's, which holds nothing at that path.
+        project: Root of the project, absolute: no folder above it is looked into.
+        is_there: Whether something is at a path that counts from a folder.
+    """
+    if not written or Path(written).is_absolute():
+        return ""
+    above = [each for each in folder.parents if each.is_relative_to(project)]
+    for each in above or [project]:
+        try:
+            if is_there(written, each):
+                return os.path.relpath(each / written, folder)
+        except (OSError, ValueError, RuntimeError):
+            continue
+    return ""
 
 
 @dataclass(slots=True)
@@ -52,10 +81,6 @@ def absolute(path: Path, folder: Path | None = None) -> Path:
     return Path(os.path.abspath(folder / path if folder else path))  # noqa: PTH100 - keeps links
 
 
-_WHOLE = {"version", "name", "model"}
-"""Keys that only a recipe has."""
-
-
 def read_with_bases(
     file: Path, content: bytes, sources: Sources, faults: Faults
 ) -> tuple[Node | None, bool]:
@@ -81,9 +106,6 @@ def read_with_bases(
                 what = f"the recipe is {show(root.value)}; expected a mapping"
                 faults.add(Fault(what, root.at, "start it with `version: 1`"))
             break
-        if nested := _nested(root):
-            faults.add(nested)
-            break
         layers.append(_without_extends(root))
         base = _base_of(root, file, chain, sources, faults)
         if base is None:
@@ -97,15 +119,6 @@ def read_with_bases(
         over = layers.pop()
         merged = merge(_without_swept(merged, over), over)
     return merged, complete
-
-
-def _nested(root: Node) -> Fault | None:
-    """The fault of a whole recipe that stands below one key; None for other recipes."""
-    key, member = next(iter(root.members.items()), ("", None))
-    if member is None or len(root.members) > 1 or not member.node.members.keys() >= _WHOLE:
-        return None
-    what = f"the recipe stands below the key {show(key)}; its keys begin at the start of a line"
-    return Fault(what, member.at, f"remove `{key}:`, and indent the lines below less")
 
 
 def _without_swept(base: Node, over: Node) -> Node:

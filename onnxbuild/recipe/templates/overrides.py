@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
 from onnxbuild.catalog import MODES, SECTIONS
 from onnxbuild.core.recipe import Location
-from onnxbuild.document.faults import Fault, Faults, show
+from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.document.node import Member, Node, has_template, mapping, scalar, sequence
 from onnxbuild.recipe.parts.parts import entrypoint_paths
 from onnxbuild.recipe.yaml.read import read_yaml
 from onnxbuild.recipe.yaml.scalars import resolve
 
-UnknownSetting = Callable[[Node, tuple[str, str], Location], Fault]
-"""(recipe, (key, text), place) -> the fault of a setting that names nothing."""
-
 _QUOTES = ("'", '"')
 _QUOTED_MIN = 2
+_UNSET = frozenset({"extends", "vars", "matrix"})
 
 
 def apply_overrides(
@@ -25,7 +24,6 @@ def apply_overrides(
     overrides: Mapping[str, str],
     known: Collection[str],
     faults: Faults,
-    unknown: UnknownSetting,
 ) -> Node:
     """The recipe with the command line's values in place.
 
@@ -34,11 +32,10 @@ def apply_overrides(
         overrides: Dotted key -> text, read as a YAML scalar, or a list or mapping in brackets.
         known: The top-level keys of a recipe.
         faults: Takes what is wrong.
-        unknown: Returns the fault of a setting whose name is none.
     """
     for key, text in overrides.items():
         at = Location(f"--set {key}", 0, 0)
-        path = _target(root, (key, text), known, at, (faults, unknown))
+        path = _target(root, (key, text), known, at, faults)
         if path is None:
             continue
         try:
@@ -144,12 +141,9 @@ def _target(
     setting: tuple[str, str],
     known: Collection[str],
     at: Location,
-    takers: tuple[Faults, UnknownSetting],
+    faults: Faults,
 ) -> tuple[str, ...] | None:
-    key, (faults, unknown) = setting[0], takers
-    if key != key.strip():
-        faults.add(unknown(root, setting, at))
-        return None
+    key = setting[0]
     parts = _path(root, key, known)
     if parts is not None:
         if parts == ("matrix",) or "" in parts:
@@ -157,8 +151,23 @@ def _target(
             faults.add(Fault(what, at, "write `--set NAME=VALUE`"))
             return None
         return _joined(root, parts)
-    faults.add(unknown(root, setting, at))
+    faults.add(_unknown(root, setting, known, at))
     return None
+
+
+def _unknown(root: Node, setting: tuple[str, str], known: Collection[str], at: Location) -> Fault:
+    """The fault of a setting that names nothing."""
+    key, text = setting
+    names = [*_names(root, "vars"), *_names(root, "matrix")]
+    names += [name for name in known if name not in _UNSET]
+    first, dot, below = key.partition(".")
+    near = nearest(key, names) or nearest(first, names)
+    what = f"--set names '{key}', which is no var, no matrix name and no key of the recipe"
+    fix = "name a var of the recipe, or a dotted key such as `quantization.int8.per_channel`"
+    if near:
+        rest = "" if "." in near else f"{dot}{below}"
+        fix = f"write `--set {shlex.quote(f'{near}{rest}={text}')}`"
+    return Fault(hinted(what, near), at, fix)
 
 
 def _joined(root: Node, parts: tuple[str, ...]) -> tuple[str, ...]:

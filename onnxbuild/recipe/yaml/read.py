@@ -6,8 +6,7 @@ nesting nor an alias bomb costs more than the limits in `node`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
@@ -24,15 +23,47 @@ from onnxbuild.document.node import (
     scalar,
     sequence,
 )
-from onnxbuild.recipe.yaml.bare_templates import is_bare_template, quoted_template
-from onnxbuild.recipe.yaml.look_alikes import invisible_at_an_end
-from onnxbuild.recipe.yaml.open_nodes import OpenNode, Tree
 from onnxbuild.recipe.yaml.scalars import resolve
 from onnxbuild.recipe.yaml.syntax import decode, syntax_fault
 
 SCALAR_BYTES_MAX = 65_536
-_SECOND_RECIPE = 3
-"""Keys of the top that are written twice, from which on one recipe is below another."""
+
+
+@dataclass(slots=True)
+class _Tree:
+    """A node with its cost once aliases are expanded."""
+
+    node: Node
+    size: int = 1
+    height: int = 0
+    plain_key: str | None = None
+
+
+@dataclass(slots=True)
+class _OpenNode:
+    """A list or mapping whose end has not come yet.
+
+    Attributes:
+        at: Where it starts.
+        anchor: Its name for aliases.
+        is_mapping: Whether it is a mapping.
+        items: Those of a list.
+        members: Those of a mapping.
+        key: The key whose value comes next.
+        is_unknown: It can't be read; its fault is reported already.
+        size: Nodes in it once aliases are expanded.
+        height: Levels below it.
+    """
+
+    at: Location
+    anchor: str | None
+    is_mapping: bool
+    items: list[Node] = field(default_factory=list)
+    members: dict[str, Member] = field(default_factory=dict)
+    key: _Tree | None = None
+    is_unknown: bool = False
+    size: int = 1
+    height: int = 0
 
 
 class _Stop(Exception):  # noqa: N818 - it only ends the reading
@@ -54,7 +85,7 @@ def read_yaml(content: bytes, shown: str, faults: Faults) -> Node | None:
     except ValueError as error:
         faults.add(error.args[0])
         return None
-    composer = _Composer(shown, faults, text.splitlines())
+    composer = _Composer(shown, faults)
     try:
         loader: Any = yaml.SafeLoader(text)
     except yaml.reader.ReaderError as error:
@@ -84,14 +115,13 @@ def read_yaml(content: bytes, shown: str, faults: Faults) -> Node | None:
 
 
 class _Composer:
-    def __init__(self, shown: str, faults: Faults, lines: Sequence[str]) -> None:
+    def __init__(self, shown: str, faults: Faults) -> None:
         self.root: Node | None = None
         self.template_lines: set[int] = set()
-        self._lines = lines
         self._shown = shown
         self._faults = faults
-        self._stack: list[OpenNode] = []
-        self._anchors: dict[str, Tree | None] = {}
+        self._stack: list[_OpenNode] = []
+        self._anchors: dict[str, _Tree | None] = {}
         self._total = 0
         self._documents = 0
 
@@ -117,8 +147,7 @@ class _Composer:
             if len(self._stack) >= DEPTH_MAX:
                 raise _too_deep(at)
             is_mapping = isinstance(event, yaml.MappingStartEvent)
-            is_flow = event.flow_style is True
-            self._stack.append(OpenNode(at, event.anchor, is_mapping, is_flow=is_flow))
+            self._stack.append(_OpenNode(at, event.anchor, is_mapping))
             self._count(1, at)
         elif isinstance(event, (yaml.SequenceEndEvent, yaml.MappingEndEvent)):
             self._close()
@@ -126,15 +155,10 @@ class _Composer:
     def _close(self) -> None:
         done = self._stack.pop()
         at = done.at
-        self._add_loose(done)
-        if not self._stack and len(done.twice) >= _SECOND_RECIPE:
-            what = f"a second recipe starts here, of {len(done.twice)} keys that stand above, too"
-            done.twice = [Fault(what, done.twice[0].at, "put it in a file of its own")]
-        self._faults.update(done.twice)
         node = mapping(done.members, at) if done.is_mapping else sequence(done.items, at)
         if done.is_unknown:
             node = Node(at, UNKNOWN)
-        tree = Tree(node, done.size, done.height + 1)
+        tree = _Tree(node, done.size, done.height + 1)
         if done.anchor:
             self._anchors[done.anchor] = tree
         self._place(tree)
@@ -144,8 +168,6 @@ class _Composer:
         self._refuse_tag(event)
         self._count(1, at)
         is_plain = event.style is None and event.implicit[0]
-        if is_plain and (fault := invisible_at_an_end(event.value, at)):
-            raise _Stop(fault)
         node, key = (
             self._resolved(event.value, at) if is_plain else (scalar(event.value, at), None)
         )
@@ -155,7 +177,7 @@ class _Composer:
                 what = "this string holds half of a surrogate pair"
             self._faults.add(Fault(what, at, "keep data in a file and name it under `files`"))
             node = Node(at, UNKNOWN)
-        tree = Tree(node, plain_key=key)
+        tree = _Tree(node, plain_key=key)
         if event.anchor:
             self._anchors[event.anchor] = tree
         self._place(tree)
@@ -187,9 +209,9 @@ class _Composer:
         if len(self._stack) + tree.height > DEPTH_MAX:
             raise _too_deep(at)
         self._count(tree.size, at)
-        self._place(Tree(tree.node, tree.size, tree.height, tree.plain_key))
+        self._place(_Tree(tree.node, tree.size, tree.height, tree.plain_key))
 
-    def _place(self, tree: Tree) -> None:
+    def _place(self, tree: _Tree) -> None:
         if not self._stack:
             self.root = tree.node
             return
@@ -202,50 +224,18 @@ class _Composer:
             parent.key = tree
         else:
             key, parent.key = parent.key, None
-            if self._is_loose(parent, key, tree.node):
-                parent.loose.append((next(reversed(parent.members)), key))
-            else:
-                self._member(parent, key, tree.node)
+            self._member(parent, key, tree.node)
 
-    def _add_loose(self, done: OpenNode) -> None:
-        """Take keys of a flow mapping that have neither ':' nor value, some of them numbers, for items of the list before them."""
-        for owner in dict.fromkeys(name for name, _ in done.loose):
-            keys = [key for name, key in done.loose if name == owner]
-            first = done.members[owner].node
-            is_tuple = str(first.value).startswith("(")
-            if not is_tuple and all(isinstance(key.node.value, str) for key in keys):
-                for key in keys:
-                    self._member(done, key, Node(key.node.at, None))
-                continue
-            items = [first.text or str(first.value), *(key.plain_key or "" for key in keys)]
-            written = f"[{', '.join(items).strip('()')}]"
-            what = f"the brackets around the values of {show(owner)} are missing"
-            self._faults.add(Fault(what, first.at, f"put them in brackets: `{written}`"))
-            done.members[owner] = Member(done.members[owner].at, Node(first.at, UNKNOWN))
-
-    def _is_loose(self, parent: OpenNode, key: Tree, node: Node) -> bool:
-        """Whether a key of a flow mapping has no ':' and follows a scalar."""
-        last = next(reversed(parent.members.values()), None)
-        if not parent.is_flow or node.value is not None or not key.plain_key or last is None:
-            return False
-        if not isinstance(last.node.value, (str, int, float)):
-            return False
-        at = key.node.at
-        line = self._lines[at.line - 1] if at.line <= len(self._lines) else ""
-        return line[at.column - 1 + len(key.plain_key) :].lstrip()[:1] in {",", "}"}
-
-    def _member(self, parent: OpenNode, key: Tree, node: Node) -> None:
+    def _member(self, parent: _OpenNode, key: _Tree, node: Node) -> None:
         at, name = key.node.at, key.node.value
         if key.plain_key == "<<":
             fix = "repeat the keys, or put them in a file that this one `extends`"
             self._faults.add(Fault("merge keys (`<<`) are not part of a recipe", at, fix))
-        elif name is None and node.value is None and not key.plain_key:
+        elif node.value is None and _is_bare_template(key.node):
             parent.is_unknown = True
-            what = "a `?` begins a key in YAML"
-            self._faults.add(Fault(what, parent.at, 'write a name, or quote it: `"?"`'))
-        elif node.value is None and is_bare_template(key.node):
-            parent.is_unknown = True
-            self._add_template_fault(parent.at)
+            self.template_lines.add(parent.at.line)
+            what = "a template stands in quotes; without them, YAML takes its braces for a mapping"
+            self._faults.add(Fault(what, parent.at, 'quote the value, as in `"{{ n }}"`'))
         elif name is UNKNOWN:
             return  # it has a fault already
         elif not isinstance(name, str):
@@ -256,17 +246,9 @@ class _Composer:
         elif name in parent.members:
             first = parent.members[name].at
             what = f"key {show(name)} is written twice; the first is at {first}"
-            parent.twice.append(Fault(what, at, "remove one of the two"))
+            self._faults.add(Fault(what, at, "remove one of the two"))
         else:
             parent.members[name] = Member(at, node)
-
-    def _add_template_fault(self, at: Location) -> None:
-        """Say that a template has no quotes, once for each."""
-        self.template_lines.add(at.line)
-        meant = quoted_template(self._lines[at.line - 1], at.column - 1)
-        what = "a template stands in quotes; without them, YAML takes its braces for a mapping"
-        fix = f"write `{meant}`" if meant else "write it in quotes, within one line"
-        self._faults.add(Fault(what, at, fix))
 
     def _count(self, size: int, at: Location) -> None:
         self._total += size
@@ -280,6 +262,12 @@ class _Composer:
             at = self.place(event.start_mark)
             what = f"tag {show(tag)} found; a recipe has no tags"
             self._faults.add(Fault(what, at, "remove the tag, or quote the value"))
+
+
+def _is_bare_template(key: Node) -> bool:
+    """Return whether a mapping's key is `{n}`, which YAML finds in `{{ n }}`: names without values."""
+    members = key.members.values()
+    return bool(members) and all(each.node.value is None for each in members)
 
 
 def _too_deep(at: Location) -> _Stop:

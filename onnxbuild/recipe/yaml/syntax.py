@@ -8,7 +8,6 @@ import yaml
 
 from onnxbuild.core.recipe import Location
 from onnxbuild.document.faults import Fault
-from onnxbuild.recipe.yaml.look_alikes import look_alike_in
 
 BYTES_MAX = 1024 * 1024
 
@@ -60,14 +59,8 @@ def syntax_fault(error: yaml.YAMLError, shown: str, text: str) -> Fault:
     at = Location(shown, mark.line + 1, mark.column + 1) if mark else Location(shown, 1, 1)
     problem = error.problem or error.context or "not YAML"
     start = error.context_mark
-    lines = text.splitlines()
-    line = lines[at.line - 1] if at.line <= len(lines) else ""
-    if alike := look_alike_in(line, at):
-        return alike
-    if slip := _slip(problem, line, at):
-        return slip
-    if cause := _cause(problem, at, start.line if start else mark.line if mark else 0, text):
-        return cause
+    if joined := _joined(problem, at, start.line if start else at.line - 1, text):
+        return joined
     for sign, what, fix in _PLAIN_WORDS:
         if sign in problem:
             from_line = f" (it starts in line {start.line + 1})" if start and mark != start else ""
@@ -75,42 +68,8 @@ def syntax_fault(error: yaml.YAMLError, shown: str, text: str) -> Fault:
     return Fault(f"YAML syntax: {problem}", at, "mend the syntax at this place")
 
 
-def _slip(problem: str, line: str, at: Location) -> Fault | None:
-    """Name a slip within the line at hand; None where there is none that is known.
-
-    Args:
-        problem: PyYAML's.
-        line: The whole line.
-        at: Where PyYAML met it.
-    """
-    here, before = line[at.column - 1 : at.column], line[: at.column - 1]
-    key = re.match(r" *(?:- +)?([\w./-]+): +", line)
-    place = Location(at.path, at.line, key.start(1) + 1) if key else at
-    if "mapping values are not allowed" in problem and key:
-        rest = re.sub(r"\s+#.*$", "", line[key.end() :]).rstrip()
-        if re.fullmatch(r"[\w-]+:", rest):
-            return Fault(
-                "YAML syntax: a ':' ends this value", place, f"write `{key[1]}: {rest[:-1]}`"
-            )
-        is_text = place.column == 1  # such as a description; the keys of sections are further in
-        if not is_text and re.fullmatch(r"[\w-]+: [^:{}\[\],]+", rest):
-            what = "YAML syntax: two keys stand in one line; the second needs braces or a line of its own"
-            return Fault(what, place, f"write `{key[1]}: {{{rest}}}`")
-    if "sequence entries are not allowed" in problem and key:
-        item = re.fullmatch(r"- +([^:,{}\[\]#]+)", line[key.end() :].rstrip())
-        if item:
-            what = "YAML syntax: an item of a list can't start after its key"
-            return Fault(what, place, f"write `{key[1]}: [{item[1]}]`")
-    if "expected <block end>" in problem and here in {"]", "}"}:
-        return Fault(f"YAML syntax: this '{here}' closes nothing", at, f"remove the `{here}`")
-    if "expected ',' or" in problem and (joined := re.search(r";\s+[\w-]+$", before)):
-        place = Location(at.path, at.line, joined.start() + 1)
-        return Fault("YAML syntax: a ';' stands in place of a ','", place, "write `,`")
-    return None
-
-
-def _cause(problem: str, at: Location, start: int, text: str) -> Fault | None:
-    """Name a missing blank after a key, or a line that is too far in; None where neither is the cause.
+def _joined(problem: str, at: Location, start: int, text: str) -> Fault | None:
+    """Name a missing blank after a key's ':', as in `samples:4`; None where that is not the cause.
 
     Args:
         problem: PyYAML's.
@@ -119,40 +78,20 @@ def _cause(problem: str, at: Location, start: int, text: str) -> Fault | None:
         text: The file's.
     """
     lines = text.splitlines()
-    if "could not find expected ':'" in problem and start < len(lines):
+    if "could not find expected ':'" in problem:
         number = start
     elif "mapping values are not allowed" in problem:
-        filled = [n for n in range(at.line - 1) if lines[n].strip()]
-        number = filled[-1] if filled else 0
-        if not re.fullmatch(r" *[\w-]+", lines[at.line - 1][: at.column - 1]):
-            return None
+        number = max((n for n in range(at.line - 1) if lines[n].strip()), default=0)
     else:
         return None
-    joined = re.fullmatch(r"( *)([\w-]+):([^\s:/].*)", lines[number])
-    if joined:
-        place = Location(at.path, number + 1, len(joined[1]) + 1)
-        fix = f"write `{joined[2]}: {joined[3].strip()}`"
-        return Fault("YAML syntax: a blank is missing after this key's ':'", place, fix)
-    if "could not find" in problem:
-        place = Location(at.path, number + 1, _depth(lines[number]) + 1)
-        if dash := re.fullmatch(r" *-([^\s-].*)", lines[number]):
-            what = "YAML syntax: a blank is missing after this '-'"
-            return Fault(what, place, f"write `- {dash[1].strip()}`")
-        pair = re.fullmatch(r" *([\w-]+)(?: *= *| +)([^\s=].*)", lines[number])
-        key = re.fullmatch(r" *([\w-]+) *", lines[number])
-        fix = f"{pair[1]}: {pair[2].strip()}" if pair else f"{key[1]}:" if key else "key: value"
-        return Fault("YAML syntax: a ':' is missing after this key", place, f"write `{fix}`")
-    if "mapping values" in problem and _depth(lines[at.line - 1]) > _depth(lines[number]):
-        place = Location(at.path, at.line, _depth(lines[at.line - 1]) + 1)
-        what = (
-            f"YAML syntax: this line is further in than line {number + 1}, whose key has a value"
-        )
-        return Fault(what, place, "indent this line like its siblings")
-    return None
-
-
-def _depth(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
+    found = (
+        re.fullmatch(r"( *)([\w-]+):([^\s:/].*)", lines[number]) if number < len(lines) else None
+    )
+    if found is None:
+        return None
+    place = Location(at.path, number + 1, len(found[1]) + 1)
+    what = "YAML syntax: a blank is missing after this key's ':'"
+    return Fault(what, place, f"write `{found[2]}: {found[3].strip()}`")
 
 
 def _place(shown: str, text: str, position: int) -> Location:

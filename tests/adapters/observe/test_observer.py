@@ -16,9 +16,8 @@ from onnxbuild.adapters.toolchain.distributions import Distributions, site_folde
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.adapters.toolchain.step_environment import clean_environment
 from onnxbuild.core.action import NO_FILE, Action, Observed
-from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.graph import Step
+from onnxbuild.core.graph import Step, StepAddress
 from onnxbuild.core.ports import Job
 from onnxbuild.engine.decide import current_state
 from onnxbuild.processes.job_results import take_observed

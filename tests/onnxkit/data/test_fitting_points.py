@@ -3,7 +3,7 @@
 import numpy as np
 from onnx.helper import make_node
 
-from onnxbuild.core.points import Point
+from onnxbuild.core.axis import Point
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.data.reference_feeds import FittingPoints
 from onnxbuild.onnxkit.model.inspect import held_bytes

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from onnxbuild.core.axis import reference_points
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.points import reference_points
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint, Variant
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.expansion.addresses import of_variant, shared
 from onnxbuild.expansion.feature import Frontend
+from onnxbuild.expansion.reference_plan import taken_axes
 from onnxbuild.expansion.scope import Scope, Source
-from onnxbuild.expansion.taken_axes import taken_axes
 from onnxbuild.frontend_steps.baselines import onnx_as_given
 from onnxbuild.onnxkit.data.feeds import make_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter

@@ -1,7 +1,6 @@
 """A provider that no ONNX Runtime has: targets that name it are skipped."""
 
-from onnxbuild.core.provider import Provider
-from onnxbuild.core.provider_option import ProviderOption
+from onnxbuild.core.provider import Provider, ProviderOption
 
 PROVIDER = Provider(
     "toaster",

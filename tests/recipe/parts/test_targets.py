@@ -3,7 +3,7 @@ import pytest
 from onnxbuild.core.target import CPU_TARGET, Link, Target, TargetGates
 from onnxbuild.features.settings import ahead_of_time
 from onnxbuild.providers import full_name
-from onnxbuild.recipe.checks.advisories import doubts_of
+from onnxbuild.recipe.checks.remarks import doubts_of
 
 
 def targets(project, base, providers):

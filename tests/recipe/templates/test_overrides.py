@@ -116,30 +116,15 @@ def test_a_setting_of_a_var_that_nothing_takes_is_refused(project, base):
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "fix"),
+    ("key", "fix"),
     [
-        ("dtype", "int32", "write `--set dummy_inputs.ids.dtype=int32`"),
-        ("calibration:samples", "4", "write `--set calibration.samples=4`"),
-        ("int8.per_channel", "true", "write `--set quantization.int8.per_channel=true`"),
-        (
-            "quantization.int8.per_chanel",
-            "true",
-            "write `--set quantization.int8.per_channel=true`",
-        ),
-        (
-            "opset",
-            "17,calibration.samples=4",
-            "write `--set opset=17 --set calibration.samples=4`",
-        ),
-        (
-            "dummy_inputs.ids.shape[0]",
-            "4",
-            "set `dummy_inputs.ids.shape` as a whole, or edit the recipe",
-        ),
+        ("opsat", "write `--set opset=4`"),
+        ("quantisation.int8", "write `--set quantization.int8=4`"),
+        ("quantization.int8.per_chanel", "write `per_channel`"),
     ],
 )
-def test_the_fix_of_a_setting_is_the_whole_setting_to_type(project, base, key, value, fix):
+def test_a_misspelt_setting_has_the_one_that_is_meant(project, base, key, fix):
     more = "calibration: {data: models/model.py:samples, samples: 2}\nquantization: {int8: {mode: dynamic}}\n"
     with pytest.raises(RecipeErrors) as raised:
-        project.recipe(base + more, {key: value})
-    assert [each.fix for each in raised.value.faults] == [fix]
+        project.recipe(base + more, {key: "4"})
+    assert raised.value.faults[0].fix == fix

@@ -8,7 +8,7 @@ from onnxbuild.core.recipe import Axis
 from onnxbuild.document.faults import Fault, hinted, nearest
 from onnxbuild.document.node import dotted
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.asked_faults import asked_faults
+from onnxbuild.expansion.requested import asked_faults
 from onnxbuild.features.settings.processing.options import (
     SECTION,
     ProcessingOptions,

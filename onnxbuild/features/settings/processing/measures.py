@@ -11,7 +11,7 @@ from onnxbuild.expansion.benchmarks import PIPELINES, is_measured
 from onnxbuild.expansion.benchmarks import SECTION as BENCHMARK
 from onnxbuild.expansion.feature import Laid, Subject
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.expansion.targets import target_inputs
+from onnxbuild.expansion.sessions import target_inputs
 from onnxbuild.features.settings.processing.options import SECTION, options_of, texts_of
 from onnxbuild.features.settings.processing.pipelines import Merged, merged
 from onnxbuild.onnxkit.benchmark.baseline import Baseline

@@ -9,9 +9,9 @@ from typing import ClassVar
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint, Recipe
 from onnxbuild.document.node import dotted
-from onnxbuild.expansion.asked import AskedOfVariants
 from onnxbuild.expansion.evaluation import OWN, PIPELINE
 from onnxbuild.expansion.evaluation import PROCESSING as SECTION
+from onnxbuild.expansion.requested import AskedOfVariants
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.processing.options import (
     Operation,

@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 from onnxbuild import __version__
-from onnxbuild.core.address import StepAddress
-from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.graph import OutputRef, StepAddress
 from onnxbuild.core.recipe import Axis, DummyInput, Recipe, Variant
 from onnxbuild.core.target import TargetGates
 from onnxbuild.expansion.addresses import of_further, shared
 from onnxbuild.expansion.evaluation import add_pipeline_evaluation
-from onnxbuild.expansion.feature import Subject
-from onnxbuild.expansion.further_bundle import FurtherBundle
+from onnxbuild.expansion.feature import FurtherBundle, Subject
+from onnxbuild.expansion.reference_plan import taken_axes
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.expansion.taken_axes import taken_axes
-from onnxbuild.expansion.targets import target_inputs
+from onnxbuild.expansion.sessions import target_inputs
 from onnxbuild.expansion.tolerances import tolerances_of
 from onnxbuild.features.settings.processing.class_names import labels_files_of
 from onnxbuild.features.settings.processing.options import (

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
-from onnxbuild.expansion.feature import Feature, Laid, Section, Subject
+from onnxbuild.expansion.feature import Choice, Feature, Laid, Section, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import SECTION
 from onnxbuild.features.settings.session.faults import faults, remarks

@@ -1,17 +1,18 @@
-"""Compute the memory that the inputs of each point take."""
+"""Remarks on what is allowed and usually a mistake; and points whose inputs do not fit into memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import prod
 
-from onnxbuild.catalog import all_features
-from onnxbuild.core.axis import Axis, shape_at
+from onnxbuild.catalog import PACKAGE_FORMATS, all_features
+from onnxbuild.core.axis import Axis, Point, shape_at
 from onnxbuild.core.errors import RecipeError
-from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Location, Recipe
 from onnxbuild.core.sizes import size_text
 from onnxbuild.document.faults import Remark
+from onnxbuild.expansion.requested import PACKAGES, PackagesOptions, named_bundles
+from onnxbuild.providers import named
 
 _BYTES = {"float32": 4, "float16": 2, "float64": 8, "int64": 8, "int32": 4, "int16": 2}
 _GIB = 1 << 30
@@ -20,6 +21,34 @@ _COPIES = 2
 
 _COMFORTABLE = 100
 """A model's own values take many times what its inputs take: this is what a proposed `max` leaves."""
+
+
+def doubts_of(recipe: Recipe) -> Iterator[Remark]:
+    """Yield a sentence for each variant that a target's kernels make no use of.
+
+    Sources of the providers' remarks: ONNX Runtime's page on quantization (which formats run on which
+    hardware), and its operator tables: MatMulInteger, DynamicQuantizeLinear and MatMulNBits by provider.
+    """
+    for target in recipe.targets:
+        for variant in recipe.variants:
+            why = named(target.chain[0].provider).remark(variant.mode, variant.options)
+            if why:
+                text = f"{recipe.name}: variant '{variant.name}' on target '{target.name}': {why}"
+                yield Remark(text, variant.location)
+
+
+def left_out_packages(recipe: Recipe) -> Iterator[Remark]:
+    """Yield a remark for each format that is not made of all bundles, where `variants` names none."""
+    section = recipe.sections.get(PACKAGES)
+    if not isinstance(section, PackagesOptions) or section.variants:
+        return
+    variants = [each.name for each in recipe.variants]
+    bundles = list(named_bundles(recipe.sections.values(), variants, recipe.inputs))
+    for form in section.asked:
+        refused = {each.name: PACKAGE_FORMATS[form].refuses(each) for each in bundles}
+        for why in dict.fromkeys(why for why in refused.values() if why):
+            names = ", ".join(name for name, each in refused.items() if each == why)
+            yield Remark(f"{recipe.name}: no `{form}` package is made of {names}: {why}")
 
 
 def input_bytes(recipe: Recipe, sizes: Mapping[str, int]) -> int:

@@ -6,8 +6,8 @@ import pytest
 
 from onnxbuild.building.api import Loaded, check_points
 from onnxbuild.core.errors import RecipeErrors
+from onnxbuild.recipe.checks.remarks import input_bytes, point_faults, point_remarks
 from onnxbuild.recipe.load import load_recipes
-from onnxbuild.recipe.point_bytes import input_bytes, point_faults, point_remarks
 
 GIB = 1 << 30
 RECIPE = """\
