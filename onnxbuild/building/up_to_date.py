@@ -78,7 +78,7 @@ def remember(
     for path in program:
         workspace.stats.look(path)
     memo.remember(
-        workspace.index,
+        workspace.root,
         memo_key(request, catalog),
         {
             "environment": {name: locate.environment().get(name) for name in names},
@@ -97,7 +97,6 @@ def remember(
         },
         workspace.stats.seen,
         workspace.stats.restless,
-        store=workspace.root,
         started_ns=started_ns,
     )
 

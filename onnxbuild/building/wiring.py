@@ -11,6 +11,7 @@ from onnxbuild.adapters.clock import SystemClock
 from onnxbuild.adapters.disk import locks
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
+from onnxbuild.adapters.store import memos
 from onnxbuild.adapters.store.disk_history import DiskHistory
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.disk_views import DiskViews
@@ -123,6 +124,7 @@ class Workspace:
         runs, _ = drop_old_runs(self.root)
         if runs:
             self.index.drop_old()
+            memos.drop_old(self.root)
 
     def close(self) -> None:
         """Save what the index should know and let go of it."""

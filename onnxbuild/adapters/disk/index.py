@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 _ALL_BUT = "DELETE FROM {} WHERE {} NOT IN (SELECT {} FROM {} ORDER BY {} DESC LIMIT ?)"
 _DROPS = (
-    (_ALL_BUT.format("witness", "request", "request", "memo", "used_s"), 100),
-    (_ALL_BUT.format("memo", "request", "request", "memo", "used_s"), 1000),
     (_ALL_BUT.format("recipe", "request", "request", "recipe", "used_s"), 100),
     (_ALL_BUT.format("step", "rowid", "rowid", "step", "rowid"), 20_000),
 )
@@ -173,72 +171,19 @@ class Index:
         row = (request, witnesses, recipes, _sum(request, witnesses, recipes), now_s)
         self._write([("INSERT OR REPLACE INTO recipe VALUES (?,?,?,?,?)", [row])])
 
-    # --- finished runs ------------------------------------------------------------------------------
-
-    def memo(self, request: str) -> str | None:
-        """The summary of the last successful run of a request."""
-        rows = self._query("SELECT summary, sum FROM memo WHERE request=?", (request,))
-        if not rows or _sum(request, rows[0][0]) != rows[0][1]:
-            return None
-        return str(rows[0][0])
-
-    def witnesses(self, request: str) -> Iterable[tuple[str, str]]:
-        """(paths, identities), line by line, in parts, of all that the run looked at."""
-        try:
-            for paths, identities in self._connection.execute(
-                "SELECT paths, identities FROM witness WHERE request=? ORDER BY part", (request,)
-            ):
-                yield str(paths), str(identities)
-        except sqlite3.Error:
-            return
-
-    def save_memo(
-        self, request: str, summary: str, parts: Iterable[tuple[str, str]], now_s: float
-    ) -> None:
-        """Record a successful run and all that it looked at."""
-        rows = [(request, number, *part) for number, part in enumerate(parts)]
-        self._write(
-            [
-                ("DELETE FROM witness WHERE request=?", [(request,)]),
-                ("INSERT INTO witness VALUES (?,?,?,?)", rows),
-                (
-                    "INSERT OR REPLACE INTO memo VALUES (?,?,?,?)",
-                    [(request, summary, _sum(request, summary), now_s)],
-                ),
-            ]
-        )
-
-    def memo_used_s(self, request: str) -> float:
-        """Return when a request's memo was last recalled or written; 0 if there is none."""
-        rows = self._query("SELECT used_s FROM memo WHERE request=?", (request,))
-        return rows[0][0] if rows and isinstance(rows[0][0], float) else 0.0
-
-    def touch_memo(self, request: str, now_s: float) -> None:
-        """Note that a memo was recalled."""
-        self._write([("UPDATE memo SET used_s=? WHERE request=?", [(now_s, request)])])
-
-    def forget(self, paths: Iterable[str], memos_before_s: float) -> None:
-        """Drop what is known of removed files, and of requests last used before a moment."""
+    def forget(self, paths: Iterable[str], before_s: float) -> None:
+        """Drop what is known of removed files, and recipes that were last used before a moment."""
         self._write(
             [
                 ("DELETE FROM stat WHERE path=?", [(path,) for path in paths]),
-                ("DELETE FROM memo WHERE used_s<?", [(memos_before_s,)]),
-                ("DELETE FROM recipe WHERE used_s<?", [(memos_before_s,)]),
-                (
-                    "DELETE FROM witness WHERE request NOT IN (SELECT request FROM memo) AND ?",
-                    [(1,)],
-                ),
+                ("DELETE FROM recipe WHERE used_s<?", [(before_s,)]),
             ]
         )
 
     # --- keeping it small ---------------------------------------------------------------------------
 
     def drop_old(self) -> None:
-        """Drop what is known of files that are gone, and all but the latest of the rest.
-
-        Of finished runs, what they looked at goes first, which is most of the file; when a request
-        was last up to date is known for longer, since garbage collection goes by it.
-        """
+        """Drop what is known of files that are gone, and all but the latest of the rest."""
         gone = [(key,) for (key,) in self._query("SELECT path FROM stat") if _is_gone(key)]
         self._write(
             [
@@ -253,7 +198,7 @@ class Index:
 
     def counts(self) -> dict[str, int]:
         """Rows by table."""
-        tables = ("memo", "recipe", "step", "stat")
+        tables = ("recipe", "step", "stat")
         found = {each: self._query(f"SELECT count(*) FROM {each}") for each in tables}  # noqa: S608
         return {table: rows[0][0] if rows else 0 for table, rows in found.items()}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from onnxbuild.adapters.disk.index_checks import check_schema, share_index
 
-_FORMAT = 4  # increment when a table changes; an index of another format is made anew
+_FORMAT = 5  # increment when a table changes; an index of another format is made anew
 
 _SCHEMA = """
 CREATE TABLE stat (path TEXT PRIMARY KEY, identity TEXT, checked_ns INTEGER, digest TEXT,
@@ -16,9 +16,6 @@ CREATE TABLE step (name TEXT PRIMARY KEY, key TEXT, action TEXT, reasons TEXT, l
                    peak INTEGER, sum INTEGER);
 CREATE TABLE recipe (request TEXT PRIMARY KEY, witnesses TEXT, recipes TEXT, sum INTEGER,
                      used_s REAL);
-CREATE TABLE memo (request TEXT PRIMARY KEY, summary TEXT, sum INTEGER, used_s REAL);
-CREATE TABLE witness (request TEXT, part INTEGER, paths TEXT, identities TEXT,
-                      PRIMARY KEY (request, part));
 """
 
 
