@@ -142,13 +142,15 @@ def remember(
     return write_memo(root, request, summary, seen)
 
 
-def _checked(summary: Any) -> dict[str, Any]:
+def _checked(summary: object) -> dict[str, Any]:
     """Return a summary; refuse what `remember` did not write.
 
     Raises:
         KeyError, TypeError: It is none of its summaries.
     """
-    folders = summary.get("environments", []) if isinstance(summary, dict) else None
+    if not isinstance(summary, dict):
+        raise TypeError("not a summary")
+    folders = summary.get("environments", [])
     if not (
         isinstance(folders, list)
         and isinstance(summary["environment"], dict)

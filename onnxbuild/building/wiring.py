@@ -17,9 +17,7 @@ from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.disk_views import DiskViews
 from onnxbuild.adapters.store.housekeeping import home_of
 from onnxbuild.adapters.store.layout import is_store
-from onnxbuild.adapters.store.run_notes import drop_old_runs
-from onnxbuild.adapters.store.step_logs import log_name
-from onnxbuild.adapters.store.sweep import sweep
+from onnxbuild.adapters.store.runs import drop_old_runs, log_name, sweep
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment

@@ -41,7 +41,7 @@ def build_once(asked: dict[str, Any]) -> dict[str, Any]:
         can't be read; `inputs`: files and folders whose change asks for another build.
     """
     from onnxbuild.building.api import Request, build
-    from onnxbuild.building.summary import skipped_targets, summarize
+    from onnxbuild.building.outcome import skipped_targets, summarize
     from onnxbuild.building.wiring import RunOptions
     from onnxbuild.reporting.failed_build import write_failed_pages
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
+import stat
 import weakref
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from onnxbuild.adapters.disk.index_checks import SUFFIXES, is_step, refuse_others
-from onnxbuild.adapters.disk.index_tables import lay_tables
+from onnxbuild.adapters.disk.atomic_files import share
 from onnxbuild.adapters.disk.plain_files import parse_json
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than a row to be read
@@ -20,6 +21,102 @@ if TYPE_CHECKING:
     from typing import Any
 
     from onnxbuild.core.action import Action
+
+SUFFIXES = ("", "-journal", "-wal", "-shm")
+"""First bytes of SQLite's files."""
+
+
+def refuse_others(path: Path) -> None:
+    """Refuse files that are not the index's own: SQLite would wait for a FIFO, or follow a link.
+
+    Raises:
+        sqlite3.DatabaseError: One is not a regular file.
+    """
+    for suffix in SUFFIXES:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            mode = os.lstat(f"{path}{suffix}").st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                raise sqlite3.DatabaseError("not a regular file")
+
+
+def check_schema(connection: sqlite3.Connection, schema: str) -> None:
+    """Refuse tables that this program did not define: a view or a trigger can run without end.
+
+    Args:
+        connection: To the index.
+        schema: What this program makes its tables with.
+
+    Raises:
+        sqlite3.DatabaseError: There is anything that this program does not make.
+    """
+    found = connection.execute(
+        "SELECT type, sql FROM sqlite_master WHERE sql IS NOT NULL"
+    ).fetchall()
+    wanted = [("table", each.strip()) for each in schema.split(";") if each.strip()]
+    if sorted(found) != sorted(wanted):
+        raise sqlite3.DatabaseError("tables of another program")
+
+
+def share_index(path: Path) -> None:
+    """Let the group write the index where it may write the store."""
+    with contextlib.suppress(OSError):  # without it others of the group do without the index
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            share(descriptor, path.parent)
+        finally:
+            os.close(descriptor)
+
+
+def is_step(action: object, reasons: object, log: object, peak: object) -> bool:
+    """Return whether a row of the table `step` has the types that this program writes."""
+    return (
+        isinstance(action, dict)
+        and isinstance(reasons, list)
+        and all(isinstance(reason, str) for reason in reasons)
+        and isinstance(log, str)
+        and isinstance(peak, int)
+    )
+
+
+_FORMAT = 5  # increment when a table changes; an index of another format is made anew
+
+_SCHEMA = """
+CREATE TABLE stat (path TEXT PRIMARY KEY, identity TEXT, checked_ns INTEGER, digest TEXT,
+                   sum INTEGER);
+CREATE TABLE step (name TEXT PRIMARY KEY, key TEXT, action TEXT, reasons TEXT, log TEXT,
+                   peak INTEGER, sum INTEGER);
+CREATE TABLE recipe (request TEXT PRIMARY KEY, witnesses TEXT, recipes TEXT, sum INTEGER,
+                     used_s REAL);
+"""
+
+
+def lay_tables(connection: sqlite3.Connection, path: Path | None) -> None:
+    """Make the tables, if they are not there in this form.
+
+    Args:
+        connection: To the index.
+        path: Where it is; None if in memory.
+
+    Raises:
+        sqlite3.Error: The file is no index, or can't be written.
+    """
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    if found != _FORMAT:
+        connection.execute("BEGIN IMMEDIATE")
+        (found,) = connection.execute("PRAGMA user_version").fetchone()
+        if found != _FORMAT:
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
+            for (table,) in tables.fetchall():
+                connection.execute(f'DROP TABLE "{table}"')
+            for statement in _SCHEMA.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {_FORMAT}")
+        connection.execute("COMMIT")
+        if path is not None:
+            share_index(path)
+    if path is not None:
+        check_schema(connection, _SCHEMA)
+
 
 _ALL_BUT = "DELETE FROM {} WHERE {} NOT IN (SELECT {} FROM {} ORDER BY {} DESC LIMIT ?)"
 _DROPS = (

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.kernel import seccomp
-from onnxbuild.adapters.kernel.remote_memory import RemoteMemory
+from onnxbuild.adapters.kernel.kernel_watch import RemoteMemory
 from onnxbuild.adapters.kernel.seccomp import Call, Listener
 from onnxbuild.adapters.observe.sightings import Access, Sightings
 

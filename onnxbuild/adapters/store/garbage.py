@@ -19,7 +19,7 @@ from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.disk_views import drop_replaced, replaced_bytes
 from onnxbuild.adapters.store.housekeeping import blobs_of, read_run, records_of, tree_bytes
 from onnxbuild.adapters.store.pins import pins
-from onnxbuild.adapters.store.run_notes import drop_old_runs
+from onnxbuild.adapters.store.runs import drop_old_runs
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.errors import StoreError
 from onnxbuild.regular_files import read_regular

@@ -15,7 +15,7 @@ from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.garbage import collect_garbage
 from onnxbuild.adapters.store.housekeeping import write_run
-from onnxbuild.adapters.store.run_notes import (
+from onnxbuild.adapters.store.runs import (
     KEPT_RUNS,
     MOST_RUNS,
     SLACK,
