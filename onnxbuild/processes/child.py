@@ -41,8 +41,8 @@ from onnxbuild.core.target import run_by
 from onnxbuild.onnxkit.host.fork_call import WATCHERS
 from onnxbuild.onnxkit.host.progress import listen
 from onnxbuild.onnxkit.sessions.custom_operators import OPERATORS_INPUT, operators_of
-from onnxbuild.processes.brought import check_outputs, kind_of
 from onnxbuild.processes.child_context import ChildContext
+from onnxbuild.processes.plugin_code import check_outputs, kind_of
 from onnxbuild.processes.progress_file import ProgressWriter
 
 

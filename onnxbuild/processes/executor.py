@@ -18,10 +18,10 @@ from onnxbuild.core.action import Expense, Observed
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.ports import Done, EventSink, Fingerprints, Host, Job, Store
-from onnxbuild.processes.brought import code_of_plugins
 from onnxbuild.processes.child import JOB_FILE, RESULT_FILE
 from onnxbuild.processes.fork_server_process import ForkServerProcess
 from onnxbuild.processes.job_results import World, read_result, recipe_file
+from onnxbuild.processes.plugin_code import code_of_plugins
 from onnxbuild.processes.process_group import kill_group
 from onnxbuild.processes.running import Running, silence
 from onnxbuild.processes.spawned_steps import SpawnedSteps

@@ -216,7 +216,7 @@ def certain_refusal(
     only if the step failed for it: name services and font libraries try to read them.
 
     Args:
-        seen: From `Sightings.to_json`.
+        seen: From `AccessLog.to_json`.
         error: What the step failed with; None if it did not fail.
         guess: `who` of the step's own guess; None if it has none.
         asked_by: File -> `file:line` of the user's code that asked for it.

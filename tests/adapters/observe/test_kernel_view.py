@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from onnxbuild.adapters.observe.access_log import SightedPaths
 from onnxbuild.adapters.observe.kernel_view import View, merged
-from onnxbuild.adapters.observe.sightings import SightedPaths
 from onnxbuild.adapters.sandbox.own_project import OwnProject
 from onnxbuild.adapters.toolchain.path_names import PathNames
 

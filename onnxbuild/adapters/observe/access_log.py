@@ -129,7 +129,7 @@ _CREATING = {Access.UPDATE_OR_CREATE, Access.CREATE, Access.CREATE_NEW}
 _WRITING = {*_CREATING, Access.WRITE, Access.UPDATE}
 
 
-class Sightings:
+class AccessLog:
     """Notes, path by path, what a step's processes do.
 
     Args:
