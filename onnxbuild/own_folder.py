@@ -24,3 +24,20 @@ def own_module_of(file: str) -> str:
         file: As a code object names it.
     """
     return Path(file).stem if file.startswith(f"{OWN_FOLDER}{os.sep}") else ""
+
+
+def start_of(module: str, *arguments: str) -> list[str]:
+    """Return what follows `python` to run `main` of a module of this very onnxbuild, however it was found.
+
+    Args:
+        module: `processes.fork_server`.
+        arguments: What `main` finds in sys.argv from 1 on.
+    """
+    program = (
+        "import sys\n"
+        "sys.path.insert(0, sys.argv[-1])\n"
+        f"import onnxbuild.{module}\n"
+        "sys.path.remove(sys.argv[-1])\n"
+        f"onnxbuild.{module}.main()\n"
+    )
+    return ["-c", program, *arguments, IMPORT_ROOT]

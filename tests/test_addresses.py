@@ -9,11 +9,11 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from onnxbuild.adapters.store.step_logs import log_name
+from onnxbuild.adapters.store.runs import log_name
 from onnxbuild.building.api import BuildResult
 from onnxbuild.building.choices import choices_of, chooser_of
+from onnxbuild.building.outcome import summarize
 from onnxbuild.building.request import Loaded
-from onnxbuild.building.summary import summarize
 from onnxbuild.core.action import ActionResult, Observed
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import StepAddress

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from onnxbuild.adapters.toolchain.step_environment import clean_environment
-from onnxbuild.processes.fork_server_process import START
+from onnxbuild.own_folder import start_of
 from tests import fork_servers, warm_commands
 from tests.attack.small import Interpreter
 
@@ -62,7 +62,7 @@ def fork_server(
     before = forked(python, environment, threads)
     ours, theirs = socket.socketpair()
     reported = {"socket": theirs.fileno(), "threads": threads, "moved": []}
-    anew = ["-s", "-c", START]
+    anew = ["-s", *start_of("processes.fork_server")[:2]]
     with theirs:
         process = subprocess.Popen(
             [launcher, *anew, json.dumps(reported), fork_servers.PARENT],

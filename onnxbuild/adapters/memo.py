@@ -15,14 +15,14 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from operator import eq
 from pathlib import Path
 
 from onnxbuild import __version__
 from onnxbuild.adapters import machine
-from onnxbuild.adapters.disk.index import Index
-from onnxbuild.adapters.disk.plain_files import parse_json
 from onnxbuild.adapters.disk.statcache import ABSENT, identity, settled
 from onnxbuild.adapters.locate import cache_root
+from onnxbuild.adapters.store.memos import note_use, read_memo, used_s, write_memo
 from onnxbuild.adapters.toolchain.accelerator import gpu_models
 from onnxbuild.adapters.toolchain.import_variables import import_variables
 from onnxbuild.core.host_variables import HEADERS_VARIABLE
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 OWN_FOLDERS = ("ac", "cas", "out")  # of a store
 
-_PART = 2000
-_BETWEEN = "\0"  # in no path; a line break may be in one: TensorFlow looks for files next to a program's text
 _TOUCH_S = 24 * 3600.0  # often enough for garbage collection, which counts in days
 
 
@@ -71,60 +69,38 @@ def request_key(
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
-def recall(index: Index, request: str, environment: Mapping[str, str]) -> dict[str, Any] | None:
+def recall(root: Path, request: str, environment: Mapping[str, str]) -> dict[str, Any] | None:
     """The summary of the last successful run, if nothing that it looked at has changed.
 
     Args:
-        index: The store's index.
+        root: The store's folder.
         request: From `request_key`.
         environment: This process's variables; those that the recipes pass on must be as they were.
     """
-    text = index.memo(request)
-    if text is None:
-        return None
     try:
-        parts_left, summary = _read(text)
-    except (ValueError, KeyError, TypeError):
+        found, paths, identities = read_memo(root, request)
+        summary = _checked(found)
+    except (OSError, ValueError, KeyError, TypeError):
         return None
     if any(environment.get(name) != value for name, value in summary["environment"].items()):
         return None
-    for paths, identities in index.witnesses(request):
-        if _BETWEEN.join(map(identity, paths.split(_BETWEEN))) != identities:
-            return None
-        parts_left -= 1
-    if parts_left:
-        return None  # a damaged index has lost some
-    now_s = time.time()
-    if now_s - index.memo_used_s(request) > _TOUCH_S:
-        index.touch_memo(request, now_s)
-        _note_use(summary.get("environments", ()))
+    if not all(map(eq, map(identity, paths), identities)):
+        return None
+    if time.time() - used_s(root, request) > _TOUCH_S:
+        note_use(root, request)
+        _note_environments(summary.get("environments", ()))
     return summary
 
 
-def seen_paths(index: Index, request: str) -> list[str]:
+def seen_paths(root: Path, request: str) -> list[str]:
     """Return the absolute paths that the last good run of a request looked at; none without a memo."""
-    return [path for paths, _ in index.witnesses(request) for path in paths.split(_BETWEEN)]
+    try:
+        return read_memo(root, request)[1]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
 
 
-def _read(text: str) -> tuple[int, dict[str, Any]]:
-    """Parse what `remember` wrote: return (number of parts, summary).
-
-    Raises:
-        ValueError, KeyError, TypeError: It did not write this.
-    """
-    parts, summary = parse_json(text)
-    folders = summary.get("environments", []) if isinstance(summary, dict) else None
-    if not (
-        isinstance(parts, int)
-        and isinstance(folders, list)
-        and isinstance(summary["environment"], dict)
-        and all(isinstance(folder, str) and "\0" not in folder for folder in folders)
-    ):
-        raise TypeError("not a summary")
-    return parts, summary
-
-
-def _note_use(environments: Iterable[str]) -> None:
+def _note_environments(environments: Iterable[str]) -> None:
     """Set the last use of environments to now; paths from the store outside of this user's cache are ignored."""
     made = os.path.join(cache_root(), "environments")
     for folder in environments:
@@ -135,29 +111,27 @@ def _note_use(environments: Iterable[str]) -> None:
 
 
 def remember(
-    index: Index,
+    root: Path,
     request: str,
     summary: Mapping[str, Any],
     seen: Mapping[str, str],
     restless: AbstractSet[str],
     *,
-    store: Path,
     started_ns: int,
 ) -> bool:
     """Keep what a successful run looked at; returns whether it could be kept.
 
     Args:
-        index: The store's index.
+        root: The store's folder; what changes below it is this program's own doing.
         request: From `request_key`.
         summary: JSON, with the variables that recipes pass on under `environment`, and the folders of
             targets' environments, whose last use is noted, under `environments`.
         seen: Absolute path -> identity when it was last looked at.
         restless: Those of `seen` that had another identity earlier in the run.
-        store: What changes below it is this program's own doing.
         started_ns: Wall clock at the run's start. An input that changed later, or so shortly
             before that a second change could hide in the same clock tick, makes the memo unsafe.
     """
-    own = tuple(f"{store / name}{os.sep}" for name in OWN_FOLDERS)
+    own = tuple(f"{root / name}{os.sep}" for name in OWN_FOLDERS)
     for path, found in seen.items():
         if path.startswith(own):
             continue
@@ -165,13 +139,22 @@ def remember(
             return False
         if found != ABSENT and not settled(found, started_ns):
             return False
-    parts = list(_parts(seen))
-    index.save_memo(request, json.dumps([len(parts), summary]), parts, time.time())
-    return True
+    return write_memo(root, request, summary, seen)
 
 
-def _parts(witnesses: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    paths = sorted(witnesses)
-    for start in range(0, len(paths), _PART):
-        part = paths[start : start + _PART]
-        yield _BETWEEN.join(part), _BETWEEN.join(witnesses[path] for path in part)
+def _checked(summary: object) -> dict[str, Any]:
+    """Return a summary; refuse what `remember` did not write.
+
+    Raises:
+        KeyError, TypeError: It is none of its summaries.
+    """
+    if not isinstance(summary, dict):
+        raise TypeError("not a summary")
+    folders = summary.get("environments", [])
+    if not (
+        isinstance(folders, list)
+        and isinstance(summary["environment"], dict)
+        and all(isinstance(folder, str) and "\0" not in folder for folder in folders)
+    ):
+        raise TypeError("not a summary")
+    return summary

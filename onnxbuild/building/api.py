@@ -15,7 +15,7 @@ from onnxbuild.adapters.clock import run_id, settle, wall_ns
 from onnxbuild.adapters.console.sinks import FanOut, RunLog
 from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.store.disk_history import REUSED
-from onnxbuild.adapters.store.run_notes import last_run
+from onnxbuild.adapters.store.runs import last_run
 from onnxbuild.building.environments import environments_made
 from onnxbuild.building.out_folders.claim import note_owners, refuse_clash, taken_over
 from onnxbuild.building.remarks import build_remarks, new_store_remark

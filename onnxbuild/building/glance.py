@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.adapters import locate, machine, memo
-from onnxbuild.adapters.disk.index import Index
 from onnxbuild.project_folder import find_project
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than this takes
@@ -41,7 +40,7 @@ def recall(
     """
     projects = [find_project(Path(recipe)) for recipe in recipes]
     root = locate.store_root(projects[0], store)
-    if not (root / "index.db").is_file():
+    if not root.is_dir():
         return None
     key = memo.request_key(recipes, only, settings, projects, root, locked=locked)
     return recalled(root, key)
@@ -54,13 +53,7 @@ def recalled(root: Path, key: str) -> dict[str, Any] | None:
         root: The store's folder.
         key: From `memo.request_key`.
     """
-    if not (root / "index.db").is_file():
-        return None
-    index = Index(root / "index.db")
-    try:
-        found = memo.recall(index, key, locate.environment())
-    finally:
-        index.close()
+    found = memo.recall(root, key, locate.environment())
     return found if found is not None and _can_be_shown(found) else None
 
 

@@ -18,7 +18,7 @@ from onnxbuild.adapters.disk.plain_files import parse_json
 from onnxbuild.adapters.disk.statcache import ABSENT, StatCache, settled
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.core.file_names import check_part
-from onnxbuild.own_folder import OWN_FOLDER
+from onnxbuild.own_folder import IMPORT_ROOT, OWN_FOLDER
 from onnxbuild.plugins.bring import plugin_files
 from onnxbuild.recipe.load import LoadedRecipes
 from onnxbuild.recipe.stored import from_text, to_text
@@ -47,8 +47,15 @@ def _checked(loaded: LoadedRecipes) -> LoadedRecipes:
 
 
 def program_files() -> Iterator[str]:
-    """This program's own modules, and plug-ins: with other code, a request may end in another way."""
+    """This program's own modules, and plug-ins: with other code, a request may end in another way.
+
+    Of a program that was installed from a wheel, RECORD stands for them, as for every distribution.
+    """
     yield from plugin_files()
+    record = f"{IMPORT_ROOT}/onnxbuild-{__version__}.dist-info/RECORD"
+    if os.path.exists(record):  # noqa: PTH110 - as text
+        yield record
+        return
     for base, folders, names in os.walk(OWN_FOLDER):
         if "__pycache__" in folders:
             folders.remove("__pycache__")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.store.housekeeping import home_of, write_run
-from onnxbuild.adapters.store.run_reports import write_reports
+from onnxbuild.adapters.store.runs import write_reports
 from onnxbuild.building.request import Loaded
 from onnxbuild.catalog import forms_of_kinds
 from onnxbuild.core.graph import Graph

@@ -9,9 +9,8 @@ from typing import Any
 from onnxbuild.adapters import locate, machine, memo
 from onnxbuild.building import glance
 from onnxbuild.building.environments import environments_of
-from onnxbuild.building.outcome import variant_records
+from onnxbuild.building.outcome import skipped_targets, summarize, variant_records
 from onnxbuild.building.request import Loaded, Request, fits, ok_line, remarks_of, request_of
-from onnxbuild.building.summary import skipped_targets, summarize
 from onnxbuild.building.wiring import Workspace
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.graph import Graph
@@ -78,7 +77,7 @@ def remember(
     for path in program:
         workspace.stats.look(path)
     memo.remember(
-        workspace.index,
+        workspace.root,
         memo_key(request, catalog),
         {
             "environment": {name: locate.environment().get(name) for name in names},
@@ -97,7 +96,6 @@ def remember(
         },
         workspace.stats.seen,
         workspace.stats.restless,
-        store=workspace.root,
         started_ns=started_ns,
     )
 

@@ -11,14 +11,13 @@ from onnxbuild.adapters.clock import SystemClock
 from onnxbuild.adapters.disk import locks
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
+from onnxbuild.adapters.store import memos
 from onnxbuild.adapters.store.disk_history import DiskHistory
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.disk_views import DiskViews
 from onnxbuild.adapters.store.housekeeping import home_of
 from onnxbuild.adapters.store.layout import is_store
-from onnxbuild.adapters.store.run_notes import drop_old_runs
-from onnxbuild.adapters.store.step_logs import log_name
-from onnxbuild.adapters.store.sweep import sweep
+from onnxbuild.adapters.store.runs import drop_old_runs, log_name, sweep
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
@@ -123,6 +122,7 @@ class Workspace:
         runs, _ = drop_old_runs(self.root)
         if runs:
             self.index.drop_old()
+            memos.drop_old(self.root)
 
     def close(self) -> None:
         """Save what the index should know and let go of it."""

@@ -26,7 +26,7 @@ def command(*, name: str, store: str | None, as_json: bool) -> None:
     onnxbuild log bert:export
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.adapters.locate import store_root
-    from onnxbuild.adapters.store.step_logs import last_log
+    from onnxbuild.adapters.store.runs import last_log
     from onnxbuild.building.api import Request, graph_of, story
     from onnxbuild.building.type_again import run_again
     from onnxbuild.project_folder import find_project

@@ -178,7 +178,7 @@ def _failed_pages(request: Request, result: BuildResult, kinds: Kinds) -> dict[s
 
 def _show(result: BuildResult, settings: Mapping[str, str], store: str | None) -> None:
     """Print the table, the last line, and what to type next."""
-    from onnxbuild.building.summary import skipped_targets, summarize
+    from onnxbuild.building.outcome import skipped_targets, summarize
     from onnxbuild.terminal.next_commands import next_commands
 
     if result.recalled is not None:

@@ -18,14 +18,13 @@ from onnxbuild.core.action import Expense, Observed
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.ports import Done, EventSink, Fingerprints, Host, Job, Store
-from onnxbuild.processes.brought import code_of_plugins
 from onnxbuild.processes.child import JOB_FILE, RESULT_FILE
 from onnxbuild.processes.fork_server_process import ForkServerProcess
-from onnxbuild.processes.job_results import World, read_result
+from onnxbuild.processes.job_results import World, read_result, recipe_file
+from onnxbuild.processes.plugin_code import code_of_plugins
 from onnxbuild.processes.process_group import kill_group
 from onnxbuild.processes.running import Running, silence
 from onnxbuild.processes.spawned_steps import SpawnedSteps
-from onnxbuild.processes.step_again import recipe_file
 
 _WATCH_S = 0.2
 _STRAYS_S = 10.0
@@ -225,6 +224,7 @@ class ProcessExecutor:
         ended = []
         for running in self._running.values():
             kill_group(running.pid)
+            shutil.rmtree(running.folder, ignore_errors=True)
             error = StepError(
                 ": ".join((what, *last)),
                 where=running.job.step.name,

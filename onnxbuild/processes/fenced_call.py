@@ -22,7 +22,7 @@ from onnxbuild.adapters import machine
 from onnxbuild.adapters.portable import is_portable
 from onnxbuild.adapters.toolchain.step_environment import clean_environment
 from onnxbuild.core.errors import StepError
-from onnxbuild.own_folder import IMPORT_ROOT
+from onnxbuild.own_folder import start_of
 from onnxbuild.processes.fenced_child import FAILED, REFUSED, VALUE
 from onnxbuild.processes.process_group import held_bytes, kill_group
 
@@ -31,13 +31,6 @@ _MEMORY_SHARE = 0.9
 _WATCH_S = 0.2
 _LARGEST_ANSWER_BYTES = 1 << 26
 _LAST_BYTES = 1 << 12
-_START = """\
-import sys
-sys.path.insert(0, sys.argv[3])
-import onnxbuild.processes.fenced_child
-sys.path.remove(sys.argv[3])
-onnxbuild.processes.fenced_child.main()
-"""  # this very onnxbuild, however it was found
 
 
 def call_fenced(
@@ -75,8 +68,9 @@ def call_fenced(
             "answer": answer.name,
             "fenced": not is_portable(),  # its environment does not have the variable
         }
+        start = start_of("processes.fenced_child", json.dumps(request), function)
         process = subprocess.Popen(
-            [sys.executable, "-s", "-c", _START, json.dumps(request), function, IMPORT_ROOT],
+            [sys.executable, "-s", *start],
             pass_fds=() if is_portable() else (answer.fileno(),),
             env=clean_environment(os.environ),
             cwd=os.path.abspath(os.sep),

@@ -18,7 +18,7 @@ import traceback
 from typing import Any
 
 from onnxbuild.adapters.kernel import landlock
-from onnxbuild.adapters.kernel.no_sockets import refuse_sockets
+from onnxbuild.adapters.kernel.seccomp import refuse_sockets
 from onnxbuild.adapters.sandbox.fence import fence_of
 from onnxbuild.adapters.toolchain.distributions import site_folders
 from onnxbuild.core.errors import BuildError

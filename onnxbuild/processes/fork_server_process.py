@@ -16,17 +16,8 @@ from typing import Any
 
 from onnxbuild.adapters.toolchain.import_variables import import_variables, user_site_flag
 from onnxbuild.adapters.toolchain.step_environment import StepEnvironment, clean_environment
-from onnxbuild.own_folder import IMPORT_ROOT
+from onnxbuild.own_folder import start_of
 from onnxbuild.processes.job_results import tail
-
-START = """\
-import sys
-sys.path.insert(0, sys.argv[2])
-import onnxbuild.processes.fork_server
-sys.path.remove(sys.argv[2])
-onnxbuild.processes.fork_server.main()
-"""
-"""Program that its interpreter runs: this very onnxbuild, however it was found."""
 
 
 class ForkServerProcess:
@@ -73,9 +64,9 @@ class ForkServerProcess:
                     "threads": around.threads,
                     "moved": [around.original, str(self._project)] if around.original else [],
                 }
-                command = [sys.executable, user_site_flag(), "-c", START, json.dumps(settings)]
+                start = start_of("processes.fork_server", json.dumps(settings))
                 self._process = subprocess.Popen(
-                    [*command, IMPORT_ROOT],
+                    [sys.executable, user_site_flag(), *start],
                     pass_fds=(theirs.fileno(),),
                     env={**clean_environment(os.environ, around), **import_variables(os.environ)},
                     cwd="/",

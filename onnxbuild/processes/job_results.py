@@ -6,19 +6,22 @@ import errno
 import json
 import os
 import re
+import shlex
 import signal
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.adapters.console.words import near
 from onnxbuild.adapters.disk.atomic_files import has_no_room, store_error
 from onnxbuild.adapters.disk.statcache import identity
+from onnxbuild.adapters.locate import store_root
 from onnxbuild.adapters.machine import memory_bytes
 from onnxbuild.adapters.observe.kernel_view import View, merged
 from onnxbuild.adapters.observe.supervisor import SEEN_FILE
 from onnxbuild.adapters.sandbox.call_site import own_line
-from onnxbuild.adapters.sandbox.certain_refusals import certain_refusal
+from onnxbuild.adapters.sandbox.refusal import certain_refusal
 from onnxbuild.adapters.sandbox.undeclared import RefusedStep
 from onnxbuild.adapters.toolchain.path_names import PathNames
 from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Expense, Listing, Observed
@@ -27,8 +30,36 @@ from onnxbuild.core.places import HOME, real_path
 from onnxbuild.core.ports import Done, Fingerprints, Job, Store
 from onnxbuild.core.sizes import size_text
 from onnxbuild.core.step import Finding, Outcome
+from onnxbuild.document.recipe_name import RecipeName
 from onnxbuild.processes.child import RESULT_FILE
-from onnxbuild.processes.step_again import again, recipe_file
+from onnxbuild.recipe.names import names_in
+
+
+def recipe_file(job: Job, project: Path) -> str:
+    """Return the file that declares a job's step, absolute: a recipe's, or that of a base.
+
+    Args:
+        job: The step's.
+        project: The project's root, which places are relative to; the working folder may be another.
+    """
+    return os.path.abspath(os.path.join(project, job.step.location.path))
+
+
+def again(job: Job, project: Path, store: Path) -> str:
+    """Return the command that runs a job's step alone.
+
+    Args:
+        job: The step's.
+        project: The project's root.
+        store: The store's folder.
+    """
+    file, name = recipe_file(job, project), RecipeName.parse(job.address.recipe).base
+    is_own = name in names_in(Path(file), os.environ)  # else it is a base, which can't be built
+    words = ["onnxbuild", "run", near(file) if is_own else name, "--only", job.address.local]
+    if os.path.abspath(store) != os.path.abspath(store_root(project, None)):
+        words += ["--store", near(str(store))]
+    return shlex.join(words)
+
 
 _TAIL_LINES, _TAIL_BYTES = 15, 1 << 16
 _CRASHED = "Fatal Python error: "  # faulthandler's first line; its frames follow, innermost first

@@ -20,17 +20,8 @@ from typing import Any
 
 from onnxbuild.adapters.toolchain.import_variables import import_variables, user_site_flag
 from onnxbuild.adapters.toolchain.step_environment import StepEnvironment, clean_environment
-from onnxbuild.own_folder import IMPORT_ROOT
+from onnxbuild.own_folder import start_of
 from onnxbuild.processes.process_group import kill_group
-
-START = """\
-import sys
-sys.path.insert(0, sys.argv[2])
-import onnxbuild.processes.spawned_step
-sys.path.remove(sys.argv[2])
-onnxbuild.processes.spawned_step.main()
-"""
-"""Program that a step's interpreter runs: this very onnxbuild, however it was found."""
 
 EXPENSE_FILE = "expense.json"
 """File in a job's folder: the expense that the step's process reports."""
@@ -76,10 +67,10 @@ class SpawnedSteps:
             "threads": around.threads,
             "moved": [around.original, str(self._project)] if around.original else [],
         }
-        command = [sys.executable, user_site_flag(), "-c", START, json.dumps(settings)]
+        start = start_of("processes.spawned_step", json.dumps(settings))
         with Path(str(message["log"])).open("wb") as log:
             process = subprocess.Popen(
-                [*command, IMPORT_ROOT],
+                [sys.executable, user_site_flag(), *start],
                 env={**clean_environment(os.environ, around), **import_variables(os.environ)},
                 cwd=str(message["folder"]),
                 stdin=subprocess.DEVNULL,

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from onnxbuild.adapters.clock import SystemClock
-from onnxbuild.adapters.console.run_meter import RunMeter
+from onnxbuild.adapters.console.meter import RunMeter
 from onnxbuild.adapters.console.sinks import PlainLines
 from onnxbuild.core.event import (
     Event,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from onnxbuild.adapters.store.layout import blob_path
-from onnxbuild.adapters.store.run_reports import noted_reports
+from onnxbuild.adapters.store.runs import noted_reports
 from onnxbuild.core.errors import BuildError
 from onnxbuild.onnxkit.report_page.blocks import (
     Block,

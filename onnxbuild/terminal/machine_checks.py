@@ -98,7 +98,7 @@ def _environments() -> list[Problem]:
 
 def _programs() -> list[Problem]:
     """Show the C++ compiler, Node and npm, which some features need."""
-    from onnxbuild.adapters.toolchain.node_program import program
+    from onnxbuild.adapters.toolchain.npm import program
     from onnxbuild.adapters.toolchain.step_environment import program_folders
     from onnxbuild.catalog import needing
     from onnxbuild.core.environment import NPM

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters.toolchain.headers import installed_headers
-from onnxbuild.adapters.toolchain.npm_here import look_here
+from onnxbuild.adapters.toolchain.npm_environments import look_here
+from onnxbuild.adapters.toolchain.tools import installed_headers
 from onnxbuild.core.environment import Interpreter
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json

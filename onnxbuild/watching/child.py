@@ -41,7 +41,7 @@ def build_once(asked: dict[str, Any]) -> dict[str, Any]:
         can't be read; `inputs`: files and folders whose change asks for another build.
     """
     from onnxbuild.building.api import Request, build
-    from onnxbuild.building.summary import skipped_targets, summarize
+    from onnxbuild.building.outcome import skipped_targets, summarize
     from onnxbuild.building.wiring import RunOptions
     from onnxbuild.reporting.report import write_failed_pages
 
@@ -75,7 +75,6 @@ def _inputs(request: Any, *, whole: bool) -> list[str]:
 
     A failed step does not say what it has read, and what mends it may be any file.
     """
-    from onnxbuild.adapters.disk.index import Index
     from onnxbuild.adapters.memo import seen_paths
     from onnxbuild.building.up_to_date import memo_key
     from onnxbuild.catalog import CATALOG
@@ -86,11 +85,7 @@ def _inputs(request: Any, *, whole: bool) -> list[str]:
         project, root = request.project, request.store_root
     except BuildError:
         return sorted(set(paths))
-    seen: list[str] = []
-    if (root / "index.db").is_file():
-        index = Index(root / "index.db")
-        seen = seen_paths(index, memo_key(request, CATALOG))
-        index.close()
+    seen = seen_paths(root, memo_key(request, CATALOG))
     own = _of_the_project(map(os.path.normpath, seen), str(root))
     if not whole or not own:
         own += sources_below(str(project))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from onnxbuild.adapters import memo
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
+from onnxbuild.adapters.store import memos
 
 REQUEST = "r" * 64
 SUMMARY = {"environment": {"TOKEN": "one", "UNSET": None}, "steps": 3}
@@ -49,17 +50,16 @@ class Run:
 
     def remember(self):
         return memo.remember(
-            self.index,
+            self.store,
             REQUEST,
             SUMMARY,
             self.stats.seen,
             self.stats.restless,
-            store=self.store,
             started_ns=self.started_ns,
         )
 
     def recall(self, environment=None):
-        return memo.recall(self.index, REQUEST, environment or ENVIRONMENT)
+        return memo.recall(self.store, REQUEST, environment or ENVIRONMENT)
 
 
 @pytest.fixture
@@ -165,8 +165,28 @@ def test_a_project_file_below_a_store_that_holds_the_project_is_no_file_of_the_s
 
 
 def test_a_memo_that_is_damaged_says_nothing(run):
-    run.index._connection.execute("UPDATE witness SET identities = 'x'")
-    assert run.recall() is None
+    file = run.store / "memo" / REQUEST
+    sound = file.read_bytes()
+    for content in (b"", sound[:-1], sound + b"x", sound.replace(b"1", b"2", 1), b"7\n[]"):
+        file.write_bytes(content)
+        assert run.recall() is None
+        assert memo.seen_paths(run.store, REQUEST) == []
+    file.write_bytes(sound)
+    assert run.recall() == SUMMARY
+
+
+def test_the_last_used_memos_stay(run):
+    folder = run.store / "memo"
+    for number in range(memos.MOST + 1):
+        (folder / f"{number}").touch()
+        os.utime(folder / f"{number}", (number, number))
+    memos.drop_old(run.store)
+    assert len(list(folder.iterdir())) == memos.MOST
+    assert run.recall() == SUMMARY
+    memos.drop_old(run.store, before_s=float(memos.MOST))
+    assert sorted(path.name for path in folder.iterdir()) == sorted([REQUEST, str(memos.MOST)])
+    assert memos.used_s(run.store, str(memos.MOST)) == memos.MOST
+    assert memos.used_s(run.store, "0") == 0.0
 
 
 def test_every_part_of_a_request_is_in_its_key(tmp_path):

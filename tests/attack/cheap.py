@@ -24,7 +24,6 @@ import psutil
 
 from onnxbuild.adapters import memo
 from onnxbuild.adapters.disk.atomic_files import store_error
-from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import hash_file
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
@@ -167,12 +166,9 @@ def _build(place: Place, steps: Sequence[Mapping[str, Any]]) -> Ended:
     """As api.build and the command do it, but for recipes and children."""
     plan = _graph(steps)
     request = sha(json.dumps([str(place.project), str(place.store), list(steps)]))
-    if (place.store / "index.db").exists():
-        index = Index(place.store / "index.db")
-        known = memo.recall(index, request, {})
-        index.close()
-        if known is not None:
-            return Ended(outputs=known["outputs"])
+    known = memo.recall(place.store, request, {})
+    if known is not None:
+        return Ended(outputs=known["outputs"])
     started_ns = time.time_ns()
     workspace = _open(place)
     sink = RecordingSink()
@@ -189,12 +185,11 @@ def _build(place: Place, steps: Sequence[Mapping[str, Any]]) -> Ended:
         report = started.builder.build(plan, run)
         if report.exit_code == 0:
             memo.remember(
-                workspace.index,
+                workspace.root,
                 request,
                 {"environment": {}, "outputs": outputs(report)},
                 workspace.stats.seen,
                 workspace.stats.restless,
-                store=workspace.root,
                 started_ns=started_ns,
             )
     finally:

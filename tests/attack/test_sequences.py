@@ -139,6 +139,7 @@ class Life(RuleBasedStateMachine):
     @rule()
     def loses_its_index(self) -> None:
         (self.place.store / "index.db").unlink(missing_ok=True)
+        shutil.rmtree(self.place.store / "memo", ignore_errors=True)
 
     @rule(copied=st.booleans())
     def is_moved(self, copied: bool) -> None:

@@ -133,6 +133,7 @@ def _content(store: Path) -> dict[str, bytes]:
 def test_a_store_of_a_newer_format_is_left_alone_by_every_verb(made, store):
     (store / "FORMAT").write_text("2\n")
     (store / "index.db").unlink()
+    shutil.rmtree(store / "memo")
     before = _content(store)
     reported = (
         f"error: the store {store} has format 2; this onnxbuild writes 1\n"
@@ -216,6 +217,7 @@ def test_a_folder_that_may_not_be_written_is_reported(made, scratch, part):
         shutil.rmtree(store / name)
         (store / name).mkdir()
     (store / "index.db").unlink()
+    shutil.rmtree(store / "memo")
     (store / part).chmod(0o555)
     try:
         with without_override():

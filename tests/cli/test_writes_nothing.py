@@ -12,7 +12,9 @@ import pytest
 
 from tests.cli.conftest import CheapProject, Project, make_cheap_project, make_project
 
-GROWS = tuple(f"artifacts/{each}" for each in ("cas", "ac", "runs", "locks", "tmp", "index.db"))
+GROWS = tuple(
+    f"artifacts/{each}" for each in ("cas", "ac", "runs", "locks", "tmp", "memo", "index.db")
+)
 ANOTHER = ("--set", "opset=17")
 
 

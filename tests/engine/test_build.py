@@ -18,7 +18,7 @@ from onnxbuild.core.event import (
 )
 from onnxbuild.core.graph import Deliverable, OutputRef
 from onnxbuild.engine.decide import current_state
-from onnxbuild.engine.schedule import Schedule
+from onnxbuild.engine.schedule import Schedule, guess_bytes
 from tests.fakes.world import FakeFiles, FakeHost, World, graph, outputs, sha, step
 
 
@@ -413,3 +413,8 @@ def test_ten_thousand_ready_steps_are_ranked_once_each(monkeypatch):
     assert looks["priority"] <= 20_000 + 100  # once more for all when a callable was called first
     assert looks["place"] == 10_000
     assert len(world.build(wide).cached) == 10_000
+
+
+def test_a_step_that_never_ran_here_is_taken_to_need_more_the_larger_its_inputs():
+    assert guess_bytes(0) == guess_bytes(1 << 20) == 1 << 30
+    assert guess_bytes(3 << 30) == 5 * (3 << 30) // 2

@@ -13,7 +13,7 @@ import numpy, torch
 print(random.random(), numpy.random.rand(), torch.rand(1).item())
 """
 SEED = """
-from onnxbuild.processes.generators import seed_generators
+from onnxbuild.processes.child import seed_generators
 seed_generators()
 """
 

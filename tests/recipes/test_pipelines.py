@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import onnxbuild
-from onnxbuild.building.summary import summarize
+from onnxbuild.building.outcome import summarize
 from tests.fork_servers import warm_steps
 
 RECIPES = Path(__file__).parents[2] / "recipes"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.adapters.toolchain.headers import installed_headers
-from onnxbuild.adapters.toolchain.npm_here import look_here
+from onnxbuild.adapters.toolchain.npm_environments import look_here
+from onnxbuild.adapters.toolchain.tools import installed_headers
 from onnxbuild.catalog import PACKAGE_FORMATS
 from onnxbuild.core.digest import Digest, canonical_json
 from onnxbuild.core.errors import NotReproducibleError, StepError

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -12,16 +11,10 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from onnxbuild.adapters.console.meter import Meter, bar, last_time
-from onnxbuild.adapters.console.run_meter import RunMeter
+from onnxbuild.adapters.console.meter import InProgress, StepsInProgress, bar, last_time
 from onnxbuild.adapters.console.words import Words
 from onnxbuild.core.event import (
     Event,
-    StepBlocked,
-    StepFailed,
-    StepFinished,
-    StepProgress,
-    StepStarted,
 )
 
 if TYPE_CHECKING:
@@ -32,55 +25,16 @@ _MOST_NAME = 32
 _INDENT = 2
 
 
-@dataclass(slots=True)
-class _Running:
-    """A step that runs.
-
-    Attributes:
-        since_s: When it started, by the monotonic clock.
-        reason: The first one why.
-        last_s: How long it took last time; 0 if that is not known.
-        spinner: Shows that it goes on.
-        meter: How far it is.
-        is_step: Whether it is one of the graph's.
-    """
-
-    since_s: float
-    reason: str
-    last_s: float = 0.0
-    spinner: Spinner = field(default_factory=lambda: Spinner("dots"))
-    meter: Meter = field(default_factory=Meter)
-    is_step: bool = True
-
-
-class RunningSteps:
-    """The steps that run now, and how many there are of each state."""
+class RunningSteps(StepsInProgress):
+    """The steps that run now, as lines of a terminal."""
 
     def __init__(self) -> None:
-        self._running: dict[str, _Running] = {}
-        self._run = RunMeter()
-        self._has_begun = False
+        super().__init__()
+        self._spinner = Spinner("dots")
 
     def note(self, event: Event) -> None:
         """Take one event."""
-        self._run.take(event, time.monotonic())
-        if isinstance(event, StepStarted):
-            reason = event.reasons[0] if event.reasons else ""
-            self._running[event.step] = _Running(time.monotonic(), reason, event.last_s)
-        elif isinstance(event, StepProgress):
-            self._go_on(event)
-        elif isinstance(event, StepFinished | StepFailed | StepBlocked):
-            self._running.pop(event.step, None)
-
-    def _go_on(self, event: StepProgress) -> None:
-        """A step, or what is made before any step runs: that begins with its first report, and ends with its last."""
-        now_s = time.monotonic()
-        self._has_begun = True
-        running = self._running.setdefault(event.step, _Running(now_s, "", is_step=False))
-        if not running.is_step and event.done >= event.total:
-            del self._running[event.step]
-        elif not event.is_sign_of_life:
-            running.meter.take(event, now_s)
+        self.take(event, time.monotonic())
 
     def lines(self, width: int) -> list[RenderableType]:
         """Return a line or two for each running step, and one for the numbers.
@@ -88,20 +42,20 @@ class RunningSteps:
         Args:
             width: Characters a line.
         """
-        run = self._run
-        if not (run.total or self._running):
-            return [] if self._has_begun else [Text("starting", style="dim")]
+        run = self.run
+        if not (run.total or self.running):
+            return [] if self.has_begun else [Text("starting", style="dim")]
         steps = [
             line
-            for step, each in list(self._running.items())
-            for line in _lines(step, each, width)
+            for step, each in list(self.running.items())
+            for line in _lines(step, each, self._spinner, width)
         ]
         return [*steps, self._state(width)] if run.total else steps
 
     def _state(self, width: int) -> Text:
         """Return the run's progress: a bar, the counts, the rate, the time left."""
-        run = self._run
-        running = sum(each.is_step for each in self._running.values())
+        run = self.run
+        running = sum(each.is_step for each in self.running.values())
         to_go = max(run.left - running, 0)
         numbers = f"{run.cached} cached, {run.ended} ended, {running} running, {to_go} to go"
         drawn, pace = run.bar(), run.pace(time.monotonic())
@@ -155,10 +109,10 @@ def style_of(line: str) -> str:
     return _STYLES.get(line.split(" ", 1)[0], "")
 
 
-def _lines(step: str, running: _Running, width: int) -> list[RenderableType]:
+def _lines(step: str, running: InProgress, spinner: Spinner, width: int) -> list[RenderableType]:
     """A running step: its name and time with the bar, the phase or the reason; and what it says, below."""
     now_s = time.monotonic()
-    dots = running.spinner.render(time.monotonic())
+    dots = spinner.render(now_s)
     head = dots if isinstance(dots, Text) else Text("-")
     name = step if len(step) <= _MOST_NAME else f"{step[: _MOST_NAME - 3]}..."
     head = Text.assemble(head, f" {name} ", (f"{now_s - running.since_s:5.1f} s ", "bold"))

@@ -1,11 +1,24 @@
-"""Describe how far a step is: a bar, the count, the rate, the time left."""
+"""Describe how far a step or a run is: a bar, the count, the rate, the time left."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import dataclass, field
 
-from onnxbuild.core.event import BYTES, SECONDS, StepProgress
+from onnxbuild.core.event import (
+    BYTES,
+    SECONDS,
+    Event,
+    RunStarted,
+    StepBlocked,
+    StepCached,
+    StepFailed,
+    StepFinished,
+    StepLeftOut,
+    StepProgress,
+    StepStarted,
+)
 
 BAR_CELLS = 16
 _WINDOW_S = 15.0
@@ -163,3 +176,138 @@ def size(size_bytes: float) -> str:
         if size_bytes < _KIB:
             return f"{size_bytes:.1f} {unit}"
     return f"{size_bytes / _KIB:.1f} GiB"
+
+
+_CELLS = 8
+_LEAST_A_SECOND = 1.0
+
+
+class RunMeter:
+    """Counts the steps of a run that have ended, without those that were cached.
+
+    The rate is that since the first step started: steps take from milliseconds to hours, so the last few say little.
+
+    Attributes:
+        total: Steps of the run.
+    """
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._cached: set[str] = set()
+        self._ended: set[str] = set()
+        self._began_s: float | None = None
+
+    def take(self, event: Event, now_s: float) -> None:
+        """Take one event.
+
+        Args:
+            event: Any of the run.
+            now_s: By the monotonic clock.
+        """
+        if isinstance(event, RunStarted):
+            self.total, self._cached, self._ended, self._began_s = event.steps, set(), set(), None
+        elif isinstance(event, StepCached):
+            self._cached.add(event.step)
+        elif isinstance(event, StepStarted):
+            self._began_s = now_s if self._began_s is None else self._began_s
+        elif isinstance(event, StepFinished | StepFailed | StepBlocked):
+            self._ended.add(event.step)
+        elif isinstance(event, StepLeftOut):
+            self._ended.update(event.followers)
+
+    @property
+    def cached(self) -> int:
+        """Number of steps whose result was in the store."""
+        return len(self._cached)
+
+    @property
+    def ended(self) -> int:
+        """Number of the other steps that have ended, successfully or not."""
+        return len(self._ended - self._cached)
+
+    @property
+    def left(self) -> int:
+        """Number of steps that have not ended yet, running ones included."""
+        return max(self.total - self.cached - self.ended, 0)
+
+    def bar(self) -> str:
+        """Return a bar; empty where nothing has to run."""
+        return bar(self.ended, self.ended + self.left, _CELLS) if self.left else ""
+
+    def pace(self, now_s: float) -> str:
+        """Return `2.3 steps/min, 4 min 10 s left`; empty while no step that ran has ended, and at the end.
+
+        Args:
+            now_s: By the monotonic clock.
+        """
+        if self._began_s is None or not self.ended or not self.left or now_s <= self._began_s:
+            return ""
+        rate = self.ended / (now_s - self._began_s)
+        is_fast = rate >= _LEAST_A_SECOND
+        shown = f"{rate:.1f} steps/s" if is_fast else f"{rate * _MINUTE_S:.1f} steps/min"
+        return f"{shown}, {duration(self.left / rate)} left"
+
+
+@dataclass(slots=True)
+class InProgress:
+    """A step that runs, or what is made before any step runs.
+
+    Attributes:
+        since_s: When it started, by the monotonic clock.
+        reason: The first one why.
+        last_s: How long it took last time; 0 if that is not known.
+        meter: How far it is.
+        is_step: Whether it is one of the graph's.
+        said_s: When it was last spoken of.
+    """
+
+    since_s: float
+    reason: str = ""
+    last_s: float = 0.0
+    meter: Meter = field(default_factory=Meter)
+    is_step: bool = True
+    said_s: float = 0.0
+
+
+class StepsInProgress:
+    """The steps that run now, and how many there are of each state.
+
+    Attributes:
+        running: Name -> step.
+        run: How far the whole run is.
+        has_begun: Whether anything was reported to be made.
+    """
+
+    def __init__(self) -> None:
+        self.running: dict[str, InProgress] = {}
+        self.run = RunMeter()
+        self.has_begun = False
+
+    def take(self, event: Event, now_s: float) -> InProgress | None:
+        """Take one event; return the step that goes on.
+
+        Args:
+            event: Any of the run.
+            now_s: By the monotonic clock.
+        """
+        self.run.take(event, now_s)
+        if isinstance(event, StepStarted):
+            reason = event.reasons[0] if event.reasons else ""
+            self.running[event.step] = InProgress(now_s, reason, event.last_s, said_s=now_s)
+        elif isinstance(event, StepProgress):
+            return self._go_on(event, now_s)
+        elif isinstance(event, StepFinished | StepFailed | StepBlocked):
+            self.running.pop(event.step, None)
+        return None
+
+    def _go_on(self, event: StepProgress, now_s: float) -> InProgress | None:
+        """What is made before any step runs begins with its first report, and ends with its last."""
+        self.has_begun = True
+        began = InProgress(now_s, is_step=False, said_s=now_s)
+        running = self.running.setdefault(event.step, began)
+        if not running.is_step and event.done >= event.total:
+            del self.running[event.step]
+            return None
+        if not event.is_sign_of_life:
+            running.meter.take(event, now_s)
+        return running

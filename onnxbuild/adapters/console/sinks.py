@@ -5,21 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from onnxbuild.adapters.console.meter import Meter, duration, last_time
-from onnxbuild.adapters.console.run_meter import RunMeter
+from onnxbuild.adapters.console.meter import InProgress, StepsInProgress, duration, last_time
 from onnxbuild.adapters.console.words import Words
 from onnxbuild.adapters.disk.atomic_files import make_folder, share, store_error
 from onnxbuild.core.event import (
     Event,
     RunStarted,
-    StepFailed,
-    StepFinished,
     StepProgress,
-    StepStarted,
 )
 from onnxbuild.core.ports import EventSink
 
@@ -121,70 +116,33 @@ class PlainLines:
         self._write = write
         self._words = Words(verbose=verbose)
         self._now_s = monotonic_s
-        self._running: dict[str, _Running] = {}
-        self._run = RunMeter()
+        self._steps = StepsInProgress()
         self._next_s = 0.0
 
     def emit(self, event: Event) -> None:
         """Write what a person would want to read of the event."""
-        self._run.take(event, self._now_s())
+        now_s = self._now_s()
+        going_on = self._steps.take(event, now_s)
         if isinstance(event, RunStarted):
-            self._next_s = self._now_s() + LONG_S
-        elif isinstance(event, StepStarted):
-            now_s = self._now_s()
-            began = _Running(now_s, now_s + LONG_S, Meter(), last_s=event.last_s)
-            self._running[event.step] = began
-        elif isinstance(event, StepFinished | StepFailed):
-            self._running.pop(event.step, None)
-        elif isinstance(event, StepProgress):
-            self._go_on(event)
+            self._next_s = now_s + LONG_S
+        if isinstance(event, StepProgress) and going_on and now_s >= going_on.said_s + LONG_S:
+            self._say_how_far(event.step, going_on, now_s)
         for line in self._words.lines(event):
             self._write(line)
-        self._say_pace()
+        self._say_pace(now_s)
 
-    def _say_pace(self) -> None:
+    def _say_pace(self, now_s: float) -> None:
         """Say each half minute how far the whole run is, once it can be said."""
-        now_s = self._now_s()
-        pace = self._run.pace(now_s) if now_s >= self._next_s else ""
+        run = self._steps.run
+        pace = run.pace(now_s) if now_s >= self._next_s else ""
         if pace:
             self._next_s = now_s + LONG_S
-            total = self._run.ended + self._run.left
-            self._write(f"running {self._run.ended} of {total} steps have ended, {pace}")
+            self._write(f"running {run.ended} of {run.ended + run.left} steps have ended, {pace}")
 
-    def _go_on(self, event: StepProgress) -> None:
-        """A step, or what is made before any step runs: that begins with its first report, and ends with its last."""
-        now_s = self._now_s()
-        began = _Running(now_s, now_s + LONG_S, Meter(), is_step=False)
-        running = self._running.setdefault(event.step, began)
-        if not running.is_step and event.done >= event.total:
-            del self._running[event.step]
-            return
-        if not event.is_sign_of_life:
-            running.meter.take(event, now_s)
-        if now_s < running.next_s:
-            return
-        running.next_s = now_s + LONG_S
+    def _say_how_far(self, step: str, running: InProgress, now_s: float) -> None:
+        running.said_s = now_s
         said = running.meter.line(now_s) if running.meter else ""
         last = "" if running.meter.is_of_known_end() else last_time(running.last_s)
         more = "; ".join(filter(None, (said, last)))
         took = duration(now_s - running.since_s)
-        self._write(f"running {event.step}  ({': '.join(filter(None, (took, more)))})")
-
-
-@dataclass(slots=True)
-class _Running:
-    """A step that runs, or what is no step of the graph.
-
-    Attributes:
-        since_s: When it began.
-        next_s: When its next line is due.
-        meter: How far it is.
-        is_step: Whether it is one of the graph's.
-        last_s: How long it took last time; 0 if that is not known.
-    """
-
-    since_s: float
-    next_s: float
-    meter: Meter
-    is_step: bool = True
-    last_s: float = 0.0
+        self._write(f"running {step}  ({': '.join(filter(None, (took, more)))})")

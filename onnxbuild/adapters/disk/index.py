@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
+import stat
 import weakref
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from onnxbuild.adapters.disk.index_checks import SUFFIXES, is_step, refuse_others
-from onnxbuild.adapters.disk.index_tables import lay_tables
+from onnxbuild.adapters.disk.atomic_files import share
 from onnxbuild.adapters.disk.plain_files import parse_json
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than a row to be read
@@ -21,10 +22,104 @@ if TYPE_CHECKING:
 
     from onnxbuild.core.action import Action
 
+SUFFIXES = ("", "-journal", "-wal", "-shm")
+"""First bytes of SQLite's files."""
+
+
+def refuse_others(path: Path) -> None:
+    """Refuse files that are not the index's own: SQLite would wait for a FIFO, or follow a link.
+
+    Raises:
+        sqlite3.DatabaseError: One is not a regular file.
+    """
+    for suffix in SUFFIXES:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            mode = os.lstat(f"{path}{suffix}").st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                raise sqlite3.DatabaseError("not a regular file")
+
+
+def check_schema(connection: sqlite3.Connection, schema: str) -> None:
+    """Refuse tables that this program did not define: a view or a trigger can run without end.
+
+    Args:
+        connection: To the index.
+        schema: What this program makes its tables with.
+
+    Raises:
+        sqlite3.DatabaseError: There is anything that this program does not make.
+    """
+    found = connection.execute(
+        "SELECT type, sql FROM sqlite_master WHERE sql IS NOT NULL"
+    ).fetchall()
+    wanted = [("table", each.strip()) for each in schema.split(";") if each.strip()]
+    if sorted(found) != sorted(wanted):
+        raise sqlite3.DatabaseError("tables of another program")
+
+
+def share_index(path: Path) -> None:
+    """Let the group write the index where it may write the store."""
+    with contextlib.suppress(OSError):  # without it others of the group do without the index
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            share(descriptor, path.parent)
+        finally:
+            os.close(descriptor)
+
+
+def is_step(action: object, reasons: object, log: object, peak: object) -> bool:
+    """Return whether a row of the table `step` has the types that this program writes."""
+    return (
+        isinstance(action, dict)
+        and isinstance(reasons, list)
+        and all(isinstance(reason, str) for reason in reasons)
+        and isinstance(log, str)
+        and isinstance(peak, int)
+    )
+
+
+_FORMAT = 5  # increment when a table changes; an index of another format is made anew
+
+_SCHEMA = """
+CREATE TABLE stat (path TEXT PRIMARY KEY, identity TEXT, checked_ns INTEGER, digest TEXT,
+                   sum INTEGER);
+CREATE TABLE step (name TEXT PRIMARY KEY, key TEXT, action TEXT, reasons TEXT, log TEXT,
+                   peak INTEGER, sum INTEGER);
+CREATE TABLE recipe (request TEXT PRIMARY KEY, witnesses TEXT, recipes TEXT, sum INTEGER,
+                     used_s REAL);
+"""
+
+
+def lay_tables(connection: sqlite3.Connection, path: Path | None) -> None:
+    """Make the tables, if they are not there in this form.
+
+    Args:
+        connection: To the index.
+        path: Where it is; None if in memory.
+
+    Raises:
+        sqlite3.Error: The file is no index, or can't be written.
+    """
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    if found != _FORMAT:
+        connection.execute("BEGIN IMMEDIATE")
+        (found,) = connection.execute("PRAGMA user_version").fetchone()
+        if found != _FORMAT:
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
+            for (table,) in tables.fetchall():
+                connection.execute(f'DROP TABLE "{table}"')
+            for statement in _SCHEMA.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {_FORMAT}")
+        connection.execute("COMMIT")
+        if path is not None:
+            share_index(path)
+    if path is not None:
+        check_schema(connection, _SCHEMA)
+
+
 _ALL_BUT = "DELETE FROM {} WHERE {} NOT IN (SELECT {} FROM {} ORDER BY {} DESC LIMIT ?)"
 _DROPS = (
-    (_ALL_BUT.format("witness", "request", "request", "memo", "used_s"), 100),
-    (_ALL_BUT.format("memo", "request", "request", "memo", "used_s"), 1000),
     (_ALL_BUT.format("recipe", "request", "request", "recipe", "used_s"), 100),
     (_ALL_BUT.format("step", "rowid", "rowid", "step", "rowid"), 20_000),
 )
@@ -173,72 +268,19 @@ class Index:
         row = (request, witnesses, recipes, _sum(request, witnesses, recipes), now_s)
         self._write([("INSERT OR REPLACE INTO recipe VALUES (?,?,?,?,?)", [row])])
 
-    # --- finished runs ------------------------------------------------------------------------------
-
-    def memo(self, request: str) -> str | None:
-        """The summary of the last successful run of a request."""
-        rows = self._query("SELECT summary, sum FROM memo WHERE request=?", (request,))
-        if not rows or _sum(request, rows[0][0]) != rows[0][1]:
-            return None
-        return str(rows[0][0])
-
-    def witnesses(self, request: str) -> Iterable[tuple[str, str]]:
-        """(paths, identities), line by line, in parts, of all that the run looked at."""
-        try:
-            for paths, identities in self._connection.execute(
-                "SELECT paths, identities FROM witness WHERE request=? ORDER BY part", (request,)
-            ):
-                yield str(paths), str(identities)
-        except sqlite3.Error:
-            return
-
-    def save_memo(
-        self, request: str, summary: str, parts: Iterable[tuple[str, str]], now_s: float
-    ) -> None:
-        """Record a successful run and all that it looked at."""
-        rows = [(request, number, *part) for number, part in enumerate(parts)]
-        self._write(
-            [
-                ("DELETE FROM witness WHERE request=?", [(request,)]),
-                ("INSERT INTO witness VALUES (?,?,?,?)", rows),
-                (
-                    "INSERT OR REPLACE INTO memo VALUES (?,?,?,?)",
-                    [(request, summary, _sum(request, summary), now_s)],
-                ),
-            ]
-        )
-
-    def memo_used_s(self, request: str) -> float:
-        """Return when a request's memo was last recalled or written; 0 if there is none."""
-        rows = self._query("SELECT used_s FROM memo WHERE request=?", (request,))
-        return rows[0][0] if rows and isinstance(rows[0][0], float) else 0.0
-
-    def touch_memo(self, request: str, now_s: float) -> None:
-        """Note that a memo was recalled."""
-        self._write([("UPDATE memo SET used_s=? WHERE request=?", [(now_s, request)])])
-
-    def forget(self, paths: Iterable[str], memos_before_s: float) -> None:
-        """Drop what is known of removed files, and of requests last used before a moment."""
+    def forget(self, paths: Iterable[str], before_s: float) -> None:
+        """Drop what is known of removed files, and recipes that were last used before a moment."""
         self._write(
             [
                 ("DELETE FROM stat WHERE path=?", [(path,) for path in paths]),
-                ("DELETE FROM memo WHERE used_s<?", [(memos_before_s,)]),
-                ("DELETE FROM recipe WHERE used_s<?", [(memos_before_s,)]),
-                (
-                    "DELETE FROM witness WHERE request NOT IN (SELECT request FROM memo) AND ?",
-                    [(1,)],
-                ),
+                ("DELETE FROM recipe WHERE used_s<?", [(before_s,)]),
             ]
         )
 
     # --- keeping it small ---------------------------------------------------------------------------
 
     def drop_old(self) -> None:
-        """Drop what is known of files that are gone, and all but the latest of the rest.
-
-        Of finished runs, what they looked at goes first, which is most of the file; when a request
-        was last up to date is known for longer, since garbage collection goes by it.
-        """
+        """Drop what is known of files that are gone, and all but the latest of the rest."""
         gone = [(key,) for (key,) in self._query("SELECT path FROM stat") if _is_gone(key)]
         self._write(
             [
@@ -253,7 +295,7 @@ class Index:
 
     def counts(self) -> dict[str, int]:
         """Rows by table."""
-        tables = ("memo", "recipe", "step", "stat")
+        tables = ("recipe", "step", "stat")
         found = {each: self._query(f"SELECT count(*) FROM {each}") for each in tables}  # noqa: S608
         return {table: rows[0][0] if rows else 0 for table, rows in found.items()}
 

@@ -9,8 +9,11 @@ import stat
 import time
 from collections.abc import Callable
 
-from onnxbuild.adapters.disk.index import Index
 from onnxbuild.regular_files import open_regular
+
+TYPE_CHECKING = False  # SQLite takes longer to import than an up-to-date run
+if TYPE_CHECKING:
+    from onnxbuild.adapters.disk.index import Index
 
 # Younger changes can hide behind an equal time: a kernel's clock tick is at most 10 ms; and where
 # times are whole seconds (FAT, HFS+, ext3, some network filesystems), the filesystem's is up to 2 s.

@@ -11,6 +11,7 @@ import errno
 import os
 import platform
 import select
+import socket
 import struct
 import sys
 from collections.abc import Mapping, Sequence
@@ -234,3 +235,39 @@ class Listener:
     def close(self) -> None:
         """Let go; calls that are still asked about fail with ENOSYS."""
         os.close(self._descriptor)
+
+
+_REFUSE = refuse(errno.EACCES)
+_FIRST_AT, _SECOND_AT = ARGUMENTS_AT, ARGUMENTS_AT + 8
+_TYPE_MASK = 0xF  # the other bits are SOCK_CLOEXEC and SOCK_NONBLOCK
+
+
+def refuse_sockets() -> bool:
+    """Refuse sockets from now on; return False if this kind of machine is not known.
+
+    Raises:
+        OSError: The kernel refuses to filter.
+    """
+    machine = this_machine()
+    if machine is None:
+        return False
+    calls = machine.calls
+    steps = (
+        (LOAD, 0, 0, ARCHITECTURE_AT),
+        (EQUAL, 0, 12, machine.architecture),
+        (LOAD, 0, 0, NUMBER_AT),
+        (AT_LEAST, 10, 0, X32),
+        (EQUAL, 3, 0, calls["socket"]),
+        (EQUAL, 8, 0, calls["connect"]),
+        (EQUAL, 7, 0, calls["io_uring_setup"]),  # it opens sockets past any filter
+        (RETURN, 0, 0, ALLOW),
+        (LOAD, 0, 0, _FIRST_AT),
+        (EQUAL, 0, 4, socket.AF_UNIX),
+        (LOAD, 0, 0, _SECOND_AT),
+        (AND, 0, 0, _TYPE_MASK),
+        (EQUAL, 0, 1, socket.SOCK_STREAM),
+        (RETURN, 0, 0, ALLOW),
+        (RETURN, 0, 0, _REFUSE),
+    )
+    install(steps)
+    return True

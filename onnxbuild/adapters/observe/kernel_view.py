@@ -34,7 +34,7 @@ def merged(python: Mapping[str, Any], kernel: Mapping[str, Any], view: View) -> 
 
     Args:
         python: From `Observer.report`.
-        kernel: From `Sightings.to_json`.
+        kernel: From `AccessLog.to_json`.
         view: How paths are recorded.
     """
     shown = view.names.shown

@@ -22,9 +22,7 @@ from typing import Any
 
 from onnxbuild.adapters.kernel.kernel_watch import open_quietly, read_quietly
 from onnxbuild.adapters.observe.installed_paths import InstalledPaths
-from onnxbuild.adapters.observe.quiet_listings import install_quiet_listings
-from onnxbuild.adapters.observe.quiet_looks import QuietLooks
-from onnxbuild.adapters.observe.quiet_reads import QuietReads
+from onnxbuild.adapters.observe.quiet_files import QuietLooks, QuietReads, install_quiet_listings
 from onnxbuild.adapters.observe.stand_ins import stand_in
 from onnxbuild.adapters.sandbox.call_site import SourceReader, who_reads_lines
 from onnxbuild.adapters.toolchain.distributions import site_folders

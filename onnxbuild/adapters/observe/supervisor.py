@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.kernel import seccomp
-from onnxbuild.adapters.kernel.remote_memory import RemoteMemory
+from onnxbuild.adapters.kernel.kernel_watch import RemoteMemory
 from onnxbuild.adapters.kernel.seccomp import Call, Listener
-from onnxbuild.adapters.observe.sightings import Access, Sightings
+from onnxbuild.adapters.observe.access_log import Access, AccessLog
 
 ADOPTION = "adopted"
 """A fork of a step's process that looks for this file in the job's folder is as the step itself."""
 
 WATCH_FILE, SEEN_FILE = "watch.json", "seen.json"
-"""Files in a job's folder: the arguments of its `Sightings`, and their state at the end."""
+"""Files in a job's folder: the arguments of its `AccessLog`, and their state at the end."""
 
 _HERE = -100  # AT_FDCWD
 _NO_FOLLOW = 0x100  # AT_SYMLINK_NOFOLLOW
@@ -68,7 +68,7 @@ class Supervisor:
         self._memory = RemoteMemory()
         machine = seccomp.this_machine()
         self._names = {} if machine is None else {n: name for name, n in machine.calls.items()}
-        self._sightings: Sightings | None = None
+        self._accesses: AccessLog | None = None
         self._groups: dict[int, int] = {}
         self._own = {pid}
         self._adoption = os.path.join(os.path.realpath(folder), ADOPTION)
@@ -90,7 +90,7 @@ class Supervisor:
             descriptors = []
         if not descriptors:
             return False
-        self._sightings = Sightings(**json.loads((self._folder / WATCH_FILE).read_bytes()))
+        self._accesses = AccessLog(**json.loads((self._folder / WATCH_FILE).read_bytes()))
         self._listener = Listener(descriptors[0])
         return True
 
@@ -107,7 +107,7 @@ class Supervisor:
 
     def result(self) -> dict[str, Any] | None:
         """Return what was seen, as JSON; None if the kernel did not observe the step."""
-        return None if self._sightings is None else self._sightings.to_json()
+        return None if self._accesses is None else self._accesses.to_json()
 
     def close(self) -> None:
         """Let go of the descriptors."""
@@ -121,7 +121,7 @@ class Supervisor:
 
     def _verdict(self, call: Call) -> int:
         """Note a call; return the error number that it is to fail with, 0 to go on."""
-        assert self._sightings is not None
+        assert self._accesses is not None
         name = self._names.get(call.number, "")
         arguments = call.arguments
         at = 0 if name in _FIRST or name == "bind" else 1
@@ -146,7 +146,7 @@ class Supervisor:
         if path == self._adoption:
             self._own.add(_group_of(call.thread))
             return 0
-        return self._sightings.note(
+        return self._accesses.note(
             path,
             access,
             follows=follows,

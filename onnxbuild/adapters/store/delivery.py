@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.adapters.disk.atomic_files import fsync_folder, is_full, store_error, temp_name
-from onnxbuild.adapters.disk.exchange import exchange
+from onnxbuild.adapters.disk.linux_files import clone_or_copy, exchange
 from onnxbuild.adapters.disk.locks import FileLock, try_lock
 from onnxbuild.adapters.disk.plain_files import is_real_folder
-from onnxbuild.adapters.disk.reflink import clone_or_copy
 from onnxbuild.adapters.portable import has_flock
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, StoreError

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from onnxbuild.adapters.disk.atomic_files import (
@@ -15,15 +16,87 @@ from onnxbuild.adapters.disk.atomic_files import (
     write_atomically,
 )
 from onnxbuild.adapters.disk.locks import FileLock, try_lock
-from onnxbuild.adapters.disk.plain_files import check_no_links
+from onnxbuild.adapters.disk.plain_files import check_no_links, parse_json
 from onnxbuild.adapters.disk.statcache import ABSENT, StatCache, hash_file
 from onnxbuild.adapters.store.layout import FOLDERS, MADE_LATER, is_new, refuse_foreign
-from onnxbuild.adapters.store.store_records import read_record, seal
 from onnxbuild.core.action import MAX_TRACES, ActionResult
 from onnxbuild.core.artifact import Artifact
-from onnxbuild.core.digest import Digest
+from onnxbuild.core.digest import Digest, canonical_json, tagged_sha256
 from onnxbuild.core.errors import StepError, StoreError
 from onnxbuild.regular_files import NOT_REGULAR, read_regular
+
+_RECORD_FORMAT = 2  # increment when a record's form changes
+_SEALED = b'{"checksum":"%b",' % (b"0" * 64)  # how a record starts, in canonical JSON
+
+
+def seal(key: str, results: Iterable[ActionResult]) -> bytes:
+    """A record's bytes.
+
+    Args:
+        key: Of all the results.
+        results: The newest first.
+    """
+    body = {
+        "format": _RECORD_FORMAT,
+        "key": key,
+        "traces": [result.to_json() for result in results],
+    }
+    body["checksum"] = tagged_sha256("record", body)
+    return canonical_json(body)
+
+
+def read_record(content: bytes, key: str) -> tuple[ActionResult, ...]:
+    """The results in a record; none if another version of this program wrote it.
+
+    Args:
+        content: The file's bytes.
+        key: What it must be the record of.
+
+    Raises:
+        ValueError, KeyError, TypeError: It is damaged, or forged in a way that no record can be.
+    """
+    start, checked = content[: len(_SEALED)], content[len(_SEALED) :]
+    checksum = hashlib.sha256(b'["record",{' + checked + b"]").hexdigest()
+    if start != _SEALED.replace(b"0" * 64, checksum.encode()):
+        raise ValueError("the checksum does not match")
+    body = parse_json(content)
+    if body["key"] != key:
+        raise ValueError("another key")
+    if body["format"] != _RECORD_FORMAT:
+        return ()  # sound, but of another version of this program
+    results = tuple(ActionResult.from_json(each) for each in body["traces"])
+    for result in results:
+        if result.key != key:
+            raise ValueError("another key")
+        _check_texts(result)
+    return results
+
+
+def _check_texts(result: ActionResult) -> None:
+    """Refuse what can be no path, no digest and no sentence.
+
+    Raises:
+        TypeError, ValueError: Some of it is not a text, or holds a NUL.
+    """
+    seen = result.observed
+    texts: list[object] = [*result.outputs, *result.notes]
+    for field in (seen.sources, seen.data, seen.distributions, seen.links, seen.existence):
+        texts += [*field, *field.values()]
+    for folder, listing in seen.listings.items():
+        texts += [folder, *listing.names, *listing.found]
+    for finding in (*result.findings, *([result.not_applicable] if result.not_applicable else ())):
+        texts += [finding.what, finding.where, finding.fix]
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"{text!r} is not a text")
+        if "\0" in text:
+            raise ValueError(f"{text!r} holds a NUL")
+    spent = result.expense
+    if not all(
+        isinstance(each, (int, float)) for each in (spent.wall_s, spent.cpu_s, spent.peak_bytes)
+    ):
+        raise TypeError("an expense is not a number")
+
 
 _UNREADABLE = (
     errno.EACCES,

@@ -18,9 +18,9 @@ from onnxbuild.adapters.disk.atomic_files import (
     store_error,
     write_atomically,
 )
+from onnxbuild.adapters.disk.linux_files import clone_or_copy
 from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.disk.plain_files import check_no_links, is_real_folder, parse_json
-from onnxbuild.adapters.disk.reflink import clone_or_copy
 from onnxbuild.adapters.disk.statcache import ABSENT, StatCache
 from onnxbuild.adapters.store.folder_replacement import replace_folder, tidy
 from onnxbuild.adapters.store.housekeeping import tree_bytes

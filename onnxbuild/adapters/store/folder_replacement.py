@@ -25,7 +25,7 @@ from onnxbuild.adapters.disk.atomic_files import (
     temp_name,
     write_atomically,
 )
-from onnxbuild.adapters.disk.exchange import exchange
+from onnxbuild.adapters.disk.linux_files import exchange
 from onnxbuild.adapters.disk.plain_files import check_no_links, is_real_folder, parse_json
 from onnxbuild.adapters.store.laid_files import (
     Own,

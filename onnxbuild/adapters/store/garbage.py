@@ -14,11 +14,12 @@ from onnxbuild.adapters.disk.atomic_files import store_error
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.locks import try_lock
 from onnxbuild.adapters.disk.plain_files import is_real_folder
+from onnxbuild.adapters.store import memos
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.disk_views import drop_replaced, replaced_bytes
 from onnxbuild.adapters.store.housekeeping import blobs_of, read_run, records_of, tree_bytes
 from onnxbuild.adapters.store.pins import pins
-from onnxbuild.adapters.store.run_notes import drop_old_runs
+from onnxbuild.adapters.store.runs import drop_old_runs
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.errors import StoreError
 from onnxbuild.regular_files import read_regular
@@ -69,7 +70,7 @@ def collect_garbage(
 
     Args:
         store: The store.
-        index: Its index: knows when requests were last up to date.
+        index: Its index.
         keep_days: As above.
         grace_s: Nothing younger is removed.
         max_bytes: Drop results, those used longest ago first, until the blobs take no more than
@@ -91,7 +92,7 @@ def collect_garbage(
         now_s = time.time()
         freed = replaced_bytes(root) if dry_run else drop_replaced(root)
         pinned = frozenset().union(*pins(root).values())
-        live_runs, used_s = _live_runs(root, index, now_s, keep_days * _DAY_S, grace_s)
+        live_runs, used_s = _live_runs(root, now_s, keep_days * _DAY_S, grace_s)
         old_s = now_s - grace_s
         kept: list[_Record] = []
         dropped: list[Path] = []
@@ -122,7 +123,9 @@ def collect_garbage(
         removed_runs, log_bytes = _drop_runs(root, live_runs, old_s, remove)
         stripped, more_bytes = drop_old_runs(root, slack=0, without=removed_runs, dry_run=dry_run)
         if not dry_run:
-            index.forget(map(str, (*dropped, *unused)), now_s - max(keep_days * _DAY_S, grace_s))
+            before_s = now_s - max(keep_days * _DAY_S, grace_s)
+            index.forget(map(str, (*dropped, *unused)), before_s)
+            memos.drop_old(root, before_s)
             index.drop_old()
             index.shrink()
         return Collected(
@@ -183,7 +186,7 @@ def _blobs_in(results: Iterable[ActionResult]) -> frozenset[str]:
 
 
 def _live_runs(
-    root: Path, index: Index, now_s: float, keep_s: float, grace_s: float
+    root: Path, now_s: float, keep_s: float, grace_s: float
 ) -> tuple[set[str], dict[str, float]]:
     """(names of runs that matter, key that they used -> when last).
 
@@ -200,7 +203,7 @@ def _live_runs(
             used_s[folder.name] = folder.lstat().st_mtime
     live = {run for run in keys if now_s - used_s[run] <= grace_s}
     for (request, _), run in newest.items():
-        used_s[run] = max(index.memo_used_s(request), used_s[run])
+        used_s[run] = max(memos.used_s(root, request), used_s[run])
         if now_s - used_s[run] <= keep_s:
             live.add(run)
     last: dict[str, float] = {}

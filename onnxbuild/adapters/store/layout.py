@@ -8,12 +8,12 @@ from onnxbuild.core.errors import StoreError
 
 _BLOBS = "cas/sha256"
 FOLDERS = (
-    _BLOBS, "ac", "out", "out/.laid", "runs", "quarantine", "tmp", "locks", "pins",
+    _BLOBS, "ac", "out", "out/.laid", "runs", "quarantine", "tmp", "locks", "pins", "memo",
 )  # fmt: skip
 """Folders of a store, in the order in which they are made; the first one marks it."""
 
-MADE_LATER = ("out/.laid", "pins")
-_SWEPT = ("ac", "locks", "pins", "quarantine", "runs", "tmp")
+MADE_LATER = ("out/.laid", "pins", "memo")
+_SWEPT = ("ac", "locks", "memo", "pins", "quarantine", "runs", "tmp")
 """Files of these names come and go; in out/ only those that a list names do."""
 
 

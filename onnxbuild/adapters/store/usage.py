@@ -9,6 +9,7 @@ from pathlib import Path
 
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.plain_files import parse_json
+from onnxbuild.adapters.store import memos
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.housekeeping import blobs_of, records_of, size_now, tree_bytes
 from onnxbuild.adapters.store.pins import pins
@@ -29,7 +30,7 @@ class Stats:
             builds, and those of which only the record is left.
         unreferenced_bytes: Blobs that no record names.
         runs: How many left their logs or, of earlier ones, a note of what they used.
-        index_rows: Table of index.db -> its rows: finished runs (`memo`), recipes, steps, files.
+        index_rows: Finished runs (`memo`), and table of index.db -> its rows: recipes, steps, files.
         pinned_bytes: Pin -> bytes of the blobs that it keeps.
     """
 
@@ -108,7 +109,7 @@ def collect_stats(store: DiskStore, index: Index) -> Stats:
         },
         runs=sum(1 for _ in runs.iterdir()) if runs.is_dir() else 0,
         runs_bytes=tree_bytes(runs),
-        index_rows=index.counts(),
+        index_rows={"memo": len(list((store.root / memos.FOLDER).glob("*"))), **index.counts()},
         index_bytes=index.path.stat().st_size if index.path.is_file() else 0,
         views_bytes=tree_bytes(store.root / "out"),
         quarantine_bytes=tree_bytes(store.root / "quarantine"),

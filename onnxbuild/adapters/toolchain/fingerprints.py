@@ -30,8 +30,6 @@ from onnxbuild.adapters.toolchain.installed_state import (
     parts_digest,
     plugin_digest,
 )
-from onnxbuild.adapters.toolchain.missing import missing_member
-from onnxbuild.adapters.toolchain.named_roots import MachinePlaces
 from onnxbuild.adapters.toolchain.path_names import PathNames
 from onnxbuild.adapters.toolchain.source_digest import source_digest
 from onnxbuild.adapters.toolchain.step_environment import program_folders
@@ -39,20 +37,86 @@ from onnxbuild.adapters.toolchain.tools import is_tool, tool_digest, tool_folder
 from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Action, Listing, Observed
 from onnxbuild.core.environment import BUILT_IN, Environment, Interpreter, split_package
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.places import real_path
+from onnxbuild.core.places import HOME, place_name, real_path
 from onnxbuild.core.ports import Missing
 from onnxbuild.core.step import (
+    COMPILER,
+    COMPILERS,
     COPIED,
     DEVICES,
     ENTRY_POINTS,
     GPU,
+    HEADERS,
     PACKAGES,
     PARTS,
     PLUGIN,
+    PROGRAM,
     START_UP,
 )
 from onnxbuild.not_inputs import is_no_input
 from onnxbuild.own_folder import OWN_FOLDER
+
+
+def missing_member(name: str, programs: Iterable[str], extra: str = "") -> Missing:
+    """Name a missing member of a toolchain, and what to do.
+
+    Args:
+        name: As in a kind's `toolchain`.
+        programs: Folders that steps find programs in.
+        extra: The optional extra of this program that brings a package, with the others that the same
+            steps need; empty where none does.
+    """
+    if name == COMPILER:
+        return Missing(
+            f"a C++ compiler; there is no {' and no '.join(COMPILERS)} in {', '.join(programs)}",
+            fix="install one (`apt-get install g++`), or leave out what needs it",
+        )
+    if name == GPU:
+        return Missing(
+            "an NVIDIA GPU with its driver, and TensorRT (libnvinfer): one of them is not on this "
+            "machine",
+            fix="run `onnxbuild doctor` to see which, or leave out what needs it",
+        )
+    if name == HEADERS:
+        return Missing(
+            "ONNX Runtime's C++ headers, which are not here",
+            fix="install libonnxruntime-dev, or `export ORT_INCLUDE_DIR=FOLDER`",
+        )
+    if name.startswith(PROGRAM):
+        program = name[len(PROGRAM) : -1]
+        what = f"the program '{program}'; there is none in {', '.join(programs)}"
+        return Missing(what, fix=f"install it (`apt-get install {program}`)")
+    fix = f"pip install 'onnxbuild[{extra}]'" if extra else f"pip install {name}"
+    return Missing(f"the package '{name}', which is not installed", fix=fix)
+
+
+class MachinePlaces:
+    """Paths of the folders that every project's records may name.
+
+    Args:
+        distributions: What is installed.
+        import_path: What else modules are imported from.
+    """
+
+    def __init__(self, distributions: Distributions, import_path: ImportPath) -> None:
+        self._distributions = distributions
+        self._import_path = import_path
+        self._folders: dict[str, str] | None = None
+
+    def folders(self) -> Mapping[str, str]:
+        """Name (see core.places) -> absolute folder."""
+        if self._folders is None:
+            editables = self._distributions.editables()
+            projects = tuple(f"{path}/" for path in editables.values())
+            self._folders = {
+                name: folder
+                for name, folder in self._import_path.places().items()
+                if not f"{folder}/".startswith(projects)
+            }
+            self._folders |= {place_name(f"editable {n}"): path for n, path in editables.items()}
+            self._folders[HOME] = os.path.abspath(os.path.expanduser("~"))
+        return self._folders
+
 
 SITE_FOLDERS = "<installed>"  # stands for all folders of installed packages, in records
 IMPORT_PATH = "<import path>"  # all folders that the interpreter adds to it when it starts

@@ -9,16 +9,21 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from onnxbuild.adapters.toolchain.node_program import program
-from onnxbuild.adapters.toolchain.npm_lists import (
+from onnxbuild.adapters.disk.index import Index
+from onnxbuild.adapters.disk.statcache import StatCache
+from onnxbuild.adapters.toolchain.environments import Environments
+from onnxbuild.adapters.toolchain.npm import (
     NODE_MODULES,
     manifest_of,
     packages_listed,
+    program,
     this_platform,
 )
 from onnxbuild.adapters.toolchain.virtual_environments import make_once
-from onnxbuild.core.environment import NPM
+from onnxbuild.core.environment import BUILT_IN, NPM, Environment, Interpreter
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.places import real_path
+from onnxbuild.own_folder import OWN_FOLDER
 
 _PREBUILT = "*/bin/napi-v*"
 """Below node_modules: folders SYSTEM/ARCHITECTURE of what packages have built for each."""
@@ -99,3 +104,14 @@ def _prune(node_modules: Path) -> None:
         for folder in (*prebuilt.iterdir(), *(prebuilt / system).glob("*")):
             if folder.name not in {system, architecture}:
                 shutil.rmtree(folder)
+
+
+def look_here(environment: Environment) -> Interpreter:
+    """Return where Node is, and the packages of a list of this program: empty paths for what is not there.
+
+    Args:
+        environment: Of npm.
+    """
+    stats = StatCache(Index(Path(":memory:")))
+    here = Environments(stats, lambda path: real_path(path, {BUILT_IN: OWN_FOLDER}))
+    return here.look(environment, "")

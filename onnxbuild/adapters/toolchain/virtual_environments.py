@@ -22,7 +22,7 @@ from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.locate import cache_root
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.environments import MADE, SEEDS
-from onnxbuild.adapters.toolchain.npm_lists import asked_of
+from onnxbuild.adapters.toolchain.npm import asked_of
 from onnxbuild.adapters.toolchain.records import normalized
 from onnxbuild.core.errors import StepError
 from onnxbuild.requirements import read_pins

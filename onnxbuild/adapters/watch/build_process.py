@@ -19,15 +19,8 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
-from onnxbuild.own_folder import IMPORT_ROOT
+from onnxbuild.own_folder import start_of
 
-_START = """\
-import sys
-sys.path.insert(0, sys.argv[2])
-import onnxbuild.watching.child
-sys.path.remove(sys.argv[2])
-onnxbuild.watching.child.main()
-"""  # this very onnxbuild, however it was found
 _PATIENCE_S = 10.0
 _LAST_LINES = 20
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -41,14 +34,9 @@ class BuildProcess:
     """
 
     def __init__(self, asked: Mapping[str, Any]) -> None:
+        start = start_of("watching.child", json.dumps({**asked, "parent": os.getpid()}))
         self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                _START,
-                json.dumps({**asked, "parent": os.getpid()}),
-                IMPORT_ROOT,
-            ],
+            [sys.executable, *start],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -184,6 +183,8 @@ def leftover_line(root: Path, project: Path, store: str | None = None) -> str:
         places.setdefault(os.path.relpath(place), f"{each.file} {why}")
     if not places:
         return ""
+    import shlex
+
     first, why = next(iter(places.items()))
     more = f", and {len(places) - 1} more" if len(places) > 1 else ""
     command = "onnxbuild clean" + (f" --store {shlex.quote(store)}" if store else "")

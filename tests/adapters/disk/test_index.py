@@ -16,7 +16,6 @@ def index(tmp_path):
     action = Action("export", 1, {"opset": 18}, {}, {}, {}, None)
     made.save_steps({"r:s": (action, ["first build"], "log", 7)})
     made.save_recipes("q", "witnesses", "recipes", 1.0)
-    made.save_memo("q", "summary", [("p", "1:2:3:4")], 1.0)
     return made
 
 
@@ -25,7 +24,6 @@ def answers(index):
         "stat": index.stat("p"),
         "step": index.step("r:s"),
         "recipe": index.recipes("q"),
-        "memo": index.memo("q"),
     }
 
 
@@ -34,16 +32,13 @@ def test_what_was_recorded_is_answered(index):
     assert found["stat"] == ("1:2:3:4", 5, "d")
     assert found["step"][1:] == (["first build"], "log", 7)
     assert found["recipe"] == ("witnesses", "recipes")
-    assert found["memo"] == "summary"
-    assert list(index.witnesses("q")) == [("p", "1:2:3:4")]
-    assert index.memo_used_s("q") == 1.0
 
 
 @pytest.mark.parametrize(
     ("table", "column"),
     [
         *(("stat", each) for each in ("identity", "checked_ns", "digest", "sum")),
-        *(("memo", each) for each in ("summary", "sum")),
+        *(("recipe", each) for each in ("witnesses", "recipes", "sum")),
     ],
 )
 @pytest.mark.parametrize("value", ["'x'", "17", "NULL", "x'00ff'", "{}||'x'"])
@@ -55,12 +50,6 @@ def test_a_row_that_is_damaged_anywhere_is_no_row(index, table, column, value):
     after = answers(index)
     assert after.pop(table) is None
     assert before.items() >= after.items()
-
-
-def test_a_time_of_use_that_is_damaged_is_long_ago(index):
-    value = "'x'"
-    index._connection.execute(f"UPDATE memo SET used_s={value}")
-    assert index.memo_used_s("q") == 0.0
 
 
 def test_the_garbage_collector_may_close_it_in_any_thread(tmp_path):

@@ -11,9 +11,12 @@ import pytest
 
 from onnxbuild.adapters.kernel.kernel_watch import reason_not
 from onnxbuild.adapters.observe.installed_paths import ABSENT, InstalledPaths
-from onnxbuild.adapters.observe.quiet_listings import Entry, install_quiet_listings
-from onnxbuild.adapters.observe.quiet_looks import QuietLooks
-from onnxbuild.adapters.observe.quiet_reads import QuietReads
+from onnxbuild.adapters.observe.quiet_files import (
+    Entry,
+    QuietLooks,
+    QuietReads,
+    install_quiet_listings,
+)
 from tests.adapters.kernel.test_kernel_watch import World
 
 SCANDIR = os.scandir

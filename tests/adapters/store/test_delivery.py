@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.adapters.disk.exchange import exchange
+from onnxbuild.adapters.disk.linux_files import exchange
 from onnxbuild.adapters.store.delivery import put, scratch_beside, write_tree
 
 OLD, NEW = {"a/b": b"old", "c": b"old"}, {"a/b": b"new", "d": b"new"}

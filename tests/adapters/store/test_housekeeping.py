@@ -13,6 +13,7 @@ import pytest
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.locks import try_lock
 from onnxbuild.adapters.disk.statcache import StatCache
+from onnxbuild.adapters.store import memos
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.garbage import collect_garbage
 from onnxbuild.adapters.store.housekeeping import verify, write_run
@@ -52,6 +53,12 @@ class World:
                 is_young = path.stat().st_mtime > time.time() - 3600
                 if is_young and (path.is_file() or path.parent.name == "runs"):
                     os.utime(path, (past_s, past_s))
+
+    def was_up_to_date(self, request: str, *, days_ago: float) -> None:
+        path = self.root / memos.FOLDER / request
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        os.utime(path, (time.time() - days_ago * DAY_S,) * 2)
 
     def gc(self, keep_days=30.0, grace_s=DAY_S, max_bytes=None):
         return collect_garbage(
@@ -107,7 +114,7 @@ def test_what_no_run_used_for_long_goes(world):
 
 def test_a_request_that_was_up_to_date_lately_counts_as_used(world):
     world.build("a", days_ago=60)
-    world.index.save_memo("r", "[0, {}]", [], time.time() - 3 * DAY_S)
+    world.was_up_to_date("r", days_ago=3)
     world.gc()
     assert world.kept == "a"
 
@@ -141,11 +148,10 @@ def test_a_blob_that_no_record_names_goes_when_it_is_old(world):
 
 def test_what_is_known_of_what_is_gone_is_forgotten(world):
     world.build("a", days_ago=60)
-    world.index.save_memo("r", "[1, {}]", [("p", "i")], time.time() - 60 * DAY_S)
+    world.was_up_to_date("r", days_ago=60)
     world.index.save_stats({str(world.store.record_path("a" * 64)): ("1:2:3:4", 5, "d")})
     world.gc()
-    assert world.index.memo("r") is None
-    assert list(world.index.witnesses("r")) == []
+    assert memos.used_s(world.root, "r") == 0.0
     assert world.index.stat(str(world.store.record_path("a" * 64))) is None
 
 
@@ -321,7 +327,7 @@ def test_a_store_that_fits_drops_nothing_for_its_size(world):
 def test_a_request_that_was_up_to_date_lately_is_dropped_last(world):
     world.build("a", request="one", days_ago=9)
     world.build("b", request="two", days_ago=5)
-    world.index.save_memo("one", "[0, {}]", [], time.time() - 3 * DAY_S)
+    world.was_up_to_date("one", days_ago=3)
     world.gc(max_bytes=1)
     assert world.kept == "a"
 

@@ -15,7 +15,7 @@ from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.garbage import collect_garbage
 from onnxbuild.adapters.store.housekeeping import write_run
-from onnxbuild.adapters.store.run_notes import (
+from onnxbuild.adapters.store.runs import (
     KEPT_RUNS,
     MOST_RUNS,
     SLACK,
@@ -179,24 +179,20 @@ def test_the_index_forgets_what_is_gone_and_what_was_long_ago(runs, tmp_path):
     known = [str(here), f"list {here}", f"interpreter 1:2 /gone/python {here}"]
     index.save_stats(dict.fromkeys([*known, "/gone/file", "list /gone/file"], row))
     for number in range(102):
-        index.save_memo(f"m{number}", "[1, {}]", [("/a", "absent")], float(number))
         index.save_recipes(f"r{number}", "{}", "[]", float(number))
     index.drop_old()
     assert all(index.stat(key) for key in known)
     assert not index.stat("/gone/file")
     assert not index.stat("list /gone/file")
-    assert index.counts() == {"memo": 102, "recipe": 100, "step": 0, "stat": 3}
-    assert list(index.witnesses("m2"))
-    assert not list(index.witnesses("m1"))
-    assert index.memo_used_s("m1") == 1.0  # garbage collection goes by it
+    assert index.counts() == {"recipe": 100, "step": 0, "stat": 3}
     assert index.recipes("r2")
     assert index.recipes("r1") is None
 
 
 def test_gc_gives_the_index_its_space_back(runs):
     for number in range(110):
-        looked_at = [("/a" * 100_000 if number < 10 else "/a", "absent")]
-        runs.index.save_memo(f"m{number}", "[1, {}]", looked_at, time.time() + number)
+        recipes = "a" * (100_000 if number < 10 else 1)
+        runs.index.save_recipes(f"m{number}", "{}", recipes, time.time() + number)
     before = runs.index.path.stat().st_size
     collect_garbage(runs.store, runs.index, keep_days=30)
     assert runs.index.path.stat().st_size < before / 2

@@ -4,8 +4,7 @@ import pytest
 
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
-from onnxbuild.adapters.toolchain.headers import header_folder, headers_digest
-from onnxbuild.adapters.toolchain.tools import is_tool, tool_digest
+from onnxbuild.adapters.toolchain.tools import header_folder, headers_digest, is_tool, tool_digest
 from onnxbuild.core.step import COMPILER, CXX_HEADER, HEADERS
 
 

@@ -1,22 +1,37 @@
-"""Runs that are over: which files they built, and which of their folders are kept.
-
-A run leaves its events and the logs of its steps below runs/, for people, and a note of what it
-used, for garbage collection. The first are kept for the last runs alone.
-"""
+"""Folders of runs: their ids, reports and logs; which stay, and what killed runs left behind."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
+from onnxbuild.adapters import clock
+from onnxbuild.adapters.disk import locks
+from onnxbuild.adapters.disk.atomic_files import write_atomically
 from onnxbuild.adapters.disk.locks import try_lock
-from onnxbuild.adapters.disk.plain_files import is_real_folder
-from onnxbuild.adapters.store.housekeeping import RUN_FILE, read_run, tree_bytes
+from onnxbuild.adapters.disk.plain_files import is_real_folder, parse_json
+from onnxbuild.adapters.disk.short_temp import remove_short_name
+from onnxbuild.adapters.store.housekeeping import (
+    GONE,
+    OTHER,
+    OWN,
+    RUN_FILE,
+    home_of,
+    read_run,
+    tree_bytes,
+    whose_run,
+)
+from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.file_names import check_file_name
+from onnxbuild.regular_files import read_regular
 
 KEPT_RUNS = 50  # whatever their age
 MOST_RUNS = 200
@@ -173,3 +188,127 @@ def _drop(folder: Path, *, keep_note: bool) -> int:
     except OSError:
         pass  # another run drops it just now
     return before - tree_bytes(folder)
+
+
+REPORTS_FILE = "reports.json"
+"""File in a run's folder, next to its logs; removed with them."""
+
+Reports = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Recipe -> its reports: `form`, `bundle`, `step`, `target`, `gate`, `passed`, and `files`, name -> sha256."""
+
+
+def write_reports(root: Path, run: str, reports: Reports) -> None:
+    """Note which reports a run made or found.
+
+    Args:
+        root: The store's folder.
+        run: The run's id.
+        reports: Its reports.
+    """
+    content = json.dumps(reports, sort_keys=True).encode()
+    write_atomically(root / "runs" / run / REPORTS_FILE, content, root / "tmp")
+
+
+def noted_reports(
+    root: Path, project: Path, recipe: str
+) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
+    """Yield (run, its reports on a recipe), the oldest run first; what is damaged is left out.
+
+    Args:
+        root: The store's folder.
+        project: The project whose runs count; others may share the store.
+        recipe: A recipe's name.
+    """
+    home = home_of(root, project)
+    try:
+        runs = sorted(os.listdir(root / "runs"))  # names begin with the time
+    except OSError:
+        return
+    for run in runs:
+        try:
+            found = parse_json(read_regular(root / "runs" / run / REPORTS_FILE))[recipe]
+            rows = [_sound(each) for each in found]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+        if whose_run(root, run, home) != OTHER:
+            yield run, rows
+
+
+def _sound(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row whose digests are digests: a name in the store is untrusted input."""
+    for sha256 in row["files"].values():
+        Digest(sha256, 0)
+    return row
+
+
+_NAME_MAX = 150  # with a digest and `.log` below the 255 bytes that filesystems allow
+
+
+def log_name(recipe: str, step: str) -> str:
+    """Return the file name of a step's log, `bert+int8+quantize.log`; no two steps share one.
+
+    A `+` in a name is written `%2B`; a long name is cut, and its digest makes the difference.
+
+    Args:
+        recipe: The recipe's name.
+        step: The step's name in the recipe, `int8/quantize`.
+    """
+    above = quote(recipe, safe="@=,", errors="surrogateescape")
+    local = quote(step, safe="@=,/", errors="surrogateescape").replace("/", "+")
+    plain = f"{above}+{local}".replace("~", "%7E")
+    if len(plain) > _NAME_MAX:
+        whole = os.fsencode(f"{recipe}:{step}")
+        plain = f"{plain[:_NAME_MAX]}~{hashlib.sha256(whole).hexdigest()}"
+    return f"{plain}.log"
+
+
+def last_log(root: Path, project: Path, steps: Iterable[tuple[str, str]]) -> Path | None:
+    """Return the log of a step's last run, failed or not; None if it never ran here.
+
+    Args:
+        root: The store's folder.
+        project: The project whose runs count; others may share the store.
+        steps: (recipe, name in it) of the step, and of equal steps, which it may have been built as.
+    """
+    names = [log_name(recipe, step) for recipe, step in steps]
+    home = home_of(root, project)
+    of_gone: Path | None = None
+    for folder in sorted((root / "runs").glob("*/logs"), reverse=True):
+        found = next((folder / name for name in names if (folder / name).is_file()), None)
+        if found is None:
+            continue
+        whose = whose_run(root, folder.parent.name, home)
+        if whose == OWN:
+            return found
+        if whose == GONE:
+            of_gone = of_gone or found
+    return of_gone
+
+
+_ABANDONED_S = 3600.0
+"""Nothing writes to one temporary file for longer without touching it."""
+
+
+def sweep(root: Path) -> None:
+    """Remove what killed runs left below tmp/ and locks/, and their links in the system's temporary files.
+
+    Args:
+        root: The store's folder.
+    """
+    runs = {path.name.removeprefix("run-") for path in (root / "locks").glob("run-*")}
+    runs |= {path.name for path in (root / "tmp").iterdir() if path.is_dir()}
+    # Anybody with access to the store chooses the names of files.
+    for run in runs - {"", ".", ".."}:
+        lock_path = root / "locks" / f"run-{run}"
+        try:
+            lock = locks.try_lock(lock_path)
+        except StoreError:
+            continue  # another user's: let them sweep it
+        if lock is not None:
+            shutil.rmtree(root / "tmp" / run, ignore_errors=True)
+            remove_short_name(root / "tmp" / run)
+            lock_path.unlink(missing_ok=True)
+            lock.release()
+    for path in (root / "tmp").iterdir():
+        if path.is_file() and clock.age_s(path) > _ABANDONED_S:
+            path.unlink(missing_ok=True)
