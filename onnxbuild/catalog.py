@@ -25,16 +25,15 @@ from onnxbuild.expansion.tolerances import described
 from onnxbuild.features.artifacts import compiled, offline, optimized, ort, tensorrt
 from onnxbuild.features.formats import aotinductor, torch_export, torchscript
 from onnxbuild.features.frontends import (
+    boosters,
     exported,
     jax,
-    lightgbm,
     onnx,
     pytorch,
     saved_model,
     sklearn,
     tflite,
     torchscript_file,
-    xgboost,
 )
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
 from onnxbuild.features.measures import benchmark, load_times, profile, report, sensitivity
@@ -77,8 +76,8 @@ FEATURES: tuple[Feature, ...] = (
     exported.FEATURE,
     torchscript_file.FEATURE,
     sklearn.FEATURE,
-    xgboost.FEATURE,
-    lightgbm.FEATURE,
+    boosters.XGBOOST_FEATURE,
+    boosters.LIGHTGBM_FEATURE,
     reference.FEATURE,
     operators.FEATURE,
     optimize.FEATURE,

@@ -11,7 +11,7 @@ from onnxbuild.core.recipe import Recipe
 from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.comparison import Comparison, ComparisonModel
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.steps import import_model, import_program
+from onnxbuild.steps import import_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ def _model(scope: Scope, model: ComparisonModel) -> OutputRef:
 
 
 def _program(scope: Scope, model: ComparisonModel) -> OutputRef:
-    params = import_program.ImportProgramParams(
+    params = import_model.ImportProgramParams(
         model=model.model,
         name=model.shown,
         format=model.format,
         inputs=scope.recipe.inputs,
         axes=scope.recipe.axes,
     )
-    step = scope.step(_address(scope.recipe, model), import_program.KIND, params)
+    step = scope.step(_address(scope.recipe, model), import_model.PROGRAM, params)
     return OutputRef(step, "program")
 
 

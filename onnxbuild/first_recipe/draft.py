@@ -12,17 +12,18 @@ from typing import Any
 from onnxbuild.catalog import MODEL_SOURCES
 from onnxbuild.core.draft import Draft
 from onnxbuild.core.errors import StepError, UsageError
+from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import Location
+from onnxbuild.core.source_error import SourceError
 from onnxbuild.document.node import plain
-from onnxbuild.expansion.model_source import no_trial
-from onnxbuild.first_recipe.mend import files_of, mended, over, refusal
+from onnxbuild.expansion.model_source import SourceFacts, no_trial
 from onnxbuild.first_recipe.recipe_text import HOLE, FirstRecipe, Reader, first_recipe, placed
 from onnxbuild.first_recipe.source import Callable, ModelFile, takes_option
 from onnxbuild.processes.fenced_call import call_fenced
 from onnxbuild.recipe.templates.extend import absolute
 
-_LOOK = "onnxbuild.first_recipe.callable_child:look"
-_LOOK_AT_FILE = "onnxbuild.first_recipe.file_child:look"
+_LOOK_AT_CALLABLE = "onnxbuild.first_recipe.children:look_at_callable"
+_LOOK_AT_FILE = "onnxbuild.first_recipe.children:look_at_file"
 
 
 def recipe_of_file(
@@ -60,9 +61,9 @@ def recipe_of_file(
             continue
         model = {form: _relative(source.path, reader), **options}
         path = absolute(source.path)
-        written, why = mended(form, path, {"version": 1, "name": name, "model": model})
+        written, why = _mended(form, path, {"version": 1, "name": name, "model": model})
         tried = _tried(form, path, written, timeout_s)
-        written, why = over(written, tried["recipe"]), {**why, **tried["comments"]}
+        written, why = _over(written, tried["recipe"]), {**why, **tried["comments"]}
         why |= {key: f"{HOLE}: {text}" for key, text in tried["holes"].items()}
         try:
             _, root = reader.read(json.dumps(written, ensure_ascii=False))
@@ -73,7 +74,8 @@ def recipe_of_file(
         del value["frontend"]  # the file says it
         said = {key: f"from {source.path.name}" for key in value if key not in written}
         said |= dict.fromkeys(("dummy_inputs", "dynamic_axes"), f"from {source.path.name}")
-        said |= {**MODEL_SOURCES[form].comments(path), **why}
+        facts = _facts(form, path, written)
+        said |= {**(facts.notes if facts else {}), **why}
         return first_recipe(reader, head, placed(value, said), _of_place)
     assert refused is not None
     raise refused
@@ -92,7 +94,8 @@ def _tried(
         return nothing
     with tempfile.TemporaryDirectory(prefix="onnxbuild-init-") as folder:
         job = {"form": form, "path": str(path), "recipe": recipe}
-        readable = files_of(form, path, recipe)
+        facts = _facts(form, path, recipe)
+        readable = (path, *(facts.files if facts else ()))
         try:
             said = call_fenced(
                 _LOOK_AT_FILE,
@@ -103,7 +106,7 @@ def _tried(
                 timeout_s=timeout_s,
             )
         except StepError as error:
-            if refusal(form, path, recipe) is None:  # the build reports it
+            if _refusal(form, path, recipe) is None:  # the build reports it
                 return nothing
             raise UsageError(error.what, fix=error.fix) from error
     return said or nothing
@@ -159,7 +162,7 @@ def recipe_of_callable(
         readable = [project, *map(Path, named)]
         try:
             said = call_fenced(
-                _LOOK,
+                _LOOK_AT_CALLABLE,
                 job,
                 readable=readable,
                 scratch=Path(folder),
@@ -195,3 +198,75 @@ def _of_place(at: Location) -> str:
 
 def _relative(path: Path, reader: Reader) -> str:
     return Path(os.path.relpath(path, reader.file.parent)).as_posix()
+
+
+_INPUTS = "dummy_inputs"
+_MENDS_MAX = 64
+
+
+def _mended(
+    form: str, path: Path, recipe: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """A recipe with what mends it, and dotted key -> why it is there.
+
+    Args:
+        form: Key of `model` that names the file.
+        path: The file, absolute.
+        recipe: As it would be written.
+    """
+    why: dict[str, str] = {}
+    for _ in range(_MENDS_MAX):
+        refused = _refusal(form, path, recipe)
+        if refused is None or not refused.mend:
+            break
+        recipe = _over(recipe, refused.mend)
+        for key, value in refused.mend.items():
+            if key == _INPUTS:
+                why |= {f"{key}.{name}": f"{HOLE}: {refused.fix}" for name in value}
+            else:
+                why |= {
+                    ".".join((key, *value)) if isinstance(value, Mapping) else key: refused.what
+                }
+    return recipe, why
+
+
+def _facts(form: str, path: Path, recipe: Mapping[str, Any]) -> SourceFacts | None:
+    """Return the facts of a model's file; None where it has a fault, which is reported where the recipe is read."""
+    try:
+        return _read(form, path, recipe)
+    except (SourceError, OSError, ValueError):
+        return None
+
+
+def _refusal(form: str, path: Path, recipe: Mapping[str, Any]) -> SourceError | None:
+    """Return what is wrong with a recipe as far as its model's file says; None without a fault.
+
+    Args:
+        form: Key of `model` that names the file.
+        path: The file, absolute.
+        recipe: As it would be written.
+    """
+    try:
+        _read(form, path, recipe)
+    except SourceError as error:
+        return error
+    except (OSError, ValueError):  # reported where the recipe is read
+        return None
+    return None
+
+
+def _read(form: str, path: Path, recipe: Mapping[str, Any]) -> SourceFacts:
+    source = MODEL_SOURCES[form]
+    own = {key: value for key, value in recipe["model"].items() if key != form}
+    options: object = from_json(source.options, own, "model")
+    return source.read(path, source.look(path), options, recipe)
+
+
+def _over(below: Mapping[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
+    """One mapping over another, mappings in them merged."""
+    merged = dict(below)
+    for key, each in value.items():
+        under = merged.get(key)
+        both = isinstance(each, Mapping) and isinstance(under, Mapping)
+        merged[key] = _over(under, each) if both and isinstance(under, Mapping) else each
+    return merged

@@ -31,7 +31,7 @@ from onnxbuild.expansion.packaged import bundle_name, named_bundle
 from onnxbuild.expansion.reported import Reported, reported_in
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.sessions import add_session
-from onnxbuild.frontend_steps.baselines import given_by
+from onnxbuild.frontend_steps.shared_steps import given_by
 from onnxbuild.host.host import HostFacts
 from onnxbuild.resolver.brought import code_of_frontend
 from onnxbuild.resolver.trials import trials_of

@@ -47,10 +47,9 @@ from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.model.opsets import OpsetError, needed_opset, newest_form
 from onnxbuild.onnxkit.model.output_axes import name_output_axes
-from onnxbuild.onnxkit.modules.module_config import describe_module
+from onnxbuild.onnxkit.modules.module_facts import changed_names, describe_module, state_sums
 from onnxbuild.onnxkit.modules.module_outputs import check_output_names
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
-from onnxbuild.onnxkit.modules.state_sums import changed_names, state_sums
 from onnxbuild.onnxkit.operators.asked import asked_nodes, read_translations
 from onnxbuild.onnxkit.operators.errors import CustomOperatorError
 from onnxbuild.onnxkit.operators.symbolic_functions import symbolic_functions

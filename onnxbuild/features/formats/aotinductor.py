@@ -12,8 +12,8 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.feature import ProgramFormat
 from onnxbuild.expansion.needs_frontend import format_of
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.frontend_steps.exported_program import exported_program
-from onnxbuild.onnxkit.programs.archive_form import aotinductor_fault
+from onnxbuild.frontend_steps.shared_steps import exported_program
+from onnxbuild.onnxkit.programs.archives import aotinductor_fault
 from onnxbuild.steps import aotinductor, torch_export
 from onnxbuild.steps.aotinductor import AotInductorOptions, AotInductorParams
 

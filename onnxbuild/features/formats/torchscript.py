@@ -12,7 +12,7 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.feature import ProgramFormat
 from onnxbuild.expansion.needs_frontend import format_of
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.onnxkit.programs.archive_form import torchscript_fault
+from onnxbuild.onnxkit.programs.archives import torchscript_fault
 from onnxbuild.steps import torchscript
 from onnxbuild.steps.torchscript import TorchScriptOptions, TorchScriptParams
 

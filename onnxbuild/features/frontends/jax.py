@@ -7,14 +7,11 @@ from pathlib import Path
 
 from onnxbuild.core.draft import Draft
 from onnxbuild.core.params import option
-from onnxbuild.expansion.model_source import ModelSource, SourceFacts
-from onnxbuild.frontend_steps.converted import Conversion, converting_frontend
-from onnxbuild.onnxkit.converters.options import ENVIRONMENT_HELP, FrameworkEnvironment, built_in
-from onnxbuild.onnxkit.data.completed_axes import BATCH, completed_axes
+from onnxbuild.expansion.model_source import ModelSource
+from onnxbuild.frontend_steps.converted import framework_frontend
+from onnxbuild.onnxkit.converters.frameworks import ENVIRONMENT_HELP, JAX, FrameworkEnvironment
+from onnxbuild.onnxkit.sources.parts import BATCH, completed_axes
 from onnxbuild.regular_files import read_user_file
-from onnxbuild.steps import convert_model, framework_reference
-
-_LAST_OPSET = 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +19,6 @@ class JaxOptions:
     """Keys next to `jax` in `model`, besides those of a callable."""
 
     environment: FrameworkEnvironment | None = option(None, help=ENVIRONMENT_HELP)
-
-
-def _no_look(path: Path) -> None:
-    """Nothing: a callable is read as one."""
-    raise AssertionError(path)
-
-
-def _no_read(path: Path, *_: object) -> SourceFacts:
-    """Nothing: the recipe says what its function takes."""
-    raise AssertionError(path)
 
 
 def _draft(file: Path, name: str) -> Draft | None:
@@ -54,22 +41,14 @@ def _draft(file: Path, name: str) -> Draft | None:
     )
 
 
-FEATURE = converting_frontend(
-    "jax",
-    Conversion(
-        convert=convert_model.JAX,
-        reference=framework_reference.JAX,
-        environment=built_in("jax.txt", "jax", "jax2onnx"),
-        baseline="jax",
-        last_opset=_LAST_OPSET,
-        is_traced=True,
-    ),
+FEATURE = framework_frontend(
+    JAX,
     ModelSource(
         help="FILE.py:CALLABLE, relative to this file, which returns a function of JAX arrays, or (function, params)",
         options=JaxOptions,
-        look=_no_look,
-        read=_no_read,
         is_callable=True,
         draft=_draft,
     ),
+    "jax",
+    is_traced=True,
 )

@@ -7,12 +7,16 @@ import re
 import struct
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.source_error import SourceError
+from onnxbuild.onnxkit.sources.outline import SourceOutline, SourceValue
+
 PICKLES = (".joblib", ".pkl", ".pickle")
 SKOPS = ".skops"
+FEATURES = "features"
+"""The input of a file that says how wide its rows are."""
 
 _SCHEMA = "schema.json"
 _MOST_SCHEMA_BYTES = 1 << 28
@@ -20,45 +24,43 @@ _END_OF_TREES = "end of trees"
 _FEATURES = re.compile(r"^max_feature_idx=(\d+)$", re.MULTILINE)
 
 
-class EstimatorFileError(ValueError):
-    """A file that is no estimator, or not a whole one."""
+_CHECK = "check that the file is complete; git-lfs pointers are a frequent cause"
 
 
-@dataclass(frozen=True, slots=True)
-class EstimatorOutline:
-    """Facts of an estimator that are known before it is loaded.
-
-    Attributes:
-        features: Number of features in a row; 0 if the file does not say.
-    """
-
-    features: int
+def _unreadable(path: Path, why: object) -> SourceError:
+    return SourceError(f"{path.name} can't be read: {why}", _CHECK)
 
 
-def outline_of_sklearn(path: Path) -> EstimatorOutline:
+def _rows(features: int) -> SourceOutline:
+    """The outline of an estimator: one input of float32, as wide as its rows; none where that is not known, 0."""
+    rows = SourceValue(FEATURES, "float32", ("", features))
+    return SourceOutline(inputs=(rows,) if features else (), gives_way=True)
+
+
+def outline_of_sklearn(path: Path) -> SourceOutline:
     """Look at a .skops file or a pickle; a pickle says nothing, since reading it would run it.
 
     Raises:
-        EstimatorFileError: It is neither.
+        SourceError: It is neither.
         OSError: It can't be read.
     """
     if path.suffix in PICKLES:
         with path.open("rb") as file:
             if not file.read(1):
-                raise EstimatorFileError("it is empty")
-        return EstimatorOutline(0)
+                raise _unreadable(path, "it is empty")
+        return _rows(0)
     if path.suffix != SKOPS:
-        raise EstimatorFileError(
-            f"its name ends in '{path.suffix}'; expected {SKOPS} or {', '.join(PICKLES)}"
+        raise _unreadable(
+            path, f"its name ends in '{path.suffix}'; expected {SKOPS} or {', '.join(PICKLES)}"
         )
     try:
         with zipfile.ZipFile(path) as archive:
             if archive.getinfo(_SCHEMA).file_size > _MOST_SCHEMA_BYTES:
-                raise EstimatorFileError(f"its {_SCHEMA} is too large")
+                raise _unreadable(path, f"its {_SCHEMA} is too large")
             schema = json.loads(archive.read(_SCHEMA))
     except (zipfile.BadZipFile, KeyError, ValueError, NotImplementedError) as error:
-        raise EstimatorFileError(f"it is no whole .skops file: {error}") from error
-    return EstimatorOutline(_features_of_node(schema))
+        raise _unreadable(path, f"it is no whole .skops file: {error}") from error
+    return _rows(_features_of_node(schema))
 
 
 def _features_of_node(node: Any) -> int:
@@ -73,36 +75,36 @@ def _features_of_node(node: Any) -> int:
         return 0
 
 
-def outline_of_xgboost(path: Path) -> EstimatorOutline:
+def outline_of_xgboost(path: Path) -> SourceOutline:
     """Look at what `save_model` wrote: JSON or UBJSON.
 
     Raises:
-        EstimatorFileError: It is neither.
+        SourceError: It is neither.
         OSError: It can't be read.
     """
     content = path.read_bytes()
     try:
         model = json.loads(content) if path.suffix == ".json" else ubjson(content)
         found = model["learner"]["learner_model_param"]["num_feature"]
-        return EstimatorOutline(int(found))
+        return _rows(int(found))
     except (ValueError, KeyError, TypeError, RecursionError, struct.error, IndexError) as error:
-        raise EstimatorFileError("it is no whole model of XGBoost, as JSON or UBJSON") from error
+        raise _unreadable(path, "it is no whole model of XGBoost, as JSON or UBJSON") from error
 
 
-def outline_of_lightgbm(path: Path) -> EstimatorOutline:
+def outline_of_lightgbm(path: Path) -> SourceOutline:
     """Look at what `Booster.save_model` wrote.
 
     Raises:
-        EstimatorFileError: It is no such text.
+        SourceError: It is no such text.
         OSError: It can't be read.
     """
     text = path.read_text(encoding="utf-8", errors="replace")
     found = _FEATURES.search(text)
     if not text.startswith("tree\n") or found is None:
-        raise EstimatorFileError("it is no text that LightGBM's `save_model` wrote")
+        raise _unreadable(path, "it is no text that LightGBM's `save_model` wrote")
     if _END_OF_TREES not in text:
-        raise EstimatorFileError(f"it breaks off: it has no line '{_END_OF_TREES}'")
-    return EstimatorOutline(int(found[1]) + 1)
+        raise _unreadable(path, f"it breaks off: it has no line '{_END_OF_TREES}'")
+    return _rows(int(found[1]) + 1)
 
 
 def ubjson(content: bytes) -> Any:

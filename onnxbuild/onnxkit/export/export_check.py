@@ -23,7 +23,7 @@ from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, probe_points
 from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic, run_module
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.model.output_axes import Observed
-from onnxbuild.onnxkit.modules.state_sums import changed_names, state_sums
+from onnxbuild.onnxkit.modules.module_facts import changed_names, state_sums
 from onnxbuild.onnxkit.sessions.open import first_line, open_session, session_errors
 from onnxbuild.onnxkit.sessions.run import fit_feeds
 

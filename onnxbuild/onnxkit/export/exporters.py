@@ -14,11 +14,13 @@ from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.export.constant_folding import has_narrow_weights, optimize_graph
 from onnxbuild.onnxkit.export.errors import explain_export
 from onnxbuild.onnxkit.export.exportable_forms import grouped_experts, scanned_recurrences
-from onnxbuild.onnxkit.export.grouped_products import dynamo_translations, torchscript_symbolics
 from onnxbuild.onnxkit.export.names import settle_names
 from onnxbuild.onnxkit.export.operator_lines import line_of_operator
 from onnxbuild.onnxkit.export.printed_phases import PrintedPhases
-from onnxbuild.onnxkit.export.stable_translations import dynamo_stable, torchscript_stable
+from onnxbuild.onnxkit.export.stable_translations import (
+    dynamo_translations,
+    torchscript_translations,
+)
 from onnxbuild.onnxkit.export.torch_module import without_fast_path
 from onnxbuild.onnxkit.export.torch_wrapping import (
     WRAPPED,
@@ -32,15 +34,16 @@ from onnxbuild.onnxkit.export.torch_wrapping import (
     without_output,
 )
 from onnxbuild.onnxkit.host.progress import phase
+from onnxbuild.onnxkit.model.graphs import all_graphs
 from onnxbuild.onnxkit.model.opsets import OpsetError
 from onnxbuild.onnxkit.model.output_axes import spell_dimensions
-from onnxbuild.onnxkit.model.wide_indices import widen_indices
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
 from onnxbuild.onnxkit.operators.opaque_nodes import OpaqueNode, dynamo_nodes, torchscript_nodes
 
 if TYPE_CHECKING:
     import onnx
     import torch
+
 
 EXPORTERS = ("dynamo", "torchscript")
 
@@ -194,8 +197,7 @@ def _export_dynamo(
             output_names=_safe_names("output", len(request.output_names)),
             opset_version=request.opset,
             custom_translation_table={
-                **dynamo_stable(request.opset),
-                **dynamo_translations(notes),
+                **dynamo_translations(request.opset, notes),
                 **dynamo_nodes(request.opaque),
                 **request.translations,
             },
@@ -234,8 +236,7 @@ def _export_torchscript(
     ):  # the exporter's own trace takes no ScriptModule inside of another module
         wrapper = torch.jit.trace(wrapper, examples, check_trace=False)
     opaque = torchscript_nodes(request.opaque, request.opset)
-    stable = torchscript_stable(request.opset)
-    with stable, torchscript_symbolics(request.opset, notes), opaque, discarded:
+    with torchscript_translations(request.opset, notes), opaque, discarded:
         torch.onnx.export(
             wrapper,
             examples,
@@ -260,3 +261,42 @@ def _safe_names(kind: str, count: int) -> list[str]:
     node of that name, and the graph is no longer in SSA form.
     """
     return [f"onnxbuild::{kind}_{n}" for n in range(count)]
+
+
+_OPERATORS = {"ScatterND", "GatherND"}
+_INDICES = 1
+"""Their input of indices, in both."""
+
+_INT32, _INT64 = 6, 7
+"""TensorProto's."""
+
+
+def widen_indices(model: onnx.ModelProto) -> None:
+    """Cast indices of 32 bits to 64 where an operator takes no others, in place.
+
+    Args:
+        model: Its values' types are known: dynamo writes them down.
+    """
+    import onnx
+
+    for graph in all_graphs(model):
+        narrow = {each.name for each in graph.initializer if each.data_type == _INT32} | {
+            each.name
+            for field in (graph.input, graph.value_info)
+            for each in field
+            if each.type.tensor_type.elem_type == _INT32
+        }
+        nodes = []
+        cast: dict[str, str] = {}
+        for node in graph.node:
+            name = node.input[_INDICES] if node.op_type in _OPERATORS else ""
+            if name in narrow:
+                if name not in cast:
+                    cast[name] = f"{name}_int64"
+                    nodes.append(onnx.helper.make_node("Cast", [name], [cast[name]], to=_INT64))
+                node.input[_INDICES] = cast[name]
+            nodes.append(node)
+        if cast:
+            kept = [onnx.NodeProto.FromString(each.SerializeToString()) for each in nodes]
+            del graph.node[:]
+            graph.node.extend(kept)

@@ -11,7 +11,7 @@ from onnxbuild.onnxkit.export.names import settle_names
 from onnxbuild.onnxkit.model.graphs import all_graphs, keep, names_read
 from onnxbuild.onnxkit.model.inspect import dimensions
 from onnxbuild.onnxkit.model.scopes import name_maker
-from onnxbuild.onnxkit.ready_onnx.outline import UNKNOWN
+from onnxbuild.onnxkit.sources.outline import UNKNOWN
 
 if TYPE_CHECKING:
     import onnx

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from onnxbuild.onnxkit.drafts.torchscript_draft import draft_of_torchscript
+from onnxbuild.onnxkit.drafts.torch_draft import draft_of_torchscript
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 

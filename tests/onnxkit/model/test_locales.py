@@ -4,7 +4,7 @@ import pytest
 from onnx import TensorProto
 from onnx.helper import make_node, make_opsetid
 
-from onnxbuild.onnxkit.model.locales import settle_locales
+from onnxbuild.onnxkit.ready_onnx.written_out import settle_locales
 from tests.onnxkit.models import model, value
 
 TEXTS = np.array(["\u00c0B", "Cd"], object)

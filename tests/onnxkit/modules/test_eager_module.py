@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from onnxbuild.onnxkit.modules.eager_module import eager, is_compiled
+from onnxbuild.onnxkit.modules.inference import eager, is_compiled
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::DeprecationWarning"

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 from torch import nn
 
-from onnxbuild.onnxkit.modules.module_config import describe_module
+from onnxbuild.onnxkit.modules.module_facts import describe_module
 
 
 class Wrapper(nn.Module):

@@ -2,7 +2,7 @@ import math
 
 import torch
 
-from onnxbuild.onnxkit.modules.state_sums import changed_names, state_sums
+from onnxbuild.onnxkit.modules.module_facts import changed_names, state_sums
 
 
 class Holds(torch.nn.Module):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from onnxbuild.onnxkit.export.torch_module import as_module
-from onnxbuild.onnxkit.modules.training_mode import training_notes
+from onnxbuild.onnxkit.modules.inference import training_notes
 
 
 class Net(torch.nn.Module):

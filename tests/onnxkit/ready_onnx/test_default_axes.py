@@ -7,7 +7,7 @@ from onnx.reference import ReferenceEvaluator
 
 from onnxbuild.onnxkit.model.checker import checker_faults
 from onnxbuild.onnxkit.model.model_files import save_model
-from onnxbuild.onnxkit.ready_onnx.default_axes import write_out_default_axes
+from onnxbuild.onnxkit.ready_onnx.written_out import write_out_default_axes
 
 
 def _model(opset: int, **attributes: list[int]) -> onnx.ModelProto:

@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from onnxbuild.onnxkit.ready_onnx.dense_weights import write_out_sparse_weights
+from onnxbuild.onnxkit.ready_onnx.written_out import write_out_sparse_weights
 from tests.onnxkit.models import model, value
 
 

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from onnxbuild.onnxkit.ready_onnx.onnx_draft import draft_of_sizes
+from onnxbuild.onnxkit.ready_onnx.probes import draft_of_sizes
 from tests.onnxkit import models
 
 WIDE = {"min": 1, "max": 64, "example": 16}

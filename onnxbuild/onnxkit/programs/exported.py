@@ -8,12 +8,15 @@ from __future__ import annotations
 import ast
 import json
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.source_error import SourceError
+from onnxbuild.onnxkit.modules.program_modules import EXPORTED, MADE_BY
+from onnxbuild.onnxkit.sources.outline import FORM, SizeRange, SourceOutline, SourceValue
+from onnxbuild.onnxkit.sources.parts import UNSEEN
 
 _MODEL = "models/model.json"
 _FIRST_FORM = "serialized_exported_program.json"
@@ -30,7 +33,7 @@ _DTYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class _Size:
     """A dynamic size: a sum of multiples of symbols, and a number.
 
     Attributes:
@@ -44,49 +47,31 @@ class Size:
     @property
     def name(self) -> str:
         """Size as PyTorch shows it: `s1`, `2*s1`, `s1 + s2 + 1`."""
-        parts = [name if by == 1 else f"{by}*{name}" for name, by in sorted(self.symbols.items())]
+        parts = [name if by == 1 else f"{by}*{name}" for name, by in self.symbols.items()]
         return " + ".join([*parts, *([str(self.number)] if self.number else [])])
 
+    @property
+    def is_multiple(self) -> bool:
+        """Whether it is one symbol, or that several times."""
+        return len(self.symbols) == 1 and not self.number
 
-@dataclass(frozen=True, slots=True)
-class ExportedInput:
-    """An input of an exported program.
+    def spelled(self) -> str:
+        """Its name.
 
-    Attributes:
-        name: Of forward's argument.
-        dtype: As recipes spell it.
-        shape: An int, or a dynamic size.
-        table: Of indices of a table of weights, its rows; 0 for none.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int | Size, ...]
-    table: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ExportedOutline:
-    """Outline of an exported program: its inputs, their ranges and its outputs.
-
-    Attributes:
-        inputs: In order.
-        ranges: Symbol -> least size, greatest size or None.
-        outputs: Names as `named_outputs` gives them; empty where they are nested.
-        made_by: The version of PyTorch; empty where it does not say.
-    """
-
-    inputs: tuple[ExportedInput, ...]
-    ranges: Mapping[str, tuple[int, int | None]]
-    outputs: tuple[str, ...]
-    made_by: str = field(default="")
+        Raises:
+            SourceError: No recipe can say it.
+        """
+        has_multiples = any(by != 1 for by in self.symbols.values())
+        if not self.is_multiple and (has_multiples or self.number < 0):
+            raise SourceError(
+                f"the program has an input of the size {self.name}: a recipe has sums of axes alone",
+                "export the program with a fixed size there",
+            )
+        return self.name
 
 
-def exported_outline(path: Path) -> ExportedOutline:
-    """Read what a .pt2 file says.
-
-    Args:
-        path: The file.
+def exported_outline(path: Path) -> SourceOutline:
+    """Read the signature of a .pt2 file: inputs, ranges of their sizes, outputs where these are not nested.
 
     Raises:
         SourceError: It holds no exported program, or one of another form.
@@ -149,45 +134,73 @@ def _other_fix(names: Sequence[str]) -> str:
     return "name the file that `torch.export.save` wrote"
 
 
-def _outline(content: Any) -> ExportedOutline:
+def _outline(content: Any) -> SourceOutline:
     module = content["graph_module"]
     graph, specs = module["graph"], module["signature"]["input_specs"]
     values = graph["tensor_values"]
     users = [each["user_input"]["arg"] for each in specs if "user_input" in each]
     names = [each["as_tensor"]["name"] for each in users if "as_tensor" in each]
-    tables = _tables(graph)
-    inputs = tuple(
-        ExportedInput(
-            name,
-            _DTYPES.get(values[name]["dtype"], f"type {values[name]['dtype']}"),
-            tuple(_size(each) for each in values[name]["sizes"]),
-            tables.get(name, 0),
-        )
-        for name in names
-    )
     called = module["module_call_graph"][0]["signature"]
     if not all(each["type"] is None for part in _children(called["in_spec"]) for each in part):
         raise SourceError(
             "the program takes tensors in a list, tuple or dict; a recipe feeds tensors by name",
             "export a wrapper again whose forward takes each tensor as an argument of its own",
         )
+    if not names:
+        raise SourceError("the program takes no tensors", "export one that does")
+    tables = _tables(graph)
+    sizes = {name: [_size(each) for each in values[name]["sizes"]] for name in names}
+    inputs = tuple(
+        SourceValue(
+            name,
+            _DTYPES.get(values[name]["dtype"], f"type {values[name]['dtype']}"),
+            tuple(each if isinstance(each, int) else each.spelled() for each in sizes[name]),
+            tables.get(name, 0),
+        )
+        for name in names
+    )
     outputs = [
         each["user_output"]["arg"]
         for each in module["signature"]["output_specs"]
         if "user_output" in each
     ]
-    return ExportedOutline(
-        inputs,
-        dict(_ranges(content["range_constraints"])),
-        _output_names(json.loads(called["out_spec"])[1], outputs, names),
-        str(content.get("torch_version") or ""),
+    named = _output_names(json.loads(called["out_spec"])[1], outputs, names)
+    return SourceOutline(
+        inputs=inputs,
+        outputs=tuple(map(SourceValue, named)),
+        ranges=_ranges(sizes, content["range_constraints"]),
+        is_strict=True,
+        facts={FORM: EXPORTED, MADE_BY: str(content.get("torch_version") or "")},
+        again="export the program again with another `torch.export.Dim`",
     )
 
 
-def _ranges(constraints: Mapping[str, Any]) -> Iterator[tuple[str, tuple[int, int | None]]]:
-    for name, each in constraints.items():
-        high = each["max_val"]
-        yield name, (int(each["min_val"] or 0), None if high is None or high >= _LARGEST else high)
+def _ranges(
+    sizes: Mapping[str, Sequence[int | _Size]], constraints: Mapping[str, Any]
+) -> dict[str, SizeRange]:
+    """The sizes that are one symbol, or a multiple of it.
+
+    Raises:
+        SourceError: A size is another one twice.
+    """
+    factors: dict[str, _Size] = {}
+    found: dict[str, SizeRange] = {}
+    for name, shape in sizes.items():
+        for n, size in enumerate(shape):
+            if isinstance(size, int) or not size.is_multiple:
+                continue
+            ((symbol, factor),) = size.symbols.items()
+            if (other := factors.setdefault(symbol, size)).symbols[symbol] != factor:
+                raise SourceError(
+                    f"input '{name}' has the size {size.name} along axis {n}, and another input "
+                    f"{other.name}: no recipe can say that",
+                    "export the program with fixed sizes there",
+                )
+            each = constraints.get(symbol, {"min_val": UNSEEN, "max_val": None})
+            low, high = int(each["min_val"] or 0), each["max_val"]
+            most = None if high is None or high >= _LARGEST else factor * high
+            found[size.name] = SizeRange(factor * low, most, factor)
+    return found
 
 
 def _tables(graph: Mapping[str, Any]) -> dict[str, int]:
@@ -224,11 +237,11 @@ def _output_names(
     return ()
 
 
-def _size(written: Mapping[str, Any]) -> int | Size:
+def _size(written: Mapping[str, Any]) -> int | _Size:
     if "as_int" in written:
         return int(written["as_int"])
     symbols, number = _linear(ast.parse(written["as_expr"]["expr_str"], mode="eval").body)
-    return Size(symbols, number) if symbols else number
+    return _Size(symbols, number) if symbols else number
 
 
 def _linear(node: ast.expr) -> tuple[dict[str, int], int]:

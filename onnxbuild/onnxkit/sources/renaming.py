@@ -1,4 +1,4 @@
-"""Recipe keys that an ONNX file declares: dummy inputs, dynamic axes, outputs and opset."""
+"""Names of a model's inputs and outputs in a recipe, where `rename` may give them others; and its opset."""
 
 from __future__ import annotations
 
@@ -6,68 +6,67 @@ import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from onnxbuild.core.axis import is_sum, symbols_of
 from onnxbuild.core.errors import did_you_mean
-from onnxbuild.core.recipe import DTYPES, INPUT_NAME, OPSET_MAX, OPSET_MIN
+from onnxbuild.core.recipe import INPUT_NAME, OPSET_MAX, OPSET_MIN
 from onnxbuild.core.source_error import SourceError
-from onnxbuild.onnxkit.data.completed_axes import BATCH, completed_axes, mapping_in, sizes_in
-from onnxbuild.onnxkit.ready_onnx.axis_names import AxisNames
-from onnxbuild.onnxkit.ready_onnx.outline import Outline, OutlinedValue
+from onnxbuild.onnxkit.sources.outline import SourceOutline, SourceValue
+from onnxbuild.onnxkit.sources.parts import nearest
+
+RENAME = "rename"
+"""Key next to a model's file, and fact of it for the steps: the model's names -> the recipe's."""
+
+RENAME_HELP = "the model's names of inputs and outputs -> those of the recipe"
 
 _NO_TENSORS = ("sequence", "map", "optional", "sparse tensor")
 
 
-def recipe_of(
-    outline: Outline, rename: Mapping[str, str], written: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The keys of a recipe that a model's file says: `dummy_inputs`, `dynamic_axes`, `outputs`, `opset`.
+def renamed_outline(
+    outline: SourceOutline, rename: Mapping[str, str], written: Mapping[str, Any]
+) -> SourceOutline:
+    """The outline under the recipe's names; `rename` is one of its facts.
+
+    The recipe's `outputs` go by position where these are as many other names.
 
     Args:
-        outline: The model's.
+        outline: The model's, of ONNX or of what is converted to it.
         rename: Its names of inputs and outputs -> the recipe's.
         written: The recipe as it is written, rendered; values may be anything.
 
     Raises:
         SourceError: The model can't be declared, or the recipe names what it has not.
     """
+    rename = _with_outputs(outline.outputs, rename, written)
     outputs = [rename.get(value.name, value.name) for value in outline.outputs]
     _check_names(outline, rename, outputs, written)
     _check_outputs(outline, outputs, written)
-    inputs = declared_inputs(outline, rename)
-    own = mapping_in(written, "dummy_inputs")
-    _leave_out_lost_sums(inputs, own)
-    shapes = []
-    for name, each in inputs.items():
-        shape = mapping_in(own, name).get("shape", each.get("shape"))
-        if shape is None:
+    for value in outline.inputs:
+        if value.dtype in _NO_TENSORS:
             raise SourceError(
-                f"the model does not say how many dimensions input '{name}' has",
-                f"write `dummy_inputs: {{{name}: {{shape: [batch, ...]}}}}`",
-                mend={"dummy_inputs": {name: {"shape": [BATCH]}}},
+                f"input '{value.name}' is a {value.dtype}; a recipe feeds tensors",
+                "convert the model again with tensors as inputs (skl2onnx: `options={'zipmap': False}`)",
             )
-        shapes.append(sizes_in(shape))
-    axes = completed_axes(shapes, mapping_in(written, "dynamic_axes"))
-    found: dict[str, Any] = {
-        "dummy_inputs": inputs,
-        "outputs": outputs,
-        "opset": _opset(outline, written),
-    }
-    return {**found, **({"dynamic_axes": axes} if axes else {})}
+
+    def named(values: Sequence[SourceValue]) -> tuple[SourceValue, ...]:
+        return tuple(replace(each, name=rename.get(each.name, each.name)) for each in values)
+
+    _check_opset(outline, written)
+    return replace(
+        outline,
+        inputs=named(outline.inputs),
+        outputs=named(outline.outputs),
+        facts={**outline.facts, RENAME: rename},
+    )
 
 
-def renamed(
-    outputs: Sequence[OutlinedValue], rename: Mapping[str, str], written: Mapping[str, Any]
+def _with_outputs(
+    outputs: Sequence[SourceValue], rename: Mapping[str, str], written: Mapping[str, Any]
 ) -> dict[str, str]:
     """Return `rename` with the recipe's `outputs` where these are as many other names: they go by position.
 
     A name that is near to one of the model's is a misspelled one.
-
-    Args:
-        outputs: The model's.
-        rename: The model's names of inputs and outputs -> the recipe's.
-        written: The recipe as it is written, rendered; values may be anything.
     """
     chosen = written.get("outputs")
     names = [rename.get(each.name, each.name) for each in outputs]
@@ -79,7 +78,7 @@ def renamed(
     return {**rename, **by_place}
 
 
-def _opset(outline: Outline, written: Mapping[str, Any]) -> int:
+def _check_opset(outline: SourceOutline, written: Mapping[str, Any]) -> None:
     if outline.opset > OPSET_MAX:
         raise SourceError(
             f"the model has opset {outline.opset}; expected at most {OPSET_MAX}",
@@ -98,11 +97,13 @@ def _opset(outline: Outline, written: Mapping[str, Any]) -> int:
             f"write `opset: {outline.opset}` or greater, or remove it",
             "opset",
         )
-    return outline.opset
 
 
 def _check_names(
-    outline: Outline, rename: Mapping[str, str], outputs: list[str], written: Mapping[str, Any]
+    outline: SourceOutline,
+    rename: Mapping[str, str],
+    outputs: list[str],
+    written: Mapping[str, Any],
 ) -> None:
     theirs = [value.name for value in (*outline.inputs, *outline.outputs)]
     if "" in theirs:
@@ -117,7 +118,7 @@ def _check_names(
         if name not in theirs:
             raise SourceError(
                 f"`rename` names '{name}', which is neither an input nor an output of the model",
-                _nearest(name, theirs),
+                nearest(name, theirs),
                 "model", "rename", name,
             )  # fmt: skip
     _check_apart(outline.inputs, rename)
@@ -133,21 +134,16 @@ def _check_names(
                 f'write `rename: {{"{value.name}": {better}}}` in `model`',
                 mend={"model": {"rename": {value.name: better}}},
             )
-    for name in mapping_in(written, "dummy_inputs"):
-        if name not in inputs:
-            raise SourceError(
-                f"the model has no input '{name}'", _nearest(name, inputs), "dummy_inputs", name
-            )
     chosen = written.get("outputs")
     _check_output_names(outputs if chosen is None else chosen, outline, rename)
     for name in chosen if isinstance(chosen, list) else ():
         if name not in outputs:
             raise SourceError(
-                f"the model has no output '{name}'", _nearest(str(name), outputs), "outputs"
+                f"the model has no output '{name}'", nearest(str(name), outputs), "outputs"
             )
 
 
-def _check_apart(values: Sequence[OutlinedValue], rename: Mapping[str, str]) -> None:
+def _check_apart(values: Sequence[SourceValue], rename: Mapping[str, str]) -> None:
     """Check that the recipe's names of inputs, or of outputs, differ.
 
     Raises:
@@ -166,7 +162,7 @@ def _check_apart(values: Sequence[OutlinedValue], rename: Mapping[str, str]) -> 
             )  # fmt: skip
 
 
-def _check_output_names(chosen: object, outline: Outline, rename: Mapping[str, str]) -> None:
+def _check_output_names(chosen: object, outline: SourceOutline, rename: Mapping[str, str]) -> None:
     """Check that a recipe can name the outputs that it takes.
 
     Raises:
@@ -192,7 +188,7 @@ def _check_output_names(chosen: object, outline: Outline, rename: Mapping[str, s
     )
 
 
-def _check_outputs(outline: Outline, outputs: list[str], written: Mapping[str, Any]) -> None:
+def _check_outputs(outline: SourceOutline, outputs: list[str], written: Mapping[str, Any]) -> None:
     """Check that the outputs that the recipe takes are tensors.
 
     Raises:
@@ -211,66 +207,3 @@ def _check_outputs(outline: Outline, outputs: list[str], written: Mapping[str, A
                 f"output '{name}' is a {value.dtype}; outputs are tensors",
                 f"{instead}convert the model again (skl2onnx: `options={{'zipmap': False}}`)",
             )
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    near = did_you_mean(name, known)
-    return f"{near} " + f"it has {', '.join(known)}" if near else f"it has {', '.join(known)}"
-
-
-def declared_inputs(outline: Outline, rename: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """A recipe's `dummy_inputs`: name -> dtype, shape, and for indices of a table its rows as `high`.
-
-    An axis keeps its name where that is one of the user's; the first axis of each input is `batch`
-    where it has none. A sum of axes that inputs have by themselves stays that sum.
-
-    Args:
-        outline: The model's.
-        rename: Its names -> the recipe's.
-
-    Raises:
-        SourceError: An input is no tensor, or of a type or rank that no recipe can declare.
-    """
-    axes = AxisNames(outline.inputs)
-    for value in outline.inputs:
-        axes.learn(value, rename.get(value.name, value.name))
-    found = {}
-    for value in outline.inputs:
-        name = rename.get(value.name, value.name)
-        _check(value)
-        shape = None if value.shape is None else axes.shape(value, name)
-        found[name] = {
-            "dtype": value.dtype,
-            **({} if shape is None else {"shape": shape}),
-            **({"low": 0, "high": value.table} if value.table else {}),
-        }
-    return found
-
-
-def _leave_out_lost_sums(inputs: dict[str, dict[str, Any]], own: Mapping[str, Any]) -> None:
-    """Give a sum a name of its own if the recipe's own shapes leave no input with one of its axes alone, in place."""
-    left = {
-        name: each["shape"]
-        for name, each in inputs.items()
-        if "shape" in each and "shape" not in mapping_in(own, name)
-    }
-    shapes = [*left.values(), *(sizes_in(mapping_in(own, name).get("shape")) for name in inputs)]
-    alone = {size for shape in shapes for size in shape if not is_sum(size)}
-    for name, shape in left.items():
-        stem = re.sub(r"[^A-Za-z0-9_]", "_", name)
-        for n, size in enumerate(shape):
-            if is_sum(size) and not alone.issuperset(symbols_of(size)):
-                shape[n] = f"{stem}_{n}"
-
-
-def _check(value: OutlinedValue) -> None:
-    if value.dtype in _NO_TENSORS:
-        raise SourceError(
-            f"input '{value.name}' is a {value.dtype}; a recipe feeds tensors",
-            "convert the model again with tensors as inputs (skl2onnx: `options={'zipmap': False}`)",
-        )
-    if value.dtype not in DTYPES:
-        raise SourceError(
-            f"input '{value.name}' has the type {value.dtype}; expected one of {', '.join(DTYPES)}",
-            "convert the model again with another type of input",
-        )

@@ -1,4 +1,4 @@
-"""Fenced process of `init`: run a callable of the user's, and ask the frontends what it gave."""
+"""Fenced processes of `init`: run a callable of the user's, or a model's file, and ask the frontends what that gave."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.sandbox.own_project import OwnProject
-from onnxbuild.catalog import FRONTENDS
+from onnxbuild.catalog import FRONTENDS, MODEL_SOURCES
 from onnxbuild.core.draft import Draft, no_draft
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import Entrypoint
-from onnxbuild.first_recipe.opened_files import note_opened
+from onnxbuild.core.source_error import SourceError
 from onnxbuild.onnxkit.data.call_arguments import misfit
 from onnxbuild.onnxkit.data.user_code import an, call_user, user_line
 from onnxbuild.onnxkit.drafts.example_draft import draft_of_examples
@@ -22,7 +23,7 @@ from onnxbuild.processes.child_context import ChildContext
 _CODE = (".py", ".pyc", ".so")
 
 
-def look(job: Mapping[str, Any]) -> dict[str, Any]:
+def look_at_callable(job: Mapping[str, Any]) -> dict[str, Any]:
     """Call a callable and describe what it returned.
 
     Args:
@@ -69,12 +70,7 @@ def look(job: Mapping[str, Any]) -> dict[str, Any]:
             fix="return a torch.nn.Module, an onnx.ModelProto, or the path of an .onnx file",
         )
     files = _below(project, [*opened, *map(str, draft.files)])
-    return {
-        "recipe": dict(draft.recipe),
-        "comments": dict(draft.comments),
-        "holes": dict(draft.holes),
-        "files": files,
-    }
+    return {**_as_json(draft), "files": files}
 
 
 def _made(make: Callable[[], Any], target: str) -> Any:
@@ -130,3 +126,62 @@ def _below(project: str, paths: list[str]) -> list[str]:
     found = (os.path.realpath(path) for path in paths if not path.endswith(_CODE))
     names = (os.path.relpath(path, root) for path in found if Path(path).is_file())
     return sorted({name for name in names if not name.startswith((os.pardir, "."))})
+
+
+def look_at_file(job: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Ask a source's frontend what running its file says.
+
+    Args:
+        job: `form`: its key in `model`; `path`: absolute; `recipe`: as far as it is known.
+
+    Returns: `recipe`, `comments` and `holes` of the draft; None where there is nothing to say.
+
+    Raises:
+        StepError: The file can't be run.
+    """
+    form, path, recipe = str(job["form"]), Path(job["path"]), job["recipe"]
+    source = MODEL_SOURCES[form]
+    own = {key: value for key, value in recipe["model"].items() if key != form}
+    try:
+        options: object = from_json(source.options, own, "model")
+        draft = source.tried(path, source.look(path), options, recipe, Path.cwd())
+    except SourceError as error:
+        raise StepError(error.what, fix=error.fix) from error
+    return None if draft is None else _as_json(draft)
+
+
+def _as_json(draft: Draft) -> dict[str, Any]:
+    return {key: dict(getattr(draft, key)) for key in ("recipe", "comments", "holes")}
+
+
+def note_opened(opened: dict[str, None]) -> None:
+    """Note every file that this process opens from now on.
+
+    Args:
+        opened: Gets each path, in the form in which it was opened.
+    """
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(arguments[0], (str, bytes)):
+            opened[os.fsdecode(arguments[0])] = None
+
+    sys.addaudithook(hook)
+    _note_safetensors(opened)
+
+
+def _note_safetensors(opened: dict[str, None]) -> None:
+    """Note what `safe_open` opens: native code raises no audit event.
+
+    transformers, safetensors.torch and the user's code are imported later, so that they take this function.
+    """
+    try:
+        import safetensors
+    except ImportError:
+        return
+    native = safetensors.safe_open
+
+    def safe_open(filename: Any, *arguments: Any, **named: Any) -> Any:
+        opened[os.fsdecode(filename)] = None
+        return native(filename, *arguments, **named)
+
+    safetensors.safe_open = safe_open  # type: ignore[misc, assignment] # a class, of which all use calls alone
