@@ -125,6 +125,7 @@ FEATURES: tuple[Feature, ...] = (
 """Built-in features, in the order in which gates judge, reports are laid, and the reference page lists them."""
 
 Value = TypeVar("Value")
+
 Family = TypeVar("Family", bound=Feature)
 
 
@@ -264,12 +265,25 @@ class _Now(Mapping[str, Value]):
 
 
 FRONTENDS: Mapping[str, Frontend] = _Now(lambda now: now.frontends)
+
+
 MODEL_SOURCES: Mapping[str, ModelSource] = _Now(lambda now: now.model_sources)
+
+
 MODES: Mapping[str, Mode] = _Now(lambda now: now.modes)
+
+
 PROGRAM_FORMATS: Mapping[str, ProgramFormat] = _Now(lambda now: now.program_formats)
+
+
 ARTIFACT_FORMATS: Mapping[str, ArtifactFormat] = _Now(lambda now: now.artifact_formats)
+
+
 PACKAGE_FORMATS: Mapping[str, PackageFormat] = _Now(lambda now: now.package_formats)
+
+
 SECTIONS: Mapping[str, Section] = _Now(lambda now: now.sections)
+
 
 CATALOG: Mapping[str, StepKind] = _Now(lambda now: now.kinds)
 """Step kinds by name."""

@@ -11,6 +11,33 @@ from onnxbuild.core.draft import Draft
 from onnxbuild.core.source_error import SourceError, about
 from onnxbuild.onnxkit.sources.outline import SourceOutline
 from onnxbuild.onnxkit.sources.parts import recipe_parts
+from onnxbuild.onnxkit.sources.renaming import renamed_outline
+
+
+def facts_of_renamed(
+    path: Path, outline: SourceOutline, rename: Mapping[str, str], written: Mapping[str, Any]
+) -> SourceFacts:
+    """Return the facts of a model that is ONNX, or becomes it: `rename` is one of them.
+
+    Args:
+        path: As the recipe names it, absolute.
+        outline: Under the model's own names; files are relative to the model's folder, or absolute.
+        rename: The model's names of inputs and outputs -> the recipe's.
+        written: The recipe as it is written, rendered; values may be anything.
+
+    Raises:
+        SourceError: No recipe can declare the model, or this one names what it has not.
+    """
+    with about(path):
+        outline = renamed_outline(outline, rename, written)
+    return source_facts(path, outline, written)
+
+
+Tried = Callable[[Path, Any, Any, Mapping[str, Any], Path], Draft | None]
+"""(PATH, what was looked at, the options, what is written in the recipe, an empty folder to write to) -> a draft."""
+
+ENVIRONMENT = "environment"
+"""Key of `model`: where the model's framework is installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +76,6 @@ def source_facts(path: Path, outline: SourceOutline, written: Mapping[str, Any])
     return SourceFacts(files, outline.read or files[:1], recipe, outline.facts, outline.notes)
 
 
-Tried = Callable[[Path, Any, Any, Mapping[str, Any], Path], Draft | None]
-"""(PATH, what was looked at, the options, what is written in the recipe, an empty folder to write to) -> a draft."""
-
-
 def no_trial(
     _path: Path, _looked: object, _options: object, _written: Mapping[str, Any], _folder: Path
 ) -> Draft | None:
@@ -70,10 +93,6 @@ def _by_outline(
 def _never(_path: Path) -> bool:
     """Return False: the hook `recognizes` of a kind that files' names tell."""
     return False
-
-
-ENVIRONMENT = "environment"
-"""Key of `model`: where the model's framework is installed."""
 
 
 @dataclass(frozen=True, slots=True)

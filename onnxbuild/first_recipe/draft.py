@@ -23,7 +23,12 @@ from onnxbuild.processes.fenced_call import call_fenced
 from onnxbuild.recipe.templates.extend import absolute
 
 _LOOK_AT_CALLABLE = "onnxbuild.first_recipe.children:look_at_callable"
+
 _LOOK_AT_FILE = "onnxbuild.first_recipe.children:look_at_file"
+
+_INPUTS = "dummy_inputs"
+
+_MENDS_MAX = 64
 
 
 def recipe_of_file(
@@ -198,10 +203,6 @@ def _of_place(at: Location) -> str:
 
 def _relative(path: Path, reader: Reader) -> str:
     return Path(os.path.relpath(path, reader.file.parent)).as_posix()
-
-
-_INPUTS = "dummy_inputs"
-_MENDS_MAX = 64
 
 
 def _mended(

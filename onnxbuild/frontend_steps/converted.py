@@ -11,12 +11,11 @@ from typing import Any, cast
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint, Recipe, Variant
-from onnxbuild.core.source_error import about
 from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
-from onnxbuild.expansion.model_source import ModelSource, SourceFacts, source_facts
+from onnxbuild.expansion.model_source import ModelSource, SourceFacts, facts_of_renamed
 from onnxbuild.expansion.reference_plan import ReferencePlan
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.frontend_steps.shared_steps import add_reference, checked_source, raised
@@ -24,7 +23,7 @@ from onnxbuild.onnxkit.benchmark.baseline import Baseline
 from onnxbuild.onnxkit.converters.frameworks import INPUTS, OUTPUTS, TF2ONNX_OPSET, Framework
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.onnxkit.sources.outline import SourceOutline
-from onnxbuild.onnxkit.sources.renaming import RENAME, renamed_outline
+from onnxbuild.onnxkit.sources.renaming import RENAME
 from onnxbuild.steps import convert_model, import_onnx, reference
 
 _ADVICE = ("the converter itself is wrong here: convert the model in another way",)
@@ -163,9 +162,7 @@ def facts_of_signature(
         opset=opset if type(opset) is int else TF2ONNX_OPSET,
         facts={**outline.facts, **named},
     )
-    with about(path):
-        as_onnx = renamed_outline(as_onnx, rename, written)
-    return source_facts(path, as_onnx, written)
+    return facts_of_renamed(path, as_onnx, rename, written)
 
 
 def _model(recipe: Recipe) -> Entrypoint:

@@ -21,6 +21,9 @@ from onnxbuild.steps import check, export, raise_opset, reference, torch_export
 TORCH_EXPORT = "torch-export"
 """The format that is an exported program."""
 
+Wanted = tuple[Variant | None, Mapping[str, int]]
+"""(The variant that a reference is for, if some axes are fixed for it; axis -> the one size of it)."""
+
 
 def raised(scope: Scope, model: OutputRef) -> OutputRef:
     """Add the step that raises a model to the recipe's opset."""
@@ -55,10 +58,6 @@ def checked_source(
         section="dynamic_axes",
     )
     return Source(model, OutputRef(step, "config"), OutputRef(checked, "report"))
-
-
-Wanted = tuple[Variant | None, Mapping[str, int]]
-"""(The variant that a reference is for, if some axes are fixed for it; axis -> the one size of it)."""
 
 
 def add_reference(

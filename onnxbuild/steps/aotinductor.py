@@ -17,6 +17,13 @@ from onnxbuild.onnxkit.programs.archives import rewrite_archive
 from onnxbuild.onnxkit.programs.artifact_file import read_description, write_description
 from onnxbuild.onnxkit.sessions.open import first_line
 
+_SOURCES = (".cpp", ".h")
+
+_PLANNED_THREADS = 8
+"""Loops are split up for so many, whatever this machine has; how many run, the program asks OpenMP.
+Else buffers of reductions have a place for each of this machine's threads and are written beyond
+their end on a machine with more."""
+
 
 @dataclass(frozen=True, slots=True)
 class AotInductorOptions:
@@ -45,26 +52,6 @@ def run(context: StepContext) -> Outcome:
     compile_package(source / exported.file, file, context.scratch, context.where)
     write_description(folder, compiled)
     return Outcome({"size_bytes": file.stat().st_size})
-
-
-KIND = StepKind(
-    name="aotinductor",
-    version=3,
-    params=AotInductorParams,
-    inputs=("program",),
-    outputs={"program": "aotinductor"},
-    toolchain=("torch", "numpy", COMPILER),
-    run=run,
-    host_bound=True,
-)
-
-
-_SOURCES = (".cpp", ".h")
-
-_PLANNED_THREADS = 8
-"""Loops are split up for so many, whatever this machine has; how many run, the program asks OpenMP.
-Else buffers of reductions have a place for each of this machine's threads and are written beyond
-their end on a machine with more."""
 
 
 def find_compiler(where: str) -> str:
@@ -157,3 +144,15 @@ def _message_of(error: BaseException) -> str:
     """Return the compiler's own first error if there is one, else the exception's first line."""
     errors = [line.strip() for line in str(error).splitlines() if " error: " in line]
     return errors[0].partition(" error: ")[2] if errors else first_line(error)
+
+
+KIND = StepKind(
+    name="aotinductor",
+    version=3,
+    params=AotInductorParams,
+    inputs=("program",),
+    outputs={"program": "aotinductor"},
+    toolchain=("torch", "numpy", COMPILER),
+    run=run,
+    host_bound=True,
+)

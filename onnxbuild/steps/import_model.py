@@ -38,6 +38,7 @@ from onnxbuild.onnxkit.programs.signature import (
 from onnxbuild.onnxkit.sessions.open import first_line
 
 ORT_SUFFIX = ".ort"
+
 _NARROWED = {("float32", "float16")}
 """(declared, found) that is fed all the same: a variant may narrow its inputs."""
 

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     import onnx
 
 
+_LARGE = 1024
+"""Elements. Smaller weights may be what an attribute became, such as the axes of a Squeeze: the converter
+reads those."""
+
+
 @dataclass(frozen=True, slots=True)
 class RaiseOpsetParams:
     """Parameters of a raise.
@@ -73,22 +78,6 @@ def _changed(before: int, opset: int, reason: str) -> str:
         f"ONNX's version converter changed what the model computes: from opset {before} to {opset}, {reason}; "
         "convert the model again with this opset where it was made"
     )
-
-
-KIND = StepKind(
-    name="raise-opset",
-    version=3,
-    params=RaiseOpsetParams,
-    inputs=("model",),
-    outputs={"model": "onnx-model"},
-    toolchain=("onnx", "onnxruntime", "numpy"),
-    run=run,
-)
-
-
-_LARGE = 1024
-"""Elements. Smaller weights may be what an attribute became, such as the axes of a Squeeze: the converter
-reads those."""
 
 
 def raise_opset(model: onnx.ModelProto, opset: int, where: str) -> onnx.ModelProto:
@@ -162,3 +151,14 @@ def _write_defaults(model: onnx.ModelProto) -> None:
         for each in defaults.get((node.domain, node.op_type, node.overload), ()):
             if each.name not in given:
                 node.attribute.append(each)
+
+
+KIND = StepKind(
+    name="raise-opset",
+    version=3,
+    params=RaiseOpsetParams,
+    inputs=("model",),
+    outputs={"model": "onnx-model"},
+    toolchain=("onnx", "onnxruntime", "numpy"),
+    run=run,
+)

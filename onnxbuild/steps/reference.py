@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
     Outputs = dict[str, np.ndarray]
 
+
 Points = Iterable[tuple[str, Mapping[str, int], Feeds]]
 """(Name, sizes, feeds) of each point."""
 
@@ -599,7 +600,6 @@ def _kind(
     )
 
 
-KIND = _kind("reference", 6, ReferenceParams, run, "torch", "numpy")
 ONNX = _kind(
     "onnx-reference",
     4,
@@ -610,6 +610,8 @@ ONNX = _kind(
     "numpy",
     inputs=("model",),
 )
+
+
 ORIGINAL = _kind(
     "reference-model",
     4,
@@ -620,6 +622,8 @@ ORIGINAL = _kind(
     "numpy",
     inputs=("model", "config?"),
 )
+
+
 ESTIMATORS = {
     name: _kind(
         f"{name}-reference",
@@ -631,6 +635,7 @@ ESTIMATORS = {
     for name, packages in ((SKLEARN, ()), (XGBOOST, ("xgboost",)), (LIGHTGBM, ("lightgbm",)))
 }
 """Step kinds by frontend."""
+
 
 FRAMEWORKS = {
     framework.name: _kind(
@@ -648,3 +653,6 @@ FRAMEWORKS = {
     )
 }
 """Step kinds by frontend."""
+
+
+KIND = _kind("reference", 6, ReferenceParams, run, "torch", "numpy")

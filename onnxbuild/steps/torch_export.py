@@ -40,6 +40,17 @@ if TYPE_CHECKING:
     import torch
 
 
+_FAILURES = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError,
+    RuntimeError, TypeError, ValueError,
+)  # fmt: skip
+"""Exceptions that torch.export documents (torch._dynamo.exc.UserError is a RuntimeError) and that
+a module raises on tensors without values."""
+
+_POSITIONS = ("stack_trace", "from_node")
+"""Keys of a node's meta that hold paths and numbers that depend on what ran before."""
+
+
 @dataclass(frozen=True, slots=True)
 class TorchExportOptions:
     """Options of the export by torch.export."""
@@ -90,30 +101,6 @@ def run(context: StepContext) -> Outcome:
         ProgramDescription("torch-export", describe_inputs(params.inputs), example.outputs),
     )
     return Outcome({"nodes": len(program.graph.nodes), "size_bytes": file.stat().st_size})
-
-
-KIND = StepKind(
-    name="torch-export",
-    version=3,
-    params=TorchExportParams,
-    inputs=(),
-    outputs={"program": "torch-export"},
-    toolchain=("torch", "numpy"),
-    run=run,
-    user_code=True,
-    entrypoints=lambda params: (params.model,),
-)
-
-
-_FAILURES = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError,
-    RuntimeError, TypeError, ValueError,
-)  # fmt: skip
-"""Exceptions that torch.export documents (torch._dynamo.exc.UserError is a RuntimeError) and that
-a module raises on tensors without values."""
-
-_POSITIONS = ("stack_trace", "from_node")
-"""Keys of a node's meta that hold paths and numbers that depend on what ran before."""
 
 
 def export_program(
@@ -229,3 +216,16 @@ def _explain(error: Exception, where: str) -> StepError:
         fix="change that line of forward: an export follows tensors, not Python values "
         "(torch.where or torch.cond instead of `if`, sizes from x.shape)",
     )
+
+
+KIND = StepKind(
+    name="torch-export",
+    version=3,
+    params=TorchExportParams,
+    inputs=(),
+    outputs={"program": "torch-export"},
+    toolchain=("torch", "numpy"),
+    run=run,
+    user_code=True,
+    entrypoints=lambda params: (params.model,),
+)

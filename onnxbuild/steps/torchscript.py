@@ -36,6 +36,15 @@ if TYPE_CHECKING:
     import torch
 
 
+Method = Literal["trace", "script"]
+
+_FAILURES = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError, OSError,
+    RuntimeError, TypeError, ValueError,
+)  # fmt: skip
+"""Exceptions of tracing and of torch.jit's front end, the module's own among them."""
+
+
 @dataclass(frozen=True, slots=True)
 class TorchScriptOptions:
     """Options of the compilation to TorchScript."""
@@ -93,28 +102,6 @@ def run(context: StepContext) -> Outcome:
     )
     size = file.stat().st_size
     return Outcome({"method": params.options.method, "size_bytes": size}, notes=remarks)
-
-
-KIND = StepKind(
-    name="torchscript",
-    version=3,
-    params=TorchScriptParams,
-    inputs=(),
-    outputs={"program": "torchscript"},
-    toolchain=("torch", "numpy"),
-    run=run,
-    user_code=True,
-    entrypoints=lambda params: (params.model,),
-)
-
-
-Method = Literal["trace", "script"]
-
-_FAILURES = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError, OSError,
-    RuntimeError, TypeError, ValueError,
-)  # fmt: skip
-"""Exceptions of tracing and of torch.jit's front end, the module's own among them."""
 
 
 def compile_torchscript(
@@ -187,3 +174,16 @@ def _explain(error: Exception, method: Method, where: str) -> StepError:
         where=f"{where} ({place})" if place else where,
         fix=fix,
     )
+
+
+KIND = StepKind(
+    name="torchscript",
+    version=3,
+    params=TorchScriptParams,
+    inputs=(),
+    outputs={"program": "torchscript"},
+    toolchain=("torch", "numpy"),
+    run=run,
+    user_code=True,
+    entrypoints=lambda params: (params.model,),
+)

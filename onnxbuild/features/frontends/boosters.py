@@ -9,6 +9,7 @@ from onnxbuild.onnxkit.estimators.outlines import outline_of_lightgbm, outline_o
 
 _SAYS = "relative to this file: it says how many columns its rows have"
 
+
 XGBOOST_FEATURE = estimator_frontend(
     XGBOOST,
     ModelSource(

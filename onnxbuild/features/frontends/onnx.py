@@ -20,7 +20,7 @@ from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
-from onnxbuild.expansion.model_source import ModelSource, SourceFacts, source_facts
+from onnxbuild.expansion.model_source import ModelSource, SourceFacts, facts_of_renamed
 from onnxbuild.expansion.needs_frontend import key_of
 from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
 from onnxbuild.expansion.reference_plan import ReferencePlan
@@ -35,14 +35,12 @@ from onnxbuild.onnxkit.model.external_data import is_name_below
 from onnxbuild.onnxkit.ready_onnx.outline import outline_of
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.onnxkit.ready_onnx.wire import OutlineError
-from onnxbuild.onnxkit.sources.outline import SourceOutline
+from onnxbuild.onnxkit.sources.outline import OPSET, SourceOutline
 from onnxbuild.onnxkit.sources.parts import recipe_parts
 from onnxbuild.onnxkit.sources.renaming import RENAME, RENAME_HELP, renamed_outline
 from onnxbuild.steps import import_onnx, raise_opset, reference
 
 NAME = "onnx"
-_OPSET = "opset"
-"""Fact of a model's file, in `Entrypoint.args`."""
 
 _ORIGINAL = "original"
 """Name in Recipe.entrypoints of `reference.model`."""
@@ -56,7 +54,7 @@ _ADVICE = ("the file itself differs from what `reference.model` gives: convert t
 def _source(scope: Scope) -> Source:
     recipe, imported = scope.recipe, _imported(scope)
     model = OutputRef(imported, "model")
-    if recipe.model.target == FILE_DATA and recipe.opset != recipe.model.args[_OPSET]:
+    if recipe.model.target == FILE_DATA and recipe.opset != recipe.model.args[OPSET]:
         model = raised(scope, model)
     return checked_source(scope, imported, opset=None, model=model)
 
@@ -108,13 +106,9 @@ def _score(scope: Scope) -> OutputRef | None:
 
 def _faults(parts: Parts) -> Iterator[Fault]:
     yield from key_of(parts, NAME, REFERENCE, "model")
-    node, model = parts.node("frontend"), parts.node("model", NAME)
-    if (
-        node is not None
-        and node.value == NAME
-        and model is None
-        and parts.node("opset") is not None
-    ):
+    node, keys = parts.node("frontend"), parts.declared("model")
+    is_callable = not keys or "entrypoint" in keys
+    if node is not None and node.value == NAME and is_callable and parts.node("opset") is not None:
         what = "opset is written, and the model that a callable returns keeps its own"
         fix = "remove `opset`, or name the file: `model: {onnx: FILE}`"
         yield Fault(what, parts.key_at("opset"), fix)
@@ -152,8 +146,6 @@ def _read(
     Raises:
         SourceError: No recipe can declare it, or it lacks a file.
     """
-    with about(path):
-        outline = renamed_outline(outline, options.rename, written)
     for name in outline.files:
         if not is_name_below(name) or not (path.parent / name).is_file():
             raise SourceError(
@@ -161,8 +153,7 @@ def _read(
                 "copy the file there, or save the model again with its weights next to it",
             )
     files = (path, *(path.parent / name for name in outline.files))
-    facts = {**outline.facts, _OPSET: outline.opset}
-    return source_facts(path, replace(outline, files=files, facts=facts), written)
+    return facts_of_renamed(path, replace(outline, files=files), options.rename, written)
 
 
 def _tried(

@@ -18,6 +18,7 @@ from onnxbuild.onnxkit.sources.outline import FORM
 from onnxbuild.steps import export, reference
 
 NAME = "pytorch"
+
 _ADVICE = (
     "the export itself differs from PyTorch; compare the exporters:",
     "",

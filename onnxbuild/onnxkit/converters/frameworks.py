@@ -9,7 +9,7 @@ from typing import Any
 from onnxbuild.core.environment import BUILT_IN, Environment
 from onnxbuild.core.params import option
 from onnxbuild.core.step import StepContext
-from onnxbuild.onnxkit.converters import jax, tensorflow, tensorflow_lite
+from onnxbuild.onnxkit.converters import jax, tensorflow
 from onnxbuild.onnxkit.converters.child import Request
 
 SIGNATURE, TAGS, INPUTS, OUTPUTS, TENSORS = "signature", "tags", "inputs", "outputs", "tensors"
@@ -22,6 +22,8 @@ ENVIRONMENT_HELP = (
     "where the model's framework is installed (saved_model, tflite, jax); left out: a virtual environment of 1 to "
     "2 GB that is made once, from a list that comes with onnxbuild"
 )
+
+_TENSORFLOW = ("tensorflow", TF2ONNX_OPSET, "tensorflow.txt", "tf2onnx")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,6 @@ def _jax(context: StepContext, params: Any) -> dict[str, Any]:
     }
 
 
-_TENSORFLOW = ("tensorflow", TF2ONNX_OPSET, "tensorflow.txt", "tf2onnx")
-
 SAVED_MODEL = Framework(
     "saved_model",
     *_TENSORFLOW,
@@ -123,15 +123,21 @@ SAVED_MODEL = Framework(
     tensorflow.compute_saved_model,
     tensorflow.open_saved_model,
 )
+
+
 TFLITE = Framework(
     "tflite",
     *_TENSORFLOW,
     _tflite,
-    tensorflow_lite.convert_tflite,
-    tensorflow_lite.compute_tflite,
-    tensorflow_lite.open_tflite,
+    tensorflow.convert_tflite,
+    tensorflow.compute_tflite,
+    tensorflow.open_tflite,
 )
+
+
 JAX = Framework(
     "jax", "jax", 23, "jax.txt", "jax2onnx", _jax, jax.convert_jax, jax.compute_jax, jax.open_jax
 )
+
+
 FRAMEWORKS: Mapping[str, Framework] = {each.name: each for each in (SAVED_MODEL, TFLITE, JAX)}

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _WIDE = ("int64", "float64")
 """Types that JAX has with `jax_enable_x64` alone."""
 
+_PAIR = 2
+
 
 def convert_jax(request: Request) -> dict[str, Any]:
     """Convert a function to ONNX.
@@ -275,9 +277,6 @@ def _check_types(request: Request) -> None:
                     f"the size '{size}' of input '{each['name']}' is a sum; jax2onnx takes axes alone",
                     "give it an axis of its own",
                 )
-
-
-_PAIR = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,18 +25,24 @@ from onnxbuild.onnxkit.ready_onnx.wire import (
 from onnxbuild.onnxkit.sources.outline import SourceOutline, SourceValue
 
 PROTOBUF, TEXT_FORM = "saved_model.pb", "saved_model.pbtxt"
+
 SERVE = "serve"
 """The tag of the graph that is for inference (tf.saved_model.SERVING)."""
 
 _DEFAULT, _KERAS_ALIAS = "serving_default", "serve"
+
 _INTERNAL = "__saved_model_init_op"
+
 _MOST_FILES = 10_000
+
 _DTYPES = {
     1: "float32", 2: "float64", 3: "int32", 4: "uint8", 5: "int16", 6: "int8", 7: "string",
     8: "complex64", 9: "int64", 10: "bool", 14: "bfloat16", 17: "uint16", 18: "complex128", 19: "float16",
     20: "resource", 22: "uint32", 23: "uint64",
 }  # fmt: skip
+
 _SPARSE, _COMPOSITE = "sparse tensor", "composite tensor"
+
 DAMAGED = "it is no SavedModel, or it was cut short"
 
 

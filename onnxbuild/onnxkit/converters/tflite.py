@@ -16,11 +16,13 @@ from onnxbuild.onnxkit.converters.frameworks import TENSORS
 from onnxbuild.onnxkit.sources.outline import SourceOutline, SourceValue
 
 _IDENTIFIER = b"TFL3"
+
 _DTYPES = {
     0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 5: "string", 6: "bool", 7: "int16",
     8: "complex64", 9: "int8", 10: "float64", 11: "complex128", 12: "uint64", 15: "uint32", 16: "uint16",
     18: "bfloat16",
 }  # fmt: skip
+
 _MOST = 100_000
 """Entries of a vector that are read at most: no model has as many inputs, tensors or signatures."""
 

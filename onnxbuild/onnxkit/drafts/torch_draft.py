@@ -40,9 +40,12 @@ _AXES = {
     SEQUENCE: {"min": 1, "max": 64, "example": 16},
     PAST: {"min": 1, "max": 64, "example": 8},
 }
+
 _FURTHER = f"_{SEQUENCE}"
 """End of the names of further lengths, see `_own_lengths`."""
+
 _FURTHER_AXIS = {"min": 1, "max": 64, "example": 12}
+
 _SIZES = (
     {BATCH: 2, SEQUENCE: 16, PAST: 4, _FURTHER: 5},
     {BATCH: 3, SEQUENCE: 7, PAST: 9, _FURTHER: 11},
@@ -50,12 +53,16 @@ _SIZES = (
 """Sizes that a guess must run at. They differ in every axis, so that a size that is baked in fails."""
 
 _TRIALS_MAX, _PER_INPUT_MAX = 60, 12
+
 _TENSOR_TYPES = {
     "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16",
     "LongTensor": "int64", "IntTensor": "int32", "BoolTensor": "bool", "ByteTensor": "uint8",
 }  # fmt: skip
+
 _MASK_RANK = 2
+
 MASKS = re.compile(r"(.*_)?mask")
+
 _UNKNOWN = Guess("float32", (BATCH, 1), "nothing says what it takes", sure=False)
 
 

@@ -14,13 +14,36 @@ if TYPE_CHECKING:
 
 
 SEQUENCE = "sequence"
+
 BATCH = "batch"
+
 PAST = "past"
 """Length of a cache."""
+
 _SIDES = (224, 256, 128, 64, 32, 28, 16, 8)
 """Sides of pictures that networks are made for, the most frequent first."""
+
 _LENGTHS = (16, 128, 1024, 16000)
+
 _VOLUMES = (32, 64, 16)
+
+_WIDTHS = ("hidden_size", "d_model", "n_embd", "embed_dim", "dim")
+
+_HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads")
+
+_OPERATORS = {
+    "aten::linear": ("Linear", 1),
+    "aten::conv1d": ("Conv1d", 1),
+    "aten::conv2d": ("Conv2d", 1),
+    "aten::conv3d": ("Conv3d", 1),
+    "aten::embedding": ("Embedding", 0),
+}
+"""Operator of a frozen graph -> the class of its layer, and which of its arguments is the weight."""
+
+_GROUPS = "groups"
+
+_GROUPS_PLACE = 6
+"""Position of `groups` among the arguments of aten::conv1d, conv2d and conv3d."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +96,6 @@ def named_guesses(module: torch.nn.Module, name: str) -> Iterator[Guess]:
         for count in heads:
             for width in widths:
                 yield Guess(_dtype_of(module), (BATCH, count, PAST, width), "its name")
-
-
-_WIDTHS = ("hidden_size", "d_model", "n_embd", "embed_dim", "dim")
-_HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads")
 
 
 def _said_by_config(module: torch.nn.Module, *names: str) -> list[int]:
@@ -175,20 +194,6 @@ def _rows_of(module: torch.nn.Module) -> int:
 
     tables = (each for each in module.modules() if isinstance(each, nn.Embedding))
     return next((each.num_embeddings for each in tables), 0)
-
-
-_OPERATORS = {
-    "aten::linear": ("Linear", 1),
-    "aten::conv1d": ("Conv1d", 1),
-    "aten::conv2d": ("Conv2d", 1),
-    "aten::conv3d": ("Conv3d", 1),
-    "aten::embedding": ("Embedding", 0),
-}
-"""Operator of a frozen graph -> the class of its layer, and which of its arguments is the weight."""
-
-_GROUPS = "groups"
-_GROUPS_PLACE = 6
-"""Position of `groups` among the arguments of aten::conv1d, conv2d and conv3d."""
 
 
 def script_layers(program: Any) -> Iterator[tuple[str, torch.nn.Module]]:

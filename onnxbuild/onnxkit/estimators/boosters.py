@@ -17,8 +17,14 @@ if TYPE_CHECKING:
 
 
 _CLASSIFIES = ("binary:", "multi:")
+
 _REGRESSES = ("reg:", "count:")
 """Beginnings of XGBoost's objectives."""
+
+_TREES = "gbtree"
+
+_DECISIONS, _ZERO = re.compile(r"^decision_type=(.*)$", re.MULTILINE), 1
+"""Decisions of a tree in LightGBM's text, one number for each node; bits 2 and 3 say what is missing there."""
 
 
 def xgboost_estimator(booster: Any, where: str) -> Any:
@@ -216,12 +222,6 @@ def _of_xgboost(booster: Any) -> dict[int, list[int]]:
     model = json.loads(bytes(booster.save_raw("json")))["learner"]["gradient_booster"]["model"]
     most = max((max(each["categories"], default=0) for each in model["trees"]), default=0)
     return {column: list(range(most + 1)) for column in columns}
-
-
-_TREES = "gbtree"
-
-_DECISIONS, _ZERO = re.compile(r"^decision_type=(.*)$", re.MULTILINE), 1
-"""Decisions of a tree in LightGBM's text, one number for each node; bits 2 and 3 say what is missing there."""
 
 
 def settle_boosters(parts: Iterable[Any], where: str) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _ML = "ai.onnx.ml"
+
 _ML_OPSET = 3
 """The last that skl2onnx writes."""
 
@@ -34,6 +35,11 @@ _UNSUPPORTED = re.compile(
     r"not supported|can ?not convert|Unexpected objective|objective should", re.IGNORECASE
 )
 """Words of converters on what an estimator does, not on what it is given."""
+
+MATRIX = "onnxbuild_table"
+"""Name of the matrix in the graph."""
+
+_FLOATS = ("float64", "float32")
 
 
 def convert(
@@ -241,12 +247,6 @@ def _one_import_a_domain(model: onnx.ModelProto, opset: int) -> None:
     del model.opset_import[:]
     for domain, version in sorted(versions.items()):
         model.opset_import.add(domain=domain, version=version)
-
-
-MATRIX = "onnxbuild_table"
-"""Name of the matrix in the graph."""
-
-_FLOATS = ("float64", "float32")
 
 
 def matrix_of(parts: Iterable[Any], inputs: Sequence[DummyInput]) -> DummyInput | None:

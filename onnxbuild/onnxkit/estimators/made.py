@@ -28,6 +28,15 @@ _EXPECTED = {
     LIGHTGBM: "an LGBMClassifier, an LGBMRegressor or a Booster",
 }
 
+TRUSTED = "trusted"
+"""Key in Entrypoint.args of a .skops file: names of types that may be loaded."""
+
+_INPUTS = "dummy_inputs"
+
+_TEXT = {"text": {"dtype": "string", "shape": [BATCH]}}
+
+_COLUMN = {"dtype": "float32", "shape": [BATCH, 1]}
+
 
 def make_estimator(
     context: StepContext, model: Entrypoint, frontend: str, threads: int = 1
@@ -112,10 +121,6 @@ def _with_interface(estimator: Any, where: str) -> Any:
         return estimator
     kind = frontend_of(estimator)
     return (xgboost_estimator if kind == XGBOOST else lightgbm_estimator)(estimator, where)
-
-
-TRUSTED = "trusted"
-"""Key in Entrypoint.args of a .skops file: names of types that may be loaded."""
 
 
 def load_file(
@@ -224,15 +229,6 @@ def _lightgbm(path: Path) -> Any:
     import lightgbm
 
     return lightgbm.Booster(model_file=str(path))
-
-
-_INPUTS = "dummy_inputs"
-
-
-_TEXT = {"text": {"dtype": "string", "shape": [BATCH]}}
-
-
-_COLUMN = {"dtype": "float32", "shape": [BATCH, 1]}
 
 
 def draft_of_estimator_file(path: Path, frontend: str, args: dict[str, object]) -> Draft:

@@ -14,17 +14,24 @@ from onnxbuild.core.source_error import SourceError
 from onnxbuild.onnxkit.sources.outline import SourceOutline, SourceValue
 
 PICKLES = (".joblib", ".pkl", ".pickle")
+
 SKOPS = ".skops"
+
 FEATURES = "features"
 """The input of a file that says how wide its rows are."""
 
 _SCHEMA = "schema.json"
+
 _MOST_SCHEMA_BYTES = 1 << 28
+
 _END_OF_TREES = "end of trees"
+
 _FEATURES = re.compile(r"^max_feature_idx=(\d+)$", re.MULTILINE)
 
-
 _CHECK = "check that the file is complete; git-lfs pointers are a frequent cause"
+
+_SIZES = {b"i": "b", b"U": "B", b"I": "h", b"l": "i", b"L": "q", b"d": "f", b"D": "d"}
+"""Markers of numbers -> their form, big-endian."""
 
 
 def _unreadable(path: Path, why: object) -> SourceError:
@@ -116,10 +123,6 @@ def ubjson(content: bytes) -> Any:
         IndexError: It is cut off.
     """
     return _Ubjson(content).value()
-
-
-_SIZES = {b"i": "b", b"U": "B", b"I": "h", b"l": "i", b"L": "q", b"d": "f", b"D": "d"}
-"""Markers of numbers -> their form, big-endian."""
 
 
 class _Ubjson:

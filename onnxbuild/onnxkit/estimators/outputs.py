@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     import onnx
 
 
+LABEL, PROBABILITIES, SCORES = "label", "probabilities", "scores"
+
+PREDICTION, TRANSFORMED = "prediction", "transformed"
+
+
 @dataclass(frozen=True, slots=True)
 class EstimatorOutput:
     """One output of an estimator.
@@ -30,10 +35,6 @@ class EstimatorOutput:
     name: str
     method: str
     number: int
-
-
-LABEL, PROBABILITIES, SCORES = "label", "probabilities", "scores"
-PREDICTION, TRANSFORMED = "prediction", "transformed"
 
 
 def outputs_of(estimator: Any) -> tuple[EstimatorOutput, ...]:

@@ -35,6 +35,8 @@ _MOST_COMBINATIONS = 256
 _MOST_ELEMENTS = 4_000_000
 """Limit of elements in one call of the estimator."""
 
+_AS_WRITTEN = SessionSettings(graph_optimization="disable").judged()
+
 
 def rows_on_threshold(compute: Compute, feeds: Feeds) -> MovedRows:
     """Find the rows that lie on a threshold, and what the estimator gives on its other sides.
@@ -199,9 +201,6 @@ def _differs(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
         apart = expected != actual
     rows: np.ndarray = apart.reshape(len(apart), -1).any(axis=1)
     return rows
-
-
-_AS_WRITTEN = SessionSettings(graph_optimization="disable").judged()
 
 
 def conversion_fault(

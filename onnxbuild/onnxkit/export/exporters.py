@@ -47,6 +47,14 @@ if TYPE_CHECKING:
 
 EXPORTERS = ("dynamo", "torchscript")
 
+_OPERATORS = {"ScatterND", "GatherND"}
+
+_INDICES = 1
+"""Their input of indices, in both."""
+
+_INT32, _INT64 = 6, 7
+"""TensorProto's."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
@@ -261,14 +269,6 @@ def _safe_names(kind: str, count: int) -> list[str]:
     node of that name, and the graph is no longer in SSA form.
     """
     return [f"onnxbuild::{kind}_{n}" for n in range(count)]
-
-
-_OPERATORS = {"ScatterND", "GatherND"}
-_INDICES = 1
-"""Their input of indices, in both."""
-
-_INT32, _INT64 = 6, 7
-"""TensorProto's."""
 
 
 def widen_indices(model: onnx.ModelProto) -> None:

@@ -48,6 +48,18 @@ _LOG_ADD_EXP = """logaddexp (TYPE sum_before, TYPE sum_next) => (TYPE sum_after,
 }"""
 """Body of a Scan: logaddexp of what came before, and of the next element."""
 
+NOTE = "products of experts are exported as one MatMul for each expert, on the tokens sent to it"
+
+_RANKS = (2, 3)
+"""Ranks of rows and weights."""
+
+_AXES_AS_INPUT = 13
+"""Opset from which ReduceSum takes its axes as an input."""
+
+_INT64 = 7
+
+_EVERY_ROW = 2**62
+
 
 class TypedOperators:
     """ONNX operators as methods; floats among their inputs become constants.
@@ -506,18 +518,6 @@ def _is_float(value: Any) -> bool:
 
     dtype = JitScalarType.from_value(value, JitScalarType.UNDEFINED)
     return dtype != JitScalarType.UNDEFINED and bool(dtype.dtype().is_floating_point)
-
-
-NOTE = "products of experts are exported as one MatMul for each expert, on the tokens sent to it"
-
-_RANKS = (2, 3)
-"""Ranks of rows and weights."""
-
-_AXES_AS_INPUT = 13
-"""Opset from which ReduceSum takes its axes as an input."""
-
-_INT64 = 7
-_EVERY_ROW = 2**62
 
 
 def _grouped_products(notes: set[str]) -> dict[Any, Callable[..., Any]]:

@@ -13,15 +13,41 @@ from onnxbuild.core.source_error import SourceError
 from onnxbuild.regular_files import read_user_file
 
 CONFIG = "config.json"
+
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
+
 _TOKENIZER = "tokenizer_config.json"
+
 _SAFETENSORS, _PICKLE = "model.safetensors", "pytorch_model.bin"
+
 _OTHER_WEIGHTS = {
     "tf_model.h5": "TensorFlow's weights",
     "flax_model.msgpack": "Flax's weights",
     "adapter_model.safetensors": "an adapter (LoRA) without its base model",
 }
+
 _ENTRYPOINT = "load it by a callable: `model: {entrypoint: models/mine.py:load}`"
+
+_MODULES = "modules.json"
+
+_POOLING = " pooling"
+
+_OPERATIONS = {
+    "mean pooling": "pool: {mask: attention_mask}",
+    "cls pooling": "pool: {mode: cls}",
+    "normalize": "l2_normalize: {}",
+}
+"""Module, pooling with its mode -> the operation of `processing.postprocess`."""
+
+_OLD_KEYS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+"""Keys that say the mode in configs of older versions of sentence-transformers -> the mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,25 +239,6 @@ def _without_weights(folder: Path) -> SourceError:
     if found:
         what += f"; {found} holds {_OTHER_WEIGHTS[found]}"
     return SourceError(what, "save the model with transformers: `model.save_pretrained(FOLDER)`")
-
-
-_MODULES = "modules.json"
-_POOLING = " pooling"
-_OPERATIONS = {
-    "mean pooling": "pool: {mask: attention_mask}",
-    "cls pooling": "pool: {mode: cls}",
-    "normalize": "l2_normalize: {}",
-}
-"""Module, pooling with its mode -> the operation of `processing.postprocess`."""
-_OLD_KEYS = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_max_tokens": "max",
-    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
-    "pooling_mode_weightedmean_tokens": "weightedmean",
-    "pooling_mode_lasttoken": "lasttoken",
-}
-"""Keys that say the mode in configs of older versions of sentence-transformers -> the mode."""
 
 
 def embedding_comment(folder: Path) -> str:

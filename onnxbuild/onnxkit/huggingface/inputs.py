@@ -13,10 +13,14 @@ from onnxbuild.onnxkit.sources.outline import SourceOutline, SourceValue
 from onnxbuild.onnxkit.sources.parts import BATCH
 
 SEQUENCE, SAMPLES, FRAMES = "sequence", "samples", "frames"
+
 _SEQUENCE_MAX = 512
+
 _IMAGE_SIZE = 224
 """Image size, in pixels, if a model's files say none: most such models were trained on it."""
+
 _DETECTION_STRIDE = 32
+
 _OFFSET_POSITIONS = frozenset({
     "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "longformer",
     "data2vec-text", "mpnet", "ibert", "xmod", "esm", "layoutlmv3", "lilt", "luke", "markuplm",
@@ -24,6 +28,20 @@ _OFFSET_POSITIONS = frozenset({
 """Types of models that number positions from the padding's id + 1 on."""
 
 Sizes = Mapping[str, Mapping[str, int]]
+
+_OF_WHOLE_IMAGES = frozenset({"object-detection", "image-segmentation"})
+"""Tasks whose processors may keep an image's proportions."""
+
+_SEQUENCE = "sequence"
+
+_BOXES = {"dtype": "int64", "shape": [BATCH, _SEQUENCE, 4], "fill": 0}
+
+_NOT_DECLARED = {
+    "layoutlmv2": "bbox and image",
+    "lxmert": "visual_feats and visual_pos",
+    "visual_bert": "visual_embeds",
+}
+"""Types of models -> inputs whose shapes config.json does not say."""
 
 
 def folder_outline(
@@ -134,10 +152,6 @@ def _image(folder: ModelFolder, purpose: Purpose) -> SourceOutline:
     return SourceOutline(inputs=(pixels,), axes={BATCH: _batch(8), **axes})
 
 
-_OF_WHOLE_IMAGES = frozenset({"object-detection", "image-segmentation"})
-"""Tasks whose processors may keep an image's proportions."""
-
-
 def _sides(
     config: Mapping[str, Any], processor: Mapping[str, Any], *, whole: bool
 ) -> tuple[list[int | str], Sizes]:
@@ -235,16 +249,6 @@ def _count(config: Mapping[str, Any], key: str) -> int:
             "save the model again by `save_pretrained`, or write `dummy_inputs`",
         )
     return found
-
-
-_SEQUENCE = "sequence"
-_BOXES = {"dtype": "int64", "shape": [BATCH, _SEQUENCE, 4], "fill": 0}
-_NOT_DECLARED = {
-    "layoutlmv2": "bbox and image",
-    "lxmert": "visual_feats and visual_pos",
-    "visual_bert": "visual_embeds",
-}
-"""Types of models -> inputs whose shapes config.json does not say."""
 
 
 def check_further_inputs(config: Mapping[str, Any], own: Collection[str]) -> None:

@@ -24,15 +24,20 @@ INPUTS, OUTPUTS, WRITTEN_BY = "inputs", "outputs", "written_by"
 """Facts of an archive: names of inputs; of outputs, empty where they go by position; the version of Keras."""
 
 _CONFIG, _METADATA = "config.json", "metadata.json"
+
 _WEIGHTS = ("model.weights.h5", "model.weights.npz")
+
 _LARGEST = 1 << 28
 """Bytes of a config or metadata that is read at most."""
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
+
 _SEQUENTIAL, _FUNCTIONAL = "Sequential", "Functional"
+
 _RECURRENT = frozenset(
     {"LSTM", "GRU", "SimpleRNN", "RNN", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"}
 )
+
 _CALLABLE = "load the model by `model: {entrypoint: FILE.py:CALLABLE}`, which returns it on the torch backend"
 
 

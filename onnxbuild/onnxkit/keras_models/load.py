@@ -17,8 +17,11 @@ from onnxbuild.onnxkit.keras_models.archive import INPUTS, KERAS, OUTPUTS, WRITT
 if TYPE_CHECKING:
     import torch
 
+
 INSTALL = "pip install 'onnxbuild[keras]'"
+
 _BACKEND = "torch"
+
 _SETTINGS = {"KERAS_BACKEND": _BACKEND, "KERAS_TORCH_DEVICE": "cpu"}
 """Environment of Keras. Its keras.json, which would set types, is looked for at home: in a step, an empty folder."""
 

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     import torch
 
 
+_COMPILED, _ORIGINAL, _CALL = "OptimizedModule", "_orig_mod", "_compiled_call_impl"
+"""The class that `torch.compile` returns, what it holds, and what `module.compile()` sets."""
+
+
 def set_for_inference(module: torch.nn.Module, shown: str, where: str) -> None:
     """Put a module in eval mode, without gradients, in place.
 
@@ -35,10 +39,6 @@ def set_for_inference(module: torch.nn.Module, shown: str, where: str) -> None:
             )
     module.requires_grad_(requires_grad=False)
     module.eval()  # its result is None where a `train` of the user's own returns nothing
-
-
-_COMPILED, _ORIGINAL, _CALL = "OptimizedModule", "_orig_mod", "_compiled_call_impl"
-"""The class that `torch.compile` returns, what it holds, and what `module.compile()` sets."""
 
 
 def is_compiled(module: torch.nn.Module) -> bool:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 _HEADS = ("num_attention_heads", "num_heads", "n_head", "encoder_attention_heads")
+
 _HIDDEN = ("hidden_size", "d_model", "n_embd", "dim")
 
 

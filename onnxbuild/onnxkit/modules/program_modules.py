@@ -17,6 +17,7 @@ from onnxbuild.onnxkit.sources.outline import FORM
 if TYPE_CHECKING:
     import torch
 
+
 EXPORTED, TORCHSCRIPT = "exported", "torchscript"
 """Forms of a file, as `model` names them."""
 

@@ -9,8 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 _WRITTEN_BY_TORCH = frozenset({"version", ".data/version", "byteorder", ".data/serialization_id"})
+
 _CONSTANT = re.compile(rb"  \w+ : Final\[.*\] = .*\n$")
+
 _SOURCE_POSITIONS = ".debug_pkl"
+
+_CODE = ".so"
 
 
 def sort_constants(code: bytes) -> bytes:
@@ -58,9 +62,6 @@ def rewrite_archive(
                     content = sort_constants(content)
                 writer.write_record(name, content, len(content))
         writer.write_end_of_file()
-
-
-_CODE = ".so"
 
 
 def torchscript_fault(path: Path) -> str:

@@ -19,8 +19,8 @@ from onnxbuild.onnxkit.programs.programs import PROGRAM_ERRORS, load_program
 if TYPE_CHECKING:
     import torch
 
-_FIX = "compare models of the same inputs, or name the recipe that fits this one"
 
+_FIX = "compare models of the same inputs, or name the recipe that fits this one"
 
 Shape = Sequence[int | str | None]
 

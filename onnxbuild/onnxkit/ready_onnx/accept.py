@@ -36,6 +36,15 @@ if TYPE_CHECKING:
 _SHOWN = 3
 """Names in a note."""
 
+_DRAW = {
+    "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+}  # fmt: skip
+
+_DRAWN_SHOWN = 3
+
+_TRAINING_INPUTS = 3
+"""Inputs of a Dropout with a flag that says whether it trains."""
+
 
 def accept(
     context: StepContext,
@@ -148,14 +157,6 @@ def _refuse_sequences(model: onnx.ModelProto, shown: str, where: str) -> None:
                 fix="leave it out of `outputs`, or convert the model again (skl2onnx: "
                 "`options={'zipmap': False}`)",
             )
-
-
-_DRAW = {
-    "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
-}  # fmt: skip
-_DRAWN_SHOWN = 3
-_TRAINING_INPUTS = 3
-"""Inputs of a Dropout with a flag that says whether it trains."""
 
 
 def random_notes(

@@ -16,9 +16,11 @@ from onnxbuild.onnxkit.sources.outline import UNKNOWN
 if TYPE_CHECKING:
     import onnx
 
+
 _FIRST_IR, _LAST_IR = 4, 13
 """IR versions: from 4 on, weights need not be inputs; 13 is the last that ONNX Runtime 1.31 reads, and what 14
 adds (6-bit floats, opaque types) it could not run. `onnx.helper` writes 14."""
+
 _NO_WRAPPER = "\0"
 
 

@@ -21,14 +21,16 @@ from onnxbuild.onnxkit.ready_onnx.wire import (
     signed,
     text_in,
 )
-from onnxbuild.onnxkit.sources.outline import UNKNOWN, SourceOutline, SourceValue
+from onnxbuild.onnxkit.sources.outline import OPSET, UNKNOWN, SourceOutline, SourceValue
 
-_DTYPES = {
+DTYPES = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "string",
     9: "bool", 10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 14: "complex64",
     15: "complex128", 16: "bfloat16",
 }  # fmt: skip
+
 _EXTERNAL = 1
+
 _DEEPEST = 32
 
 
@@ -110,6 +112,7 @@ class _Graph:
             inputs=inputs,
             outputs=tuple(self._outputs),
             opset=opset,
+            facts={OPSET: opset},
             files=tuple(map(Path, sorted(self._files))),
         )
 
@@ -209,7 +212,7 @@ def _tensor_type(message: Message) -> tuple[str, tuple[int | str, ...] | None]:
     dtype, shape = "unknown", None
     for number, value in fields(message):
         if number == 1:
-            dtype = _DTYPES.get(number_in(value), f"type {value}")
+            dtype = DTYPES.get(number_in(value), f"type {value}")
         elif number == 2:  # noqa: PLR2004 - shape
             shape = tuple(
                 _dimension(message_in(dim)) for each, dim in fields(message_in(value)) if each == 1

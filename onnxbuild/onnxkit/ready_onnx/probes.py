@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 AS_WRITTEN = SessionSettings(graph_optimization="disable").judged()
 """The graph as it was made, node by node."""
 
+_ROUNDS_MAX = 4
+
+_AXES, _INPUTS = "dynamic_axes", "dummy_inputs"
+
 
 @dataclass(frozen=True, slots=True)
 class SizeFault:
@@ -156,10 +160,6 @@ def _fix(guilty: Sequence[str]) -> str:
 
 def _shown(point: Point) -> str:
     return ", ".join(f"{name}={size}" for name, size in point.sizes.items()) or "its fixed sizes"
-
-
-_ROUNDS_MAX = 4
-_AXES, _INPUTS = "dynamic_axes", "dummy_inputs"
 
 
 def draft_of_sizes(

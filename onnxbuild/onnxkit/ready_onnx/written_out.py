@@ -12,8 +12,17 @@ if TYPE_CHECKING:
 
 
 _DOMAINS = ("", "ai.onnx")
+
 _DEFAULTS = {"MeanVarianceNormalization": ("axes", (0, 2, 3))}
 """Operator -> its attribute, and the value that its schema has for it (onnx/docs/Operators.md)."""
+
+_EXTERNAL = 1
+"""TensorProto.EXTERNAL: the values are in another file."""
+
+_C, _C_UNICODE = "C", "C.UTF-8"
+"""Locales that every machine has, and that Linux has."""
+
+_NORMALIZER, _DEFAULT = "StringNormalizer", b"en_US"
 
 
 def write_out_default_axes(model: onnx.ModelProto) -> None:
@@ -24,10 +33,6 @@ def write_out_default_axes(model: onnx.ModelProto) -> None:
         name, default = _DEFAULTS.get(node.op_type, ("", ()))
         if name and node.domain in _DOMAINS and name not in {each.name for each in node.attribute}:
             node.attribute.append(helper.make_attribute(name, default))
-
-
-_EXTERNAL = 1
-"""TensorProto.EXTERNAL: the values are in another file."""
 
 
 def write_out_sparse_weights(model: onnx.ModelProto) -> None:
@@ -62,12 +67,6 @@ def _dense(tensor: onnx.SparseTensorProto) -> np.ndarray:
     else:
         found[tuple(places.T)] = values
     return found
-
-
-_C, _C_UNICODE = "C", "C.UTF-8"
-"""Locales that every machine has, and that Linux has."""
-
-_NORMALIZER, _DEFAULT = "StringNormalizer", b"en_US"
 
 
 def settle_locales(model: onnx.ModelProto) -> None:

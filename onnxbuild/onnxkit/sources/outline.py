@@ -10,6 +10,8 @@ from typing import Any
 UNKNOWN = ("", "?", "None")
 """Names that converters write for an axis without one, several times in one shape."""
 
+OPSET = "opset"
+"""Fact of a model that is ONNX already: its opset."""
 
 FORM = "form"
 """Fact of a model that PyTorch runs: which form its file has."""

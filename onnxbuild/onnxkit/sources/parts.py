@@ -16,10 +16,8 @@ from onnxbuild.onnxkit.sources.outline import SizeRange, SourceOutline, SourceVa
 BATCH = "batch"
 """The first axis of an input, where nothing names it."""
 
-
 _FIRST, _OTHER = {"min": 1, "max": 8, "example": 2}, {"min": 1, "max": 64, "example": 16}
 """Sizes along an input's first axis, and along others, where nothing says them."""
-
 
 _OFTEN = 64
 """A greatest size of the model's is taken up to so many times the usual one: all sizes are tried."""
