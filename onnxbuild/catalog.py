@@ -61,7 +61,7 @@ from onnxbuild.features.settings import (
     session,
     target,
 )
-from onnxbuild.features.sources import keras, transformers
+from onnxbuild.features.sources import keras, onnx_text, transformers
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.providers import use_providers
 
@@ -70,6 +70,7 @@ FEATURES: tuple[Feature, ...] = (
     onnx.FEATURE,
     transformers.FEATURE,
     keras.FEATURE,
+    onnx_text.FEATURE,
     saved_model.FEATURE,
     tflite.FEATURE,
     jax.FEATURE,
