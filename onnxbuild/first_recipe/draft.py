@@ -79,8 +79,8 @@ def recipe_of_file(
         del value["frontend"]  # the file says it
         said = {key: f"from {source.path.name}" for key in value if key not in written}
         said |= dict.fromkeys(("dummy_inputs", "dynamic_axes"), f"from {source.path.name}")
-        facts = _facts(form, path, written)
-        said |= {**(facts.notes if facts else {}), **why}
+        facts = _said(form, path, written)
+        said |= {**(facts.notes if isinstance(facts, SourceFacts) else {}), **why}
         return first_recipe(reader, head, placed(value, said), _of_place)
     assert refused is not None
     raise refused
@@ -99,10 +99,10 @@ def _tried(
         return nothing
     with tempfile.TemporaryDirectory(prefix="onnxbuild-init-") as folder:
         job = {"form": form, "path": str(path), "recipe": recipe}
-        facts = _facts(form, path, recipe)
-        readable = (path, *(facts.files if facts else ()))
+        facts = _said(form, path, recipe)
+        readable = (path, *(facts.files if isinstance(facts, SourceFacts) else ()))
         try:
-            said = call_fenced(
+            tried = call_fenced(
                 _LOOK_AT_FILE,
                 job,
                 readable=readable,
@@ -111,10 +111,10 @@ def _tried(
                 timeout_s=timeout_s,
             )
         except StepError as error:
-            if _refusal(form, path, recipe) is None:  # the build reports it
+            if not isinstance(facts, SourceError):  # the build reports it
                 return nothing
             raise UsageError(error.what, fix=error.fix) from error
-    return said or nothing
+    return tried or nothing
 
 
 def recipe_of_callable(
@@ -208,59 +208,33 @@ def _relative(path: Path, reader: Reader) -> str:
 def _mended(
     form: str, path: Path, recipe: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-    """A recipe with what mends it, and dotted key -> why it is there.
-
-    Args:
-        form: Key of `model` that names the file.
-        path: The file, absolute.
-        recipe: As it would be written.
-    """
+    """Write what a model's file can't say and a recipe must, where its reader knows it; and dotted key -> why it is there."""
     why: dict[str, str] = {}
     for _ in range(_MENDS_MAX):
-        refused = _refusal(form, path, recipe)
-        if refused is None or not refused.mend:
+        refused = _said(form, path, recipe)
+        if not isinstance(refused, SourceError) or not refused.mend:
             break
         recipe = _over(recipe, refused.mend)
         for key, value in refused.mend.items():
             if key == _INPUTS:
                 why |= {f"{key}.{name}": f"{HOLE}: {refused.fix}" for name in value}
             else:
-                why |= {
-                    ".".join((key, *value)) if isinstance(value, Mapping) else key: refused.what
-                }
+                at = ".".join((key, *value)) if isinstance(value, Mapping) else key
+                why[at] = refused.what
     return recipe, why
 
 
-def _facts(form: str, path: Path, recipe: Mapping[str, Any]) -> SourceFacts | None:
-    """Return the facts of a model's file; None where it has a fault, which is reported where the recipe is read."""
-    try:
-        return _read(form, path, recipe)
-    except (SourceError, OSError, ValueError):
-        return None
-
-
-def _refusal(form: str, path: Path, recipe: Mapping[str, Any]) -> SourceError | None:
-    """Return what is wrong with a recipe as far as its model's file says; None without a fault.
-
-    Args:
-        form: Key of `model` that names the file.
-        path: The file, absolute.
-        recipe: As it would be written.
-    """
-    try:
-        _read(form, path, recipe)
-    except SourceError as error:
-        return error
-    except (OSError, ValueError):  # reported where the recipe is read
-        return None
-    return None
-
-
-def _read(form: str, path: Path, recipe: Mapping[str, Any]) -> SourceFacts:
+def _said(form: str, path: Path, recipe: Mapping[str, Any]) -> SourceFacts | SourceError | None:
+    """Return the facts of a model's file in a recipe, or what is wrong; None for what is reported where the recipe is read."""
     source = MODEL_SOURCES[form]
     own = {key: value for key, value in recipe["model"].items() if key != form}
-    options: object = from_json(source.options, own, "model")
-    return source.read(path, source.look(path), options, recipe)
+    try:
+        options: object = from_json(source.options, own, "model")
+        return source.read(path, source.look(path), options, recipe)
+    except SourceError as error:
+        return error
+    except (OSError, ValueError):
+        return None
 
 
 def _over(below: Mapping[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from onnxbuild.onnxkit.host.made_for import this_instruction_set
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.programs.archives import rewrite_archive
 from onnxbuild.onnxkit.programs.artifact_file import read_description, write_description
+from onnxbuild.onnxkit.programs.programs import PROGRAM_ERRORS
 from onnxbuild.onnxkit.sessions.open import first_line
 
 _SOURCES = (".cpp", ".h")
@@ -111,8 +112,7 @@ def compile_package(program: Path, target: Path, scratch: Path, where: str) -> N
                     "aot_inductor.model_name_for_generated_files": "model",
                 },
             )
-    except (ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError,
-            OSError, RuntimeError, TypeError, ValueError) as error:  # fmt: skip
+    except (*PROGRAM_ERRORS, OSError) as error:
         raise StepError(
             f"AOTInductor can't compile the exported program: {type(error).__name__}: "
             f"{_message_of(error)}",

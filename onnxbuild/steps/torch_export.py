@@ -34,18 +34,12 @@ from onnxbuild.onnxkit.programs.artifact_file import (
     describe_inputs,
     write_description,
 )
+from onnxbuild.onnxkit.programs.programs import PROGRAM_ERRORS
 from onnxbuild.onnxkit.sessions.open import first_line
 
 if TYPE_CHECKING:
     import torch
 
-
-_FAILURES = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError,
-    RuntimeError, TypeError, ValueError,
-)  # fmt: skip
-"""Exceptions that torch.export documents (torch._dynamo.exc.UserError is a RuntimeError) and that
-a module raises on tensors without values."""
 
 _POSITIONS = ("stack_trace", "from_node")
 """Keys of a node's meta that hold paths and numbers that depend on what ran before."""
@@ -136,12 +130,12 @@ def export_program(
     try:
         try:
             program = export()
-        except _FAILURES:
+        except PROGRAM_ERRORS:
             if not has_recurrences(module):
                 raise
             with scanned_recurrences(module, set()):  # AOTInductor takes a loop, and no scan
                 program = export()
-    except (*_FAILURES, SpecViolationError) as error:
+    except (*PROGRAM_ERRORS, SpecViolationError) as error:
         if is_scripted(module):
             raise _no_script(error, where) from error
         raise _explain(error, where) from error

@@ -30,6 +30,7 @@ from onnxbuild.onnxkit.programs.artifact_file import (
     describe_inputs,
     write_description,
 )
+from onnxbuild.onnxkit.programs.programs import PROGRAM_ERRORS
 from onnxbuild.onnxkit.sessions.open import first_line
 
 if TYPE_CHECKING:
@@ -37,12 +38,6 @@ if TYPE_CHECKING:
 
 
 Method = Literal["trace", "script"]
-
-_FAILURES = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError, OSError,
-    RuntimeError, TypeError, ValueError,
-)  # fmt: skip
-"""Exceptions of tracing and of torch.jit's front end, the module's own among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +139,7 @@ def compile_torchscript(
                 made = scripted_in(module) or torch.jit.script(module)
             if freeze:
                 made = torch.jit.freeze(made.eval())
-    except (*_FAILURES, torch.jit.frontend.FrontendError) as error:
+    except (*PROGRAM_ERRORS, OSError, torch.jit.frontend.FrontendError) as error:
         raise _explain(error, method, where) from error
     return made, trace_remarks(caught)
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from onnxbuild.onnxkit.accuracy.threshold_rows import differing_rows, excused_rows
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_files import MovedRows
+from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
-from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,8 +34,6 @@ _MOST_COMBINATIONS = 256
 
 _MOST_ELEMENTS = 4_000_000
 """Limit of elements in one call of the estimator."""
-
-_AS_WRITTEN = SessionSettings(graph_optimization="disable").judged()
 
 
 def rows_on_threshold(compute: Compute, feeds: Feeds) -> MovedRows:
@@ -221,7 +219,7 @@ def conversion_fault(
     """
     feeds, expected = probe
     rows = len(next(iter(feeds.values())))
-    found = run_session(open_session(model, settings=_AS_WRITTEN, where=where), feeds, where)
+    found = run_session(open_session(model, settings=AS_WRITTEN, where=where), feeds, where)
     apart = {
         name: differing_rows({name: array}, found)
         for name, array in expected.items()

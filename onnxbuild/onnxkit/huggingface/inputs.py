@@ -37,11 +37,14 @@ _SEQUENCE = "sequence"
 _BOXES = {"dtype": "int64", "shape": [BATCH, _SEQUENCE, 4], "fill": 0}
 
 _NOT_DECLARED = {
+    "bros": "bbox",
+    "markuplm": "xpath_tags_seq and xpath_subs_seq",
+    "tapas": "token_type_ids of seven columns",
     "layoutlmv2": "bbox and image",
     "lxmert": "visual_feats and visual_pos",
     "visual_bert": "visual_embeds",
 }
-"""Types of models -> inputs whose shapes config.json does not say."""
+"""Types of models -> inputs that they take besides, and that a recipe declares by itself."""
 
 
 def folder_outline(
@@ -288,22 +291,10 @@ def _further(kind: str, config: Mapping[str, Any]) -> Mapping[str, Mapping[str, 
     match kind:
         case "layoutlm" | "lilt":
             return {"bbox": _BOXES}
-        case "bros":
-            return {"bbox": {**_BOXES, "dtype": "float32"}}
         case "layoutlmv3":
             return {"bbox": _BOXES, "pixel_values": _pixels(config, "input_size")}
         case "vilt":
             return {"pixel_values": _pixels(config, "image_size")}
-        case "markuplm":
-            depth = config.get("max_depth", 50)
-            paths = {"dtype": "int64", "shape": [BATCH, _SEQUENCE, depth], "fill": 0}
-            return {"xpath_tags_seq": paths, "xpath_subs_seq": paths}
-        case "tapas":
-            columns = config.get("type_vocab_sizes")
-            count = len(columns) if isinstance(columns, list) else 7
-            return {
-                "token_type_ids": {"dtype": "int64", "shape": [BATCH, _SEQUENCE, count], "fill": 0}
-            }
     return {}
 
 
