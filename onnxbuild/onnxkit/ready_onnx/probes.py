@@ -14,8 +14,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.data.axis_rule import FoundRule
-from onnxbuild.onnxkit.export.axis_search import find_fixed, find_rule
-from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, probe_points
+from onnxbuild.onnxkit.export.probe_sizes import axis_by_axis, find_fixed, find_rule, probe_points
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.model.output_axes import Observed, name_output_axes
 from onnxbuild.onnxkit.ready_onnx.adapt import adapt

@@ -1,20 +1,90 @@
-"""Find the sizes that a module takes by running it, where it failed at one that it should take."""
+"""Sizes at which a model is tried: which points, what rule explains a failure, at which sizes two inputs agree."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import lcm
 
-from onnxbuild.core.axis import Axis, Dimension, sums_of, symbols_of
-from onnxbuild.core.points import Point, example_sizes
+from onnxbuild.core.axis import Axis, Dimension, size_at, sums_of, symbols_of
+from onnxbuild.core.points import Point, empty_points, example_sizes
 from onnxbuild.onnxkit.data.axis_rule import FoundRule
-from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, export_sizes, probe_points
+
+_LEAST_GENERAL_SIZE = 2
+"""torch.export takes 0 and 1 for constants ("0/1 specialization", docs of torch.export)."""
 
 _STEPS = (2, 3, 4, 6, 7, 8, 12, 14, 16, 24, 28, 32, 64, 128)
 """Products of strides, patch sizes and window sizes as networks have them, the least first."""
 
 Runs = Callable[[Mapping[str, int]], bool]
+
+
+def export_sizes(axes: Sequence[Axis], sums: Sequence[str] = ()) -> dict[str, int]:
+    """Sizes near the examples, at least 2 and different for each axis where ranges allow.
+
+    Two axes of one size are taken for one symbol by the exporters, and a size of 1 for a constant.
+
+    Args:
+        axes: The dynamic axes.
+        sums: Dimensions that are sums of them; their sizes differ from those of the axes, too.
+    """
+    return _distinct(axes, {axis.name: axis.example for axis in axes}, avoid={}, sums=sums)
+
+
+def probe_points(axes: Sequence[Axis], sums: Sequence[str] = ()) -> tuple[Point, ...]:
+    """Return where an export is compared with PyTorch.
+
+    As exported, all axes otherwise, all at minimum, and each that may be empty at 0.
+    """
+    exported = export_sizes(axes, sums)
+    points = [Point("exported", exported)]
+    if axes:
+        start = {axis.name: exported[axis.name] + axis.multiple_of for axis in axes}
+        points.append(Point("other", _distinct(axes, start, avoid=exported, sums=sums)))
+        points.append(Point("min", {axis.name: axis.min for axis in axes}))
+        points += empty_points(axes, exported)
+    kept: list[Point] = []
+    for point in points:
+        if all(point.sizes != earlier.sizes for earlier in kept):
+            kept.append(point)
+    return tuple(kept)
+
+
+def axis_by_axis(
+    axes: Sequence[Axis], point: Point, sums: Sequence[str] = ()
+) -> tuple[tuple[str, Point], ...]:
+    """The exported sizes with one axis at a time as at `point`: (axis name, point)."""
+    exported = export_sizes(axes, sums)
+    return tuple(
+        (axis.name, Point(axis.name, {**exported, axis.name: point.sizes[axis.name]}))
+        for axis in axes
+        if point.sizes[axis.name] != exported[axis.name]
+    )
+
+
+def _distinct(
+    axes: Sequence[Axis], start: dict[str, int], avoid: dict[str, int], sums: Sequence[str]
+) -> dict[str, int]:
+    """Return each axis's size: its start, or the nearest that no other axis has; ranges come first."""
+    sizes: dict[str, int] = {}
+    for axis in axes:
+        first = axis.nearest(max(start[axis.name], _LEAST_GENERAL_SIZE))
+        reach = len(axes) + 2 + 2 * len(sums)
+        steps = [d * axis.multiple_of for d in range(1, reach + 1)]
+        near = [first, *(n for d in steps for n in (first + d, first - d))]
+        allowed = [n for n in near if axis.takes(n)]
+        general = [n for n in allowed if n >= _LEAST_GENERAL_SIZE] or allowed
+        fresh = [n for n in general if n != avoid.get(axis.name)] or general
+        apart = (n for n in fresh if not _collide({**sizes, axis.name: n}, sums))
+        sizes[axis.name] = next(apart, fresh[0])
+    return sizes
+
+
+def _collide(sizes: dict[str, int], sums: Sequence[str]) -> bool:
+    """Return whether two axes have the same size, or an axis and a sum of axes whose sizes are known."""
+    known = [each for each in sums if all(name in sizes for name in symbols_of(each))]
+    found = [*sizes.values(), *(size_at(each, sizes) for each in known)]
+    return len(set(found)) < len(found)
 
 
 def find_rule(
@@ -149,3 +219,55 @@ def _all_run(axes: Iterable[Axis], sums: Sequence[str], runs: Runs) -> bool:
 def _written(axis: Axis) -> str:
     step = f", multiple_of: {axis.multiple_of}" if axis.multiple_of > 1 else ""
     return f"{axis.name}: {{min: {axis.min}, max: {axis.max}, example: {axis.example}{step}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class AgreeingSizes:
+    """Sizes of one axis that were tried, the other axes as exported.
+
+    Attributes:
+        axis: Name of the axis.
+        right: Sizes at which the graph computes what PyTorch does, ascending.
+        wrong: Sizes at which it does not, ascending.
+    """
+
+    axis: str
+    right: tuple[int, ...]
+    wrong: tuple[int, ...]
+
+    @property
+    def what(self) -> str:
+        """Say it: `; of the sizes of 'batch' that were tried, the graph is right at 7 and ...`."""
+        right = ", ".join(map(str, self.right)) or "none"
+        wrong = ", ".join(map(str, self.wrong))
+        tried = f"; of the sizes of '{self.axis}' that were tried"
+        return f"{tried}, the graph is right at {right} and wrong at {wrong}"
+
+    @property
+    def fix(self) -> str:
+        """Another way out, to follow a fix; empty where no size is right."""
+        if not self.right:
+            return ""
+        size = self.right[len(self.right) // 2]
+        axis = f"{self.axis}: {{min: {size}, max: {size}, example: {size}}}"
+        return f"; or keep a size that is right: `dynamic_axes: {{{axis}}}`"
+
+
+def try_sizes(axis: Axis, exported: Point, agrees: Callable[[Point], bool]) -> AgreeingSizes:
+    """Try sizes around the exported one, its double, and the least.
+
+    Args:
+        axis: Axis whose sizes vary.
+        exported: Point at which the graph was exported.
+        agrees: Whether the graph computes what PyTorch does at a point.
+    """
+    own, step = exported.sizes[axis.name], axis.multiple_of
+    near = (axis.min, own - step, own, own + step, own + 2 * step, 2 * own, 3 * own)
+    sizes = sorted({size for size in near if axis.takes(size)})
+    right = [s for s in sizes if agrees(Point(axis.name, {**exported.sizes, axis.name: s}))]
+    return AgreeingSizes(axis.name, tuple(right), tuple(s for s in sizes if s not in right))
+
+
+def only_axis(axes: Sequence[Axis], names: Sequence[str]) -> Axis | None:
+    """The axis of the only name; None where there are more or none."""
+    return next((each for each in axes if [each.name] == list(names)), None)

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onnxbuild.core.recipe import Axis
-from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, export_sizes, probe_points
+from onnxbuild.onnxkit.export.probe_sizes import axis_by_axis, export_sizes, probe_points
 
 RANGES = st.lists(
     st.tuples(st.integers(1, 9), st.integers(0, 99), st.integers(0, 99)), max_size=5
