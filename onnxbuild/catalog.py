@@ -25,16 +25,15 @@ from onnxbuild.expansion.tolerances import described
 from onnxbuild.features.artifacts import compiled, offline, optimized, ort, tensorrt
 from onnxbuild.features.formats import aotinductor, torch_export, torchscript
 from onnxbuild.features.frontends import (
+    boosters,
     exported,
     jax,
-    lightgbm,
     onnx,
     pytorch,
     saved_model,
     sklearn,
     tflite,
     torchscript_file,
-    xgboost,
 )
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
 from onnxbuild.features.measures import benchmark, load_times, profile, report, sensitivity
@@ -62,7 +61,7 @@ from onnxbuild.features.settings import (
     session,
     target,
 )
-from onnxbuild.features.sources import keras, transformers
+from onnxbuild.features.sources import keras, onnx_text, transformers
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.providers import use_providers
 
@@ -71,14 +70,15 @@ FEATURES: tuple[Feature, ...] = (
     onnx.FEATURE,
     transformers.FEATURE,
     keras.FEATURE,
+    onnx_text.FEATURE,
     saved_model.FEATURE,
     tflite.FEATURE,
     jax.FEATURE,
     exported.FEATURE,
     torchscript_file.FEATURE,
     sklearn.FEATURE,
-    xgboost.FEATURE,
-    lightgbm.FEATURE,
+    boosters.XGBOOST_FEATURE,
+    boosters.LIGHTGBM_FEATURE,
     reference.FEATURE,
     operators.FEATURE,
     optimize.FEATURE,
@@ -126,6 +126,7 @@ FEATURES: tuple[Feature, ...] = (
 """Built-in features, in the order in which gates judge, reports are laid, and the reference page lists them."""
 
 Value = TypeVar("Value")
+
 Family = TypeVar("Family", bound=Feature)
 
 
@@ -265,12 +266,25 @@ class _Now(Mapping[str, Value]):
 
 
 FRONTENDS: Mapping[str, Frontend] = _Now(lambda now: now.frontends)
+
+
 MODEL_SOURCES: Mapping[str, ModelSource] = _Now(lambda now: now.model_sources)
+
+
 MODES: Mapping[str, Mode] = _Now(lambda now: now.modes)
+
+
 PROGRAM_FORMATS: Mapping[str, ProgramFormat] = _Now(lambda now: now.program_formats)
+
+
 ARTIFACT_FORMATS: Mapping[str, ArtifactFormat] = _Now(lambda now: now.artifact_formats)
+
+
 PACKAGE_FORMATS: Mapping[str, PackageFormat] = _Now(lambda now: now.package_formats)
+
+
 SECTIONS: Mapping[str, Section] = _Now(lambda now: now.sections)
+
 
 CATALOG: Mapping[str, StepKind] = _Now(lambda now: now.kinds)
 """Step kinds by name."""

@@ -14,7 +14,7 @@ from onnxbuild.expansion.scope import Comparison, ComparisonModel, Scope
 from onnxbuild.expansion.sessions import VariantSession, target_inputs
 from onnxbuild.onnxkit.benchmark.baseline import Baseline, on_target
 from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
-from onnxbuild.steps import benchmark, import_model, import_program
+from onnxbuild.steps import benchmark, import_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,14 @@ def _model(scope: Scope, model: ComparisonModel) -> OutputRef:
 
 
 def _program(scope: Scope, model: ComparisonModel) -> OutputRef:
-    params = import_program.ImportProgramParams(
+    params = import_model.ImportProgramParams(
         model=model.model,
         name=model.shown,
         format=model.format,
         inputs=scope.recipe.inputs,
         axes=scope.recipe.axes,
     )
-    step = scope.step(_address(scope.recipe, model), import_program.KIND, params)
+    step = scope.step(_address(scope.recipe, model), import_model.PROGRAM, params)
     return OutputRef(step, "program")
 
 

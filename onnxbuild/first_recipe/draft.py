@@ -12,17 +12,23 @@ from typing import Any
 from onnxbuild.catalog import MODEL_SOURCES
 from onnxbuild.core.draft import Draft
 from onnxbuild.core.errors import StepError, UsageError
+from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import Location
+from onnxbuild.core.source_error import SourceError
 from onnxbuild.document.node import plain
-from onnxbuild.expansion.model_source import no_trial
-from onnxbuild.first_recipe.mend import files_of, mended, over, refusal
+from onnxbuild.expansion.model_source import SourceFacts, no_trial
 from onnxbuild.first_recipe.recipe_text import HOLE, FirstRecipe, Reader, first_recipe, placed
 from onnxbuild.first_recipe.source import Callable, ModelFile, takes_option
 from onnxbuild.processes.fenced_call import call_fenced
 from onnxbuild.recipe.templates.extend import absolute
 
-_LOOK = "onnxbuild.first_recipe.callable_child:look"
-_LOOK_AT_FILE = "onnxbuild.first_recipe.file_child:look"
+_LOOK_AT_CALLABLE = "onnxbuild.first_recipe.children:look_at_callable"
+
+_LOOK_AT_FILE = "onnxbuild.first_recipe.children:look_at_file"
+
+_INPUTS = "dummy_inputs"
+
+_MENDS_MAX = 64
 
 
 def recipe_of_file(
@@ -60,9 +66,9 @@ def recipe_of_file(
             continue
         model = {form: _relative(source.path, reader), **options}
         path = absolute(source.path)
-        written, why = mended(form, path, {"version": 1, "name": name, "model": model})
+        written, why = _mended(form, path, {"version": 1, "name": name, "model": model})
         tried = _tried(form, path, written, timeout_s)
-        written, why = over(written, tried["recipe"]), {**why, **tried["comments"]}
+        written, why = _over(written, tried["recipe"]), {**why, **tried["comments"]}
         why |= {key: f"{HOLE}: {text}" for key, text in tried["holes"].items()}
         try:
             _, root = reader.read(json.dumps(written, ensure_ascii=False))
@@ -73,7 +79,8 @@ def recipe_of_file(
         del value["frontend"]  # the file says it
         said = {key: f"from {source.path.name}" for key in value if key not in written}
         said |= dict.fromkeys(("dummy_inputs", "dynamic_axes"), f"from {source.path.name}")
-        said |= {**MODEL_SOURCES[form].comments(path), **why}
+        facts = _said(form, path, written)
+        said |= {**(facts.notes if isinstance(facts, SourceFacts) else {}), **why}
         return first_recipe(reader, head, placed(value, said), _of_place)
     assert refused is not None
     raise refused
@@ -92,9 +99,10 @@ def _tried(
         return nothing
     with tempfile.TemporaryDirectory(prefix="onnxbuild-init-") as folder:
         job = {"form": form, "path": str(path), "recipe": recipe}
-        readable = files_of(form, path, recipe)
+        facts = _said(form, path, recipe)
+        readable = (path, *(facts.files if isinstance(facts, SourceFacts) else ()))
         try:
-            said = call_fenced(
+            tried = call_fenced(
                 _LOOK_AT_FILE,
                 job,
                 readable=readable,
@@ -103,10 +111,10 @@ def _tried(
                 timeout_s=timeout_s,
             )
         except StepError as error:
-            if refusal(form, path, recipe) is None:  # the build reports it
+            if not isinstance(facts, SourceError):  # the build reports it
                 return nothing
             raise UsageError(error.what, fix=error.fix) from error
-    return said or nothing
+    return tried or nothing
 
 
 def recipe_of_callable(
@@ -159,7 +167,7 @@ def recipe_of_callable(
         readable = [project, *map(Path, named)]
         try:
             said = call_fenced(
-                _LOOK,
+                _LOOK_AT_CALLABLE,
                 job,
                 readable=readable,
                 scratch=Path(folder),
@@ -195,3 +203,45 @@ def _of_place(at: Location) -> str:
 
 def _relative(path: Path, reader: Reader) -> str:
     return Path(os.path.relpath(path, reader.file.parent)).as_posix()
+
+
+def _mended(
+    form: str, path: Path, recipe: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """Write what a model's file can't say and a recipe must, where its reader knows it; and dotted key -> why it is there."""
+    why: dict[str, str] = {}
+    for _ in range(_MENDS_MAX):
+        refused = _said(form, path, recipe)
+        if not isinstance(refused, SourceError) or not refused.mend:
+            break
+        recipe = _over(recipe, refused.mend)
+        for key, value in refused.mend.items():
+            if key == _INPUTS:
+                why |= {f"{key}.{name}": f"{HOLE}: {refused.fix}" for name in value}
+            else:
+                at = ".".join((key, *value)) if isinstance(value, Mapping) else key
+                why[at] = refused.what
+    return recipe, why
+
+
+def _said(form: str, path: Path, recipe: Mapping[str, Any]) -> SourceFacts | SourceError | None:
+    """Return the facts of a model's file in a recipe, or what is wrong; None for what is reported where the recipe is read."""
+    source = MODEL_SOURCES[form]
+    own = {key: value for key, value in recipe["model"].items() if key != form}
+    try:
+        options: object = from_json(source.options, own, "model")
+        return source.read(path, source.look(path), options, recipe)
+    except SourceError as error:
+        return error
+    except (OSError, ValueError):
+        return None
+
+
+def _over(below: Mapping[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
+    """One mapping over another, mappings in them merged."""
+    merged = dict(below)
+    for key, each in value.items():
+        under = merged.get(key)
+        both = isinstance(each, Mapping) and isinstance(under, Mapping)
+        merged[key] = _over(under, each) if both and isinstance(under, Mapping) else each
+    return merged

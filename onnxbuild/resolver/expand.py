@@ -36,7 +36,7 @@ from onnxbuild.expansion.reported import Reported, reported_in
 from onnxbuild.expansion.requested import PACKAGES, AheadOfTimeOptions, PackagesOptions
 from onnxbuild.expansion.scope import Comparison, GraphBuilder, Scope, Source
 from onnxbuild.expansion.sessions import add_session
-from onnxbuild.frontend_steps.baselines import given_by
+from onnxbuild.frontend_steps.shared_steps import given_by
 from onnxbuild.host.host import HostFacts
 from onnxbuild.resolver.brought import code_of_frontend
 from onnxbuild.resolver.trials import trials_of

@@ -14,16 +14,16 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.reference_feeds import sample_feeds
+from onnxbuild.onnxkit.export.baked_lines import (
+    as_declared_error,
+    at_frozen_line,
+    unsound_error,
+)
 from onnxbuild.onnxkit.export.errors import (
     NoExporterError,
     SizeChoiceError,
     WrongOperatorError,
     explain_failed_run,
-)
-from onnxbuild.onnxkit.export.export_faults import (
-    as_declared_error,
-    at_frozen_line,
-    unsound_error,
 )
 from onnxbuild.onnxkit.export.exporters import (
     EXPORTERS,
@@ -45,13 +45,15 @@ from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.model.opsets import OpsetError, checker_faults, needed_opset, newest_form
 from onnxbuild.onnxkit.model.shapes import drop_false_shapes, name_output_axes
-from onnxbuild.onnxkit.modules.module_config import describe_module
+from onnxbuild.onnxkit.modules.module_facts import changed_names, describe_module, state_sums
 from onnxbuild.onnxkit.modules.module_outputs import check_output_names
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
-from onnxbuild.onnxkit.modules.state_sums import changed_names, state_sums
-from onnxbuild.onnxkit.operators.asked import asked_nodes, read_translations
-from onnxbuild.onnxkit.operators.errors import CustomOperatorError
-from onnxbuild.onnxkit.operators.symbolic_functions import symbolic_functions
+from onnxbuild.onnxkit.operators.custom_operators import (
+    CustomOperatorError,
+    asked_nodes,
+    read_translations,
+    symbolic_functions,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -228,8 +230,7 @@ def _attempt(
     from onnxbuild.onnxkit.export.baked_lines import exported_nodes
     from onnxbuild.onnxkit.export.export_check import DifferenceError, at_largest, check_parity
     from onnxbuild.onnxkit.export.operator_replay import wrong_operator, wrong_operator_error
-    from onnxbuild.onnxkit.export.restricted_sizes import check_beyond
-    from onnxbuild.onnxkit.export.value_probes import check_values
+    from onnxbuild.onnxkit.export.value_probes import check_beyond, check_values
 
     params: ExportParams = context.params
     restricted: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Import a model that is ONNX already: canonical form, the recipe's names, sizes and outputs."""
+"""Import a model that is ONNX already, or that a converter wrote: canonical form, the recipe's names, sizes and outputs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, frontend_fix
 from onnxbuild.onnxkit.host.progress import phase
-from onnxbuild.onnxkit.model.mended_nodes import settle_locales
 from onnxbuild.onnxkit.model.model_files import load_model, outside_tensors
 from onnxbuild.onnxkit.model.unsound import unsound
 from onnxbuild.onnxkit.ready_onnx.accept import accept
-from onnxbuild.onnxkit.ready_onnx.default_axes import write_out_default_axes
-from onnxbuild.onnxkit.ready_onnx.dense_weights import write_out_sparse_weights
+from onnxbuild.onnxkit.ready_onnx.written_out import (
+    settle_locales,
+    write_out_default_axes,
+    write_out_sparse_weights,
+)
 
 if TYPE_CHECKING:
     import onnx
@@ -30,6 +32,25 @@ _LATER_OPSET = (
     "file that was optimized"
 )
 """Fix for a model that needs a later opset than it declares: the recipe's `opset` can't raise it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportConvertedParams:
+    """Parameters of an import of what a framework's converter wrote.
+
+    Attributes:
+        shown: How messages call the model.
+        inputs: What the recipe declares.
+        outputs: Names in order; empty takes the model's.
+        axes: The recipe's.
+        rename: The model's names of inputs and outputs -> the recipe's.
+    """
+
+    shown: str
+    inputs: tuple[DummyInput, ...]
+    outputs: tuple[str, ...]
+    axes: tuple[Axis, ...]
+    rename: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +103,24 @@ def run(context: StepContext) -> Outcome:
     return outcome
 
 
+def run_converted(context: StepContext) -> Outcome:
+    """Write what a converter wrote as the recipe declares it.
+
+    Raises:
+        StepError: It is not as declared, or not valid, or it fails at a size that the recipe allows.
+    """
+    params: ImportConvertedParams = context.params
+    return accept(
+        context,
+        load_model(context.input("model"), weights="mapped"),
+        params.shown,
+        inputs=params.inputs,
+        outputs=params.outputs,
+        axes=params.axes,
+        rename=params.rename,
+    )
+
+
 def _load(context: StepContext, entrypoint: Entrypoint) -> tuple[onnx.ModelProto, str]:
     """The model, and how messages call it."""
     if entrypoint.target == FILE_DATA:
@@ -125,4 +164,14 @@ KIND = StepKind(
     run=run,
     user_code=True,
     entrypoints=lambda params: (params.model,),
+)
+
+CONVERTED = StepKind(
+    name="import-converted",
+    version=7,
+    params=ImportConvertedParams,
+    inputs=("model",),
+    outputs={"model": "onnx-model", "config": "report"},
+    toolchain=("onnx", "onnxruntime", "numpy"),
+    run=run_converted,
 )

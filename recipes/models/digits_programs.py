@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from digits import load
 
-from onnxbuild.onnxkit.programs.canonical_zip import rewrite_archive
+from onnxbuild.onnxkit.programs.archives import rewrite_archive
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.first_recipe.put import put_files
+from onnxbuild.first_recipe.init import put_files
 from tests.first_recipe.conftest import files_in
 
 

@@ -16,7 +16,7 @@ import yaml
 from onnxbuild.bench.external_models import opened_comparison_models
 from onnxbuild.core.errors import BuildError
 from onnxbuild.onnxkit.export.torch_wrapping import quiet
-from onnxbuild.onnxkit.programs.canonical_zip import rewrite_archive
+from onnxbuild.onnxkit.programs.archives import rewrite_archive
 from onnxbuild.release_format.forms import json_bytes
 from tests.cli.conftest import QUICK, RECIPE, Project, make_project
 from tests.verification.conftest import (

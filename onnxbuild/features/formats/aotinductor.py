@@ -10,8 +10,8 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts, format_needs_frontend
 from onnxbuild.expansion.feature import ProgramFormat
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.frontend_steps.exported_program import exported_program
-from onnxbuild.onnxkit.programs.archive_form import aotinductor_fault
+from onnxbuild.frontend_steps.shared_steps import exported_program
+from onnxbuild.onnxkit.programs.archives import aotinductor_fault
 from onnxbuild.steps import aotinductor, torch_export
 from onnxbuild.steps.aotinductor import AotInductorOptions, AotInductorParams
 

@@ -10,8 +10,8 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts, format_needs_frontend
 from onnxbuild.expansion.feature import ProgramFormat
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.frontend_steps.exported_program import NAME, exported_program
-from onnxbuild.onnxkit.programs.archive_form import torch_export_fault
+from onnxbuild.frontend_steps.shared_steps import TORCH_EXPORT, exported_program
+from onnxbuild.onnxkit.programs.archives import torch_export_fault
 from onnxbuild.steps import torch_export
 
 
@@ -20,11 +20,11 @@ def _program(scope: Scope, each: Format) -> OutputRef:
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
-    yield from format_needs_frontend(parts, parts.module_frontends, NAME)
+    yield from format_needs_frontend(parts, parts.module_frontends, TORCH_EXPORT)
 
 
 FEATURE = ProgramFormat(
-    name=NAME,
+    name=TORCH_EXPORT,
     options=torch_export.TorchExportOptions,
     kinds=(torch_export.KIND,),
     faults=_faults,

@@ -10,7 +10,7 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts, format_needs_frontend
 from onnxbuild.expansion.feature import ProgramFormat
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.onnxkit.programs.archive_form import torchscript_fault
+from onnxbuild.onnxkit.programs.archives import torchscript_fault
 from onnxbuild.steps import torchscript
 from onnxbuild.steps.torchscript import TorchScriptOptions, TorchScriptParams
 

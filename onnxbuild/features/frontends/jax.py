@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import ast
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.draft import Draft
 from onnxbuild.core.params import option
-from onnxbuild.expansion.model_source import ModelSource, SourceFacts
-from onnxbuild.frontend_steps.converted import Conversion, converting_frontend
-from onnxbuild.onnxkit.converters.options import ENVIRONMENT_HELP, FrameworkEnvironment, built_in
-from onnxbuild.onnxkit.data.completed_axes import BATCH, completed_axes
+from onnxbuild.expansion.model_source import ModelSource
+from onnxbuild.frontend_steps.converted import framework_frontend
+from onnxbuild.onnxkit.converters.frameworks import ENVIRONMENT_HELP, JAX, FrameworkEnvironment
+from onnxbuild.onnxkit.sources.parts import BATCH, completed_axes
 from onnxbuild.regular_files import read_user_file
-from onnxbuild.steps import convert_model, framework_reference
 
-_LAST_OPSET = 23
+_FRAMEWORKS = frozenset({"jax", "flax", "equinox", "haiku"})
+
+_OTHERS = frozenset({"torch"})
+
+_PAIR = 2
+
+Function = ast.FunctionDef | ast.Lambda
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +32,8 @@ class JaxOptions:
     environment: FrameworkEnvironment | None = option(None, help=ENVIRONMENT_HELP)
 
 
-def _no_look(path: Path) -> None:
-    """Nothing: a callable is read as one."""
-    raise AssertionError(path)
-
-
-def _no_read(path: Path, *_: object) -> SourceFacts:
-    """Nothing: the recipe says what its function takes."""
-    raise AssertionError(path)
-
-
 def _draft(file: Path, name: str) -> Draft | None:
     """A recipe whose inputs have the names of the function's arguments, and shapes to fill in."""
-    from onnxbuild.onnxkit.converters.jax_draft import jax_arguments
-
     names = jax_arguments(read_user_file(file), name)
     if names is None:
         return None
@@ -54,22 +50,64 @@ def _draft(file: Path, name: str) -> Draft | None:
     )
 
 
-FEATURE = converting_frontend(
-    "jax",
-    Conversion(
-        convert=convert_model.JAX,
-        reference=framework_reference.JAX,
-        environment=built_in("jax.txt", "jax", "jax2onnx"),
-        baseline="jax",
-        last_opset=_LAST_OPSET,
-        is_traced=True,
-    ),
+def jax_arguments(source: bytes, name: str) -> tuple[str, ...] | None:
+    """Return the inputs of the function that a callable returns, as far as its text says them.
+
+    Args:
+        source: Of the Python file.
+        name: The callable.
+
+    Returns: Empty where the function can't be seen; None if the file does not import JAX, or PyTorch too.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    imported = set(_imported(tree))
+    if not imported & _FRAMEWORKS or imported & _OTHERS:
+        return None
+    functions = {each.name: each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)}
+    made = functions.get(name)
+    for each in ast.walk(made) if made is not None else ():
+        if isinstance(each, ast.Return) and each.value is not None:
+            found = _returned(each.value, functions)
+            if found:
+                return found
+    return ()
+
+
+def _imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+
+
+def _returned(value: ast.expr, functions: dict[str, ast.FunctionDef]) -> tuple[str, ...]:
+    is_pair = isinstance(value, ast.Tuple) and len(value.elts) == _PAIR
+    function = value.elts[0] if isinstance(value, ast.Tuple) and is_pair else value
+    if isinstance(function, ast.Name):
+        known: Function | None = functions.get(function.id)
+    else:
+        known = function if isinstance(function, ast.Lambda) else None
+    if known is None:
+        return ()
+    arguments = [*known.args.posonlyargs, *known.args.args]
+    needed = arguments[: len(arguments) - len(known.args.defaults)]
+    return tuple(each.arg for each in needed[1 if is_pair else 0 :])
+
+
+FEATURE = framework_frontend(
+    JAX,
     ModelSource(
         help="FILE.py:CALLABLE, relative to this file, which returns a function of JAX arrays, or (function, params)",
         options=JaxOptions,
-        look=_no_look,
-        read=_no_read,
         is_callable=True,
         draft=_draft,
     ),
+    "jax",
+    is_traced=True,
 )

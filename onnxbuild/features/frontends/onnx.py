@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from onnxbuild.core.draft import Draft
 from onnxbuild.core.errors import StepError
@@ -20,23 +20,26 @@ from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
-from onnxbuild.expansion.model_source import ModelSource, SourceFacts
+from onnxbuild.expansion.model_source import ModelSource, SourceFacts, facts_of_renamed
 from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
-from onnxbuild.expansion.reference_plan import reference_plan
+from onnxbuild.expansion.reference_plan import ReferencePlan
 from onnxbuild.expansion.scope import Scope, Source
-from onnxbuild.frontend_steps.baselines import onnx_as_given
-from onnxbuild.frontend_steps.checked_source import checked_source, raised
+from onnxbuild.frontend_steps.shared_steps import (
+    add_reference,
+    checked_source,
+    onnx_as_given,
+    raised,
+)
 from onnxbuild.onnxkit.model.model_files import is_name_below
+from onnxbuild.onnxkit.ready_onnx.outline import outline_of
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.onnxkit.ready_onnx.wire import OutlineError
-from onnxbuild.steps import import_onnx, onnx_reference, raise_opset, reference_model
-
-if TYPE_CHECKING:
-    from onnxbuild.onnxkit.ready_onnx.outline import Outline
+from onnxbuild.onnxkit.sources.outline import OPSET, SourceOutline
+from onnxbuild.onnxkit.sources.parts import recipe_parts
+from onnxbuild.onnxkit.sources.renaming import RENAME, RENAME_HELP, renamed_outline
+from onnxbuild.steps import import_onnx, raise_opset, reference
 
 NAME = "onnx"
-_OPSET, _RENAME = "opset", "rename"
-"""Facts of a model's file, in `Entrypoint.args`."""
 
 _ORIGINAL = "original"
 """Name in Recipe.entrypoints of `reference.model`."""
@@ -48,12 +51,11 @@ _ADVICE = ("the file itself differs from what `reference.model` gives: convert t
 
 
 def _source(scope: Scope) -> Source:
-    recipe = scope.recipe
-    imported = _imported(scope)
+    recipe, imported = scope.recipe, _imported(scope)
     model = OutputRef(imported, "model")
-    if recipe.model.target == FILE_DATA and recipe.opset != recipe.model.args[_OPSET]:
+    if recipe.model.target == FILE_DATA and recipe.opset != recipe.model.args[OPSET]:
         model = raised(scope, model)
-    return checked_source(scope, model, OutputRef(imported, "config"), opset=None)
+    return checked_source(scope, imported, opset=None, model=model)
 
 
 def _imported(scope: Scope) -> str:
@@ -68,7 +70,7 @@ def _imported(scope: Scope) -> str:
             inputs=recipe.inputs,
             outputs=recipe.outputs,
             axes=recipe.axes,
-            rename=cast("Mapping[str, str]", recipe.model.args[_RENAME]) if is_file else {},
+            rename=cast("Mapping[str, str]", recipe.model.args[RENAME]) if is_file else {},
         ),
         section="model",
     )
@@ -76,21 +78,20 @@ def _imported(scope: Scope) -> str:
 
 def _reference(scope: Scope, variant: Variant | None, fixed: Mapping[str, int]) -> OutputRef:
     """Add the reference step, which runs the model itself, or its original where `reference.model` gives that."""
-    plan = reference_plan(scope.recipe, variant, fixed)
     inputs, original = scope.recipe.inputs, scope.recipe.entrypoints.get(_ORIGINAL)
-    params = (
-        onnx_reference.OnnxReferenceParams(inputs, plan.axes, plan.samples, plan.options)
-        if original is None
-        else reference_model.ReferenceModelParams(
-            original, inputs, plan.axes, plan.samples, plan.options
-        )
-    )
-    kind = onnx_reference.KIND if original is None else reference_model.KIND
     imported = _imported(scope)
     given = {"model": OutputRef(imported, "model")}
-    if original is not None:
-        given["config"] = OutputRef(imported, "config")
-    return OutputRef(scope.step(plan.address, kind, params, given, section=REFERENCE), "reference")
+
+    def params(plan: ReferencePlan) -> object:
+        at = (inputs, plan.axes, plan.samples, plan.options)
+        if original is None:
+            return reference.OnnxReferenceParams(*at)
+        return reference.OriginalReferenceParams(original, *at)
+
+    if original is None:
+        return add_reference(scope, (variant, fixed), reference.ONNX, params, given)
+    given["config"] = OutputRef(imported, "config")
+    return add_reference(scope, (variant, fixed), reference.ORIGINAL, params, given)
 
 
 def _score(scope: Scope) -> OutputRef | None:
@@ -104,13 +105,9 @@ def _score(scope: Scope) -> OutputRef | None:
 
 def _faults(parts: Parts) -> Iterator[Fault]:
     yield from key_needs_frontend(parts, NAME, REFERENCE, "model")
-    node, model = parts.node("frontend"), parts.node("model", NAME)
-    if (
-        node is not None
-        and node.value == NAME
-        and model is None
-        and parts.node("opset") is not None
-    ):
+    node, keys = parts.node("frontend"), parts.declared("model")
+    is_callable = not keys or "entrypoint" in keys
+    if node is not None and node.value == NAME and is_callable and parts.node("opset") is not None:
         what = "opset is written, and the model that a callable returns keeps its own"
         fix = "remove `opset`, or name the file: `model: {onnx: FILE}`"
         yield Fault(what, parts.key_at("opset"), fix)
@@ -122,19 +119,17 @@ class OnnxFileOptions:
 
     rename: Mapping[str, str] = field(
         default_factory=dict,
-        metadata={"help": "the model's names of inputs and outputs -> those of the recipe"},
+        metadata={"help": RENAME_HELP},
     )
 
 
-def _look(path: Path) -> Outline:
-    """The outline of an .onnx file.
+def _look(path: Path) -> SourceOutline:
+    """The outline of an .onnx file; its files are the names of those of weights.
 
     Raises:
         SourceError: It is no ONNX model.
         OSError: It can't be read.
     """
-    from onnxbuild.onnxkit.ready_onnx.outline import outline_of
-
     try:
         return outline_of(path)
     except OutlineError as error:
@@ -143,38 +138,32 @@ def _look(path: Path) -> Outline:
 
 
 def _read(
-    path: Path, outline: Outline, options: OnnxFileOptions, written: Mapping[str, Any]
+    path: Path, outline: SourceOutline, options: OnnxFileOptions, written: Mapping[str, Any]
 ) -> SourceFacts:
     """Read the facts of an .onnx file: inputs, axes, outputs, opset, files of weights.
 
     Raises:
         SourceError: No recipe can declare it, or it lacks a file.
     """
-    from onnxbuild.onnxkit.ready_onnx.declared import recipe_of, renamed
-
-    rename = renamed(outline.outputs, options.rename, written)
-    with about(path):
-        recipe = recipe_of(outline, rename, written)
     for name in outline.files:
         if not is_name_below(name) or not (path.parent / name).is_file():
             raise SourceError(
-                f"{path.name} has weights in {name!a}, and there is no such file in its folder",
+                f"{path.name} has weights in {str(name)!a}, and there is no such file in its folder",
                 "copy the file there, or save the model again with its weights next to it",
             )
     files = (path, *(path.parent / name for name in outline.files))
-    facts = {_OPSET: outline.opset, _RENAME: rename}
-    return SourceFacts(files=files, read=(path,), recipe=recipe, facts=facts)
+    return facts_of_renamed(path, replace(outline, files=files), options.rename, written)
 
 
 def _tried(
     path: Path,
-    outline: Outline,
+    outline: SourceOutline,
     options: OnnxFileOptions,
     written: Mapping[str, Any],
     folder: Path,
 ) -> Draft | None:
     """Return the sizes that an .onnx file really takes, found by running it; None where they are all that it says."""
-    from onnxbuild.onnxkit.ready_onnx.onnx_draft import draft_of_sizes
+    from onnxbuild.onnxkit.ready_onnx.probes import draft_of_sizes
 
     facts = _read(path, outline, options, written)
     if sum(each.stat().st_size for each in facts.files) > _TRIED_MAX_BYTES:
@@ -202,12 +191,10 @@ def _draft(model: object) -> Draft | None:
 
 
 def _draft_of_file(path: Path, files: tuple[Path, ...]) -> Draft:
-    from onnxbuild.onnxkit.ready_onnx.declared import recipe_of
-
     try:
         outline = _look(path)
         with about(path):
-            said = recipe_of(outline, {}, {})
+            said = recipe_parts(renamed_outline(outline, {}, {}), {})
     except OSError as error:
         raise StepError(f"the callable returned {path}, which can't be read: {error}") from error
     except SourceError as error:
@@ -220,7 +207,7 @@ def _draft_of_file(path: Path, files: tuple[Path, ...]) -> Draft:
 
 FEATURE = Frontend(
     name=NAME,
-    kinds=(import_onnx.KIND, raise_opset.KIND, onnx_reference.KIND, reference_model.KIND),
+    kinds=(import_onnx.KIND, raise_opset.KIND, reference.ONNX, reference.ORIGINAL),
     faults=_faults,
     source=_source,
     reference=_reference,

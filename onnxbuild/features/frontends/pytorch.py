@@ -11,12 +11,13 @@ from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend, Section
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.frontend_steps.module_source import module_reference, module_source
+from onnxbuild.frontend_steps.shared_steps import module_reference, module_source
 from onnxbuild.onnxkit.benchmark.baseline import KERAS, PYTORCH, Baseline
-from onnxbuild.onnxkit.modules.program_modules import FORM
+from onnxbuild.onnxkit.sources.outline import FORM
 from onnxbuild.steps import export, reference
 
 NAME = "pytorch"
+
 _ADVICE = (
     "the export itself differs from PyTorch; compare the exporters:",
     "",

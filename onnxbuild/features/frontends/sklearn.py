@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.draft import Draft
 from onnxbuild.core.params import option
 from onnxbuild.core.source_error import SourceError
-from onnxbuild.expansion.model_source import ModelSource, SourceFacts
-from onnxbuild.frontend_steps.estimators import estimator_frontend, read_estimator
-from onnxbuild.onnxkit.estimators.declared import look_with
-from onnxbuild.onnxkit.estimators.files import TRUSTED, untrusted_types
-from onnxbuild.onnxkit.estimators.made import SKLEARN
-from onnxbuild.onnxkit.estimators.outlines import (
-    PICKLES,
-    SKOPS,
-    EstimatorOutline,
-    outline_of_sklearn,
-)
+from onnxbuild.expansion.model_source import ModelSource, SourceFacts, source_facts
+from onnxbuild.frontend_steps.converted import estimator_frontend
+from onnxbuild.onnxkit.estimators.made import SKLEARN, TRUSTED, untrusted_types
+from onnxbuild.onnxkit.estimators.outlines import PICKLES, SKOPS, outline_of_sklearn
+from onnxbuild.onnxkit.sources.outline import SourceOutline
+from onnxbuild.onnxkit.sources.parts import mapping_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +32,7 @@ class SklearnFileOptions:
 
 def _read(
     path: Path,
-    outline: EstimatorOutline,
+    outline: SourceOutline,
     options: SklearnFileOptions,
     written: Mapping[str, Any],
 ) -> SourceFacts:
@@ -52,12 +47,18 @@ def _read(
             "save it by `skops.io.dump`, or if you know where it is from, write `allow_pickle: true` next "
             "to `sklearn` (`onnxbuild init --allow-pickle`)",
         )
-    return read_estimator(path, outline, written, {TRUSTED: list(options.trusted)})
+    if not outline.inputs and not mapping_in(written, "dummy_inputs"):
+        raise SourceError(
+            f"{path.name} does not say what its inputs are",
+            "write `dummy_inputs: {features: {dtype: float32, shape: [batch, COLUMNS]}}`; for texts, "
+            "`{text: {dtype: string, shape: [batch]}}`",
+        )
+    return source_facts(path, replace(outline, facts={TRUSTED: list(options.trusted)}), written)
 
 
 def _tried(
     path: Path,
-    outline: EstimatorOutline,
+    outline: SourceOutline,
     options: SklearnFileOptions,
     _written: Mapping[str, Any],
     _folder: Path,
@@ -72,11 +73,9 @@ def _tried(
     if path.suffix == SKOPS and (types := untrusted_types(path)):
         said = "skops does not trust these types by itself: keep them if you know where the file is from"
         return Draft({"model": {TRUSTED: types}}, {f"model.{TRUSTED}": said})
-    if outline.features or (path.suffix in PICKLES and not options.allow_pickle):
+    if outline.inputs or (path.suffix in PICKLES and not options.allow_pickle):
         return None
-    from onnxbuild.onnxkit.estimators.estimator_draft import (
-        draft_of_estimator_file,
-    )  # `init` alone
+    from onnxbuild.onnxkit.estimators.made import draft_of_estimator_file  # `init` alone
 
     return draft_of_estimator_file(path, SKLEARN, {TRUSTED: list(options.trusted)})
 
@@ -88,7 +87,7 @@ FEATURE = estimator_frontend(
         help="a .skops file of a fitted estimator or Pipeline, or a pickle (.joblib, .pkl) with "
         "`allow_pickle: true`, relative to this file",
         options=SklearnFileOptions,
-        look=look_with(outline_of_sklearn),
+        look=outline_of_sklearn,
         read=_read,
         tried=_tried,
         suffixes=(SKOPS, *PICKLES),

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.core.draft import Draft
 from onnxbuild.core.params import option
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
-from onnxbuild.expansion.model_source import ModelSource, SourceFacts
-from onnxbuild.frontend_steps.module_source import module_reference, module_source
-from onnxbuild.onnxkit.modules.program_modules import FORM, MADE_BY, SUBMODULE, TORCHSCRIPT
-
-if TYPE_CHECKING:
-    from onnxbuild.onnxkit.programs.torchscript_outline import TorchScriptOutline
+from onnxbuild.expansion.model_source import ModelSource, SourceFacts, source_facts
+from onnxbuild.frontend_steps.shared_steps import module_reference, module_source
+from onnxbuild.onnxkit.modules.program_modules import MADE_BY, SUBMODULE, TORCHSCRIPT
+from onnxbuild.onnxkit.programs.torchscript_outline import TorchScriptOutline, check_arguments
+from onnxbuild.onnxkit.sources.outline import FORM, SourceOutline
+from onnxbuild.onnxkit.sources.parts import mapping_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +24,6 @@ class TorchScriptFileOptions:
     """Keys next to `torchscript` in `model`."""
 
     submodule: str = option("", help="the part of it that is the model, by its path with dots")
-
-
-def _look(path: Path) -> TorchScriptOutline:
-    """The code of a TorchScript archive.
-
-    Raises:
-        SourceError: It is none.
-        OSError: It can't be read.
-    """
-    from onnxbuild.onnxkit.programs.torchscript_outline import TorchScriptOutline
-
-    return TorchScriptOutline(path)
 
 
 def _read(
@@ -49,11 +37,10 @@ def _read(
     Raises:
         SourceError: There is no such submodule, or inputs are not written as forward takes them.
     """
-    from onnxbuild.onnxkit.programs.torchscript_declared import recipe_of_torchscript
-
-    recipe = recipe_of_torchscript(path.name, outline.arguments(options.submodule), written)
+    arguments = outline.arguments(options.submodule)
+    check_arguments(path.name, arguments, mapping_in(written, "dummy_inputs"))
     facts = {FORM: TORCHSCRIPT, SUBMODULE: options.submodule, MADE_BY: ""}
-    return SourceFacts(files=(path,), read=(path,), recipe=recipe, facts=facts)
+    return source_facts(path, SourceOutline(facts=facts), written)
 
 
 def _tried(
@@ -68,7 +55,7 @@ def _tried(
     Raises:
         StepError: PyTorch can't load it.
     """
-    from onnxbuild.onnxkit.drafts.torchscript_draft import draft_of_torchscript  # `init` alone
+    from onnxbuild.onnxkit.drafts.torch_draft import draft_of_torchscript  # `init` alone
 
     return draft_of_torchscript(path, options.submodule)
 
@@ -84,7 +71,7 @@ FEATURE = Frontend(
         help="an archive of torch.jit.save, relative to this file; `dummy_inputs` are written, by the names of "
         "forward's arguments. It holds code, which runs in fenced steps",
         options=TorchScriptFileOptions,
-        look=_look,
+        look=TorchScriptOutline,
         read=_read,
         tried=_tried,
         suffixes=(".pt", ".pth", ".ts", ".jit"),

@@ -23,7 +23,7 @@ from onnxbuild.onnxkit.benchmark.baseline import baseline_of, one_heading
 from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
 from onnxbuild.onnxkit.benchmark.report import report_file
 from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
-from onnxbuild.steps import benchmark, import_model, import_program
+from onnxbuild.steps import benchmark, import_model
 
 _NOISY = " ?"
 """After what was measured while others used the machine, or did not settle."""
@@ -92,7 +92,7 @@ def _doubt(metrics: Mapping[str, Any], variant: str) -> str:
 FEATURE = Feature(
     name=SECTION,
     sections=(Section(name=SECTION, options=BenchmarkOptions, has_points=True),),
-    kinds=(import_model.KIND, import_program.KIND, benchmark.KIND),
+    kinds=(import_model.KIND, import_model.PROGRAM, benchmark.KIND),
     faults=_faults,
     laid=_laid,
     columns=(

@@ -3,66 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.core.recipe import FRONTEND
 from onnxbuild.core.source_error import about
 from onnxbuild.expansion.feature import SourceFormat
-from onnxbuild.expansion.model_source import ModelSource, NoOptions, SourceFacts
-from onnxbuild.onnxkit.data.completed_axes import completed_axes, mapping_in
-from onnxbuild.onnxkit.modules.program_modules import FORM
-
-if TYPE_CHECKING:
-    from onnxbuild.onnxkit.keras_models.archive import KerasOutline
-
-
-def _look(path: Path) -> KerasOutline:
-    """Return the outline of an archive.
-
-    Raises:
-        SourceError: It is none, damaged, or holds code.
-        OSError: It can't be read.
-    """
-    from onnxbuild.onnxkit.keras_models.archive import read_archive
-
-    return read_archive(path)
+from onnxbuild.expansion.model_source import ModelSource, NoOptions, SourceFacts, source_facts
+from onnxbuild.onnxkit.keras_models.archive import (
+    OUTPUTS,
+    KerasArchive,
+    chosen_outputs,
+    is_earlier_form,
+    read_archive,
+    refuse_unrolled,
+)
+from onnxbuild.onnxkit.sources.parts import mapping_in
 
 
 def _read(
-    path: Path, outline: KerasOutline, _: NoOptions, written: Mapping[str, Any]
+    path: Path, archive: KerasArchive, _: NoOptions, written: Mapping[str, Any]
 ) -> SourceFacts:
     """Read the facts of an archive for a recipe: inputs, axes, outputs.
 
     Raises:
         SourceError: The recipe asks for what the model does not take.
     """
-    from onnxbuild.onnxkit.keras_models.declared import chosen_outputs, declared_inputs, names_of
-    from onnxbuild.onnxkit.keras_models.load import INPUTS, KERAS, OUTPUTS, WRITTEN_BY
-
+    outputs = {OUTPUTS: chosen_outputs(archive, written.get("outputs"))}
+    facts = {**archive.outline.facts, **outputs}
+    found = source_facts(path, replace(archive.outline, facts=facts), written)
+    own = mapping_in(written, "dummy_inputs")
+    shapes = {
+        name: mapping_in(own, name).get("shape", each["shape"])
+        for name, each in found.recipe["dummy_inputs"].items()
+    }
     with about(path):
-        inputs = declared_inputs(outline, mapping_in(written, "dummy_inputs"))
-    outputs, is_by_name = chosen_outputs(outline, written.get("outputs"))
-    shapes = [each["shape"] for each in inputs.values()]
-    axes = completed_axes(shapes, mapping_in(written, "dynamic_axes"))
-    recipe = {
-        "dummy_inputs": inputs,
-        "outputs": outputs,
-        **({"dynamic_axes": axes} if axes else {}),
-    }
-    facts = {
-        FORM: KERAS,
-        INPUTS: list(names_of(outline)),
-        OUTPUTS: outputs if is_by_name else [],
-        WRITTEN_BY: outline.keras,
-    }
-    return SourceFacts((path,), (path,), recipe, facts)
-
-
-def _recognizes(path: Path) -> bool:
-    from onnxbuild.onnxkit.keras_models.archive import is_earlier_form
-
-    return is_earlier_form(path)
+        refuse_unrolled(archive, shapes)
+    return found
 
 
 FEATURE = SourceFormat(
@@ -70,10 +48,10 @@ FEATURE = SourceFormat(
     source=ModelSource(
         help="an archive of Keras 3 (.keras), relative to this file: it says inputs, axes and outputs, as far as the "
         "recipe does not",
-        look=_look,
+        look=read_archive,
         read=_read,
         frontend=FRONTEND,
         suffixes=(".keras",),
-        recognizes=_recognizes,
+        recognizes=is_earlier_form,
     ),
 )

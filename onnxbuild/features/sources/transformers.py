@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import FRONTEND
 from onnxbuild.expansion.feature import SourceFormat
-from onnxbuild.expansion.model_source import ModelSource, SourceFacts
-from onnxbuild.onnxkit.data.completed_axes import completed_axes, mapping_in
+from onnxbuild.expansion.model_source import ModelSource, SourceFacts, source_facts
 from onnxbuild.onnxkit.huggingface.folder import (
     CONFIG,
     ModelFolder,
     declared_weights,
+    embedding_comment,
     is_model_folder,
     read_folder,
 )
+from onnxbuild.onnxkit.huggingface.inputs import check_zero_padding, folder_outline
 from onnxbuild.onnxkit.huggingface.tasks import TASKS, purpose_of
+from onnxbuild.onnxkit.sources.parts import mapping_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,40 +45,20 @@ class TransformersOptions:
     )
 
 
-def _look(path: Path) -> ModelFolder:
-    """Return the outline of a model's folder.
-
-    Raises:
-        SourceError: It holds no model that can be loaded.
-        OSError: It can't be read.
-    """
-    return read_folder(path)
-
-
 def _read(
-    _: Path, folder: ModelFolder, options: TransformersOptions, written: Mapping[str, Any]
+    path: Path, folder: ModelFolder, options: TransformersOptions, written: Mapping[str, Any]
 ) -> SourceFacts:
     """Read the facts of a folder for a recipe: inputs, axes, outputs, tolerances, files of weights.
 
     Raises:
         SourceError: It does not say the task, or that is none of one graph; or its weights are a pickle.
     """
-    from onnxbuild.onnxkit.huggingface.inputs import check_zero_padding, declared_inputs, shapes_of
-
     purpose = purpose_of(folder.config, options.task)
     weights = declared_weights(folder, allow_pickle=options.allow_pickle)
     own = mapping_in(written, "dummy_inputs")
-    known = declared_inputs(folder, purpose, options.inputs, own)
+    outline = folder_outline(folder, purpose, options.inputs, own)
     if options.zero_padding:
-        check_zero_padding(purpose, {*known.inputs, *own})
-    shapes = shapes_of(known.inputs, own)
-    axes = completed_axes(shapes, mapping_in(written, "dynamic_axes"), known.axes)
-    recipe = {
-        "dummy_inputs": known.inputs,
-        "dynamic_axes": axes,
-        "outputs": list(purpose.outputs),
-        "validate": purpose.tolerances,
-    }
+        check_zero_padding(purpose, {*(each.name for each in outline.inputs), *own})
     facts = {
         "task": purpose.task.name,
         "architecture": purpose.architecture,
@@ -84,16 +66,15 @@ def _read(
         "zero_padding": options.zero_padding,
         "allow_pickle": not folder.weights,
     }
-    said = {key: value for key, value in recipe.items() if value}
-    return SourceFacts((folder.path / CONFIG, *weights), folder.read, said, facts)
-
-
-def _comments(path: Path) -> Mapping[str, str]:
-    """Say what sentence-transformers does with the outputs."""
-    from onnxbuild.onnxkit.huggingface.sentence_embedding import embedding_comment
-
-    said = embedding_comment(read_folder(path).path)
-    return {"outputs": said} if said else {}
+    said = embedding_comment(folder.path)
+    outline = replace(
+        outline,
+        files=(folder.path / CONFIG, *weights),
+        read=tuple(folder.read),
+        facts=facts,
+        notes={"outputs": said} if said else {},
+    )
+    return source_facts(path, outline, written)
 
 
 FEATURE = SourceFormat(
@@ -104,11 +85,10 @@ FEATURE = SourceFormat(
         "to this file or `package:NAME/FOLDER`: it says inputs, axes, outputs and tolerances, as far as "
         "the recipe does not",
         options=TransformersOptions,
-        look=_look,
+        look=read_folder,
         read=_read,
         frontend=FRONTEND,
         is_folder=True,
         recognizes=is_model_folder,
-        comments=_comments,
     ),
 )

@@ -17,8 +17,8 @@ from onnxbuild.onnxkit.benchmark.baseline import (
 )
 from onnxbuild.onnxkit.benchmark.candidate import Bind, LoadCost, LoadsElsewhere, cost_here
 from onnxbuild.onnxkit.benchmark.runners import HostedCall, onnx_runtime, pytorch
-from onnxbuild.onnxkit.converters import requests
 from onnxbuild.onnxkit.converters.child import Refused, Request
+from onnxbuild.onnxkit.converters.frameworks import FRAMEWORKS
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import call_user
 from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST, make_estimator
@@ -102,13 +102,6 @@ _SETTINGS: Mapping[str, str] = {
 }
 _ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
-_ASKS: Mapping[str, tuple[str, requests.Asks]] = {
-    "saved_model": ("tensorflow", requests.saved_model),
-    "tflite": ("tensorflow", requests.tflite),
-    "jax": ("jax", requests.jax),
-}
-"""Form of the model -> the module of its framework, and what says which model is meant."""
-
 
 def framework_runner(form: str) -> Callable[[Original], Callable[[], Bind]]:
     """Return the opener of a form of models.
@@ -116,11 +109,14 @@ def framework_runner(form: str) -> Callable[[Original], Callable[[], Bind]]:
     Args:
         form: `saved_model`, `tflite` or `jax`.
     """
-    library, asks = _ASKS[form]
+    framework = FRAMEWORKS[form]
 
     def opener(original: Original) -> Callable[[], Bind]:
-        request = {**asks(original.context, original.params), "threads": original.threads}
-        return _Hosted(original, form, library, request)
+        request = {
+            **framework.request(original.context, original.params),
+            "threads": original.threads,
+        }
+        return _Hosted(original, form, framework.package, request)
 
     return opener
 
@@ -184,17 +180,11 @@ class _Hosted(LoadsElsewhere):
 
 
 def _opened(form: str, request: Request, where: str) -> Bind:
-    from onnxbuild.onnxkit.converters import jax, tensorflow, tensorflow_lite
-
-    openers: Mapping[str, Callable[[Request], Bind]] = {
-        "saved_model": tensorflow.open_saved_model,
-        "tflite": tensorflow_lite.open_tflite,
-        "jax": jax.open_jax,
-    }
     try:
-        return openers[form](request)
+        found: Bind = FRAMEWORKS[form].open(request)
     except Refused as error:
         raise StepError(error.what, where=error.where or where, fix=error.fix) from error
+    return found
 
 
 def _bound(bind: Bind, feeds: Feeds, where: str) -> Callable[[], object]:

@@ -7,12 +7,12 @@ The numbers of fields are those of saved_model.proto, meta_graph.proto, tensor_s
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onnxbuild.core.source_error import SourceError
-from onnxbuild.onnxkit.ready_onnx.outline import OutlinedValue
+from onnxbuild.onnxkit.converters.frameworks import SIGNATURE, TAGS
 from onnxbuild.onnxkit.ready_onnx.wire import (
     Message,
     OutlineError,
@@ -22,36 +22,28 @@ from onnxbuild.onnxkit.ready_onnx.wire import (
     signed,
     text_in,
 )
+from onnxbuild.onnxkit.sources.outline import SourceOutline, SourceValue
 
 PROTOBUF, TEXT_FORM = "saved_model.pb", "saved_model.pbtxt"
+
 SERVE = "serve"
 """The tag of the graph that is for inference (tf.saved_model.SERVING)."""
 
 _DEFAULT, _KERAS_ALIAS = "serving_default", "serve"
+
 _INTERNAL = "__saved_model_init_op"
+
 _MOST_FILES = 10_000
+
 _DTYPES = {
     1: "float32", 2: "float64", 3: "int32", 4: "uint8", 5: "int16", 6: "int8", 7: "string",
     8: "complex64", 9: "int64", 10: "bool", 14: "bfloat16", 17: "uint16", 18: "complex128", 19: "float16",
     20: "resource", 22: "uint32", 23: "uint64",
 }  # fmt: skip
+
 _SPARSE, _COMPOSITE = "sparse tensor", "composite tensor"
+
 DAMAGED = "it is no SavedModel, or it was cut short"
-
-
-@dataclass(frozen=True, slots=True)
-class SavedSignature:
-    """A function of a SavedModel's.
-
-    Attributes:
-        name: Its key.
-        inputs: By name.
-        outputs: By name.
-    """
-
-    name: str
-    inputs: tuple[OutlinedValue, ...]
-    outputs: tuple[OutlinedValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +53,13 @@ class SavedModelOutline:
     Attributes:
         folder: Folder of the SavedModel.
         tags: Tags of the graph that is taken.
-        signatures: Signatures that have outputs, sorted by name.
+        signatures: Those that have outputs, by name, sorted.
         files: Absolute paths of all its files; saved_model.pb first.
     """
 
     folder: Path
     tags: tuple[str, ...]
-    signatures: tuple[SavedSignature, ...]
+    signatures: Mapping[str, SourceOutline]
     files: tuple[Path, ...]
 
 
@@ -137,7 +129,7 @@ def _files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _read(path: Path) -> tuple[tuple[str, ...], tuple[SavedSignature, ...]]:
+def _read(path: Path) -> tuple[tuple[str, ...], dict[str, SourceOutline]]:
     if not path.stat().st_size:
         raise OutlineError("the file is empty")
     with path.open("rb") as file:
@@ -149,9 +141,9 @@ def _read(path: Path) -> tuple[tuple[str, ...], tuple[SavedSignature, ...]]:
     return serving[0]
 
 
-def _meta_graph(message: Message) -> tuple[tuple[str, ...], tuple[SavedSignature, ...]]:
+def _meta_graph(message: Message) -> tuple[tuple[str, ...], dict[str, SourceOutline]]:
     tags: list[str] = []
-    signatures = []
+    signatures: dict[str, SourceOutline] = {}
     for number, value in fields(message):
         if number == 1:  # meta_info_def, whose field 4 are tags
             tags += [text_in(tag) for key, tag in fields(message_in(value)) if key == 4]  # noqa: PLR2004
@@ -159,23 +151,23 @@ def _meta_graph(message: Message) -> tuple[tuple[str, ...], tuple[SavedSignature
             entry = dict(fields(message_in(value)))
             name = text_in(entry.get(1, memoryview(b"")))
             if name != _INTERNAL:
-                signatures.append(_signature(name, message_in(entry.get(2, memoryview(b"")))))
-    found = sorted(signatures, key=lambda each: each.name)
-    return tuple(sorted(tags)), tuple(each for each in found if each.outputs)
+                signatures[name] = _signature(message_in(entry.get(2, memoryview(b""))))
+    found = {name: each for name, each in sorted(signatures.items()) if each.outputs}
+    return tuple(sorted(tags)), found
 
 
-def _signature(name: str, message: Message) -> SavedSignature:
-    values: dict[int, list[OutlinedValue]] = {1: [], 2: []}
+def _signature(message: Message) -> SourceOutline:
+    values: dict[int, list[SourceValue]] = {1: [], 2: []}
     for number, value in fields(message):
         if number in values:  # inputs, outputs: name, TensorInfo
             entry = dict(fields(message_in(value)))
             key = text_in(entry.get(1, memoryview(b"")))
             values[number].append(_value(key, message_in(entry.get(2, memoryview(b"")))))
     inputs, outputs = (sorted(values[n], key=lambda each: each.name) for n in (1, 2))
-    return SavedSignature(name, tuple(inputs), tuple(outputs))
+    return SourceOutline(inputs=tuple(inputs), outputs=tuple(outputs))
 
 
-def _value(name: str, message: Message) -> OutlinedValue:
+def _value(name: str, message: Message) -> SourceValue:
     dtype, shape = "unknown", None
     for number, value in fields(message):
         if number == 2:  # noqa: PLR2004 - dtype
@@ -183,8 +175,8 @@ def _value(name: str, message: Message) -> OutlinedValue:
         elif number == 3:  # noqa: PLR2004 - tensor_shape
             shape = _shape(message_in(value))
         elif number in (4, 5):  # coo_sparse, composite_tensor
-            return OutlinedValue(name, _SPARSE if number == 4 else _COMPOSITE, None)  # noqa: PLR2004
-    return OutlinedValue(name, dtype, shape)
+            return SourceValue(name, _SPARSE if number == 4 else _COMPOSITE, None)  # noqa: PLR2004
+    return SourceValue(name, dtype, shape)
 
 
 def _shape(message: Message) -> tuple[int | str, ...] | None:
@@ -198,8 +190,8 @@ def _shape(message: Message) -> tuple[int | str, ...] | None:
     return tuple(sizes)
 
 
-def chosen_signature(outline: SavedModelOutline, wanted: str) -> SavedSignature:
-    """Return the signature of a name, or the only one.
+def chosen_signature(outline: SavedModelOutline, wanted: str) -> SourceOutline:
+    """Return the signature of a name, or the only one, with the files of the SavedModel and the facts of it.
 
     Args:
         outline: The SavedModel's.
@@ -209,7 +201,7 @@ def chosen_signature(outline: SavedModelOutline, wanted: str) -> SavedSignature:
         SourceError: There is none, or several and none is named.
     """
     known = _without_alias(outline.signatures) if not wanted else outline.signatures
-    names = [each.name for each in known]
+    names = list(known)
     if not names:
         raise SourceError(
             f"{outline.folder.name} has no signature: nothing says what it takes and gives",
@@ -228,24 +220,21 @@ def chosen_signature(outline: SavedModelOutline, wanted: str) -> SavedSignature:
             f"write one of them next to `saved_model`: `signature: {default}`",
             mend={"model": {"signature": default}},
         )
-    (found,) = (each for each in known if each.name == (wanted or names[0]))
-    _check_tensors(found)
-    return found
-
-
-def _without_alias(signatures: tuple[SavedSignature, ...]) -> tuple[SavedSignature, ...]:
-    """Return the signatures without Keras' alias: `export` of a model writes one function under two names."""
-    by_name = {each.name: each for each in signatures}
-    alias, default = by_name.get(_KERAS_ALIAS), by_name.get(_DEFAULT)
-    if alias is None or default is None or replace(alias, name=_DEFAULT) != default:
-        return signatures
-    return tuple(each for each in signatures if each is not alias)
-
-
-def _check_tensors(signature: SavedSignature) -> None:
-    for value in (*signature.inputs, *signature.outputs):
+    name = wanted or names[0]
+    found = known[name]
+    for value in (*found.inputs, *found.outputs):
         if value.dtype in (_SPARSE, _COMPOSITE):
             raise SourceError(
-                f"'{value.name}' of the signature '{signature.name}' is a {value.dtype}; ONNX has tensors",
+                f"'{value.name}' of the signature '{name}' is a {value.dtype}; ONNX has tensors",
                 "export a signature of dense tensors",
             )
+    facts = {SIGNATURE: name, TAGS: list(outline.tags)}
+    return replace(found, files=outline.files, facts=facts)
+
+
+def _without_alias(signatures: Mapping[str, SourceOutline]) -> Mapping[str, SourceOutline]:
+    """Return the signatures without Keras' alias: `export` of a model writes one function under two names."""
+    alias = signatures.get(_KERAS_ALIAS)
+    if alias is None or alias != signatures.get(_DEFAULT):
+        return signatures
+    return {name: each for name, each in signatures.items() if name != _KERAS_ALIAS}

@@ -1,7 +1,8 @@
-"""Convert and run SavedModels by TensorFlow and tf2onnx; this module runs in their environment."""
+"""Convert and run SavedModels and files of TensorFlow Lite by TensorFlow and tf2onnx; this module runs in their environment."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,15 +15,17 @@ from onnxbuild.onnxkit.converters.child import (
     read_arrays,
     write_arrays,
 )
-from onnxbuild.onnxkit.converters.tf2onnx_operators import Unsupported, erfc, number_nodes
 
 if TYPE_CHECKING:
     import numpy as np
+
 
 Feeds = Mapping[str, "np.ndarray"]
 
 _OUT_OF_TABLE = re.compile(r"= (-?\d+) is not in \[0, (\d+)\)")
 """TensorFlow's error for an index that a table lacks."""
+
+_REWRITE = "write the model without these operations, or choose a signature that stops before them; see the step's log"
 
 
 def convert_saved_model(request: Request) -> dict[str, Any]:
@@ -247,3 +250,195 @@ def _input_with(feeds: Mapping[str, np.ndarray], value: int) -> str:
     integers: Sequence[str] = [name for name, array in feeds.items() if array.dtype.kind in "iu"]
     holding = [name for name in integers if bool((feeds[name] == value).any())]
     return next(iter((*holding, *integers, *feeds)), "x")
+
+
+def convert_tflite(request: Request) -> dict[str, Any]:
+    """Convert a file of TensorFlow Lite to ONNX.
+
+    Args:
+        request: `file`, `tensors` (name -> the tensor's own), `inputs`, `outputs`, `opset`, and `model`: the
+            file to write.
+
+    Returns: `versions`: of TensorFlow and tf2onnx.
+
+    Raises:
+        Refused: tf2onnx has no operators for it, or does not write this opset.
+    """
+    import tf2onnx
+
+    tensorflow = one_thread()
+    check_opset(request["opset"])
+    tensors = request["tensors"]
+    model = converted(
+        None,
+        request["opset"],
+        tflite_path=request["file"],
+        input_names=[tensors[name] for name in request["inputs"]],
+        output_names=[tensors[name] for name in request["outputs"]],
+        tensors_to_rename={tensor: name for name, tensor in tensors.items()},
+    )
+    check_names(model, request)
+    Path(request["model"]).write_bytes(model.SerializeToString())
+    return {"tensorflow": tensorflow.__version__, "tf2onnx": tf2onnx.__version__}
+
+
+def compute_tflite(request: Request) -> None:
+    """Run a file of TensorFlow Lite in its interpreter, by the kernels that it has without a delegate.
+
+    Args:
+        request: `file`, `tensors`, `inputs`, `outputs`; `feeds` and `computed` as run_there.computed_there says.
+
+    Raises:
+        Refused: It fails on them.
+    """
+    import warnings
+
+    tensorflow = one_thread()
+    warnings.simplefilter("ignore")  # it is to move to a package of its own
+    lite = tensorflow.lite
+    interpreter = lite.Interpreter(
+        request["file"],
+        num_threads=1,
+        experimental_op_resolver_type=lite.experimental.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    )
+    compute_all(tensorflow, lambda feeds: _lite_call(interpreter, request, feeds)(), request)
+
+
+def open_tflite(request: Request) -> Callable[[Feeds], Callable[[], object]]:
+    """Return what binds feeds to a call of TensorFlow Lite's interpreter, as its users run it: with XNNPACK.
+
+    Args:
+        request: `file`, `tensors`, `inputs`, `outputs`, and `threads`: how many it may take.
+    """
+    import warnings
+
+    tensorflow = threaded(request["threads"])
+    warnings.simplefilter("ignore")  # it is to move to a package of its own
+
+    def interpreter() -> Any:
+        return tensorflow.lite.Interpreter(request["file"], num_threads=request["threads"])
+
+    opened = [interpreter()]
+
+    def bind(feeds: Feeds) -> Callable[[], object]:
+        own = opened.pop() if opened else interpreter()  # each call's tensors keep their sizes
+        return _lite_call(own, request, feeds)
+
+    return bind
+
+
+def _lite_call(
+    interpreter: Any, request: Request, feeds: Feeds
+) -> Callable[[], dict[str, np.ndarray]]:
+    """A call of an interpreter, whose tensors get the feeds' sizes now."""
+    tensors = request["tensors"]
+    taken = {each["name"]: each["index"] for each in interpreter.get_input_details()}
+    given = {each["name"]: each["index"] for each in interpreter.get_output_details()}
+    for name, array in feeds.items():
+        interpreter.resize_tensor_input(taken[tensors[name]], list(array.shape))
+    interpreter.allocate_tensors()
+
+    def run_once() -> dict[str, np.ndarray]:
+        for name, array in feeds.items():
+            interpreter.set_tensor(taken[tensors[name]], array)
+        interpreter.invoke()
+        return {
+            name: interpreter.get_tensor(given[tensors[name]]).copy()
+            for name in request["outputs"]
+        }
+
+    return run_once
+
+
+def number_nodes() -> None:
+    """Have sets of tf2onnx's nodes iterate in one order: by default a node's hash is its address.
+
+    Which of several equal constants keeps its name depends on that order.
+    """
+    from tf2onnx.graph import Node
+
+    if Node.__hash__ is not object.__hash__ or Node.__eq__ is not object.__eq__:
+        return
+    numbers = itertools.count()
+    construct = Node.__init__
+
+    def numbered(self: Any, *arguments: Any, **named: Any) -> None:
+        self.onnxbuild_number = next(numbers)
+        construct(self, *arguments, **named)
+
+    Node.__init__ = numbered
+    Node.__hash__ = lambda self: self.onnxbuild_number
+
+
+def erfc(context: Any, node: Any, _name: str, _arguments: Any) -> Any:
+    """Write `1 - erf(x)`, of which exact GELU is made: tf2onnx 1.17 has no Erfc."""
+    import numpy as np
+    from tf2onnx import utils
+
+    (taken,), (output,) = node.input, node.output
+    kind, shape = context.get_dtype(output), context.get_shape(output)
+    context.remove_node(node.name)
+    one = context.make_const(
+        utils.make_name(f"{node.name}_one"), np.array(1, utils.map_onnx_to_numpy_type(kind))
+    )
+    erf = context.make_node("Erf", [taken], dtypes=[kind], shapes=[shape])
+    return context.make_node(
+        "Sub",
+        [one.output[0], erf.output[0]],
+        outputs=[output],
+        name=node.name,
+        dtypes=[kind],
+        shapes=[shape],
+    )
+
+
+class Unsupported:
+    """Check for operations that tf2onnx can't convert: it only logs them, and leaves them in the graph."""
+
+    def __enter__(self) -> None:
+        """Nothing to do."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Report what tf2onnx raises for operators.
+
+        Raises:
+            Refused: It names them.
+        """
+        if isinstance(error, (ValueError, RuntimeError, NotImplementedError)):
+            raise Refused(
+                f"tf2onnx can't convert the model: {first_line(str(error))}", _REWRITE
+            ) from error
+
+    def check(self, model: Any) -> None:
+        """See that all operators are ONNX's.
+
+        Raises:
+            Refused: Some are TensorFlow's.
+        """
+        import onnx
+
+        versions = {each.domain: each.version for each in model.opset_import}
+        unknown = dict[str, None]()
+        for node in _nodes(model.graph):
+            if node.domain in ("", "ai.onnx") and not _is_known(
+                onnx, node.op_type, versions.get("", 1)
+            ):
+                unknown[node.op_type] = None
+        if unknown:
+            raise Refused(f"tf2onnx has no ONNX for {', '.join(sorted(unknown))}", _REWRITE)
+
+
+def _is_known(onnx: Any, name: str, version: int) -> bool:
+    try:
+        onnx.defs.get_schema(name, version, "")
+    except onnx.defs.SchemaError:
+        return False
+    return True
+
+
+def _nodes(graph: Any) -> Any:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _nodes(attribute.g)

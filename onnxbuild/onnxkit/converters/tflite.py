@@ -9,37 +9,22 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.source_error import SourceError
-from onnxbuild.onnxkit.ready_onnx.outline import OutlinedValue
+from onnxbuild.onnxkit.converters.frameworks import TENSORS
+from onnxbuild.onnxkit.sources.outline import SourceOutline, SourceValue
 
 _IDENTIFIER = b"TFL3"
+
 _DTYPES = {
     0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 5: "string", 6: "bool", 7: "int16",
     8: "complex64", 9: "int8", 10: "float64", 11: "complex128", 12: "uint64", 15: "uint32", 16: "uint16",
     18: "bfloat16",
 }  # fmt: skip
+
 _MOST = 100_000
 """Entries of a vector that are read at most: no model has as many inputs, tensors or signatures."""
-
-
-@dataclass(frozen=True, slots=True)
-class LiteSignature:
-    """A function of a file's.
-
-    Attributes:
-        name: Its key; empty for the file's graph as it is.
-        inputs: Inputs under the signature's names.
-        outputs: Outputs under the signature's names.
-        tensors: Name in the signature -> name of the tensor.
-    """
-
-    name: str
-    inputs: tuple[OutlinedValue, ...]
-    outputs: tuple[OutlinedValue, ...]
-    tensors: dict[str, str]
 
 
 def is_tflite(path: Path) -> bool:
@@ -48,11 +33,8 @@ def is_tflite(path: Path) -> bool:
         return file.read(8)[4:] == _IDENTIFIER
 
 
-def read_tflite(path: Path) -> LiteSignature:
-    """Read what a file's first graph takes and gives.
-
-    Args:
-        path: The file.
+def read_tflite(path: Path) -> SourceOutline:
+    """Read what a file's first graph takes and gives, under its signature's names; TENSORS has the tensors' own.
 
     Raises:
         SourceError: It is none, damaged, or has several graphs that are called.
@@ -145,7 +127,7 @@ def _u32(whole: memoryview, at: int) -> int:
     return int(struct.unpack_from("<I", whole, at)[0])
 
 
-def _read(model: _Table, shown: str) -> LiteSignature:
+def _read(model: _Table, shown: str) -> SourceOutline:
     graphs = list(model.tables(2))
     if not graphs:
         raise SourceError(f"{shown} has no graph", "convert the model again")
@@ -171,7 +153,7 @@ def _read(model: _Table, shown: str) -> LiteSignature:
         for several, theirs in zip(values, (inputs, outputs), strict=True)
         for value, tensor in zip(several, theirs, strict=True)
     }
-    return LiteSignature("" if found is None else found.text(2), values[0], values[1], own)
+    return SourceOutline(inputs=values[0], outputs=values[1], facts={TENSORS: own})
 
 
 def _named_by(signature: _Table, tensors: list[_Table]) -> dict[str, str]:
@@ -188,8 +170,8 @@ def _plain(name: str) -> str:
     return name.removesuffix(":0").removeprefix("serving_default_")
 
 
-def _value(tensor: _Table, name: str) -> OutlinedValue:
+def _value(tensor: _Table, name: str) -> SourceValue:
     sizes = tensor.numbers(7) or tensor.numbers(0) or []
     shape = tuple(size if size >= 0 else "" for size in sizes)
     code = tensor.byte(1)
-    return OutlinedValue(name, _DTYPES.get(code, f"type {code}"), shape)
+    return SourceValue(name, _DTYPES.get(code, f"type {code}"), shape)

@@ -73,7 +73,7 @@ def write_unusual(
     sizes: Mapping[str, int],
     run: Callable[[Feeds], Mapping[str, np.ndarray]],
     *,
-    moved: Callable[[Feeds], MovedRows] | None = None,
+    moved: Callable[[Feeds], MovedRows | None] | None = None,
     rounding: Callable[[Mapping[str, np.ndarray]], Mapping[str, float]] = lambda _: {},
 ) -> None:
     """Write points of extreme rows next to a reference's others; rows that the model refuses, or has NaN for, are left out.

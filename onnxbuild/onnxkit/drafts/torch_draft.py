@@ -7,6 +7,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from onnxbuild.core.draft import Draft
@@ -20,20 +21,31 @@ from onnxbuild.onnxkit.drafts.torch_guesses import (
     layer_guesses,
     named_guesses,
 )
-from onnxbuild.onnxkit.modules.eager_module import eager
-from onnxbuild.onnxkit.modules.program_modules import module_of_program
+from onnxbuild.onnxkit.modules.inference import eager
+from onnxbuild.onnxkit.modules.program_modules import (
+    MADE_BY,
+    SUBMODULE,
+    TORCHSCRIPT,
+    load_program,
+    module_of_program,
+)
+from onnxbuild.onnxkit.sources.outline import FORM
 
 if TYPE_CHECKING:
     import torch
+
 
 _AXES = {
     BATCH: {"min": 1, "max": 8, "example": 2},
     SEQUENCE: {"min": 1, "max": 64, "example": 16},
     PAST: {"min": 1, "max": 64, "example": 8},
 }
+
 _FURTHER = f"_{SEQUENCE}"
 """End of the names of further lengths, see `_own_lengths`."""
+
 _FURTHER_AXIS = {"min": 1, "max": 64, "example": 12}
+
 _SIZES = (
     {BATCH: 2, SEQUENCE: 16, PAST: 4, _FURTHER: 5},
     {BATCH: 3, SEQUENCE: 7, PAST: 9, _FURTHER: 11},
@@ -41,12 +53,16 @@ _SIZES = (
 """Sizes that a guess must run at. They differ in every axis, so that a size that is baked in fails."""
 
 _TRIALS_MAX, _PER_INPUT_MAX = 60, 12
+
 _TENSOR_TYPES = {
     "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16",
     "LongTensor": "int64", "IntTensor": "int32", "BoolTensor": "bool", "ByteTensor": "uint8",
 }  # fmt: skip
+
 _MASK_RANK = 2
+
 MASKS = re.compile(r"(.*_)?mask")
+
 _UNKNOWN = Guess("float32", (BATCH, 1), "nothing says what it takes", sure=False)
 
 
@@ -296,3 +312,17 @@ def _unknown(module: torch.nn.Module, first: Mapping[str, Guess]) -> Draft:
         for name, each in inputs.items()
     }
     return Draft(_recipe(inputs, []), holes=holes)
+
+
+def draft_of_torchscript(path: Path, submodule: str) -> Draft | None:
+    """The inputs that an archive's program runs with, or marks where none of the guesses did.
+
+    Args:
+        path: The archive. It holds code, which runs.
+        submodule: The part of it; empty for the whole.
+
+    Raises:
+        StepError: PyTorch can't load it, or it takes something else than tensors.
+    """
+    facts = {FORM: TORCHSCRIPT, SUBMODULE: submodule, MADE_BY: ""}
+    return draft_of_module(load_program(path, path.name, facts, path.name))

@@ -7,20 +7,43 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.onnxkit.drafts.script_layers import script_layers
 from onnxbuild.onnxkit.modules.program_modules import scripted_in
 
 if TYPE_CHECKING:
     import torch
 
+
 SEQUENCE = "sequence"
+
 BATCH = "batch"
+
 PAST = "past"
 """Length of a cache."""
+
 _SIDES = (224, 256, 128, 64, 32, 28, 16, 8)
 """Sides of pictures that networks are made for, the most frequent first."""
+
 _LENGTHS = (16, 128, 1024, 16000)
+
 _VOLUMES = (32, 64, 16)
+
+_WIDTHS = ("hidden_size", "d_model", "n_embd", "embed_dim", "dim")
+
+_HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads")
+
+_OPERATORS = {
+    "aten::linear": ("Linear", 1),
+    "aten::conv1d": ("Conv1d", 1),
+    "aten::conv2d": ("Conv2d", 1),
+    "aten::conv3d": ("Conv3d", 1),
+    "aten::embedding": ("Embedding", 0),
+}
+"""Operator of a frozen graph -> the class of its layer, and which of its arguments is the weight."""
+
+_GROUPS = "groups"
+
+_GROUPS_PLACE = 6
+"""Position of `groups` among the arguments of aten::conv1d, conv2d and conv3d."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +96,6 @@ def named_guesses(module: torch.nn.Module, name: str) -> Iterator[Guess]:
         for count in heads:
             for width in widths:
                 yield Guess(_dtype_of(module), (BATCH, count, PAST, width), "its name")
-
-
-_WIDTHS = ("hidden_size", "d_model", "n_embd", "embed_dim", "dim")
-_HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads")
 
 
 def _said_by_config(module: torch.nn.Module, *names: str) -> list[int]:
@@ -175,3 +194,61 @@ def _rows_of(module: torch.nn.Module) -> int:
 
     tables = (each for each in module.modules() if isinstance(each, nn.Embedding))
     return next((each.num_embeddings for each in tables), 0)
+
+
+def script_layers(program: Any) -> Iterator[tuple[str, torch.nn.Module]]:
+    """Yield (name, layer), in the order in which they are defined; then those of a frozen program's graph.
+
+    Their tensors have no storage. Layers that nothing is known of are left out.
+
+    Args:
+        program: A ScriptModule.
+    """
+    for name, part in program.named_modules():
+        tensors = dict(part.named_parameters(recurse=False))
+        weight = tensors.get("weight", tensors.get("weight_ih_l0"))
+        if weight is not None:
+            layer = _layer(
+                str(part.original_name),
+                weight,
+                groups=int(getattr(part, _GROUPS, 1)),
+                batch_first=bool(getattr(part, "batch_first", False)),
+            )
+            if layer is not None:
+                yield name, layer
+    yield from _of_graph(program)
+
+
+def _of_graph(program: Any) -> Iterator[tuple[str, torch.nn.Module]]:
+    import torch
+
+    for number, node in enumerate(program.inlined_graph.nodes()):
+        name, place = _OPERATORS.get(node.kind(), ("", 0))
+        values = [each.toIValue() for each in node.inputs()] if name else []
+        if name and isinstance(values[place], torch.Tensor):
+            groups = values[_GROUPS_PLACE] if name.startswith("Conv") else 1
+            layer = _layer(name, values[place], groups=groups or 1, batch_first=False)
+            if layer is not None:
+                yield f"operator {number}", layer
+
+
+def _layer(
+    name: str, weight: torch.Tensor, *, groups: int, batch_first: bool
+) -> torch.nn.Module | None:
+    from torch import nn
+
+    size, where = tuple(weight.shape), {"device": "meta", "dtype": weight.dtype}
+    match name, size:
+        case "LSTM" | "GRU" | "RNN", (_, taken):
+            return getattr(nn, name)(taken, 1, batch_first=batch_first, **where)
+        case "Linear", (out, taken):
+            return nn.Linear(taken, out, **where)
+        case "Embedding" | "EmbeddingBag", (rows, wide):
+            return getattr(nn, name)(rows, wide, **where)
+        case "Conv1d" | "Conv2d" | "Conv3d", (out, taken, *kernel):
+            return getattr(nn, name)(taken * groups, out * groups, kernel, groups=groups, **where)
+        case "LayerNorm", _:
+            return nn.LayerNorm(size, **where)
+        case "BatchNorm1d", (features,):
+            return nn.BatchNorm1d(features, **where)
+    return None

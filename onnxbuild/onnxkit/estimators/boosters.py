@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import DummyInput
+
+if TYPE_CHECKING:
+    from onnxbuild.onnxkit.data.feeds import Feeds
+
 
 _CLASSIFIES = ("binary:", "multi:")
+
 _REGRESSES = ("reg:", "count:")
 """Beginnings of XGBoost's objectives."""
+
+_TREES = "gbtree"
+
+_DECISIONS, _ZERO = re.compile(r"^decision_type=(.*)$", re.MULTILINE), 1
+"""Decisions of a tree in LightGBM's text, one number for each node; bits 2 and 3 say what is missing there."""
 
 
 def xgboost_estimator(booster: Any, where: str) -> Any:
@@ -101,3 +116,288 @@ def booster_types() -> tuple[type, type]:
             return self.booster.predict(rows)
 
     return BoosterClassifier, BoosterRegressor
+
+
+def categories_of(estimator: Any) -> dict[int, list[int]]:
+    """Return the number of each column of categories -> the categories that were seen in training.
+
+    Args:
+        estimator: Fitted; one that is no booster has no such columns.
+    """
+    if "lightgbm" in sys.modules:
+        import lightgbm
+
+        kinds: Any = (lightgbm.LGBMModel, *booster_types())
+        if isinstance(estimator, kinds):
+            return _of_lightgbm(estimator.booster_.dump_model())
+    if "xgboost" in sys.modules:
+        import xgboost
+
+        if isinstance(estimator, xgboost.XGBModel):
+            return _of_xgboost(estimator.get_booster())
+    return {}
+
+
+def with_categories(
+    feeds: Feeds, inputs: Sequence[DummyInput], categories: Mapping[int, Sequence[int]]
+) -> Feeds:
+    """Return dummy feeds whose columns of categories hold categories; those that hold whole numbers stay.
+
+    Args:
+        feeds: One point's: rows of all columns, or an input for each column.
+        inputs: As the recipe declares them.
+        categories: As of `categories_of`.
+    """
+    import numpy as np
+
+    names = [each.name for each in inputs]
+    found = {name: feeds[name].copy() for name in names}
+    for column, known in categories.items():
+        alone = len(names) > 1
+        name = names[column if alone else 0]
+        array = found[name]
+        if array.dtype.kind != "f" or array.ndim != 2:  # noqa: PLR2004
+            continue
+        values = array[:, 0 if alone else column]
+        if np.array_equal(values, np.floor(values)) and (values >= 0).all():
+            continue
+        places = (np.abs(np.nan_to_num(values)) * len(known)).astype(np.int64) % len(known)
+        chosen = np.array(known, array.dtype)[places]
+        array[:, 0 if alone else column] = np.where(np.isnan(values), values, chosen)
+    return found
+
+
+def add_whole_categories(
+    container: Any, source: str, columns: Sequence[int], width: int, name: str, *, negative: bool
+) -> str:
+    """Add nodes that cut the fractions off columns of categories; returns the name of the result.
+
+    Args:
+        container: skl2onnx's, of nodes.
+        source: The name of the rows, float32.
+        columns: Numbers of the columns.
+        width: Number of all columns.
+        name: Stem of new names, which nothing else has.
+        negative: Whether -0.5 is category 0, as for LightGBM; for XGBoost it is none.
+    """
+    mask = [column in columns for column in range(width)]
+    container.add_initializer(f"{name}_categories", 9, [1, width], mask)
+    towards_zero = (
+        ("Abs", [source], "magnitude"),
+        ("Floor", [f"{name}_magnitude"], "floor"),
+        ("Sign", [source], "sign"),
+        ("Mul", [f"{name}_floor", f"{name}_sign"], "whole"),
+    )
+    for operator, given, made in (
+        *(towards_zero if negative else (("Floor", [source], "whole"),)),
+        ("Where", [f"{name}_categories", f"{name}_whole", source], "rows"),
+    ):
+        container.add_node(
+            operator, given, [f"{name}_{made}"], name=f"{name}_{operator}", op_version=13
+        )
+    return f"{name}_rows"
+
+
+def _of_lightgbm(dumped: Mapping[str, Any]) -> dict[int, list[int]]:
+    columns: set[int] = set()
+    waiting = [each["tree_structure"] for each in dumped["tree_info"]]
+    while waiting:
+        node = waiting.pop()
+        if node.get("decision_type") == "==":
+            columns.add(int(node["split_feature"]))
+        waiting += [node[side] for side in ("left_child", "right_child") if side in node]
+    names, infos = dumped["feature_names"], dumped.get("feature_infos", {})
+    return {
+        column: [int(each) for each in infos.get(names[column], {}).get("values", ()) if each >= 0]
+        or [0, 1]
+        for column in sorted(columns)
+    }
+
+
+def _of_xgboost(booster: Any) -> dict[int, list[int]]:
+    types: Sequence[str] = booster.feature_types or ()
+    columns = [n for n, kind in enumerate(types) if kind == "c"]
+    if not columns:
+        return {}
+    model = json.loads(bytes(booster.save_raw("json")))["learner"]["gradient_booster"]["model"]
+    most = max((max(each["categories"], default=0) for each in model["trees"]), default=0)
+    return {column: list(range(most + 1)) for column in columns}
+
+
+def settle_boosters(parts: Iterable[Any], where: str) -> None:
+    """Prepare boosters for conversion, in place: onnxmltools reads XGBoost's trees over unnamed columns alone.
+
+    Args:
+        parts: Estimators inside one estimator.
+        where: `recipe:step`.
+
+    Raises:
+        StepError: One is no ensemble of plain trees, or takes zeros for missing values.
+    """
+    found = list(parts)
+    if "xgboost" in sys.modules:
+        _settle_xgboost(found, where)
+    if "lightgbm" in sys.modules:
+        _refuse_zeros_as_missing(found, where)
+
+
+def _refuse_zeros_as_missing(parts: Iterable[Any], where: str) -> None:
+    """Check that trees of LightGBM take zeros for numbers: ONNX has no missing value but NaN."""
+    import lightgbm
+
+    kinds: Any = (lightgbm.LGBMModel, *booster_types())
+    for each in parts:
+        if not isinstance(each, kinds):
+            continue
+        for line in _DECISIONS.findall(each.booster_.model_to_string()):
+            if any(int(kind) >> 2 & 3 == _ZERO for kind in line.split()):
+                raise StepError(
+                    f"{type(each).__name__} was trained with `zero_as_missing`, which the converted graph would "
+                    "not know: it has no missing value but NaN",
+                    where=where,
+                    fix="train it without `zero_as_missing`, with NaN in place of the zeros that are missing",
+                )
+
+
+def _settle_xgboost(parts: Iterable[Any], where: str) -> None:
+    import xgboost
+
+    for each in parts:
+        if not isinstance(each, xgboost.XGBModel):
+            continue
+        booster = each.get_booster()
+        kind = json.loads(booster.save_config())["learner"]["gradient_booster"]["name"]
+        if kind != _TREES:
+            raise StepError(
+                f"{type(each).__name__} has the booster '{kind}', which can't be converted",
+                where=where,
+                fix=f"train it with `booster='{_TREES}'`",
+            )
+        booster.feature_names = None
+
+
+def register_boosters(where: str) -> None:
+    """Make onnxmltools' converters known to skl2onnx, for the packages that are loaded."""
+    loaded = [name for name in ("xgboost", "lightgbm") if name in sys.modules]
+    if not loaded:
+        return
+    from skl2onnx import update_registered_converter
+    from skl2onnx.common.shape_calculator import (
+        calculate_linear_classifier_output_shapes as classifier_shapes,
+    )
+    from skl2onnx.common.shape_calculator import (
+        calculate_linear_regressor_output_shapes as regressor_shapes,
+    )
+
+    zipmap = {"nocl": [True, False], "zipmap": [True, False, "columns"]}
+    try:
+        import onnxmltools.convert  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise StepError(
+            f"models of {loaded[0]} need onnxmltools, which is not installed",
+            where=where,
+            fix="pip install onnxmltools",
+        ) from error
+    if "xgboost" in loaded:
+        import xgboost
+        from onnxmltools.convert.xgboost.operator_converters.XGBoost import convert_xgboost
+
+        convert = _mended(convert_xgboost)
+        for kind in (xgboost.XGBClassifier, xgboost.XGBRFClassifier):
+            update_registered_converter(
+                kind, f"XGBoost{kind.__name__}", classifier_shapes, convert, options=zipmap
+            )
+        for kind in (xgboost.XGBRegressor, xgboost.XGBRFRegressor):
+            update_registered_converter(kind, f"XGBoost{kind.__name__}", regressor_shapes, convert)
+    if "lightgbm" in loaded:
+        import lightgbm
+        from onnxmltools.convert.lightgbm.operator_converters.LightGbm import convert_lightgbm
+
+        convert = _mended(convert_lightgbm)
+        classifier, regressor = booster_types()
+        for kind in (lightgbm.LGBMClassifier, classifier):
+            update_registered_converter(
+                kind,
+                f"LightGbm{kind.__name__}",
+                classifier_shapes,
+                convert,
+                options=zipmap,
+            )
+        for kind in (lightgbm.LGBMRegressor, regressor):
+            update_registered_converter(
+                kind,
+                f"LightGbm{kind.__name__}",
+                regressor_shapes,
+                convert,
+                options={"split": None},
+            )
+
+
+def _mended(convert: Callable[[Any, Any, Any], None]) -> Callable[[Any, Any, Any], None]:
+    """Return one of onnxmltools' converters without three faults of it.
+
+    ONNX Runtime has no regression trees for integers, so the rows become float32; fractions of categories are cut off, as both
+    packages do; and random forests of LightGBM are means of their own number of trees, where onnxmltools
+    1.16 writes sums of two classes and divides by 100.
+    """
+
+    def converted(scope: Any, operator: Any, container: Any) -> None:
+        estimator, before = operator.raw_operator, len(container.nodes)
+        averages = getattr(estimator, "boosting_type", "") == "rf"
+        if averages:
+            operator.raw_operator = _Sums(estimator)
+        try:
+            convert(scope, operator, container)
+        finally:
+            operator.raw_operator = estimator
+        trees = [n for n in container.nodes[before:] if n.op_type.startswith("TreeEnsemble")]
+        name = scope.get_unique_variable_name("booster")
+        rows = source = operator.inputs[0].full_name
+        if not isinstance(operator.inputs[0].type, FloatTensorType | DoubleTensorType):
+            rows = f"{name}_floats"
+            container.add_node("Cast", [source], [rows], name=f"{name}_Cast", to=1, op_version=13)
+        if columns := categories_of(estimator):
+            width = int(estimator.n_features_in_)
+            rows = add_whole_categories(
+                container,
+                rows,
+                list(columns),
+                width,
+                name,
+                negative=hasattr(estimator, "booster_"),
+            )
+        for node in trees:
+            node.input[:] = [rows if each == source else each for each in node.input]
+            if averages:
+                _scale(node, 1 / _iterations(estimator))
+
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+
+    return converted
+
+
+class _Sums:
+    """A random forest of LightGBM, as its converter should see it: trees that are summed up.
+
+    Args:
+        forest: The estimator.
+    """
+
+    boosting_type = "gbdt"
+
+    def __init__(self, forest: Any) -> None:
+        self._forest = forest
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._forest, name)
+
+
+def _iterations(forest: Any) -> int:
+    booster = forest.booster_
+    return int(booster.num_trees() // booster.num_model_per_iteration())
+
+
+def _scale(node: Any, by: float) -> None:
+    for each in node.attribute:
+        if each.name in ("class_weights", "target_weights"):
+            each.floats[:] = [weight * by for weight in each.floats]

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.estimators.booster_converters import register_boosters, settle_boosters
-from onnxbuild.onnxkit.estimators.columns import join_columns, matrix_of, widen_inputs, wider
-from onnxbuild.onnxkit.estimators.graph_outputs import fit_outputs
-from onnxbuild.onnxkit.estimators.outputs import EstimatorOutput
-from onnxbuild.onnxkit.model.mended_nodes import settle_locales
+from onnxbuild.onnxkit.estimators.boosters import register_boosters, settle_boosters
+from onnxbuild.onnxkit.estimators.outputs import EstimatorOutput, fit_outputs
+from onnxbuild.onnxkit.model.scopes import rename_reads
+from onnxbuild.onnxkit.ready_onnx.written_out import settle_locales
 
 if TYPE_CHECKING:
     import numpy as np
     import onnx
 
+
 _ML = "ai.onnx.ml"
+
 _ML_OPSET = 3
 """The last that skl2onnx writes."""
 
@@ -33,6 +35,11 @@ _UNSUPPORTED = re.compile(
     r"not supported|can ?not convert|Unexpected objective|objective should", re.IGNORECASE
 )
 """Words of converters on what an estimator does, not on what it is given."""
+
+MATRIX = "onnxbuild_table"
+"""Name of the matrix in the graph."""
+
+_FLOATS = ("float64", "float32")
 
 
 def convert(
@@ -240,3 +247,118 @@ def _one_import_a_domain(model: onnx.ModelProto, opset: int) -> None:
     del model.opset_import[:]
     for domain, version in sorted(versions.items()):
         model.opset_import.add(domain=domain, version=version)
+
+
+def matrix_of(parts: Iterable[Any], inputs: Sequence[DummyInput]) -> DummyInput | None:
+    """Return the one input that a converter gets in place of several; None where it gets them as they are.
+
+    Args:
+        parts: The estimator and those inside of it.
+        inputs: Inputs, as the recipe declares them.
+    """
+    from sklearn.compose import ColumnTransformer
+
+    are_columns = all(len(each.shape) == 2 and each.shape[1] == 1 for each in inputs)  # noqa: PLR2004
+    dtypes = {each.dtype for each in inputs}
+    if len(inputs) == 1 or not are_columns or "string" in dtypes:
+        return None
+    if any(isinstance(each, ColumnTransformer) for each in parts):
+        return None  # it chooses columns by their names
+    dtype = next((each for each in _FLOATS if each in dtypes), "int64")
+    return DummyInput(MATRIX, dtype, (inputs[0].shape[0], len(inputs)))
+
+
+def wider(each: DummyInput) -> DummyInput:
+    """Return an input as skl2onnx takes it: most of its converters refuse int32."""
+    return replace(each, dtype="int64") if each.dtype == "int32" else each
+
+
+def widen_inputs(model: onnx.ModelProto, inputs: Sequence[DummyInput]) -> None:
+    """Give a graph that takes the wider inputs those of the recipe, in place."""
+    from onnx import TensorProto, helper
+
+    for each in inputs:
+        if wider(each) == each:
+            continue
+        taken = f"{each.name}_as_int64"
+        for node in model.graph.node:
+            rename_reads(node, {each.name: taken})
+        cast = helper.make_node("Cast", [each.name], [taken], to=TensorProto.INT64)
+        model.graph.node.insert(0, cast)
+        for value in model.graph.input:
+            if value.name == each.name:
+                value.type.tensor_type.elem_type = TensorProto.INT32
+
+
+def join_columns(model: onnx.ModelProto, inputs: Sequence[DummyInput], matrix: DummyInput) -> None:
+    """Give a graph that takes the matrix an input for each column, in place."""
+    import numpy as np
+    from onnx import helper
+
+    def kind(dtype: str) -> int:
+        return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+    joined, nodes = [], []
+    for each in inputs:
+        joined.append(each.name)
+        if each.dtype != matrix.dtype:
+            joined[-1] = f"{each.name}_as_{matrix.dtype}"
+            nodes.append(
+                helper.make_node("Cast", [each.name], [joined[-1]], to=kind(matrix.dtype))
+            )
+    nodes += [helper.make_node("Concat", joined, [matrix.name], axis=1), *model.graph.node]
+    del model.graph.input[:], model.graph.node[:]
+    model.graph.node.extend(nodes)
+    model.graph.input.extend(
+        helper.make_tensor_value_info(each.name, kind(each.dtype), [None, 1]) for each in inputs
+    )
+
+
+def refuse_unsupported(parts: Iterable[Any], where: str) -> None:
+    """Check estimators for options that their converter ignores.
+
+    Args:
+        parts: An estimator and those inside of it, fitted.
+        where: `recipe:step`.
+
+    Raises:
+        StepError: One has such an option.
+    """
+    for each in parts:
+        fault = _fault(each)
+        if fault:
+            what, fix = fault
+            raise StepError(f"{type(each).__name__} {what}", where=where, fix=fix)
+
+
+def _fault(estimator: Any) -> tuple[str, str] | None:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+
+    if isinstance(estimator, (OneHotEncoder, OrdinalEncoder)):
+        if any(each is not None for each in getattr(estimator, "infrequent_categories_", ())):
+            return (
+                "has infrequent categories (`min_frequency`, `max_categories`), which skl2onnx does not group",
+                "fit it without `min_frequency` and `max_categories`, or group rare values before the model",
+            )
+        if isinstance(estimator, OrdinalEncoder) and any(map(_has_missing, estimator.categories_)):
+            return (
+                "has a code for missing values (`encoded_missing_value`), which skl2onnx does not write",
+                "fill missing values before it: `make_pipeline(SimpleImputer(...), OrdinalEncoder())`",
+            )
+    trees = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
+    if isinstance(estimator, trees) and any(_or_empty(estimator.is_categorical_)):
+        return (
+            "has categorical features (`categorical_features`), which skl2onnx compares as numbers",
+            "fit it with `categorical_features=None`, on columns that a OneHotEncoder made",
+        )
+    return None
+
+
+def _has_missing(categories: Any) -> bool:
+    """Return whether NaN or None is among the categories of a column."""
+    return any(each is None or each != each for each in categories)  # noqa: PLR0124 - NaN
+
+
+def _or_empty(flags: Any) -> Any:
+    return () if flags is None else flags

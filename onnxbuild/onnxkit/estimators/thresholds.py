@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.accuracy.judged_outputs import differing_rows, excused_rows
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_files import MovedRows
+from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
+from onnxbuild.onnxkit.sessions.open import open_session
+from onnxbuild.onnxkit.sessions.run import run_session
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,6 +20,7 @@ if TYPE_CHECKING:
     Compute = Callable[[Feeds], Mapping[str, "np.ndarray"]]
     _Column = tuple[str, tuple[int, ...]]
     _Move = Mapping[_Column, int]
+
 
 JUMP_ATOL, JUMP_RTOL = 5e-6, 5e-5
 """Tolerances for the change of a float output: half those of fp32 variants. A tree's jump that matters is greater, a
@@ -193,3 +199,36 @@ def _differs(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
         apart = expected != actual
     rows: np.ndarray = apart.reshape(len(apart), -1).any(axis=1)
     return rows
+
+
+def conversion_fault(
+    model: Path,
+    compute: Callable[[Feeds], Mapping[str, np.ndarray]],
+    probe: tuple[Feeds, Mapping[str, np.ndarray]],
+    where: str,
+) -> str:
+    """Compare the converted model with its estimator, rows on a threshold left out.
+
+    Args:
+        model: The converted model's folder.
+        compute: The estimator: feeds -> outputs.
+        probe: Feeds, and what the estimator computes of them.
+        where: `recipe:step`.
+
+    Returns: The outputs that differ and in how many rows, `'label' in 3 of 4 rows`; empty where none does.
+    """
+    feeds, expected = probe
+    rows = len(next(iter(feeds.values())))
+    found = run_session(open_session(model, settings=AS_WRITTEN, where=where), feeds, where)
+    apart = {
+        name: differing_rows({name: array}, found)
+        for name, array in expected.items()
+        if name in found
+    }
+    if not any(each.any() for each in apart.values()):
+        return ""
+    judged = ~excused_rows(expected, found, rows_on_threshold(compute, feeds))
+    counts = {name: int((each & judged).sum()) for name, each in apart.items()}
+    return " and ".join(
+        f"'{name}' in {count} of {rows} rows" for name, count in counts.items() if count
+    )

@@ -1,4 +1,4 @@
-"""Find the line at which an exporter froze a size: exports at two sets of sizes differ there first."""
+"""Errors of a graph that is not as declared, with the line at which an exporter froze a size: exports at two sets of sizes differ there first."""
 
 from __future__ import annotations
 
@@ -13,18 +13,25 @@ from traceback import FrameSummary
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.step import Finding
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import line_of
-from onnxbuild.onnxkit.export.exporters import ExportRequest, export_graph
+from onnxbuild.onnxkit.export.exporters import ExportRequest, explain_specialization, export_graph
+from onnxbuild.onnxkit.model.interface import FIXED_AXIS_FIX
 
 if TYPE_CHECKING:
     import onnx
+
+    from onnxbuild.onnxkit.export.export_check import Probes
+
 
 _COMPARED_ELEMENTS = 64
 """Constants of more are compared by their shapes: sizes come in short lists."""
 
 _DYNAMO_TRACE = "pkg.torch.onnx.stack_trace"
+
 _DYNAMO_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+
 _TORCHSCRIPT_FRAME = re.compile(r"^(.+)\((\d+)\): ", re.MULTILINE)
 
 
@@ -125,3 +132,52 @@ def _line(node: onnx.NodeProto) -> str:
         frames = _TORCHSCRIPT_FRAME.findall(node.doc_string)[::-1]  # innermost first
     placed = [FrameSummary(file, int(n), "") for file, n in frames if Path(file).is_absolute()]
     return line_of(placed, sys.path)
+
+
+def at_frozen_line(
+    error: StepError,
+    exporter: str,
+    request: ExportRequest,
+    probes: Probes,
+    nodes: Sequence[ExportedNode],
+) -> StepError:
+    """The error with the line of the module at which the exporter froze a size, if it did.
+
+    Args:
+        error: Error from the graph.
+        exporter: Exporter that made the graph.
+        request: Request of that export.
+        probes: Gives other sizes to export with.
+        nodes: The graph's.
+    """
+    if not request.axes:
+        return error
+    others = [run.feeds for run in probes.runs[1 : 2 if exporter == "dynamo" else 3]]
+    node = baked_node(exporter, request, nodes, others)
+    if node is None:
+        return error
+    what = f"{error.what}; {node.line} was exported for one size alone ({node.operator})"
+    return StepError(what, where=node.line, fix=error.fix)
+
+
+def unsound_error(fault: Finding, exporter: str, where: str) -> StepError:
+    """The error for a graph that ONNX's checker refuses: the exporter made it so, and no model is delivered."""
+    return StepError(
+        f"the {exporter} exporter's graph is no sound ONNX: {fault.where}: {fault.what}",
+        where=where,
+        fix="write what that node comes from in other operators, or give it a translation "
+        "(`export: {translations: FILE.py:CALLABLE}`)",
+    )
+
+
+def as_declared_error(fault: Finding, exporter: str, request: ExportRequest) -> StepError:
+    """The error for a graph whose inputs, outputs or axes are not as the recipe declares them."""
+    said = ""
+    if fault.fix == FIXED_AXIS_FIX and exporter == "dynamo":
+        said = explain_specialization(request)
+    return StepError(
+        f"the {exporter} exporter's graph is not as declared: {fault.where}: {fault.what}"
+        + (f" (torch: {said})" if said else ""),
+        where=request.where,
+        fix=fault.fix,
+    )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.model.opsets import OpsetError, since_version
-from onnxbuild.onnxkit.operators.errors import custom_operator_error, is_custom
+from onnxbuild.onnxkit.operators.custom_operators import custom_operator_error, is_custom
 
 DYNAMO_LEAST = 18
 """The opset that dynamo translates to; it converts from there where another is asked for."""

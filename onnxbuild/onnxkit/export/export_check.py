@@ -13,16 +13,20 @@ from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.accuracy.comparison import mismatch
 from onnxbuild.onnxkit.data.feed_checks import refuse_nan
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
-from onnxbuild.onnxkit.export.agreeing_sizes import only_axis, try_sizes
 from onnxbuild.onnxkit.export.agreement import graph_breach
-from onnxbuild.onnxkit.export.axis_search import find_rule
 from onnxbuild.onnxkit.export.forward_faults import explain_failure
+from onnxbuild.onnxkit.export.probe_sizes import (
+    axis_by_axis,
+    find_rule,
+    only_axis,
+    probe_points,
+    try_sizes,
+)
 from onnxbuild.onnxkit.export.randomness import first_that_differs, refuse_kept, refuse_random
-from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, probe_points
 from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic, run_module
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.model.shapes import Observed
-from onnxbuild.onnxkit.modules.state_sums import changed_names, state_sums
+from onnxbuild.onnxkit.modules.module_facts import changed_names, state_sums
 from onnxbuild.onnxkit.sessions.open import first_line, open_session, session_errors
 from onnxbuild.onnxkit.sessions.run import fit_feeds
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import math
+import sys
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.export.constant_folding import has_narrow_weights, optimize_graph
+from onnxbuild.onnxkit.data.user_code import line_of
 from onnxbuild.onnxkit.export.errors import explain_export
 from onnxbuild.onnxkit.export.exportable_forms import grouped_experts, scanned_recurrences
-from onnxbuild.onnxkit.export.grouped_products import dynamo_translations, torchscript_symbolics
 from onnxbuild.onnxkit.export.names import settle_names
-from onnxbuild.onnxkit.export.operator_lines import line_of_operator
-from onnxbuild.onnxkit.export.printed_phases import PrintedPhases
-from onnxbuild.onnxkit.export.stable_translations import dynamo_stable, torchscript_stable
-from onnxbuild.onnxkit.export.torch_module import without_fast_path
+from onnxbuild.onnxkit.export.stable_translations import (
+    dynamo_translations,
+    torchscript_translations,
+)
+from onnxbuild.onnxkit.export.torch_module import run_module, without_fast_path
 from onnxbuild.onnxkit.export.torch_wrapping import (
     WRAPPED,
     dimension_spellings,
@@ -32,7 +36,7 @@ from onnxbuild.onnxkit.export.torch_wrapping import (
     without_output,
 )
 from onnxbuild.onnxkit.host.progress import phase
-from onnxbuild.onnxkit.model.mended_nodes import widen_indices
+from onnxbuild.onnxkit.model.graphs import all_graphs
 from onnxbuild.onnxkit.model.opsets import OpsetError
 from onnxbuild.onnxkit.model.shapes import spell_dimensions
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
@@ -40,9 +44,35 @@ from onnxbuild.onnxkit.operators.opaque_nodes import OpaqueNode, dynamo_nodes, t
 
 if TYPE_CHECKING:
     import onnx
+    import onnx_ir
     import torch
 
+
 EXPORTERS = ("dynamo", "torchscript")
+
+_OPERATORS = {"ScatterND", "GatherND"}
+
+_INDICES = 1
+"""Their input of indices, in both."""
+
+_INT32, _INT64 = 6, 7
+"""TensorProto's."""
+
+_PHASES: Mapping[str, str] = {
+    "Obtain model graph": "dynamo: tracing",
+    "Run decompositions": "dynamo: decomposing",
+    "Translate the graph": "dynamo: translating to ONNX",
+    "Optimize the ONNX graph": "dynamo: optimizing",
+}
+"""Beginning of a line that the exporter prints -> the phase that starts there."""
+
+_MARK, _ENDED = "[torch.onnx] ", ("✅", "❌")
+
+_SMALL_BYTES = 1024
+"""Results up to this size are folded whatever they are made of, as in `optimize`."""
+
+_FOLDED_TO_BYTES = 4
+"""Bytes of an element of float32, which TorchScript's folding turns narrower weights into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +224,7 @@ def _export_dynamo(
             output_names=_safe_names("output", len(request.output_names)),
             opset_version=request.opset,
             custom_translation_table={
-                **dynamo_stable(request.opset),
-                **dynamo_translations(notes),
+                **dynamo_translations(request.opset, notes),
                 **dynamo_nodes(request.opaque),
                 **request.translations,
             },
@@ -234,8 +263,7 @@ def _export_torchscript(
     ):  # the exporter's own trace takes no ScriptModule inside of another module
         wrapper = torch.jit.trace(wrapper, examples, check_trace=False)
     opaque = torchscript_nodes(request.opaque, request.opset)
-    stable = torchscript_stable(request.opset)
-    with stable, torchscript_symbolics(request.opset, notes), opaque, discarded:
+    with torchscript_translations(request.opset, notes), opaque, discarded:
         torch.onnx.export(
             wrapper,
             examples,
@@ -260,3 +288,147 @@ def _safe_names(kind: str, count: int) -> list[str]:
     node of that name, and the graph is no longer in SSA form.
     """
     return [f"onnxbuild::{kind}_{n}" for n in range(count)]
+
+
+def widen_indices(model: onnx.ModelProto) -> None:
+    """Cast indices of 32 bits to 64 where an operator takes no others, in place.
+
+    Args:
+        model: Its values' types are known: dynamo writes them down.
+    """
+    import onnx
+
+    for graph in all_graphs(model):
+        narrow = {each.name for each in graph.initializer if each.data_type == _INT32} | {
+            each.name
+            for field in (graph.input, graph.value_info)
+            for each in field
+            if each.type.tensor_type.elem_type == _INT32
+        }
+        nodes = []
+        cast: dict[str, str] = {}
+        for node in graph.node:
+            name = node.input[_INDICES] if node.op_type in _OPERATORS else ""
+            if name in narrow:
+                if name not in cast:
+                    cast[name] = f"{name}_int64"
+                    nodes.append(onnx.helper.make_node("Cast", [name], [cast[name]], to=_INT64))
+                node.input[_INDICES] = cast[name]
+            nodes.append(node)
+        if cast:
+            kept = [onnx.NodeProto.FromString(each.SerializeToString()) for each in nodes]
+            del graph.node[:]
+            graph.node.extend(kept)
+
+
+class PrintedPhases(io.TextIOBase):
+    """Takes what the exporter prints with `verbose=True`; keeps nothing of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._begun = ""
+
+    def writable(self) -> bool:
+        """Return True: it takes text."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Take text; each line that says what begins is passed on as a phase."""
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            if line.startswith(_MARK) and not line.endswith(_ENDED):
+                said = line.removeprefix(_MARK)
+                for start, words in _PHASES.items():
+                    if said.startswith(start):
+                        phase(words)
+        return len(text)
+
+
+def optimize_graph(model: onnx_ir.Model) -> None:
+    """Do what `torch.onnx.export(optimize=True)` does after dynamo's export, in place."""
+    from onnxscript.optimizer import optimize_ir
+    from onnxscript.rewriter import onnx_fusions
+
+    optimize_ir(model, should_fold=_should_fold)
+    onnx_fusions.fuse(model)
+
+
+def has_narrow_weights(module: torch.nn.Module) -> bool:
+    """Return whether a module holds more than a few weights in fewer than 32 bits, masks aside.
+
+    TorchScript's folding has no limit: it would write them out in 32 bits.
+    """
+    import itertools
+
+    import torch
+
+    state = itertools.chain(module.parameters(), module.buffers())
+    narrow = (
+        each.numel() * each.element_size()
+        for each in state
+        if each.element_size() < _FOLDED_TO_BYTES and each.dtype != torch.bool
+    )
+    return bool(sum(narrow) > _SMALL_BYTES)
+
+
+def _should_fold(node: onnx_ir.Node) -> bool | None:
+    """Return False for a node whose result is larger than its inputs; None leaves it to onnxscript's own rules."""
+    made = sum(_bytes(each) for each in node.outputs)
+    given = (each.const_value for each in node.inputs if each is not None)
+    inputs = sum(each.nbytes for each in given if each is not None)
+    return False if made > max(_SMALL_BYTES, inputs) else None
+
+
+def _bytes(value: onnx_ir.Value) -> int:
+    """The bytes of a value; 0 where its type or shape is not known."""
+    if value.shape is None or value.dtype is None or not value.shape.is_static():
+        return 0
+    return math.ceil(math.prod(value.shape.numpy()) * value.dtype.itemsize)
+
+
+def line_of_operator(module: torch.nn.Module, feeds: Feeds, operator: str) -> str:
+    """`models/mine.py:7`: the user's line that first calls an operator; empty where none is seen.
+
+    Args:
+        module: Module whose forward is run and watched.
+        feeds: Feeds that it runs on.
+        operator: An exporter's name of it: `aten::histc`, `prims.bessel_j0`.
+    """
+    import torch
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    wanted = _bare(operator)
+    lines: list[str] = []
+
+    def look(name: str) -> None:
+        if _bare(name) == wanted and not lines:
+            lines.append(line_of(traceback.extract_stack(), sys.path))
+
+    class Functions(TorchFunctionMode):  # type: ignore[misc] # torch is Any here
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            look(getattr(func, "__name__", ""))
+            return func(*args, **(kwargs or {}))
+
+    class Operators(TorchDispatchMode):  # type: ignore[misc] # torch is Any here
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            look(str(func.overloadpacket))
+            return func(*args, **(kwargs or {}))
+
+    try:
+        with torch.no_grad(), Functions(), Operators():
+            run_module(module, feeds)
+    except (StepError, RuntimeError):
+        return ""
+    return lines[0] if lines else ""
+
+
+def _bare(operator: str) -> str:
+    """`aten::_adaptive_avg_pool2d` -> `adaptive_avg_pool2d`."""
+    last = operator.replace("::", ".").split(".")
+    name = last[1] if len(last) > 1 else last[0]
+    return name.strip("_").removeprefix("special_")

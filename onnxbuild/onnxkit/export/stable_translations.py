@@ -1,6 +1,6 @@
-"""Translations of PyTorch operators whose translations by the exporters overflow, cancel, or are wrong for some values.
+"""Translations of PyTorch operators that the exporters lack, or whose own overflow, cancel, or are wrong for some values.
 
-Each is written once, in ONNX operators, for both exporters: `op` is `TypedOperators`.
+Most are written once, in ONNX operators, for both exporters: `op` is `TypedOperators`.
 """
 
 from __future__ import annotations
@@ -47,6 +47,18 @@ _LOG_ADD_EXP = """logaddexp (TYPE sum_before, TYPE sum_next) => (TYPE sum_after,
   sum_kept = Identity(sum_after)
 }"""
 """Body of a Scan: logaddexp of what came before, and of the next element."""
+
+NOTE = "products of experts are exported as one MatMul for each expert, on the tokens sent to it"
+
+_RANKS = (2, 3)
+"""Ranks of rows and weights."""
+
+_AXES_AS_INPUT = 13
+"""Opset from which ReduceSum takes its axes as an input."""
+
+_INT64 = 7
+
+_EVERY_ROW = 2**62
 
 
 class TypedOperators:
@@ -203,11 +215,12 @@ _ELEMENTWISE: dict[str, Callable[..., Any]] = {
 """Operator -> its translation, which takes what it takes."""
 
 
-def dynamo_stable(opset: int) -> dict[Any, Callable[..., Any]]:
-    """PyTorch operator -> onnxscript function.
+def dynamo_translations(opset: int, notes: set[str]) -> dict[Any, Callable[..., Any]]:
+    """PyTorch operator -> onnxscript function, for the operators that are loaded.
 
     Args:
         opset: Opset of the export.
+        notes: Gets NOTE once a grouped product is translated.
     """
     import torch
     from onnxscript import opset18 as op
@@ -264,6 +277,7 @@ def dynamo_stable(opset: int) -> dict[Any, Callable[..., Any]]:
         aten.scatter_reduce.two: scatter_reduce,
         aten.logcumsumexp.default: _log_cumulative_sum,
     }
+    table |= _grouped_products(notes)
     if opset < _TRANSLATED_BY_ATTENTION:
         table[aten.scaled_dot_product_attention.default] = _attention
     return table
@@ -380,11 +394,12 @@ def _scan() -> Any:
 
 
 @contextlib.contextmanager
-def torchscript_stable(opset: int) -> Iterator[None]:
+def torchscript_translations(opset: int, notes: set[str]) -> Iterator[None]:
     """Register translations for the torchscript exporter, for as long as needed.
 
     Args:
         opset: Opset of the export.
+        notes: Gets NOTE once a grouped product is translated.
     """
     from torch.onnx import (
         register_custom_op_symbolic,
@@ -392,9 +407,13 @@ def torchscript_stable(opset: int) -> Iterator[None]:
         unregister_custom_op_symbolic,
     )
 
+    def grouped(g: Any, rows: Any, weights: Any, offs: Any, *_: object) -> Any:
+        notes.add(NOTE)
+        return _grouped_symbolic(g, rows, weights, offs)
+
     parsed = symbolic_helper.parse_args
-    table = {f"aten::{name}": _symbolic(function) for name, function in _ELEMENTWISE.items()}
-    table |= {
+    stable = {f"aten::{name}": _symbolic(function) for name, function in _ELEMENTWISE.items()}
+    stable |= {
         "aten::copysign": _symbolic(copysign),
         "aten::binary_cross_entropy_with_logits": parsed("v", "v", "v", "v", "i")(
             _cross_entropy_symbolic
@@ -404,7 +423,12 @@ def torchscript_stable(opset: int) -> Iterator[None]:
         "aten::floor_divide": _floor_divide_symbolic,
         "aten::scaled_dot_product_attention": _attention_symbolic,
     }
-    table = {name: each for name, each in table.items() if opset >= _SINCE.get(name, _EVERY_SINCE)}
+    table = {
+        **{name: each for name, each in stable.items() if opset >= _SINCE.get(name, _EVERY_SINCE)},
+        "aten::histc": parsed("v", "i", "f", "f")(_histc_symbolic),
+        "aten::_grouped_mm": grouped,
+        "transformers::grouped_mm_fallback": grouped,
+    }
     for name, symbolic in table.items():
         register_custom_op_symbolic(name, symbolic, opset)
     try:
@@ -494,3 +518,116 @@ def _is_float(value: Any) -> bool:
 
     dtype = JitScalarType.from_value(value, JitScalarType.UNDEFINED)
     return dtype != JitScalarType.UNDEFINED and bool(dtype.dtype().is_floating_point)
+
+
+def _grouped_products(notes: set[str]) -> dict[Any, Callable[..., Any]]:
+    """Translations of grouped products, of the operators that are loaded."""
+    import torch
+
+    def grouped(
+        rows: Any, weights: Any, offs: Any = None, bias: Any = None, out_dtype: int = -1
+    ) -> Any:
+        notes.add(NOTE)
+        return _grouped_matmul(rows, weights, offs, bias, out_dtype)
+
+    known = ((torch.ops.aten, "_grouped_mm"), (torch.ops.transformers, "grouped_mm_fallback"))
+    return {getattr(space, name).default: grouped for space, name in known if hasattr(space, name)}
+
+
+def _grouped_matmul(rows: Any, weights: Any, offs: Any, bias: Any, out_dtype: int) -> Any:
+    """`rows[i] @ weights[g]` for the group g that row i is in.
+
+    Args:
+        rows: (rows, inner), sorted by group.
+        weights: (groups, inner, columns).
+        offs: End of each group, (groups,); rows beyond the last give zeros.
+        bias: Not taken: no kernel of PyTorch has one.
+        out_dtype: ONNX data type of the result; below 0 for that of the rows.
+
+    Raises:
+        NotImplementedError: Another of the operator's forms.
+    """
+    from onnxscript import opset18 as op
+
+    if offs is None or bias is not None or (len(rows.shape), len(weights.shape)) != _RANKS:
+        raise NotImplementedError(
+            "aten::_grouped_mm is translated for two-dimensional rows and three-dimensional weights "
+            "with `offs` and without `bias`"
+        )
+    groups = weights.shape[0]
+    ends = op.Cast(offs, to=_INT64)
+    bounds = op.Split(ends, axis=0, num_outputs=groups) if groups > 1 else [ends]
+    start, axis = op.Constant(value_ints=[0]), op.Constant(value_ints=[0])
+    products = []
+    for group, end in enumerate(bounds):
+        own = op.Slice(rows, start, end, axis)
+        products.append(op.MatMul(own, op.Gather(weights, op.Constant(value_int=group))))
+        start = end
+    beyond = op.Slice(rows, start, op.Constant(value_ints=[_EVERY_ROW]), axis)
+    columns = op.Shape(weights, start=2, end=3)
+    none = op.Concat(op.Shape(beyond, start=0, end=1), columns, axis=0)
+    products.append(op.Expand(op.CastLike(op.Constant(value_float=0.0), rows), none))
+    result = op.Concat(*products, axis=0)
+    return result if out_dtype is None or out_dtype < 0 else op.Cast(result, to=out_dtype)
+
+
+def _grouped_symbolic(g: Any, rows: Any, weights: Any, offs: Any) -> Any:
+    """Translate as `_grouped_matmul` does, for values of a TorchScript graph."""
+    import torch
+    from torch.onnx import JitScalarType
+
+    def constant(value: Any) -> Any:
+        return g.op("Constant", value_t=torch.as_tensor(value))
+
+    sizes = weights.type().sizes()
+    if sizes is None or len(sizes) != _RANKS[1] or offs.node().mustBeNone():
+        raise NotImplementedError(
+            "aten::_grouped_mm is translated with `offs` and weights of a known shape"
+        )
+    ends = g.op("Cast", offs, to_i=_INT64)
+    start, axis = constant([0]), constant([0])
+    products = []
+    for group in range(sizes[0]):
+        end = g.op("Gather", ends, constant([group]))
+        own = g.op("Slice", rows, start, end, axis)
+        products.append(g.op("MatMul", own, g.op("Gather", weights, constant(group))))
+        start = end
+    beyond = g.op("Slice", rows, start, constant([_EVERY_ROW]), axis)
+    columns = g.op("Slice", g.op("Shape", weights), constant([2]), constant([3]))
+    shape = g.op("Slice", g.op("Shape", beyond), constant([0]), constant([1]))
+    none = g.op("Concat", shape, columns, axis_i=0)
+    dtype = JitScalarType.from_value(weights).dtype()
+    products.append(g.op("Expand", constant(torch.zeros(1, dtype=dtype)), none))
+    return g.op("Concat", *products, axis_i=0)
+
+
+def _histc_symbolic(g: Any, values: Any, bins: int, least: float, most: float) -> Any:
+    """Counts of equal bins from `least` to `most`, both included.
+
+    Raises:
+        NotImplementedError: The range is that of the values, which `least == most` asks for.
+    """
+    import torch
+    from torch.onnx import JitScalarType
+
+    if least >= most:
+        raise NotImplementedError("aten::histc is translated where `min` is below `max`")
+    dtype = JitScalarType.from_value(values).dtype()
+
+    def constant(value: torch.Tensor) -> Any:
+        return g.op("Constant", value_t=value)
+
+    low, high, count, last = (
+        constant(torch.tensor(each, dtype=dtype)) for each in (least, most, bins, bins - 1)
+    )
+    flat = g.op("Reshape", values, constant(torch.tensor([1, -1])))
+    # in PyTorch's order, so that values next to an edge are rounded alike
+    scaled = g.op("Div", g.op("Mul", g.op("Sub", flat, low), count), g.op("Sub", high, low))
+    bin_of = g.op("Min", g.op("Floor", scaled), last)
+    below = g.op("Or", g.op("Less", flat, high), g.op("Equal", flat, high))
+    numbers = constant(torch.arange(bins, dtype=dtype)[:, None])
+    inside = g.op("And", g.op("Equal", bin_of, numbers), below)
+    ones = g.op("Cast", inside, to_i=JitScalarType.from_dtype(dtype).onnx_type())
+    if g.opset < _AXES_AS_INPUT:
+        return g.op("ReduceSum", ones, axes_i=[1], keepdims_i=0)
+    return g.op("ReduceSum", ones, constant(torch.tensor([1])), keepdims_i=0)

@@ -14,14 +14,19 @@ from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import call_entrypoint, call_user
 from onnxbuild.onnxkit.huggingface.load import load_folder
-from onnxbuild.onnxkit.keras_models.load import KERAS, load_keras, module_of_keras
+from onnxbuild.onnxkit.keras_models.archive import KERAS
+from onnxbuild.onnxkit.keras_models.load import load_keras, module_of_keras
 from onnxbuild.onnxkit.model.tensor_types import STRING, tensor_of
-from onnxbuild.onnxkit.modules.eager_module import compiled_note, eager
-from onnxbuild.onnxkit.modules.inference import set_for_inference
+from onnxbuild.onnxkit.modules.inference import (
+    compiled_note,
+    eager,
+    set_for_inference,
+    training_notes,
+)
 from onnxbuild.onnxkit.modules.module_outputs import has_keys, named_outputs
 from onnxbuild.onnxkit.modules.no_module import no_module
-from onnxbuild.onnxkit.modules.program_modules import FORM, load_program, module_of_program
-from onnxbuild.onnxkit.modules.training_mode import training_notes
+from onnxbuild.onnxkit.modules.program_modules import load_program, module_of_program
+from onnxbuild.onnxkit.sources.outline import FORM
 
 if TYPE_CHECKING:
     import numpy as np

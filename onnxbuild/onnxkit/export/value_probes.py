@@ -1,4 +1,4 @@
-"""Values that dummies never have: rows of the least and the greatest value, zeros, inputs scaled up and down, the user's samples."""
+"""Values that dummies never have, and sizes that an exporter restricts: what a graph is tried on besides its points."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.axis import Point
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.accuracy.comparison import mismatch
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.unusual_feeds import extreme_rows, scaled_feeds
 from onnxbuild.onnxkit.export.agreement import graph_breach
+from onnxbuild.onnxkit.export.errors import SizeChoiceError
+from onnxbuild.onnxkit.export.export_check import Probes, compare_at
 from onnxbuild.onnxkit.export.torch_module import run_module
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.sessions.open import first_line, open_session, session_errors
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     import torch
 
     from onnxbuild.onnxkit.export.export_check import Probes
+
 
 _MOST_DOUBLE_BYTES = 1 << 30
 """Weights of larger modules are not copied in twice the precision."""
@@ -165,3 +169,33 @@ def _is_steady(probes: Probes, probe: UnusualProbe) -> bool:
         return False
     single = [each.astype(b.dtype) for each, b in zip(found, probe.outputs, strict=True)]
     return not _difference(probes.names, single, probe.outputs)[0]
+
+
+def check_beyond(folder: Path, probes: Probes, restricted: Mapping[str, int], where: str) -> None:
+    """Compare the graph with PyTorch where restricted axes are just beyond their range, and all others at their maximum.
+
+    Args:
+        folder: Holds the model.
+        probes: PyTorch's outputs; only the module and what it takes are used.
+        restricted: From `torch_wrapping.restricted_axes`; nothing is done if it is empty.
+        where: `recipe:step`, for messages.
+
+    Raises:
+        SizeChoiceError: They differ.
+        StepError: Forward fails there.
+    """
+    if not restricted:
+        return
+    sizes = {
+        axis.name: axis.nearest(restricted[axis.name] + 1) if axis.name in restricted else axis.max
+        for axis in probes.axes
+    }
+    said = compare_at(folder, probes, Point("beyond", sizes), where)
+    if said:
+        narrower = ", ".join(f"{name}: {{max: {most}}}" for name, most in restricted.items())
+        raise SizeChoiceError(
+            f"forward chooses by sizes, and the graph has one choice: {said}",
+            where=where,
+            fix="choose by `torch.where` or `torch.cond` in place of Python's `if`, or narrow "
+            f"`dynamic_axes: {{{narrower}}}`",
+        )

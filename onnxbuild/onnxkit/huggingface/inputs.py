@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from onnxbuild.core.source_error import SourceError
-from onnxbuild.onnxkit.data.completed_axes import BATCH, mapping_in
 from onnxbuild.onnxkit.huggingface.folder import ModelFolder
-from onnxbuild.onnxkit.huggingface.further_inputs import check_further_inputs
 from onnxbuild.onnxkit.huggingface.tasks import Purpose, takes_waveform
+from onnxbuild.onnxkit.sources.outline import SourceOutline, SourceValue
+from onnxbuild.onnxkit.sources.parts import BATCH
 
 SEQUENCE, SAMPLES, FRAMES = "sequence", "samples", "frames"
+
 _SEQUENCE_MAX = 512
+
 _IMAGE_SIZE = 224
 """Image size, in pixels, if a model's files say none: most such models were trained on it."""
+
 _DETECTION_STRIDE = 32
+
 _OFFSET_POSITIONS = frozenset({
     "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "longformer",
     "data2vec-text", "mpnet", "ibert", "xmod", "esm", "layoutlmv3", "lilt", "luke", "markuplm",
@@ -25,24 +29,28 @@ _OFFSET_POSITIONS = frozenset({
 
 Sizes = Mapping[str, Mapping[str, int]]
 
+_OF_WHOLE_IMAGES = frozenset({"object-detection", "image-segmentation"})
+"""Tasks whose processors may keep an image's proportions."""
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """Inputs of a model, in a recipe's form.
+_SEQUENCE = "sequence"
 
-    Attributes:
-        inputs: A recipe's `dummy_inputs`.
-        axes: Sizes of the symbols in them, as in a recipe's `dynamic_axes`.
-    """
+_BOXES = {"dtype": "int64", "shape": [BATCH, _SEQUENCE, 4], "fill": 0}
 
-    inputs: Mapping[str, Mapping[str, Any]]
-    axes: Sizes
+_NOT_DECLARED = {
+    "bros": "bbox",
+    "markuplm": "xpath_tags_seq and xpath_subs_seq",
+    "tapas": "token_type_ids of seven columns",
+    "layoutlmv2": "bbox and image",
+    "lxmert": "visual_feats and visual_pos",
+    "visual_bert": "visual_embeds",
+}
+"""Types of models -> inputs that they take besides, and that a recipe declares by itself."""
 
 
-def declared_inputs(
+def folder_outline(
     folder: ModelFolder, purpose: Purpose, names: Sequence[str], own: Mapping[str, Any]
-) -> Inputs:
-    """Return what goes into a model, as far as the recipe's own `dummy_inputs` leave it open.
+) -> SourceOutline:
+    """Return what goes into a model, as far as the recipe's own `dummy_inputs` leave it open, and what comes out.
 
     Args:
         folder: The model's.
@@ -54,9 +62,7 @@ def declared_inputs(
         SourceError: Nothing says it, or the task has no such input.
     """
     made = {"text": _text, "image": _image, "audio": _audio}
-    if purpose.modality is None and own:
-        return Inputs({}, {})
-    if purpose.modality is None:
+    if purpose.modality is None and not own:
         kind = folder.config.get("model_type", "no model_type")
         raise SourceError(
             f"config.json ({kind}) does not say whether text, images or sounds go into the model",
@@ -64,40 +70,22 @@ def declared_inputs(
         )
     if purpose.modality == "text" and not names:
         check_further_inputs(folder.config, own)
-    found = made[purpose.modality](folder, purpose)
-    for name in names:
-        if name not in found.inputs:
-            raise SourceError(
-                f"`inputs` names '{name}', which is no input of the task",
-                f"it has {', '.join(found.inputs)}; others stand under `dummy_inputs`",
-                "model", "inputs",
-            )  # fmt: skip
-    chosen = {name: found.inputs[name] for name in names or found.inputs}
-    inputs = {name: _below(each, mapping_in(own, name)) for name, each in chosen.items()}
-    return Inputs(inputs, found.axes)
-
-
-_WAYS = (("fill",), ("mask",), ("low", "high"))
-"""Keys of an input that say how its values are drawn; one way takes the place of another."""
-
-
-def _below(known: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an input's known keys; a way to draw values that `own` has drops the other ways."""
-    if not any(key in own for way in _WAYS for key in way):
-        return dict(known)
-    others = {key for way in _WAYS if not own.keys() & way for key in way}
-    return {key: value for key, value in known.items() if key not in others}
-
-
-def shapes_of(
-    inputs: Mapping[str, Mapping[str, Any]], own: Mapping[str, Any]
-) -> list[list[int | str]]:
-    """Return the shapes of all inputs, the recipe's own first; empty where one is no list."""
-    shapes = (
-        mapping_in(own, name).get("shape", inputs.get(name, {}).get("shape"))
-        for name in {**inputs, **own}
+    found = SourceOutline()
+    if purpose.modality is not None:
+        found = made[purpose.modality](folder, purpose)
+        by_name = {each.name: each for each in found.inputs}
+        for name in names:
+            if name not in by_name:
+                raise SourceError(
+                    f"`inputs` names '{name}', which is no input of the task",
+                    f"it has {', '.join(by_name)}; others stand under `dummy_inputs`",
+                    "model", "inputs",
+                )  # fmt: skip
+        found = replace(found, inputs=tuple(by_name[name] for name in names or by_name))
+    outputs = tuple(map(SourceValue, purpose.outputs))
+    return replace(
+        found, outputs=outputs, takes_more=True, recipe={"validate": purpose.tolerances}
     )
-    return [each if isinstance(each, list) else [] for each in shapes]
 
 
 def check_zero_padding(purpose: Purpose, inputs: Collection[str]) -> None:
@@ -118,17 +106,17 @@ def _batch(most: int) -> dict[str, int]:
     return {"min": 1, "max": most, "example": 2}
 
 
-def _text(folder: ModelFolder, purpose: Purpose) -> Inputs:
+def _text(folder: ModelFolder, purpose: Purpose) -> SourceOutline:
     """Ids of tokens, which of them are padding, and which segment each is of, where there are several."""
     del purpose
     config, tokenizer = folder.config, folder.tokenizer
-    shape = [BATCH, SEQUENCE]
+    shape = (BATCH, SEQUENCE)
     mask = "left" if tokenizer.get("padding_side") == "left" else "right"
     rows = _count(config, "vocab_size")
-    inputs: dict[str, dict[str, Any]] = {
-        "input_ids": {"dtype": "int64", "shape": shape, "low": 0, "high": rows},
-        "attention_mask": {"dtype": "int64", "shape": shape, "mask": mask},
-    }
+    inputs = [
+        SourceValue("input_ids", "int64", shape, rows),
+        SourceValue("attention_mask", "int64", shape, values={"mask": mask}),
+    ]
     segments = config.get("type_vocab_size")
     named = tokenizer.get("model_input_names")
     if (
@@ -136,10 +124,10 @@ def _text(folder: ModelFolder, purpose: Purpose) -> Inputs:
         and segments > 1
         and (not isinstance(named, list) or "token_type_ids" in named)
     ):
-        inputs["token_type_ids"] = {"dtype": "int64", "shape": shape, "low": 0, "high": segments}
+        inputs.append(SourceValue("token_type_ids", "int64", shape, segments))
     longest = _longest(config, tokenizer)
     sequence = {"min": 1, "max": longest, "example": min(16, longest)}
-    return Inputs(inputs, {BATCH: _batch(8), SEQUENCE: sequence})
+    return SourceOutline(inputs=tuple(inputs), axes={BATCH: _batch(8), SEQUENCE: sequence})
 
 
 def _longest(config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> int:
@@ -158,17 +146,13 @@ def _longest(config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> int:
     return max(1, min(found))
 
 
-def _image(folder: ModelFolder, purpose: Purpose) -> Inputs:
+def _image(folder: ModelFolder, purpose: Purpose) -> SourceOutline:
     """Pixels, of the one size that the processor makes, or of many where it keeps proportions."""
     config, processor = folder.config, folder.processor
     channels = config.get("num_channels", 3)
     sides, axes = _sides(config, processor, whole=purpose.task.name in _OF_WHOLE_IMAGES)
-    pixels = {"dtype": "float32", "shape": [BATCH, channels, *sides]}
-    return Inputs({"pixel_values": pixels}, {BATCH: _batch(8), **axes})
-
-
-_OF_WHOLE_IMAGES = frozenset({"object-detection", "image-segmentation"})
-"""Tasks whose processors may keep an image's proportions."""
+    pixels = SourceValue("pixel_values", "float32", (BATCH, channels, *sides))
+    return SourceOutline(inputs=(pixels,), axes={BATCH: _batch(8), **axes})
 
 
 def _sides(
@@ -214,7 +198,7 @@ def _proportional(short: int, longest: int) -> Sizes:
     return {"height": sizes, "width": sizes}
 
 
-def _audio(folder: ModelFolder, purpose: Purpose) -> Inputs:
+def _audio(folder: ModelFolder, purpose: Purpose) -> SourceOutline:
     """Samples of a wave, or a spectrogram of one length."""
     del purpose
     config, processor = folder.config, folder.processor
@@ -224,25 +208,24 @@ def _audio(folder: ModelFolder, purpose: Purpose) -> Inputs:
         rate = processor.get("sampling_rate")
         rate = rate if type(rate) is int and rate > 0 else 16_000
         least = max(_field(config), rate // 10)
-        inputs = {"input_values": {"dtype": "float32", "shape": [BATCH, SAMPLES]}}
+        shape: tuple[int | str, ...] = (BATCH, SAMPLES)
+        inputs = [SourceValue("input_values", "float32", shape)]
         if processor.get("return_attention_mask"):
-            inputs["attention_mask"] = {
-                "dtype": "int64", "shape": [BATCH, SAMPLES], "mask": "right",
-            }  # fmt: skip
+            inputs.append(SourceValue("attention_mask", "int64", shape, values={"mask": "right"}))
         sizes = {"min": least, "max": max(least, 10 * rate), "example": max(least, rate)}
-        return Inputs(inputs, {**batch, SAMPLES: sizes})
+        return SourceOutline(inputs=tuple(inputs), axes={**batch, SAMPLES: sizes})
     if kind == "audio-spectrogram-transformer":
-        shape = [BATCH, _count(config, "max_length"), _count(config, "num_mel_bins")]
-        return Inputs({"input_values": {"dtype": "float32", "shape": shape}}, batch)
+        shape = (BATCH, _count(config, "max_length"), _count(config, "num_mel_bins"))
+        return SourceOutline(inputs=(SourceValue("input_values", "float32", shape),), axes=batch)
     if kind == "whisper":
         frames = 2 * _count(config, "max_source_positions")
-        shape = [BATCH, _count(config, "num_mel_bins"), frames]
-        return Inputs({"input_features": {"dtype": "float32", "shape": shape}}, batch)
+        shape = (BATCH, _count(config, "num_mel_bins"), frames)
+        return SourceOutline(inputs=(SourceValue("input_features", "float32", shape),), axes=batch)
     if kind == "wav2vec2-bert":
         width = _count(config, "feature_projection_input_dim")
-        features = {"dtype": "float32", "shape": [BATCH, FRAMES, width]}
+        features = SourceValue("input_features", "float32", (BATCH, FRAMES, width))
         sizes = {"min": 10, "max": 500, "example": 50}
-        return Inputs({"input_features": features}, {**batch, FRAMES: sizes})
+        return SourceOutline(inputs=(features,), axes={**batch, FRAMES: sizes})
     raise SourceError(
         f"nothing is known of the inputs of a model of sounds with model_type {kind}",
         "write `dummy_inputs`, or load the model by `model: {entrypoint: ...}`",
@@ -269,3 +252,53 @@ def _count(config: Mapping[str, Any], key: str) -> int:
             "save the model again by `save_pretrained`, or write `dummy_inputs`",
         )
     return found
+
+
+def check_further_inputs(config: Mapping[str, Any], own: Collection[str]) -> None:
+    """Check that a model that takes more than text gets the rest of its inputs, too.
+
+    Args:
+        config: config.json.
+        own: Inputs that the recipe declares itself.
+
+    Raises:
+        SourceError: It does not; `mend` declares them.
+    """
+    kind = str(config.get("model_type"))
+    if kind in _NOT_DECLARED and not own:
+        raise SourceError(
+            f"a model of type {kind} also takes {_NOT_DECLARED[kind]}, which the task's inputs lack",
+            "write them under `dummy_inputs`, or load the model by `model: {entrypoint: ...}`",
+        )
+    missing = {name: each for name, each in _further(kind, config).items() if name not in own}
+    if not missing:
+        return
+    shown = ", ".join(
+        f"{name}: {{dtype: {each['dtype']}, shape: [{', '.join(map(str, each['shape']))}], "
+        f"{'fill: 0' if 'fill' in each else 'low: 0, high: 1'}}}"
+        for name, each in missing.items()
+    )
+    raise SourceError(
+        f"a model of type {kind} also takes {' and '.join(missing)}, which the task's inputs lack",
+        f"declare them: `dummy_inputs: {{{shown}}}`, with real values from `reference: {{samples: ...}}`; for a "
+        "model of text alone, name its `inputs`",
+        mend={"dummy_inputs": missing},
+    )
+
+
+def _further(kind: str, config: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    """Inputs of a type of models, as `dummy_inputs`; of integers, 0 is a valid value of each."""
+    match kind:
+        case "layoutlm" | "lilt":
+            return {"bbox": _BOXES}
+        case "layoutlmv3":
+            return {"bbox": _BOXES, "pixel_values": _pixels(config, "input_size")}
+        case "vilt":
+            return {"pixel_values": _pixels(config, "image_size")}
+    return {}
+
+
+def _pixels(config: Mapping[str, Any], side: str) -> Mapping[str, Any]:
+    size = config.get(side, 224)
+    shape = [BATCH, config.get("num_channels", 3), size, size]
+    return {"dtype": "float32", "shape": shape, "low": 0, "high": 1}

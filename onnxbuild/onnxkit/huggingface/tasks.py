@@ -12,10 +12,10 @@ from onnxbuild.onnxkit.huggingface.folder import CONFIG
 
 Modality = Literal["text", "image", "audio"]
 
-_LOGITS = ("logits",)
+_LOGITS, _QUERIES = ("logits",), ("class_queries_logits", "masks_queries_logits")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Task:
     """Task of models, and the classes that load them.
 
@@ -35,79 +35,61 @@ class Task:
 TASKS: Mapping[str, Task] = {
     each.name: each
     for each in (
+        Task("feature-extraction", None, {"Model": ("last_hidden_state",)}, ("AutoModel",)),
+        Task("fill-mask", "text", {"ForMaskedLM": _LOGITS}, ("AutoModelForMaskedLM",)),
         Task(
-            name="feature-extraction",
-            modality=None,
-            heads={"Model": ("last_hidden_state",)},
-            classes=("AutoModel",),
+            "text-classification",
+            "text",
+            {"ForSequenceClassification": _LOGITS},
+            ("AutoModelForSequenceClassification",),
         ),
         Task(
-            name="fill-mask",
-            modality="text",
-            heads={"ForMaskedLM": _LOGITS},
-            classes=("AutoModelForMaskedLM",),
+            "token-classification",
+            "text",
+            {"ForTokenClassification": _LOGITS},
+            ("AutoModelForTokenClassification",),
         ),
         Task(
-            name="text-classification",
-            modality="text",
-            heads={"ForSequenceClassification": _LOGITS},
-            classes=("AutoModelForSequenceClassification",),
+            "question-answering",
+            "text",
+            {"ForQuestionAnswering": ("start_logits", "end_logits")},
+            ("AutoModelForQuestionAnswering",),
         ),
         Task(
-            name="token-classification",
-            modality="text",
-            heads={"ForTokenClassification": _LOGITS},
-            classes=("AutoModelForTokenClassification",),
+            "image-classification",
+            "image",
+            dict.fromkeys(
+                ("ForImageClassification", "ForImageClassificationWithTeacher"), _LOGITS
+            ),
+            ("AutoModelForImageClassification",),
         ),
         Task(
-            name="question-answering",
-            modality="text",
-            heads={"ForQuestionAnswering": ("start_logits", "end_logits")},
-            classes=("AutoModelForQuestionAnswering",),
+            "object-detection",
+            "image",
+            {"ForObjectDetection": ("logits", "pred_boxes")},
+            ("AutoModelForObjectDetection",),
         ),
         Task(
-            name="image-classification",
-            modality="image",
-            heads={
-                "ForImageClassification": _LOGITS,
-                "ForImageClassificationWithTeacher": _LOGITS,
-            },
-            classes=("AutoModelForImageClassification",),
-        ),
-        Task(
-            name="object-detection",
-            modality="image",
-            heads={"ForObjectDetection": ("logits", "pred_boxes")},
-            classes=("AutoModelForObjectDetection",),
-        ),
-        Task(
-            name="image-segmentation",
-            modality="image",
-            heads={
+            "image-segmentation",
+            "image",
+            {
                 "ForSemanticSegmentation": _LOGITS,
-                "ForUniversalSegmentation": ("class_queries_logits", "masks_queries_logits"),
-                "ForInstanceSegmentation": ("class_queries_logits", "masks_queries_logits"),
+                "ForUniversalSegmentation": _QUERIES,
+                "ForInstanceSegmentation": _QUERIES,
                 "ForSegmentation": ("logits", "pred_boxes", "pred_masks"),
             },
-            classes=(
-                "AutoModelForSemanticSegmentation",
-                "AutoModelForUniversalSegmentation",
-                "AutoModelForInstanceSegmentation",
-                "AutoModelForImageSegmentation",
+            tuple(
+                f"AutoModelFor{kind}Segmentation"
+                for kind in ("Semantic", "Universal", "Instance", "Image")
             ),
         ),
         Task(
-            name="audio-classification",
-            modality="audio",
-            heads={"ForAudioClassification": _LOGITS, "ForSequenceClassification": _LOGITS},
-            classes=("AutoModelForAudioClassification",),
+            "audio-classification",
+            "audio",
+            {"ForAudioClassification": _LOGITS, "ForSequenceClassification": _LOGITS},
+            ("AutoModelForAudioClassification",),
         ),
-        Task(
-            name="ctc",
-            modality="audio",
-            heads={"ForCTC": _LOGITS},
-            classes=("AutoModelForCTC",),
-        ),
+        Task("ctc", "audio", {"ForCTC": _LOGITS}, ("AutoModelForCTC",)),
     )
 }
 

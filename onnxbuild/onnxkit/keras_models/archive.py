@@ -6,61 +6,55 @@ Names of keys are those of keras/src/saving/saving_lib.py and serialization_lib.
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.recipe import DTYPES, INPUT_NAME
 from onnxbuild.core.source_error import SourceError
+from onnxbuild.onnxkit.sources.outline import FORM, SourceOutline, SourceValue
+
+KERAS = "keras"
+"""The form of a file, as `model` names it."""
+
+INPUTS, OUTPUTS, WRITTEN_BY = "inputs", "outputs", "written_by"
+"""Facts of an archive: names of inputs; of outputs, empty where they go by position; the version of Keras."""
 
 _CONFIG, _METADATA = "config.json", "metadata.json"
+
 _WEIGHTS = ("model.weights.h5", "model.weights.npz")
+
 _LARGEST = 1 << 28
 """Bytes of a config or metadata that is read at most."""
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
+
 _SEQUENTIAL, _FUNCTIONAL = "Sequential", "Functional"
+
 _RECURRENT = frozenset(
     {"LSTM", "GRU", "SimpleRNN", "RNN", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"}
 )
+
 _CALLABLE = "load the model by `model: {entrypoint: FILE.py:CALLABLE}`, which returns it on the torch backend"
 
 
 @dataclass(frozen=True, slots=True)
-class KerasInput:
-    """An input of a model's.
+class KerasArchive:
+    """Outline of an archive, and its first layer that an export unrolls.
 
     Attributes:
-        dtype: As Keras names it.
-        shape: None for sizes that vary.
-        table: Rows of the embedding that it indexes; 0 where it does not.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int | None, ...]
-    table: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class KerasOutline:
-    """A model's outside.
-
-    Attributes:
-        inputs: In the order in which Keras flattens them.
-        outputs: Names, in that order.
+        outline: Inputs in the order in which Keras flattens them, under names that a recipe may have.
         recurrent: Name of its first recurrent layer; empty for none.
-        keras: Version of Keras that wrote it.
     """
 
-    inputs: tuple[KerasInput, ...]
-    outputs: tuple[str, ...]
+    outline: SourceOutline
     recurrent: str
-    keras: str
 
 
-def read_archive(path: Path) -> KerasOutline:
+def read_archive(path: Path) -> KerasArchive:
     """Read the outline of an archive.
 
     Raises:
@@ -134,7 +128,7 @@ def _json_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return found[0], found[1]
 
 
-def _outline(name: str, config: Mapping[str, Any], version: str) -> KerasOutline:
+def _outline(name: str, config: Mapping[str, Any], version: str) -> KerasArchive:
     own = config.get("config")
     layers = own.get("layers") if isinstance(own, Mapping) else None
     objects = list(_objects(config.get("config")))
@@ -159,9 +153,15 @@ def _outline(name: str, config: Mapping[str, Any], version: str) -> KerasOutline
         ) from error
     found = (each for each in objects if each.get("class_name") in _RECURRENT)
     recurrent = next((str(each["config"].get("name") or each["class_name"]) for each in found), "")
-    return KerasOutline(
-        inputs, _unique(outputs, {each.name for each in inputs}), recurrent, version
+    names = _unique(outputs, {each.name for each in inputs})
+    values = tuple(replace(each, name=_recipe_name(each.name)) for each in inputs)
+    outline = SourceOutline(
+        inputs=values,
+        outputs=tuple(map(SourceValue, names)),
+        is_strict=True,
+        facts={FORM: KERAS, INPUTS: [each.name for each in values], WRITTEN_BY: version},
     )
+    return KerasArchive(outline, recurrent)
 
 
 def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
@@ -197,7 +197,7 @@ def _refuse_code(name: str, made: Mapping[str, Any]) -> None:
 
 def _sequential(
     own: Mapping[str, Any], layers: list[Any]
-) -> tuple[tuple[KerasInput, ...], list[str]]:
+) -> tuple[tuple[SourceValue, ...], list[str]]:
     first = layers[0]
     if first["class_name"] == "InputLayer":
         after = layers[1] if len(layers) > 1 else first
@@ -210,7 +210,7 @@ def _sequential(
 
 def _functional(
     own: Mapping[str, Any], layers: list[Any]
-) -> tuple[tuple[KerasInput, ...], list[str]]:
+) -> tuple[tuple[SourceValue, ...], list[str]]:
     by_name = {each["config"]["name"]: each["config"] for each in layers}
     rows: dict[str, int] = {}
     for each in layers:
@@ -244,7 +244,7 @@ def _leaves(structure: Any, shown: str = "") -> Iterator[tuple[str, str]]:
             yield from _leaves(each)
 
 
-def _input(config: Mapping[str, Any], name: str, rows: int) -> KerasInput:
+def _input(config: Mapping[str, Any], name: str, rows: int) -> SourceValue:
     for form in ("sparse", "ragged"):
         if config.get(form):
             raise SourceError(f"input '{name}' is {form}; a recipe feeds dense tensors", _CALLABLE)
@@ -252,7 +252,13 @@ def _input(config: Mapping[str, Any], name: str, rows: int) -> KerasInput:
     if isinstance(shape[0], (list, tuple)):
         raise SourceError(f"the model takes several inputs without names ({shape})", _CALLABLE)
     dtype = config.get("dtype") or "float32"
-    return KerasInput(name, str(dtype), tuple(shape), 0 if "float" in str(dtype) else rows)
+    if dtype not in DTYPES or dtype == "string":
+        raise SourceError(
+            f"input '{name}' has the type {dtype}; PyTorch, which runs the model, has no such tensors",
+            "save a model without its preprocessing layers, which takes numbers",
+        )
+    sizes = tuple("" if each is None else each for each in shape)
+    return SourceValue(name, str(dtype), sizes, 0 if "float" in str(dtype) else rows)
 
 
 def _rows(layer: Mapping[str, Any]) -> int:
@@ -269,3 +275,44 @@ def _unique(names: list[str], taken: set[str]) -> tuple[str, ...]:
             given, n = f"{name}_{n}", n + 1
         found.append(given)
     return tuple(found)
+
+
+def chosen_outputs(archive: KerasArchive, chosen: object) -> list[str]:
+    """Names of the outputs in a recipe that chooses these; none where they are other names, which go by position."""
+    names = [each.name for each in archive.outline.outputs]
+    is_other = isinstance(chosen, list) and not all(each in names for each in chosen)
+    return [] if is_other else names
+
+
+def refuse_unrolled(archive: KerasArchive, shapes: Mapping[str, Any]) -> None:
+    """See that recurrent layers get a fixed number of steps: on PyTorch, Keras runs a loop, whose turns an export fixes.
+
+    Args:
+        archive: The model's.
+        shapes: Name of an input -> its shape in the recipe.
+
+    Raises:
+        SourceError: An axis after the first is dynamic.
+    """
+    for value in archive.outline.inputs if archive.recurrent else ():
+        shape = shapes[value.name]
+        dynamic = [n for n, size in enumerate(shape) if n and isinstance(size, str)]
+        for n in dynamic[:1]:
+            sizes = [16 if m == n else each for m, each in enumerate(shape)]
+            is_open = (value.shape or ())[n] == ""
+            raise SourceError(
+                f"layer '{archive.recurrent}' is recurrent: an export fixes its number of steps, and axis {n} of input "
+                f"'{value.name}' is {'dynamic' if is_open else shape[n]}",
+                f"write a number there: `dummy_inputs: {{{value.name}: {{shape: [{', '.join(map(str, sizes))}]}}}}`",
+                "dummy_inputs",
+                value.name,
+                "shape",
+                mend={"dummy_inputs": {value.name: {"shape": sizes}}},
+            )
+
+
+def _recipe_name(name: str) -> str:
+    if re.search(INPUT_NAME, name):
+        return name
+    plain = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
+    return plain if plain[:1].isalpha() else f"input_{plain}".strip("_")

@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.external_code import external_code, message_of
+from onnxbuild.onnxkit.keras_models.archive import INPUTS, KERAS, OUTPUTS, WRITTEN_BY
 
 if TYPE_CHECKING:
     import torch
 
-KERAS = "keras"
-"""The form of a file, as `model` names it."""
-
-INPUTS, OUTPUTS, WRITTEN_BY = "inputs", "outputs", "written_by"
-"""Facts of an archive: names of inputs; of outputs, empty where they go by position; the version of Keras."""
 
 INSTALL = "pip install 'onnxbuild[keras]'"
+
 _BACKEND = "torch"
+
 _SETTINGS = {"KERAS_BACKEND": _BACKEND, "KERAS_TORCH_DEVICE": "cpu"}
 """Environment of Keras. Its keras.json, which would set types, is looked for at home: in a step, an empty folder."""
 

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.onnxkit.sessions.open import first_line
+from onnxbuild.onnxkit.sources.outline import FORM
 
 if TYPE_CHECKING:
     import torch
+
 
 EXPORTED, TORCHSCRIPT = "exported", "torchscript"
 """Forms of a file, as `model` names them."""
@@ -22,7 +24,7 @@ EXPORTED, TORCHSCRIPT = "exported", "torchscript"
 _CLASSES = {EXPORTED: "ExportedProgram", TORCHSCRIPT: "TorchScript"}
 """Form -> class name of its modules, in messages."""
 
-FORM, SUBMODULE, MADE_BY = "form", "submodule", "made_by"
+SUBMODULE, MADE_BY = "submodule", "made_by"
 """Facts of a model's file, in `Entrypoint.args`."""
 
 _LOAD_FAILURES = (

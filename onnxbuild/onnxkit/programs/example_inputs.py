@@ -11,8 +11,8 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feed_checks import refuse_nan
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.export.probe_sizes import probe_points
 from onnxbuild.onnxkit.export.randomness import refuse_random
-from onnxbuild.onnxkit.export.test_sizes import probe_points
 from onnxbuild.onnxkit.export.torch_module import (
     check_signature,
     load_module,

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.core.errors import StepError
+from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.programs.artifact_file import (
     ProgramDescription,
     ProgramFormat,
-    ProgramInput,
     describe_inputs,
 )
-from onnxbuild.onnxkit.programs.input_mismatch import nearest_input
 from onnxbuild.onnxkit.programs.programs import PROGRAM_ERRORS, load_program
 
 if TYPE_CHECKING:
     import torch
 
+
 _FIX = "compare models of the same inputs, or name the recipe that fits this one"
+
+Shape = Sequence[int | str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,65 +63,75 @@ def described_as(
         StepError: It takes others.
     """
     declared = {each.name: each for each in inputs}
-    names = signature.names if set(signature.names) == set(declared) else tuple(declared)
-    if len(signature.names) != len(declared) or (
-        signature.by_keyword and set(signature.names) != set(declared)
-    ):
+    is_named = set(signature.names) == set(declared)
+    if len(signature.names) != len(declared) or (signature.by_keyword and not is_named):
         raise _other_inputs(name, signature.names, tuple(declared))
-    for described, each in zip(signature.inputs, names, strict=False):
-        _check_input(name, declared[each], *described)
+    names = signature.names if is_named else tuple(declared)
+    check_inputs(name, dict(zip(names, signature.inputs, strict=False)), inputs)
     return ProgramDescription(
         found, describe_inputs([declared[each] for each in names]), (), signature.by_keyword
     )
 
 
-def check_description(
-    description: ProgramDescription, inputs: Sequence[DummyInput], name: str
+def check_inputs(
+    name: str,
+    found: Mapping[str, tuple[str, Shape | None]],
+    inputs: Sequence[DummyInput],
+    *,
+    narrowed: Collection[tuple[str, str]] = (),
 ) -> None:
-    """Hold what a bundle says of its program to a recipe's inputs.
+    """Hold the inputs of a model from elsewhere to a recipe's.
+
+    Args:
+        name: As the user named it, for messages.
+        found: Input of the model -> dtype and shape, None for what it does not say; those that it leaves out are not checked.
+        inputs: What the recipe feeds.
+        narrowed: (The recipe's dtype, the model's) that are fed all the same.
 
     Raises:
-        StepError: It takes others.
+        StepError: One has another type or shape.
     """
-    described = {each.name: each for each in description.inputs}
-    declared = {each.name: each for each in inputs}
-    if described.keys() != declared.keys():
-        raise _other_inputs(name, tuple(described), tuple(declared))
     for each in inputs:
-        found: ProgramInput = described[each.name]
-        sizes = tuple(n if isinstance(n, int) else None for n in found.shape)
-        _check_input(name, each, found.dtype, sizes)
+        dtype, shape = found.get(each.name, (each.dtype, None))
+        if dtype != each.dtype and (each.dtype, dtype) not in narrowed:
+            what = f"input '{each.name}' of {name} is {dtype}; the recipe feeds {each.dtype}"
+            raise StepError(what, where=name, fix=_FIX)
+        fits = shape is None or (
+            len(shape) == len(each.shape)
+            and all(
+                not isinstance(own, int) or not isinstance(other, int) or own == other
+                for own, other in zip(shape, each.shape, strict=True)
+            )
+        )
+        if not fits:
+            shown = ", ".join("any" if n is None else str(n) for n in shape or ())
+            raise StepError(
+                f"input '{each.name}' of {name} has the shape [{shown}]; the recipe feeds "
+                f"{list(each.shape)}",
+                where=name,
+                fix=_FIX,
+            )
+
+
+def check_names(name: str, found: Sequence[str], inputs: Sequence[DummyInput]) -> None:
+    """See that a model from elsewhere takes the inputs that a recipe feeds.
+
+    Raises:
+        StepError: It takes others; names one that is spelled alike.
+    """
+    declared = tuple(each.name for each in inputs)
+    if set(found) != set(declared):
+        raise _other_inputs(name, found, declared)
 
 
 def _other_inputs(name: str, found: Sequence[str], declared: Sequence[str]) -> StepError:
+    missing = [each for each in declared if each not in found]
+    hints = (did_you_mean(each, missing) for each in found if each not in declared)
     return StepError(
         f"{name} takes {', '.join(found) or 'no inputs'}; the recipe feeds {', '.join(declared)}",
         where=name,
-        fix=nearest_input(found, declared) or _FIX,
+        fix=next(filter(None, hints), _FIX),
     )
-
-
-def _check_input(
-    name: str, declared: DummyInput, dtype: str, shape: tuple[int | None, ...]
-) -> None:
-    if dtype != declared.dtype:
-        raise StepError(
-            f"input '{declared.name}' of {name} is {dtype}; the recipe feeds {declared.dtype}",
-            where=name,
-            fix=_FIX,
-        )
-    fits = len(shape) == len(declared.shape) and all(
-        own is None or not isinstance(other, int) or own == other
-        for own, other in zip(shape, declared.shape, strict=True)
-    )
-    if not fits:
-        shown = ", ".join("any" if n is None else str(n) for n in shape)
-        raise StepError(
-            f"input '{declared.name}' of {name} has the shape [{shown}]; the recipe feeds "
-            f"{list(declared.shape)}",
-            where=name,
-            fix=_FIX,
-        )
 
 
 def _scripted(path: Path, name: str) -> Signature:

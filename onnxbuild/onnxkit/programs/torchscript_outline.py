@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import pickletools
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.source_error import SourceError
+from onnxbuild.onnxkit.sources.parts import nearest
 
 _ROOT = "__torch__"
 
@@ -182,3 +184,38 @@ def _arguments(forward: ast.FunctionDef) -> tuple[Argument, ...]:
         )
         for n, each in enumerate(given)
     )
+
+
+def check_arguments(name: str, arguments: Sequence[Argument], inputs: Mapping[str, Any]) -> None:
+    """See that a recipe declares the tensors that forward takes: TorchScript says names of inputs, no types and shapes.
+
+    Args:
+        name: The file's, for messages.
+        arguments: Forward's; none where its code can't be followed.
+        inputs: `dummy_inputs` as they are written; values may be anything.
+
+    Raises:
+        SourceError: It does not.
+    """
+    tensors = [each for each in arguments if each.is_tensor]
+    fixed = [each for each in arguments if not each.is_tensor and not each.has_default]
+    if fixed:
+        raise SourceError(
+            f"forward of {name} takes `{fixed[0].name}: {fixed[0].type}`; a recipe feeds tensors",
+            "name a part that takes tensors alone (`submodule: NAME` next to `torchscript`), or write a callable "
+            f"that returns a module which loads it and passes `{fixed[0].name}` on",
+        )
+    known = [each.name for each in tensors]
+    missing = [each.name for each in tensors if each.name not in inputs and not each.has_default]
+    if missing:
+        given = ", ".join(f"`{each}`" for each in missing)
+        lines = ", ".join(f"{each}: {{dtype: float32, shape: [batch, ...]}}" for each in missing)
+        raise SourceError(
+            f"forward of {name} takes {given}, and TorchScript says no types and shapes",
+            f"write `dummy_inputs: {{{lines}}}`",
+            *(("dummy_inputs",) if inputs else ()),
+        )
+    for each in inputs if known else ():
+        if each not in known:
+            what = f"forward of {name} takes no tensor '{each}'"
+            raise SourceError(what, nearest(str(each), known), "dummy_inputs", str(each))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext
+from onnxbuild.onnxkit.export.agreement import unsteadiness
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
-from onnxbuild.onnxkit.model.graphs import opset_of
+from onnxbuild.onnxkit.model.graphs import all_nodes, opset_of
 from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model.model_files import file_bytes, save_model
 from onnxbuild.onnxkit.model.opsets import checker_faults
@@ -23,7 +25,6 @@ from onnxbuild.onnxkit.model.shapes import (
 )
 from onnxbuild.onnxkit.ready_onnx.adapt import adapt, fixed_sizes
 from onnxbuild.onnxkit.ready_onnx.probes import load_named
-from onnxbuild.onnxkit.ready_onnx.random_nodes import random_notes
 from onnxbuild.onnxkit.sessions.open import REFUSED, check_loads
 
 if TYPE_CHECKING:
@@ -31,8 +32,18 @@ if TYPE_CHECKING:
 
     import onnx
 
+
 _SHOWN = 3
 """Names in a note."""
+
+_DRAW = {
+    "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+}  # fmt: skip
+
+_DRAWN_SHOWN = 3
+
+_TRAINING_INPUTS = 3
+"""Inputs of a Dropout with a flag that says whether it trains."""
 
 
 def accept(
@@ -146,3 +157,44 @@ def _refuse_sequences(model: onnx.ModelProto, shown: str, where: str) -> None:
                 fix="leave it out of `outputs`, or convert the model again (skl2onnx: "
                 "`options={'zipmap': False}`)",
             )
+
+
+def random_notes(
+    model: onnx.ModelProto,
+    folder: Path,
+    inputs: Sequence[DummyInput],
+    axes: Sequence[Axis],
+    where: str,
+) -> list[str]:
+    """Return a note if a model gives other outputs at a second run, by nodes that draw random values.
+
+    Args:
+        model: Its weights need not be loaded.
+        folder: Holds it.
+        inputs: As the recipe declares them.
+        axes: The recipe's.
+        where: `recipe:step`.
+
+    Raises:
+        StepError: It fails.
+    """
+    nodes = [node.name for node in all_nodes(model) if _may_draw(node)]
+    if not nodes:
+        return []
+    reason = unsteadiness(folder, inputs, axes, where)
+    if not reason:
+        return []
+    shown = ", ".join(f"'{name}'" for name in nodes[:_DRAWN_SHOWN])
+    more = f" and {len(nodes) - _DRAWN_SHOWN} more" if len(nodes) > _DRAWN_SHOWN else ""
+    note = (
+        f"the model gives other outputs at each run, so no variant can be compared with it: {reason}; it draws "
+        f"random values at {shown}{more}: convert it again in evaluation mode, or give these nodes a `seed`"
+    )
+    return [note]
+
+
+def _may_draw(node: onnx.NodeProto) -> bool:
+    """Return whether a node may give other values at each run: a seed makes those of all sessions alike."""
+    if node.op_type == "Dropout":
+        return len(node.input) == _TRAINING_INPUTS and bool(node.input[2])
+    return node.op_type in _DRAW and all(each.name != "seed" for each in node.attribute)

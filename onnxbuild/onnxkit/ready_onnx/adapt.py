@@ -11,14 +11,16 @@ from onnxbuild.onnxkit.export.names import settle_names
 from onnxbuild.onnxkit.model.graphs import all_graphs, keep, names_read
 from onnxbuild.onnxkit.model.inspect import dimensions
 from onnxbuild.onnxkit.model.scopes import name_maker
-from onnxbuild.onnxkit.ready_onnx.outline import UNKNOWN
+from onnxbuild.onnxkit.sources.outline import UNKNOWN
 
 if TYPE_CHECKING:
     import onnx
 
+
 _FIRST_IR, _LAST_IR = 4, 13
 """IR versions: from 4 on, weights need not be inputs; 13 is the last that ONNX Runtime 1.31 reads, and what 14
 adds (6-bit floats, opaque types) it could not run. `onnx.helper` writes 14."""
+
 _NO_WRAPPER = "\0"
 
 

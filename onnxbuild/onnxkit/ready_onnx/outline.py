@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 from onnxbuild.onnxkit.ready_onnx.wire import (
@@ -21,59 +21,21 @@ from onnxbuild.onnxkit.ready_onnx.wire import (
     signed,
     text_in,
 )
+from onnxbuild.onnxkit.sources.outline import OPSET, UNKNOWN, SourceOutline, SourceValue
 
-_DTYPES = {
+DTYPES = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "string",
     9: "bool", 10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 14: "complex64",
     15: "complex128", 16: "bfloat16",
 }  # fmt: skip
-UNKNOWN = ("", "?", "None")
-"""Names that converters write for an axis without one, several times in one shape."""
 
 _EXTERNAL = 1
+
 _DEEPEST = 32
 
 
-@dataclass(frozen=True, slots=True)
-class OutlinedValue:
-    """An input or output of a graph.
-
-    Attributes:
-        name: Its name.
-        dtype: As recipes spell it; for what is no tensor `sequence`, `map` or `optional`; else `type N`.
-        shape: An int, or the text that names a dynamic axis, empty where it has none; None for a
-            tensor of unknown rank.
-        table: Of integers that index a table of weights, its rows; 0 for none.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int | str, ...] | None
-    table: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """Outline of an ONNX model: inputs, outputs, opset and weight files.
-
-    Attributes:
-        inputs: Without those that weights give a default.
-        outputs: In order.
-        opset: Of ONNX's own domain; 0 if the model imports none.
-        files: Names of the files that hold weights, relative to the model's folder, sorted.
-    """
-
-    inputs: tuple[OutlinedValue, ...]
-    outputs: tuple[OutlinedValue, ...]
-    opset: int
-    files: tuple[str, ...]
-
-
-def outline_of(path: Path) -> Outline:
-    """Read a model's outline.
-
-    Args:
-        path: An .onnx file.
+def outline_of(path: Path) -> SourceOutline:
+    """Read the outline of an .onnx file: inputs without those that weights give a default; names of files of weights.
 
     Raises:
         OutlineError: It is no ONNX model, or damaged.
@@ -89,7 +51,7 @@ def outline_of(path: Path) -> Outline:
         raise OutlineError("it is no ONNX model, or it was cut short") from error
 
 
-def _model(message: Message) -> Outline:
+def _model(message: Message) -> SourceOutline:
     graph: Message | None = None
     functions: list[Message] = []
     opset = 0
@@ -133,7 +95,7 @@ class _Graph:
             self._function(function)
         self._inputs, self._outputs = map(_value, inputs), map(_value, outputs)
 
-    def outline(self, opset: int) -> Outline:
+    def outline(self, opset: int) -> SourceOutline:
         tables: dict[str, int] = {}
         for table, (indices, axis) in self._gathered.items():
             dims = self._weights.get(table.rpartition("\0")[0], ())
@@ -142,11 +104,17 @@ class _Graph:
                 rows = dims[axis]
                 tables[source] = min(rows, tables.get(source, rows))
         inputs = tuple(
-            OutlinedValue(each.name, each.dtype, each.shape, tables.get(each.name, 0))
+            replace(each, table=tables.get(each.name, 0))
             for each in self._inputs
             if each.name not in self._weights
         )
-        return Outline(inputs, tuple(self._outputs), opset, tuple(sorted(self._files)))
+        return SourceOutline(
+            inputs=inputs,
+            outputs=tuple(self._outputs),
+            opset=opset,
+            facts={OPSET: opset},
+            files=tuple(map(Path, sorted(self._files))),
+        )
 
     def _weight(self, tensor: Message) -> None:
         dims: list[int] = []
@@ -226,7 +194,7 @@ class _Graph:
                 self._file_of(message_in(value))
 
 
-def _value(message: Message) -> OutlinedValue:
+def _value(message: Message) -> SourceValue:
     name, dtype, shape = "", "unknown", None
     for number, value in fields(message):
         if number == 1:
@@ -237,14 +205,14 @@ def _value(message: Message) -> OutlinedValue:
                     dtype, shape = _tensor_type(message_in(below))
                 elif kind in (4, 5, 8, 9):
                     dtype = {4: "sequence", 5: "map", 8: "sparse tensor", 9: "optional"}[kind]
-    return OutlinedValue(name, dtype, shape)
+    return SourceValue(name, dtype, shape)
 
 
 def _tensor_type(message: Message) -> tuple[str, tuple[int | str, ...] | None]:
     dtype, shape = "unknown", None
     for number, value in fields(message):
         if number == 1:
-            dtype = _DTYPES.get(number_in(value), f"type {value}")
+            dtype = DTYPES.get(number_in(value), f"type {value}")
         elif number == 2:  # noqa: PLR2004 - shape
             shape = tuple(
                 _dimension(message_in(dim)) for each, dim in fields(message_in(value)) if each == 1

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from onnxbuild.core.file_names import check_file_names
-from onnxbuild.onnxkit.zip_members import stored_members
+from onnxbuild.onnxkit.programs.archives import stored_members
 
 _FIRST_DAY = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a ZIP file can say."""

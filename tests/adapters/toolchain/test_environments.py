@@ -17,7 +17,7 @@ from onnxbuild.adapters.toolchain.environments import Environments
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.core.environment import Environment, split_package
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.converters.options import built_in
+from onnxbuild.onnxkit.converters.frameworks import SAVED_MODEL
 from tests.environments import make_venv, write_distribution
 
 OPENED: list[Index] = []
@@ -166,7 +166,7 @@ def test_a_list_that_comes_along_lies_in_this_package(tmp_path, monkeypatch):
     monkeypatch.setenv("ONNXBUILD_CACHE", str(tmp_path / "cache"))
     stats = stats_of(tmp_path)
     prints = DiskFingerprints(tmp_path, stats, Distributions(stats))
-    listed = built_in("tensorflow.txt", "tensorflow", "tf2onnx")
+    listed = SAVED_MODEL.environment
     text = Path(prints.environments.requirements(listed)).read_text()
     assert "tensorflow_cpu==" in text
     found = prints.environment(listed, "")

@@ -21,7 +21,7 @@ from onnxbuild.onnxkit.accuracy.judged_outputs import excused_rows
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.estimators.thresholds import rows_on_threshold
-from onnxbuild.steps import convert_estimator, estimator_reference, validate
+from onnxbuild.steps import convert_model, reference, validate
 from tests.fakes.step_context import run_step
 from tests.late_imports import Late, late
 from tests.steps.graphs import RECIPES, run_model
@@ -76,10 +76,8 @@ def saved(estimator, folder):
 
 
 def converted(model, folder, *, frontend="sklearn", inputs=FOUR, outputs=(), opset=18):
-    params = convert_estimator.ConvertEstimatorParams(
-        frontend, model, inputs, outputs, AXES, opset
-    )
-    _, context = run_step(convert_estimator.KINDS[frontend], params, folder / "convert")
+    params = convert_model.ConvertEstimatorParams(frontend, model, inputs, outputs, AXES, opset)
+    _, context = run_step(convert_model.ESTIMATORS[frontend], params, folder / "convert")
     return context.output("model")
 
 
@@ -92,10 +90,10 @@ def referenced(model, folder, samples, *, frontend="sklearn", inputs=FOUR, outpu
         f"    for each in np.load({str(folder / 'samples.npz')!r}).values():\n"
         f"        yield {{{inputs[0].name!r}: each}}\n"
     )
-    params = estimator_reference.EstimatorReferenceParams(
+    params = reference.EstimatorReferenceParams(
         frontend, model, inputs, outputs, AXES, Entrypoint(f"{file}:samples"), (), 0, 16
     )
-    outcome, context = run_step(estimator_reference.KINDS[frontend], params, folder / "reference")
+    outcome, context = run_step(reference.ESTIMATORS[frontend], params, folder / "reference")
     return outcome, context.output("reference")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.onnxkit.converters.options import built_in
+from onnxbuild.onnxkit.converters.frameworks import JAX
 from tests.framework_environments import interpreter_of, onnxbuild
 
 pytestmark = pytest.mark.slow
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory) -> str:
-    listed = built_in("jax.txt", "jax", "jax2onnx")
+    listed = JAX.environment
     return interpreter_of(listed, tmp_path_factory.mktemp("list"))
 
 

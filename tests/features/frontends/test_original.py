@@ -12,7 +12,7 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.onnxkit.data.reference_feeds import ReferenceOptions
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.model.model_files import save_model
-from onnxbuild.steps.reference_model import KIND, ReferenceModelParams
+from onnxbuild.steps.reference import ORIGINAL, OriginalReferenceParams
 from tests.fakes.step_context import run_step
 from tests.features.frontends.test_onnx import mlp
 from tests.onnxkit.models import model, value
@@ -99,8 +99,10 @@ def reference(folder, name):
     save_model(mlp("batch"), folder / "model")
     original = Entrypoint(f"{folder / 'mlp.py'}:{name}")
     options = ReferenceOptions(points=({"batch": 5},))
-    params = ReferenceModelParams(original, INPUTS, AXES, None, options)
-    outcome, context = run_step(KIND, params, folder / "step", inputs={"model": folder / "model"})
+    params = OriginalReferenceParams(original, INPUTS, AXES, None, options)
+    outcome, context = run_step(
+        ORIGINAL, params, folder / "step", inputs={"model": folder / "model"}
+    )
     return outcome, list(read_reference(context.output("reference")))
 
 

@@ -139,13 +139,13 @@ def test_what_is_written_comes_first_within_what_the_program_takes(load):
 @pytest.mark.parametrize(
     ("text", "what", "fix"),
     [
-        ("dynamic_axes: {batch: {max: 17}}", "axis 'batch' is 1 to 17; the program takes 1 to 16",
+        ("dynamic_axes: {batch: {max: 17}}", "axis 'batch' is 1 to 17; the model takes 1 to 16",
          "write `batch: {min: 1, max: 16}`"),
         ("dynamic_axes: {x_1: {multiple_of: 3, min: 6}}",
-         "in steps of 3; the program takes 4 to 16, multiples of 2", "multiple_of: 2"),
+         "in steps of 3; the model takes 4 to 16, multiples of 2", "multiple_of: 2"),
         ("dummy_inputs: {x: {shape: [batch, 8]}}",
-         "input 'x' of the program has 3 dimensions; the recipe has 2", "remove `shape`"),
-        ("dummy_inputs: {idz: {high: 3}}", "the program has no input 'idz'", "did you mean 'ids'?"),
+         "input 'x' of the model has 3 dimensions; the recipe has 2", "remove `shape`"),
+        ("dummy_inputs: {idz: {high: 3}}", "the model has no input 'idz'", "did you mean 'ids'?"),
         ("reference: {model: model.py:load}", "reference.model needs the frontend 'onnx'",
          "remove it"),
     ],

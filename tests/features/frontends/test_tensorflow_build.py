@@ -16,18 +16,18 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.target import CPU_TARGET, TargetGates
 from onnxbuild.expansion.tolerances import tolerances_of
-from onnxbuild.onnxkit.converters.options import built_in
+from onnxbuild.onnxkit.converters.frameworks import SAVED_MODEL
 from onnxbuild.onnxkit.data.reference_feeds import ReferenceOptions
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.recipe.load import load_recipes
-from onnxbuild.steps import convert_model, framework_reference, import_converted, validate
+from onnxbuild.steps import convert_model, import_onnx, reference, validate
 from tests.fakes.step_context import run_step
 from tests.framework_environments import interpreter_of, onnxbuild
 
 pytestmark = pytest.mark.slow
 
 RECIPES = Path(__file__).parents[3] / "recipes"
-LISTED = built_in("tensorflow.txt", "tensorflow", "tf2onnx")
+LISTED = SAVED_MODEL.environment
 
 
 @pytest.fixture(scope="module")
@@ -57,19 +57,19 @@ def recipe_of(folder: Path, model: str, more: str = "") -> Recipe:
 def converted(recipe: Recipe, python: str, folder: Path) -> Path:
     environment = replace(LISTED, interpreter=python)
     params = convert_model.ConvertModelParams(recipe.model, environment, recipe.opset)
-    made, context = run_step(convert_model.SAVED_MODEL, params, folder / "convert")
+    made, context = run_step(convert_model.FRAMEWORKS["saved_model"], params, folder / "convert")
     assert made.metrics["tf2onnx"] == "1.17.0"
-    params = import_converted.ImportConvertedParams(
+    params = import_onnx.ImportConvertedParams(
         "several", recipe.inputs, recipe.outputs, recipe.axes, {}
     )
     inputs = {"model": context.output("model")}
-    _, context = run_step(import_converted.KIND, params, folder / "import", inputs)
+    _, context = run_step(import_onnx.CONVERTED, params, folder / "import", inputs)
     return context.output("model")
 
 
 def computed(recipe: Recipe, python: str, folder: Path) -> Path:
     """What TensorFlow computes."""
-    params = framework_reference.FrameworkReferenceParams(
+    params = reference.FrameworkReferenceParams(
         recipe.model,
         replace(LISTED, interpreter=python),
         recipe.inputs,
@@ -79,7 +79,7 @@ def computed(recipe: Recipe, python: str, folder: Path) -> Path:
         ReferenceOptions(),
         {},
     )
-    _, context = run_step(framework_reference.SAVED_MODEL, params, folder / "reference")
+    _, context = run_step(reference.FRAMEWORKS["saved_model"], params, folder / "reference")
     return context.output("reference")
 
 

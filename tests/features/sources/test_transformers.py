@@ -285,7 +285,6 @@ def test_a_folder_that_can_not_be_taken_is_refused_in_one_sentence(
 
 BOXES = "bbox: {dtype: int64, shape: [batch, sequence, 4], fill: 0}"
 PIXELS = "pixel_values: {dtype: float32, shape: [batch, 3, 32, 32], low: 0, high: 1}"
-TAGS = "{dtype: int64, shape: [batch, sequence, 5], fill: 0}"
 
 
 @pytest.mark.parametrize(
@@ -293,7 +292,6 @@ TAGS = "{dtype: int64, shape: [batch, sequence, 5], fill: 0}"
     [
         ({"model_type": "layoutlm"}, BOXES),
         ({"model_type": "layoutlmv3", "input_size": 32, "num_channels": 3}, f"{BOXES}, {PIXELS}"),
-        ({"model_type": "tapas", "type_vocab_sizes": [3, 2, 2, 2, 2]}, f"token_type_ids: {TAGS}"),
     ],
 )  # fmt: skip
 def test_a_model_of_more_than_text_is_not_built_of_text_alone(load, tmp_path, config, declared):

@@ -15,7 +15,8 @@ from onnxbuild.onnxkit.data.reference_feeds import ReferenceOptions
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.onnxkit.packages.python_packages import python_test_files
-from onnxbuild.steps import onnx_reference, validate
+from onnxbuild.steps import validate
+from onnxbuild.steps.reference import ONNX, OnnxReferenceParams
 from tests.fakes.step_context import run_step
 from tests.late_imports import Late
 from tests.onnxkit.models import model, value, weight
@@ -48,8 +49,8 @@ def reference(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reference")
     save_model(cancelling(), folder / "model")
     axes = (Axis("batch", 1, 64, 8),)
-    params = onnx_reference.OnnxReferenceParams(INPUTS, axes, None, ReferenceOptions())
-    _, context = run_step(onnx_reference.KIND, params, folder, {"model": folder / "model"})
+    params = OnnxReferenceParams(INPUTS, axes, None, ReferenceOptions())
+    _, context = run_step(ONNX, params, folder, {"model": folder / "model"})
     return context.output("reference")
 
 

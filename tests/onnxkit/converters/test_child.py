@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from onnxbuild.features.frontends.jax import jax_arguments
 from onnxbuild.onnxkit.converters import child
-from onnxbuild.onnxkit.converters.jax_draft import jax_arguments
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from onnxbuild.onnxkit.converters.saved_model import (
     is_saved_model,
     read_saved_model,
 )
-from onnxbuild.onnxkit.ready_onnx.outline import OutlinedValue
+from onnxbuild.onnxkit.sources.outline import SourceValue
 from tests.onnxkit.converters import saved_models as made
 
 
@@ -36,15 +36,15 @@ def test_signatures_and_files_are_read(tmp_path):
         ("serve",),
         ["saved_model.pb", "variables.index"],
     )
-    (only,) = found.signatures
-    assert only.name == "score"
+    only = found.signatures["score"]
+    assert len(found.signatures) == 1
     assert only.inputs == (
-        OutlinedValue("image", "float32", ("", 8, 8)),
-        OutlinedValue("tokens", "int64", ("", "")),
+        SourceValue("image", "float32", ("", 8, 8)),
+        SourceValue("tokens", "int64", ("", "")),
     )
     assert only.outputs == (
-        OutlinedValue("b", "float32", ()),
-        OutlinedValue("y", "float32", ("",)),
+        SourceValue("b", "float32", ()),
+        SourceValue("y", "float32", ("",)),
     )
 
 
@@ -53,7 +53,7 @@ def test_the_graph_that_serves_is_taken(tmp_path):
     serving = made.meta_graph(made.plain("infer"), tags=("gpu", "serve"))
     found = read_saved_model(made.write(tmp_path / "m", training, serving))
     assert found.tags == ("gpu", "serve")
-    assert [each.name for each in found.signatures] == ["infer"]
+    assert list(found.signatures) == ["infer"]
 
 
 def test_two_signatures_are_listed_with_the_key_to_write(tmp_path):
@@ -63,7 +63,7 @@ def test_two_signatures_are_listed_with_the_key_to_write(tmp_path):
     assert error.what == "m has 2 signatures: decode, encode"
     assert error.fix == "write one of them next to `saved_model`: `signature: decode`"
     assert error.mend == {"model": {"signature": "decode"}}
-    assert chosen_signature(outline, "encode").name == "encode"
+    assert chosen_signature(outline, "encode").facts["signature"] == "encode"
     error = refused(chosen_signature, outline, "encoder")
     assert error.what == "m has no signature 'encoder'; it has decode, encode"
     assert error.key == ("model", "signature")

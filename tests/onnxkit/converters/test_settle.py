@@ -7,8 +7,8 @@ import random
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from onnxbuild.onnxkit.converters.settle import settle
 from onnxbuild.onnxkit.model.canonical import canonicalize
+from onnxbuild.steps.convert_model import settle
 
 
 def converted(seed):

@@ -7,7 +7,7 @@ import pytest
 
 from onnxbuild.core.source_error import SourceError
 from onnxbuild.onnxkit.converters.tflite import read_tflite
-from onnxbuild.onnxkit.ready_onnx.outline import OutlinedValue
+from onnxbuild.onnxkit.sources.outline import SourceValue
 
 INT64 = 4
 
@@ -84,13 +84,12 @@ def test_the_names_are_the_signatures(tmp_path):
     writer = Writer()
     signature = writer.signature("serving_default", {"image": 0, "ids": 1}, {"logits": 2})
     found = read_tflite(writer.file(tmp_path / "m.tflite", signature))
-    assert found.name == "serving_default"
     assert found.inputs == (
-        OutlinedValue("image", "float32", ("", 8)),
-        OutlinedValue("ids", "int64", (1, 3)),
+        SourceValue("image", "float32", ("", 8)),
+        SourceValue("ids", "int64", (1, 3)),
     )
-    assert found.outputs == (OutlinedValue("logits", "float32", ("", 2)),)
-    assert found.tensors == {
+    assert found.outputs == (SourceValue("logits", "float32", ("", 2)),)
+    assert found.facts["tensors"] == {
         "image": "serving_default_x:0",
         "ids": "serving_default_ids:0",
         "logits": "StatefulPartitionedCall:0",

@@ -7,7 +7,7 @@ from onnxbuild.core.axis import Point
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.data.reference_feeds import FittingPoints
 from onnxbuild.onnxkit.model.inspect import held_bytes
-from onnxbuild.onnxkit.modules.imagined_memory import imagined_bytes
+from onnxbuild.onnxkit.modules.module_facts import imagined_bytes
 from tests.late_imports import Late
 from tests.onnxkit.models import model, value, weight
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from onnxbuild.core.recipe import DummyInput
-from onnxbuild.onnxkit.estimators.columns import matrix_of
-from onnxbuild.onnxkit.estimators.convert import convert
+from onnxbuild.onnxkit.estimators.convert import convert, matrix_of
 from onnxbuild.onnxkit.estimators.outputs import outputs_of
 from tests.late_imports import Late, late
 from tests.steps.graphs import run_model

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.estimators.estimator_draft import draft_of_estimator_file
+from onnxbuild.onnxkit.estimators.made import draft_of_estimator_file
 from tests.late_imports import Late, late
 
 if importlib.util.find_spec("sklearn") is None:

@@ -3,7 +3,7 @@ import onnx
 import pytest
 from onnx.helper import make_node
 
-from onnxbuild.onnxkit.export.constant_folding import has_narrow_weights, optimize_graph
+from onnxbuild.onnxkit.export.exporters import has_narrow_weights, optimize_graph
 from tests.late_imports import Late
 from tests.onnxkit.models import model, value, weight
 

@@ -7,7 +7,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.export.export_check import check_parity, refuse_first_call, run_probes
 from onnxbuild.onnxkit.model.model_files import save_model
-from onnxbuild.onnxkit.modules.state_sums import changed_names, state_sums
+from onnxbuild.onnxkit.modules.module_facts import changed_names, state_sums
 from tests.onnxkit.models import linear
 
 X = (DummyInput("x", "float32", ("batch", 4)),)

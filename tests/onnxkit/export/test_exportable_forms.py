@@ -7,7 +7,7 @@ import torch
 
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.onnxkit.export.exportable_forms import grouped_experts, scanned_recurrences
-from onnxbuild.onnxkit.export.grouped_products import NOTE
+from onnxbuild.onnxkit.export.stable_translations import NOTE
 from onnxbuild.onnxkit.model.inspect import summarize
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.steps import export
@@ -65,7 +65,7 @@ def test_torchscript_exports_a_mixture_of_experts(tmp_path, opset):
 @pytest.mark.slow
 def test_a_recurrence_goes_to_torch_export_as_a_scan():
     from onnxbuild.onnxkit.data.feeds import make_feeds
-    from onnxbuild.onnxkit.programs.torch_export import export_program
+    from onnxbuild.steps.torch_export import export_program
     from tests.onnxkit.export import transformer_models as models
 
     module = models.load("mamba")

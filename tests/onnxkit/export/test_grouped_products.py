@@ -6,7 +6,7 @@ import torch
 
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.export.exporters import EXPORTERS, ExportRequest, export_graph
-from onnxbuild.onnxkit.export.grouped_products import NOTE
+from onnxbuild.onnxkit.export.stable_translations import NOTE
 
 EXPERTS = 3
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from onnxbuild.onnxkit.huggingface.sentence_embedding import embedding_comment
+from onnxbuild.onnxkit.huggingface.folder import embedding_comment
 
 OLD = "sentence_transformers.models"
 POOL_AND_NORMALIZE = "processing: {postprocess: [pool: {mask: attention_mask}, l2_normalize: {}]}"

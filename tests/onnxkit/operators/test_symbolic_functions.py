@@ -5,7 +5,7 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.export.torch_module import call_forward
-from onnxbuild.onnxkit.operators.symbolic_functions import symbolic_functions
+from onnxbuild.onnxkit.operators.custom_operators import symbolic_functions
 from tests.steps import modules
 
 X = {"x": np.ones((2, 4), np.float32)}

@@ -4,7 +4,7 @@ import zipfile
 
 import torch
 
-from onnxbuild.onnxkit.programs.canonical_zip import rewrite_archive, sort_constants
+from onnxbuild.onnxkit.programs.archives import rewrite_archive, sort_constants
 
 CODE = b"""class Embedding(Module):
   weight : Tensor

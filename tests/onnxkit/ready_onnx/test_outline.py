@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -82,7 +83,7 @@ def test_files_of_weights_are_found_in_branches_too(tmp_path):
         onnx.external_data_helper.set_external_data(tensor, location=file)
         tensor.ClearField("raw_data")
     (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
-    assert outline_of(tmp_path / "m.onnx").files == ("a.data", "b.data")
+    assert outline_of(tmp_path / "m.onnx").files == (Path("a.data"), Path("b.data"))
 
 
 def test_a_file_that_is_cut_anywhere_is_refused_or_misses_its_end_alone(tmp_path):

@@ -13,7 +13,7 @@ from onnxbuild.expansion.addresses import of_variant, shared
 from onnxbuild.expansion.feature import Frontend
 from onnxbuild.expansion.reference_plan import taken_axes
 from onnxbuild.expansion.scope import Scope, Source
-from onnxbuild.frontend_steps.baselines import onnx_as_given
+from onnxbuild.frontend_steps.shared_steps import onnx_as_given
 from onnxbuild.onnxkit.data.feeds import make_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.reports import write_report
