@@ -6,15 +6,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.digest import canonical_json
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.validation_fixes import CONVERTER_FAULT
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
-from onnxbuild.onnxkit.estimators.categories import categories_of, with_categories
+from onnxbuild.onnxkit.estimators.categories import with_categories
 from onnxbuild.onnxkit.estimators.conversion_fault import conversion_fault
 from onnxbuild.onnxkit.estimators.convert import convert, parts_of
 from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST, make_estimator
-from onnxbuild.onnxkit.estimators.outputs import compute, named_outputs
+from onnxbuild.onnxkit.estimators.outputs import UNKNOWN_CATEGORY, compute, named_outputs
 from onnxbuild.onnxkit.estimators.unsupported import refuse_unsupported
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.ready_onnx.accept import accept
@@ -58,8 +59,7 @@ def run(context: StepContext) -> Outcome:
     refuse_unsupported(parts_of(estimator), context.where)
     outputs = named_outputs(estimator, params.outputs, context.where)
     sizes = {axis.name: axis.example for axis in params.axes}
-    categories = categories_of(estimator)
-    feeds = with_categories(make_feeds(params.inputs, sizes, 0), params.inputs, categories)
+    feeds = with_categories(make_feeds(params.inputs, sizes, 0), params.inputs, estimator)
 
     def computed(feeds: Feeds) -> dict[str, np.ndarray]:
         return compute(estimator, outputs, params.inputs, feeds, context.where)
@@ -75,15 +75,19 @@ def run(context: StepContext) -> Outcome:
         where=context.where,
     )
     shown = type(estimator).__name__
-    outcome = accept(
-        context,
-        model,
-        shown,
-        inputs=params.inputs,
-        outputs=params.outputs,
-        axes=params.axes,
-        rename=names,
-    )
+    try:
+        outcome = accept(
+            context,
+            model,
+            shown,
+            inputs=params.inputs,
+            outputs=params.outputs,
+            axes=params.axes,
+            rename=names,
+        )
+    except StepError as error:
+        fix = UNKNOWN_CATEGORY if "Unknown Category" in error.what else error.fix
+        raise StepError(error.what, where=error.where, fix=fix) from error
     phase("comparing it with the estimator")
     fault = conversion_fault(context.output("model"), computed, probe, context.where)
     if not fault:
@@ -104,7 +108,7 @@ def _changed(frontend: str, shown: str, fault: str) -> str:
 def _kind(frontend: str, *packages: str) -> StepKind:
     return StepKind(
         name=f"convert-{frontend}",
-        version=6,
+        version=7,
         params=ConvertEstimatorParams,
         inputs=(),
         outputs={"model": "onnx-model", "config": "report"},

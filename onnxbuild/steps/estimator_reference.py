@@ -13,7 +13,7 @@ from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.data.unusual_feeds import write_unusual
-from onnxbuild.onnxkit.estimators.categories import categories_of, with_categories
+from onnxbuild.onnxkit.estimators.categories import with_categories
 from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST, make_estimator
 from onnxbuild.onnxkit.estimators.outputs import compute, named_outputs
 from onnxbuild.onnxkit.estimators.thresholds import rows_on_threshold
@@ -59,7 +59,6 @@ def run(context: StepContext) -> Outcome:
     estimator = make_estimator(context, params.model, params.frontend)
     every = {each.name: each for each in named_outputs(estimator, params.outputs, context.where)}
     outputs = [every[name] for name in params.outputs or every]
-    categories = categories_of(estimator)
     writer = ReferenceWriter(context.output("reference"))
     samples = rows = on_threshold = 0
 
@@ -76,7 +75,7 @@ def run(context: StepContext) -> Outcome:
         max_samples=params.max_samples,
     ):
         if not name.startswith(SAMPLE):
-            feeds = with_categories(feeds, params.inputs, categories)  # noqa: PLW2901
+            feeds = with_categories(feeds, params.inputs, estimator)  # noqa: PLW2901
         found = computed(feeds)
         refuse_nan(found, name, context.where, whose="estimator")
         moved = rows_on_threshold(computed, feeds)
@@ -108,7 +107,7 @@ def _entrypoints(params: EstimatorReferenceParams) -> tuple[Entrypoint, ...]:
 def _kind(frontend: str, *packages: str) -> StepKind:
     return StepKind(
         name=f"{frontend}-reference",
-        version=4,
+        version=5,
         params=EstimatorReferenceParams,
         inputs=(),
         outputs={"reference": "reference"},
