@@ -60,7 +60,7 @@ def with_categories(feeds: Feeds, inputs: Sequence[DummyInput], estimator: Any) 
         if _is_declared(values, declared[name]) or not _are_kin(known, values):
             continue
         if values.dtype.kind == "U":
-            places = np.arange(len(values)) + column
+            places: np.ndarray = np.arange(len(values)) + column
         else:
             scale = len(known) if values.dtype.kind == "f" else 1
             places = (np.abs(np.nan_to_num(values)) * scale).astype(np.int64)
