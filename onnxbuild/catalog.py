@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import field, make_dataclass, replace
 from typing import Any, TypeVar
 
@@ -208,36 +209,34 @@ def _composed(section: Section, keys: Mapping[str, tuple[type, str]]) -> Section
 _BUILT_IN = Composition()
 
 
-class _Open:
-    """Composition of features that this process uses now."""
-
-    composition = _BUILT_IN
+_COMPOSITION: ContextVar[Composition] = ContextVar("composition", default=_BUILT_IN)
+"""What this thread or task uses now: another one may build with other plug-ins meanwhile."""
 
 
 def use_plugins(plugins: Iterable[Plugin]) -> None:
-    """Use these plug-ins, and no others, from now on.
+    """Use these plug-ins, and no others, from now on in this thread or task.
 
     Args:
         plugins: Their names are not taken, and none that is faulty has features.
     """
     found = tuple(plugins)
-    _Open.composition = Composition(found) if found else _BUILT_IN  # whose types are compared
+    _COMPOSITION.set(Composition(found) if found else _BUILT_IN)  # whose types are compared
     use_providers(provider for each in found for provider in each.providers)
 
 
 def composition() -> Composition:
-    """Return what this process uses now: another object after a change of plug-ins."""
-    return _Open.composition
+    """Return what this thread uses now: another object after a change of plug-ins."""
+    return _COMPOSITION.get()
 
 
 def plugins() -> tuple[Plugin, ...]:
     """Return the plug-ins that are there, the faulty ones, too."""
-    return _Open.composition.plugins
+    return _COMPOSITION.get().plugins
 
 
 def all_features() -> tuple[Feature, ...]:
     """Return every feature, those of plug-ins last."""
-    return _Open.composition.features
+    return _COMPOSITION.get().features
 
 
 def forms_of_kinds() -> dict[str, str]:
@@ -246,7 +245,7 @@ def forms_of_kinds() -> dict[str, str]:
 
 
 class _Now(Mapping[str, Value]):
-    """A part of what this process uses now: whoever imports it sees the plug-ins that come later.
+    """A part of what this thread uses now: whoever imports it sees the plug-ins that come later.
 
     Args:
         part: Gives it.
@@ -256,13 +255,13 @@ class _Now(Mapping[str, Value]):
         self._part = part
 
     def __getitem__(self, name: str) -> Value:
-        return self._part(_Open.composition)[name]
+        return self._part(_COMPOSITION.get())[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._part(_Open.composition))
+        return iter(self._part(_COMPOSITION.get()))
 
     def __len__(self) -> int:
-        return len(self._part(_Open.composition))
+        return len(self._part(_COMPOSITION.get()))
 
 
 FRONTENDS: Mapping[str, Frontend] = _Now(lambda now: now.frontends)
@@ -292,7 +291,7 @@ CATALOG: Mapping[str, StepKind] = _Now(lambda now: now.kinds)
 
 def __getattr__(name: str) -> type:
     """Return an options type that was composed, under the name by which a stored recipe finds it."""
-    for section in _Open.composition.sections.values():
+    for section in _COMPOSITION.get().sections.values():
         if (section.options.__module__, section.options.__name__) == (__name__, name):
             return section.options
     raise AttributeError(name)

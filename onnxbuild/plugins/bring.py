@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
+from threading import Lock
 
 from onnxbuild import catalog
 from onnxbuild.adapters.disk.statcache import identity
@@ -24,21 +26,14 @@ from onnxbuild.plugins.load import forget, load_file, load_installed
 from onnxbuild.project_folder import PYPROJECT
 from onnxbuild.providers import PROVIDERS
 
+_KNOWN: dict[str, tuple[tuple[str, ...], Plugin]] = {}
+"""Plug-ins that this process has loaded: metadata folder, or file -> (identities of its files, the plug-in)."""
 
-class _Known:
-    """Plug-ins that this process has loaded.
+_LOOKED_AT: ContextVar[tuple[str, ...]] = ContextVar("looked_at", default=())
+"""What decided which plug-ins this thread or task uses: files and folders."""
 
-    Attributes:
-        plugins: Metadata folder, or file -> (identities of its files, the plug-in).
-        looked_at: What decided which plug-ins there are: files and folders.
-    """
-
-    def __init__(self) -> None:
-        self.plugins: dict[str, tuple[tuple[str, ...], Plugin]] = {}
-        self.looked_at: tuple[str, ...] = ()
-
-
-_KNOWN = _Known()
+_IMPORTS = Lock()
+"""One thread at a time imports plug-ins: their modules and the import path are the process's."""
 
 
 def bring_plugins(
@@ -51,19 +46,19 @@ def bring_plugins(
         names: Distributions to import; None for all.
     """
     sites = site_folders()
-    found = [
-        _load(each.info, partial(load_installed, each), code_of(each)[0])
-        for each in installed(sites)
-        if names is None or each.name in names
-    ]
     looked_at = [*sites, *shell_python_path(os.environ)]
-    if project is not None:
-        looked_at.append(str(project / PYPROJECT))
-        found += _own(project)
+    with _IMPORTS:
+        found = [
+            _load(each.info, partial(load_installed, each), code_of(each)[0])
+            for each in installed(sites)
+            if names is None or each.name in names
+        ]
+        if project is not None:
+            looked_at.append(str(project / PYPROJECT))
+            found += _own(project)
     plugins = checked(found, catalog.FEATURES, PROVIDERS)
-    _KNOWN.looked_at = (
-        *looked_at,
-        *(path for each in plugins for path in (*each.files, *each.folders)),
+    _LOOKED_AT.set(
+        (*looked_at, *(path for each in plugins for path in (*each.files, *each.folders)))
     )
     if plugins != catalog.plugins():
         catalog.use_plugins(plugins)
@@ -83,7 +78,7 @@ def refuse_faulty(plugins: Iterable[Plugin]) -> None:
 
 def plugin_files() -> tuple[str, ...]:
     """Return the files and folders that decided which plug-ins there are, and what they do, absolute."""
-    return _KNOWN.looked_at
+    return _LOOKED_AT.get()
 
 
 def _own(project: Path) -> list[Plugin]:
@@ -103,12 +98,12 @@ def _load(key: str, load: Callable[[], Plugin], files: tuple[str, ...] = ()) -> 
         load: Imports it.
         files: Those of its code now; none where that is known by importing it.
     """
-    known = _KNOWN.plugins.get(key)
+    known = _KNOWN.get(key)
     if known is not None:
         stamp, plugin = known
         if (files or plugin.files) == plugin.files and stamp == tuple(map(identity, plugin.files)):
             return plugin
         forget(plugin.files)
     plugin = load()
-    _KNOWN.plugins[key] = (tuple(map(identity, plugin.files)), plugin)
+    _KNOWN[key] = (tuple(map(identity, plugin.files)), plugin)
     return plugin

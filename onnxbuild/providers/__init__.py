@@ -7,6 +7,7 @@ but the CPU, which runs what all others leave.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextvars import ContextVar
 
 from onnxbuild.core.provider import Provider
 from onnxbuild.providers import (
@@ -56,29 +57,24 @@ PROVIDERS: tuple[Provider, ...] = (
 )
 """Built-in providers, in the order of the schema, the reference page and `doctor`."""
 
-_FROM_PLUGINS: list[Provider] = []
-_BY_NAME: dict[str, Provider] = {}
+_FROM_PLUGINS: ContextVar[tuple[Provider, ...]] = ContextVar("providers", default=())
+"""Those of plug-ins that this thread or task uses."""
+
+_BUILT_IN = {name: each for each in PROVIDERS for name in (each.name, each.full_name)}
 
 
 def all_providers() -> tuple[Provider, ...]:
     """Return every provider that has a short name, those of plug-ins last."""
-    return (*PROVIDERS, *_FROM_PLUGINS)
+    return (*PROVIDERS, *_FROM_PLUGINS.get())
 
 
 def use_providers(providers: Iterable[Provider]) -> None:
-    """Use these providers of plug-ins, and no others; the catalog says which.
+    """Use these providers of plug-ins, and no others, in this thread or task; the catalog says which.
 
     Args:
         providers: Their names are not taken.
     """
-    _FROM_PLUGINS[:] = providers
-    _BY_NAME.clear()
-    _BY_NAME.update(
-        (name, each) for each in all_providers() for name in (each.name, each.full_name)
-    )
-
-
-use_providers(())
+    _FROM_PLUGINS.set(tuple(providers))
 
 
 def provider_names() -> tuple[str, ...]:
@@ -86,9 +82,14 @@ def provider_names() -> tuple[str, ...]:
     return tuple(each.name for each in all_providers())
 
 
+def _named(name: str) -> Provider | None:
+    own = (each for each in _FROM_PLUGINS.get() if name in (each.name, each.full_name))
+    return _BUILT_IN.get(name) or next(own, None)
+
+
 def is_known(name: str) -> bool:
     """Return whether it is a short name of one of them."""
-    found = _BY_NAME.get(name)
+    found = _named(name)
     return found is not None and found.name == name
 
 
@@ -97,7 +98,7 @@ def named(name: str) -> Provider:
 
     One that only a newer ONNX Runtime knows is its full name, and nothing else is known of it.
     """
-    return _BY_NAME.get(name) or Provider(name, name)
+    return _named(name) or Provider(name, name)
 
 
 def full_name(name: str) -> str:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import IO, Protocol
 
+from onnxbuild.adapters.disk.atomic_files import output_error
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError
 from onnxbuild.onnxkit.oci.manifests import Descriptor
@@ -100,10 +101,7 @@ def altered_manifest(sha256: str, where: str) -> NotReproducibleError:
 
 def unwritable(error: OSError, path: object) -> BuildError:
     """Return the error for what can't be written here."""
-    return BuildError(
-        f"can't write {error.filename or path}: {error.strerror or error}",
-        fix="free some space, make the folder writable, or choose another",
-    )
+    return output_error(error, str(error.filename or path))
 
 
 class Repository(Protocol):

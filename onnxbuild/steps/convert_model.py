@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.environment import Environment
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import MODEL_FILE, REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.validation_fixes import CONVERTER_FAULT
@@ -17,10 +18,10 @@ from onnxbuild.onnxkit.converters import frameworks
 from onnxbuild.onnxkit.converters.frameworks import Framework
 from onnxbuild.onnxkit.converters.run_there import run_there
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
-from onnxbuild.onnxkit.estimators.boosters import categories_of, with_categories
+from onnxbuild.onnxkit.estimators.boosters import with_categories
 from onnxbuild.onnxkit.estimators.convert import convert, parts_of, refuse_unsupported
 from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST, make_estimator
-from onnxbuild.onnxkit.estimators.outputs import compute, named_outputs
+from onnxbuild.onnxkit.estimators.outputs import UNKNOWN_CATEGORY, compute, named_outputs
 from onnxbuild.onnxkit.estimators.thresholds import conversion_fault
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
@@ -133,8 +134,7 @@ def convert_estimator(context: StepContext) -> Outcome:
     refuse_unsupported(parts_of(estimator), context.where)
     outputs = named_outputs(estimator, params.outputs, context.where)
     sizes = {axis.name: axis.example for axis in params.axes}
-    categories = categories_of(estimator)
-    feeds = with_categories(make_feeds(params.inputs, sizes, 0), params.inputs, categories)
+    feeds = with_categories(make_feeds(params.inputs, sizes, 0), params.inputs, estimator)
 
     def computed(feeds: Feeds) -> dict[str, np.ndarray]:
         return compute(estimator, outputs, params.inputs, feeds, context.where)
@@ -150,15 +150,19 @@ def convert_estimator(context: StepContext) -> Outcome:
         where=context.where,
     )
     shown = type(estimator).__name__
-    outcome = accept(
-        context,
-        model,
-        shown,
-        inputs=params.inputs,
-        outputs=params.outputs,
-        axes=params.axes,
-        rename=names,
-    )
+    try:
+        outcome = accept(
+            context,
+            model,
+            shown,
+            inputs=params.inputs,
+            outputs=params.outputs,
+            axes=params.axes,
+            rename=names,
+        )
+    except StepError as error:
+        fix = UNKNOWN_CATEGORY if "Unknown Category" in error.what else error.fix
+        raise StepError(error.what, where=error.where, fix=fix) from error
     phase("comparing it with the estimator")
     fault = conversion_fault(context.output("model"), computed, probe, context.where)
     if not fault:
@@ -296,7 +300,7 @@ FRAMEWORKS = {
 ESTIMATORS = {
     name: _kind(
         name,
-        6,
+        7,
         ConvertEstimatorParams,
         convert_estimator,
         *("onnxruntime", "numpy", *packages, "skl2onnx", "scikit-learn"),

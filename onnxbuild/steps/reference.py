@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.axis import example_sizes
@@ -18,6 +18,7 @@ from onnxbuild.onnxkit.accuracy.rounding import (
     measured_rounding,
     rounding_at,
     rounding_noise,
+    with_reordered,
 )
 from onnxbuild.onnxkit.converters import frameworks
 from onnxbuild.onnxkit.converters.run_there import computed_there
@@ -31,7 +32,7 @@ from onnxbuild.onnxkit.data.reference_feeds import (
 )
 from onnxbuild.onnxkit.data.reference_files import MovedRows, ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.data.unusual_feeds import write_unusual
-from onnxbuild.onnxkit.estimators.boosters import categories_of, with_categories
+from onnxbuild.onnxkit.estimators.boosters import with_categories
 from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST, make_estimator
 from onnxbuild.onnxkit.estimators.outputs import compute, named_outputs
 from onnxbuild.onnxkit.estimators.thresholds import rows_on_threshold
@@ -61,9 +62,11 @@ from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.onnxkit.sessions.element_types import load_typed, without_weights
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 if TYPE_CHECKING:
     import numpy as np
+    import onnxruntime
 
     Outputs = dict[str, np.ndarray]
 
@@ -157,6 +160,9 @@ class EstimatorReferenceParams:
         return ReferenceOptions(self.seed, self.points, self.max_samples)
 
 
+_OPTIMIZED = SessionSettings().judged()
+
+
 class Runner:
     """Runs a model in its framework.
 
@@ -212,6 +218,11 @@ class Runner:
         """Return how far rounding moves the outputs of extreme rows."""
         return rounding_at(shares, outputs)
 
+    def reordered(self, feeds: Feeds) -> Outputs | None:
+        """Compute a point in another order of sums; None where that is not known."""
+        del feeds
+        return None
+
     def moved(self, feeds: Feeds) -> MovedRows | None:
         """Find rows on a threshold; None for a model that has none."""
         del feeds
@@ -253,8 +264,10 @@ def _write(runner: Runner) -> Outcome:
         shares = runner.rounding(at.feeds) if first else shares
         moved = runner.moved(at.feeds)
         rows = None if moved is None else moved.mask(len(next(iter(at.feeds.values()))))
+        reordered = runner.reordered(at.feeds) if shares else None
+        seen = shares if reordered is None else with_reordered(shares, outputs, reordered)
         point = ReferencePoint(
-            at.name, at.sizes, at.feeds, outputs, rows, rounding_at(shares, outputs), moved
+            at.name, at.sizes, at.feeds, outputs, rows, rounding_at(seen, outputs), moved
         )
         runner.see(point, first=first)
         writer.add(point)
@@ -396,6 +409,22 @@ class _OnnxRunner(Runner):
         del sizes
         return run_session(self._session, feeds, f"{self.where}, point '{point}'")
 
+    @cached_property
+    def _optimized(self) -> onnxruntime.InferenceSession | None:
+        """The model with ONNX Runtime's optimizations, which round in another order; None where they fail."""
+        try:
+            return open_session(self._folder, settings=_OPTIMIZED, where=self.where)
+        except StepError:
+            return None
+
+    def reordered(self, feeds: Feeds) -> Outputs | None:
+        if self._optimized is None:
+            return None
+        try:
+            return run_session(self._optimized, feeds, self.where)
+        except StepError:  # a fault of its optimizations, which a recipe may switch off
+            return None
+
     def rounding(self, feeds: Feeds) -> dict[str, float]:
         model = load_typed(self._folder, weights="mapped")
         if not add_rounding_noise(model):
@@ -474,7 +503,6 @@ class _EstimatorRunner(Runner):
         found = named_outputs(self._estimator, params.outputs, self.where)
         every = {each.name: each for each in found}
         self._outputs = [every[name] for name in params.outputs or every]
-        self._categories = categories_of(self._estimator)
         self._counts = {"rows": 0, "rows_on_threshold": 0}
 
     def compute(self, feeds: Feeds) -> Outputs:
@@ -483,7 +511,7 @@ class _EstimatorRunner(Runner):
     def feeds_at(self, point: str, feeds: Feeds) -> Feeds:
         if point.startswith(SAMPLE):
             return feeds
-        return with_categories(feeds, self.params.inputs, self._categories)
+        return with_categories(feeds, self.params.inputs, self._estimator)
 
     def moved(self, feeds: Feeds) -> MovedRows:
         return rows_on_threshold(self.compute, feeds)
@@ -609,7 +637,7 @@ def _kind(
 
 ONNX = _kind(
     "onnx-reference",
-    4,
+    5,
     OnnxReferenceParams,
     run_onnx,
     "onnx",
@@ -634,7 +662,7 @@ ORIGINAL = _kind(
 ESTIMATORS = {
     name: _kind(
         f"{name}-reference",
-        4,
+        5,
         EstimatorReferenceParams,
         run_estimator,
         *dict.fromkeys(("numpy", *packages, "scikit-learn")),

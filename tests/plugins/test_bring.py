@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -82,6 +84,28 @@ def test_without_plugins_all_is_as_it_was(site):
     assert json.dumps(rendered_schema()) == before
     assert "oven" not in provider_names()
     assert module.exists()
+
+
+def test_each_thread_has_the_plugins_that_it_brought(tmp_path):
+    """Two threads of one process build two projects at once: neither sees the other's modes."""
+    for name in ("left", "right"):
+        (tmp_path / name).mkdir()
+        own = [line for line in FEATURES.splitlines() if "Provider(" not in line]
+        project(tmp_path / name, "\n".join(own).replace("toasted", f"{name}_toasted"))
+    at_once = Barrier(2, timeout=60)
+
+    def seen(name: str) -> tuple[list[str], bool]:
+        refuse_faulty(bring_plugins(tmp_path / name))
+        at_once.wait()
+        modes = [mode for mode in catalog.MODES if mode.endswith("_toasted")]
+        is_mine = all(str(tmp_path) not in file or f"/{name}/" in file for file in plugin_files())
+        return modes, is_mine
+
+    with ThreadPoolExecutor(2) as threads:
+        left, right = threads.map(seen, ("left", "right"))
+    assert left == (["left_toasted"], True)
+    assert right == (["right_toasted"], True)
+    assert not catalog.plugins()
 
 
 def test_a_step_kind_has_its_distribution_in_its_toolchain(site):

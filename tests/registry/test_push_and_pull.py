@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
 import shutil
 from dataclasses import replace
 from types import SimpleNamespace
@@ -150,18 +151,27 @@ def test_an_unwritable_place_is_said(place, tmp_path):
         place.pull(tmp_path / "file/model")
 
 
-def test_a_full_disk_is_no_fault_of_the_registry(place):
+@pytest.mark.parametrize(
+    ("number", "sentence", "fix"),
+    [
+        (errno.ENOSPC, "no space left on the disk while writing", "free space"),
+        (errno.EDQUOT, "your quota on the disk is used up while writing", "free space"),
+        (errno.EFBIG, r"more than this process may write \(`ulimit -f`\)", "ulimit -f unlimited"),
+    ],
+)
+def test_a_full_disk_is_no_fault_of_the_registry(number, sentence, fix, place, tmp_path):
     place.push(contents())
 
     def write(content):
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise OSError(number, os.strerror(number))
 
-    blob = BlobFile(SimpleNamespace(write=write, name="blob"), Digest.of(WEIGHTS), "here")
+    file = SimpleNamespace(write=write, name=str(tmp_path / "blob"))
+    blob = BlobFile(file, Digest.of(WEIGHTS), "here")
     repository = place.opened(place.reference(":1"), make=False)
-    with pytest.raises(BuildError, match=r"can't write blob: No space left") as caught:
+    with pytest.raises(StoreError, match=sentence) as caught:
         repository.save_blob(Digest.of(WEIGHTS), blob, lambda _: None)
     repository.close()
-    assert type(caught.value) is BuildError
+    assert fix in caught.value.fix
     assert place.pauses == []
 
 

@@ -50,6 +50,24 @@ def measured_rounding(run: Callable[[Feeds, int], Outputs], feeds: Feeds) -> dic
     return {name: share for name, share in found.items() if share}
 
 
+def with_reordered(
+    shares: Mapping[str, float], exact: Outputs, reordered: Outputs
+) -> dict[str, float]:
+    """Return the shares at a point, none below what another order of the same sums moves there, up to the greatest that counts as rounding.
+
+    Args:
+        shares: As of `measured_rounding`, of another point.
+        exact: Outputs at this point.
+        reordered: The same with ONNX Runtime's optimizations.
+    """
+    found = dict(shares)
+    for name, share in shares.items():
+        moved = _share(exact[name], reordered[name])
+        if moved < float("inf"):
+            found[name] = max(share, min(moved, _GREATEST))
+    return found
+
+
 def moved_feeds(feeds: Feeds, seed: int) -> Feeds:
     """Return feeds whose float32 values are moved by their last bit at random; zeros and whole numbers stay."""
     import numpy as np

@@ -1,4 +1,4 @@
-"""Boosters without a scikit-learn interface, given one: what files hold, and what `train` returns."""
+"""Boosters without a scikit-learn interface, given one; columns of categories, of boosters and of encoders."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
@@ -118,11 +118,11 @@ def booster_types() -> tuple[type, type]:
     return BoosterClassifier, BoosterRegressor
 
 
-def categories_of(estimator: Any) -> dict[int, list[int]]:
+def categories_of(estimator: Any) -> dict[int, list[Any]]:
     """Return the number of each column of categories -> the categories that were seen in training.
 
     Args:
-        estimator: Fitted; one that is no booster has no such columns.
+        estimator: Fitted: a booster, an encoder, or what applies encoders to some of its columns.
     """
     if "lightgbm" in sys.modules:
         import lightgbm
@@ -135,36 +135,111 @@ def categories_of(estimator: Any) -> dict[int, list[int]]:
 
         if isinstance(estimator, xgboost.XGBModel):
             return _of_xgboost(estimator.get_booster())
-    return {}
+    width = range(int(getattr(estimator, "n_features_in_", 0)))
+    return {column: known for column, known in _of_encoders(estimator, width) if known}
 
 
-def with_categories(
-    feeds: Feeds, inputs: Sequence[DummyInput], categories: Mapping[int, Sequence[int]]
-) -> Feeds:
-    """Return dummy feeds whose columns of categories hold categories; those that hold whole numbers stay.
+def with_categories(feeds: Feeds, inputs: Sequence[DummyInput], estimator: Any) -> Feeds:
+    """Return dummy feeds whose columns of categories hold known ones; what the recipe declares stays.
 
     Args:
         feeds: One point's: rows of all columns, or an input for each column.
-        inputs: As the recipe declares them.
-        categories: As of `categories_of`.
+        inputs: As the recipe declares them; floats that are drawn as fractions between `low` and `high` do not stay.
+        estimator: Fitted.
     """
     import numpy as np
 
-    names = [each.name for each in inputs]
+    declared = {each.name: each for each in inputs}
+    names, order = list(declared), [str(n) for n in getattr(estimator, "feature_names_in_", ())]
     found = {name: feeds[name].copy() for name in names}
-    for column, known in categories.items():
+    for column, known in categories_of(estimator).items():
         alone = len(names) > 1
-        name = names[column if alone else 0]
+        name = (
+            names[0] if not alone else order[column] if set(order) == set(names) else names[column]
+        )
         array = found[name]
-        if array.dtype.kind != "f" or array.ndim != 2:  # noqa: PLR2004
+        if array.ndim != 2 or array.dtype.kind not in "fiU":  # noqa: PLR2004
             continue
         values = array[:, 0 if alone else column]
-        if np.array_equal(values, np.floor(values)) and (values >= 0).all():
+        if _is_declared(values, declared[name]) or not _are_kin(known, values):
             continue
-        places = (np.abs(np.nan_to_num(values)) * len(known)).astype(np.int64) % len(known)
-        chosen = np.array(known, array.dtype)[places]
-        array[:, 0 if alone else column] = np.where(np.isnan(values), values, chosen)
+        if values.dtype.kind == "U":
+            places: np.ndarray = np.arange(len(values)) + column
+        else:
+            scale = len(known) if values.dtype.kind == "f" else 1
+            places = (np.abs(np.nan_to_num(values)) * scale).astype(np.int64)
+        chosen = np.array(known)[places % len(known)]
+        if values.dtype.kind == "f":
+            chosen = np.where(np.isnan(values), values, chosen.astype(values.dtype))
+        if values.dtype.kind == "U":
+            found[name] = array = array.astype(np.promote_types(array.dtype, chosen.dtype))
+        array[:, 0 if alone else column] = chosen
     return found
+
+
+def _is_declared(values: Any, declared: DummyInput) -> bool:
+    """Return whether the recipe chose the values of a column, or floats are whole numbers already."""
+    import numpy as np
+
+    if values.dtype.kind == "f":
+        return bool(np.array_equal(values, np.floor(values)) and (values >= 0).all())
+    return any(each is not None for each in (declared.low, declared.high, declared.fill))
+
+
+def _are_kin(known: Sequence[Any], values: Any) -> bool:
+    """Return whether categories are texts where values are, and numbers where they are numbers."""
+    return all(isinstance(each, str) == (values.dtype.kind == "U") for each in known)
+
+
+def _of_encoders(part: Any, columns: Sequence[int]) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the columns of scikit-learn's encoders, missing values left out.
+
+    Args:
+        part: An estimator.
+        columns: The columns of the whole that it takes.
+    """
+    from sklearn.impute import SimpleImputer
+
+    if hasattr(part, "best_estimator_"):
+        yield from _of_encoders(part.best_estimator_, columns)
+    for _, step in getattr(part, "steps", ()):
+        yield from _of_encoders(step, columns)
+        if not isinstance(step, SimpleImputer):
+            return  # columns are others from here on
+    for name, inner, *_ in getattr(part, "transformers_", ()):
+        places = part._transformer_to_input_indices.get(name, ())  # noqa: SLF001 - names, slices, masks, callables
+        yield from _of_encoders(inner, [columns[each] for each in places])
+    for column, known in zip(columns, getattr(part, "categories_", ()), strict=False):
+        yield column, [each for each in known if each is not None and each == each]  # noqa: PLR0124 - NaN
+
+
+def add_exact_categories(scope: Any, operator: Any, container: Any) -> None:
+    """Convert a OneHotEncoder, with fractions as unknown categories: skl2onnx 1.20 cuts them off."""
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+    from skl2onnx.operator_converters.one_hot_encoder import convert_sklearn_one_hot_encoder
+
+    before = len(container.nodes)
+    convert_sklearn_one_hot_encoder(scope, operator, container)
+    reading = container.nodes[before:]
+    unknown = 1 + 2 * max(
+        (abs(c) for each in operator.raw_operator.categories_ for c in each), default=0
+    )
+    for given in operator.inputs:
+        if not isinstance(given.type, FloatTensorType | DoubleTensorType):
+            continue
+        name, source = scope.get_unique_variable_name("categories"), given.full_name
+        kind = 1 if isinstance(given.type, FloatTensorType) else 11
+        container.add_initializer(f"{name}_unknown", kind, [], [float(unknown)])
+        for node in reading:
+            node.input[:] = [f"{name}_exact" if each == source else each for each in node.input]
+        for operation, takes, made in (
+            ("Floor", [source], "floor"),
+            ("Equal", [source, f"{name}_floor"], "whole"),
+            ("Where", [f"{name}_whole", source, f"{name}_unknown"], "exact"),
+        ):
+            container.add_node(
+                operation, takes, [f"{name}_{made}"], name=f"{name}_{operation}", op_version=13
+            )
 
 
 def add_whole_categories(

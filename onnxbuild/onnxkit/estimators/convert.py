@@ -13,7 +13,11 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.estimators.boosters import register_boosters, settle_boosters
+from onnxbuild.onnxkit.estimators.boosters import (
+    add_exact_categories,
+    register_boosters,
+    settle_boosters,
+)
 from onnxbuild.onnxkit.estimators.outputs import EstimatorOutput, fit_outputs
 from onnxbuild.onnxkit.model.scopes import rename_reads
 from onnxbuild.onnxkit.ready_onnx.written_out import settle_locales
@@ -77,7 +81,7 @@ def convert(
         )
     register_boosters(where)
     settle_boosters(parts_of(estimator), where)
-    _allow_no_zipmap()
+    _mend_converters()
     matrix = matrix_of(parts_of(estimator), inputs)
     taken = [matrix] if matrix is not None else [wider(each) for each in inputs]
     types = [(each.name, _type(each, where)) for each in taken]
@@ -107,12 +111,23 @@ def convert(
     return model, fit_outputs(model, outputs, probe, where)
 
 
-def _allow_no_zipmap() -> None:
-    """Let LinearSVC take the option that skl2onnx 1.20 asks it for, and refuses then."""
+def _mend_converters() -> None:
+    """Let LinearSVC take the option that skl2onnx 1.20 asks it for, and refuses then; and OneHotEncoder know whole numbers alone."""
     from skl2onnx import update_registered_converter
     from skl2onnx.common.shape_calculator import calculate_linear_classifier_output_shapes
     from skl2onnx.operator_converters.linear_classifier import convert_sklearn_linear_classifier
+    from skl2onnx.shape_calculators.one_hot_encoder import (
+        calculate_sklearn_one_hot_encoder_output_shapes,
+    )
+    from sklearn.preprocessing import OneHotEncoder
     from sklearn.svm import LinearSVC
+
+    update_registered_converter(
+        OneHotEncoder,
+        "SklearnOneHotEncoder",
+        calculate_sklearn_one_hot_encoder_output_shapes,
+        add_exact_categories,
+    )
 
     update_registered_converter(
         LinearSVC,

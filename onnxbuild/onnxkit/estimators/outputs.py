@@ -37,6 +37,13 @@ class EstimatorOutput:
     number: int
 
 
+UNKNOWN_CATEGORY = (
+    "let it take any category: `OneHotEncoder(handle_unknown='ignore')`; or give each column an input of its own, "
+    "with categories that it knows: `fill: [...]` in `dummy_inputs`"
+)
+"""The fix where an encoder refuses dummy values."""
+
+
 def outputs_of(estimator: Any) -> tuple[EstimatorOutput, ...]:
     """Return the outputs of an estimator, in the order of the converted graph.
 
@@ -133,6 +140,8 @@ def _called(estimator: Any, method: str, data: Any, where: str) -> Any:
             fix = (
                 "fit it on what it will be fed with: `X.astype('float32')`"
                 if "dtype mismatch" in error.what
+                else UNKNOWN_CATEGORY
+                if "unknown categories" in error.what
                 else "give the inputs what it was fitted on: types and shapes in `dummy_inputs`, values by "
                 "`low`, `high` or `fill: [...]`"
             )

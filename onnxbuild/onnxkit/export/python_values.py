@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _TAKES = {
     "numpy": "`.numpy()`", "__array__": "`.numpy()`", "tolist": "`.tolist()`", "item": "`.item()`",
-    "__int__": "`int()`", "__float__": "`float()`", "__bool__": "`if`", "__index__": "an index",
+    "__int__": "`int()`", "__float__": "`float()`", "__bool__": "`if` or `while`", "__index__": "an index",
 }  # fmt: skip
 """Method of a tensor -> how code calls it."""
 

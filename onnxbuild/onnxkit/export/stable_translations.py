@@ -23,8 +23,9 @@ _ERFC = (
 _TRANSLATED_BY_ATTENTION = 23
 """Opset from which dynamo writes ONNX's Attention."""
 
-_EVERY_SINCE, _SINCE = 11, {"aten::scaled_dot_product_attention": 14}
-"""Opset from which torchscript's translations can be written: Equal takes floats, PyTorch has a symbolic."""
+_EVERY_SINCE = 11
+_SINCE = {"aten::scaled_dot_product_attention": 14, "aten::cosine_similarity": 13}
+"""Opset from which torchscript's translations can be written: Equal takes floats, ReduceSum takes axes, PyTorch has a symbolic."""
 
 _INT32, _BOOL = 6, 9
 """TensorProto's."""
@@ -418,6 +419,7 @@ def torchscript_translations(opset: int, notes: set[str]) -> Iterator[None]:
         "aten::binary_cross_entropy_with_logits": parsed("v", "v", "v", "v", "i")(
             _cross_entropy_symbolic
         ),
+        "aten::cosine_similarity": parsed("v", "v", "i", "f")(_cosine_symbolic),
         "aten::softplus": parsed("v", "f", "f")(_softplus_symbolic),
         "aten::remainder": _remainder_symbolic,
         "aten::floor_divide": _floor_divide_symbolic,
@@ -472,6 +474,24 @@ def _cross_entropy_symbolic(  # noqa: PLR0917 # PyTorch's
     weight, positive = (None if each.node().mustBeNone() else each for each in (weight, positive))
     loss = cross_entropy_with_logits(op, x, target, weight, positive)
     return getattr(op, _REDUCTIONS[reduction])(loss, keepdims=0) if reduction else loss
+
+
+def _cosine_symbolic(g: Any, a: Any, b: Any, dim: int, eps: float) -> Any:
+    """Each vector divided by its own length, which is at least eps: the product of two lengths underflows."""
+    import torch
+
+    op = _of_graph(g, a)
+    sizes = [each.type().sizes() for each in (a, b)]
+    if sizes[0] is None or None in sizes[0] or sizes[0] != sizes[1]:
+        shape = g.op("Shape", op.Add(a, b))
+        a, b = g.op("Expand", a, shape), g.op("Expand", b, shape)
+    axes = g.op("Constant", value_t=torch.tensor([dim]))
+
+    def directed(x: Any) -> Any:
+        length = op.Sqrt(op.ReduceSum(op.Mul(x, x), axes))
+        return op.Div(x, op.Max(length, eps))
+
+    return op.ReduceSum(op.Mul(directed(a), directed(b)), axes, keepdims=0)
 
 
 def _softplus_symbolic(g: Any, x: Any, beta: float, _threshold: float) -> Any:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 from onnxbuild.onnxkit.model.graphs import (
     all_graphs,
     all_nodes,
+    element_count,
     graphs_below,
     initializers,
     subgraphs,
+    tensor_bytes,
 )
 
 if TYPE_CHECKING:
@@ -23,11 +25,17 @@ NODES_MAX = 1_000_000
 """Most nodes of a model once its functions are inlined, as shape inference and ONNX Runtime do."""
 
 
+_VALUES = (
+    "raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data", "string_data",
+)  # fmt: skip
+"""Fields of a tensor that hold its elements."""
+
+
 def unsound(model: onnx.ModelProto) -> str:
     """Return why no library can follow a model; empty if one can.
 
     Functions that call themselves have no end, and 40 that call the next one twice have 2^40 nodes. A tensor of
-    an unknown type, or of negative sizes, has no number of bytes.
+    an unknown type, or of negative sizes, has no number of bytes; one without values may claim 2^62 of them.
 
     Args:
         model: Its weights need not be loaded.
@@ -47,7 +55,7 @@ def _names(model: onnx.ModelProto) -> Iterator[str]:
 
 
 def _meaningless(model: onnx.ModelProto) -> str:
-    """Return which tensor has no number of bytes; empty if all have one."""
+    """Return which tensor has no number of bytes, or another one; empty if there is none."""
     import onnx
 
     attributes = (attribute for node in all_nodes(model) for attribute in node.attribute)
@@ -58,6 +66,17 @@ def _meaningless(model: onnx.ModelProto) -> str:
             return f"the tensor '{tensor.name}' has the element type {tensor.data_type}, which ONNX does not have"
         if any(size < 0 for size in tensor.dims):
             return f"the tensor '{tensor.name}' has a negative size: {list(tensor.dims[:8])}"
+        is_unset = tensor.data_type == onnx.TensorProto.UNDEFINED  # an attribute without a tensor
+        is_inside = tensor.data_location != onnx.TensorProto.EXTERNAL
+        if is_unset or not is_inside or not element_count(tensor):
+            continue
+        needed = tensor_bytes(tensor)
+        if not any(len(getattr(tensor, each)) for each in _VALUES):
+            return (
+                f"the tensor '{tensor.name}' has no values, where its shape needs {needed:,} bytes"
+            )
+        if tensor.raw_data and len(tensor.raw_data) != needed:
+            return f"the tensor '{tensor.name}' has {len(tensor.raw_data):,} bytes of values, where its shape needs {needed:,}"
     return ""
 
 

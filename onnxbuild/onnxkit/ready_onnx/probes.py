@@ -34,6 +34,10 @@ _ROUNDS_MAX = 4
 _AXES, _INPUTS = "dynamic_axes", "dummy_inputs"
 
 
+_OTHER_SIZES = (1, 128, 512)
+"""Sizes tried where a model fails at its example: one row, and inputs that are long enough for windows and padding."""
+
+
 @dataclass(frozen=True, slots=True)
 class SizeFault:
     """Sizes that a model should take, and does not.
@@ -116,6 +120,8 @@ def try_sizes(
             rule = find_rule(axes, shapes, point, takes) or find_fixed(axes, shapes, takes)
             if rule is not None:
                 return observed, SizeFault(f"{rule.what}: {what}", rule.fix, rule)
+            if not observed and (elsewhere := _one_other_size(axes, point, takes)):
+                return observed, SizeFault(what, elsewhere, None)
             guilty = [
                 name
                 for name, one in axis_by_axis(axes, point, sums)
@@ -141,6 +147,20 @@ def _runs(run: Callable[[Point], object], sizes: Mapping[str, int]) -> bool:
     except StepError:
         return False
     return True
+
+
+def _one_other_size(
+    axes: Sequence[Axis], point: Point, takes: Callable[[Mapping[str, int]], bool]
+) -> str:
+    """Return the fix for a model that runs nowhere in the declared ranges, but with another size of one axis."""
+    for size in _OTHER_SIZES:
+        for axis in axes:
+            if point.sizes[axis.name] != size and takes({**point.sizes, axis.name: size}):
+                return (
+                    f"it runs at {axis.name}={size}: write the sizes that it takes, such as "
+                    f"`dynamic_axes: {{{axis.name}: {{min: {size}, max: {size}, example: {size}}}}}`"
+                )
+    return ""
 
 
 def _fix(guilty: Sequence[str]) -> str:

@@ -19,7 +19,9 @@ from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET, TargetGates
 from onnxbuild.onnxkit.accuracy.judged_outputs import excused_rows
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.data.feeds import make_feeds
 from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.estimators.boosters import with_categories
 from onnxbuild.onnxkit.estimators.thresholds import rows_on_threshold
 from onnxbuild.steps import convert_model, reference, validate
 from tests.fakes.step_context import run_step
@@ -691,6 +693,45 @@ def test_fractions_of_categories_are_cut_off_and_dummies_hold_categories(fronten
             column = point.feeds["features"][:, 0]
             assert set(column) <= set(range(12))
             assert len(set(column)) > 1 or len(column) == 1
+
+
+def encoded(unknown="ignore"):
+    encoder = OneHotEncoder(handle_unknown=unknown)
+    return make_pipeline(
+        ColumnTransformer([("c", encoder, [0, 1])], remainder=StandardScaler()),
+        LogisticRegression(),
+    ).fit(TABLE, KINDS > 1)
+
+
+def test_a_fraction_is_no_category_of_an_encoder_and_dummies_hold_categories(tmp_path):
+    rows = [TABLE, TABLE + np.float32([0.3, 0, 0, 0]), TABLE - np.float32([50, 0.5, 0, 0])]
+    found = same_as_the_estimator(encoded(), rows, tmp_path, "sklearn")
+    dummies = [p.feeds["features"] for p in found if not p.name.startswith("sample")]
+    assert all(set(each[:, 0]) <= set(range(12)) for each in dummies)
+    assert len({*dummies[-1][:, 0]}) > 1
+
+
+def test_an_encoder_that_refuses_unknown_categories_has_a_fix_that_works(tmp_path):
+    with pytest.raises(StepError, match="Unknown Category") as caught:
+        same_as_the_estimator(encoded("error"), [TABLE], tmp_path, "sklearn")
+    assert "OneHotEncoder(handle_unknown='ignore')" in caught.value.fix
+
+
+def test_dummy_texts_and_integers_are_known_categories_too():
+    table = np.array([[2, "Bern"], [4, "Rome"], [9, "Oslo"]], object)
+    columns = ColumnTransformer([("o", OrdinalEncoder(), [1]), ("h", OneHotEncoder(), [0])])
+    columns.fit(table).feature_names_in_ = np.array(["size", "town"], object)
+    inputs = (  # in another order than the table's
+        DummyInput("town", "string", ("batch", 1)),
+        DummyInput("size", "int64", ("batch", 1)),
+    )
+    feeds = make_feeds(inputs, {"batch": 8}, 0)
+    found = with_categories(feeds, inputs, columns)
+    assert set(found["town"].ravel()) == {"Bern", "Rome", "Oslo"}
+    assert set(found["size"].ravel()) <= {2, 4, 9}
+    declared = (replace(inputs[0], fill="Kyiv"), inputs[1])
+    feeds = make_feeds(declared, {"batch": 8}, 0)
+    assert set(with_categories(feeds, declared, columns)["town"].ravel()) == {"Kyiv"}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,12 @@ from onnx.helper import make_node
 
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.target import CPU_TARGET, TargetGates
-from onnxbuild.onnxkit.accuracy.rounding import measured_rounding, moved_feeds, rounding_noise
+from onnxbuild.onnxkit.accuracy.rounding import (
+    measured_rounding,
+    moved_feeds,
+    rounding_noise,
+    with_reordered,
+)
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.data.reference_feeds import ReferenceOptions
 from onnxbuild.onnxkit.data.reference_files import read_reference
@@ -140,3 +145,12 @@ def test_the_graph_with_noise_is_a_valid_one():
     assert add_rounding_noise(made)
     onnx.checker.check_model(made, full_check=True)
     assert not add_rounding_noise(model([], [], [], opset=10))
+
+
+def test_another_order_of_sums_counts_as_rounding_up_to_a_limit():
+    exact = {name: np.float32([1, -2]) for name in "abcd"}
+    moves = {"a": 1e-4, "b": 1e-7, "c": 0.1, "d": np.nan}
+    reordered = {name: exact[name] + np.float32([by, 0]) for name, by in moves.items()}
+    found = with_reordered({"a": 1e-6, "b": 1e-6, "c": 1e-6}, exact, reordered)
+    assert found == {"a": pytest.approx(5e-5, rel=1e-3), "b": 1e-6, "c": 1e-4}
+    assert with_reordered({"d": 1e-6}, exact, reordered) == {"d": 1e-6}

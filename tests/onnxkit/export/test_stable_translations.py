@@ -28,6 +28,12 @@ BOTH = {
     "hypot": torch.hypot,
     "atan2": torch.atan2,
     "copysign": torch.copysign,
+    "cosine": lambda a, b: functional.cosine_similarity(
+        torch.stack([a, b], 1).abs() * 1e-6, torch.stack([b, a], 1).abs(), dim=1
+    ),
+    "cosine_of_one_row": lambda a, b: functional.cosine_similarity(
+        torch.stack([a, b], 1).abs() * 1e-6, b.new_tensor([3e-6, 4e-6]), dim=1
+    ),
     "remainder": torch.remainder,
     "floor_divide": torch.floor_divide,
     "whole_floor_divide": lambda a, b: a.clamp(-1e6, 1e6).long() // 7,

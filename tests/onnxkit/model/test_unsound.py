@@ -60,8 +60,21 @@ DOUBLED = (
         (model(CALL, functions=DOUBLED), f"stand for {2**40:,} nodes; at most 1,000,000"),
         (model(weights=(weight(data_type=999),)), "has the element type 999, which ONNX does not"),
         (model(weights=(weight((-1, -4)),)), r"has a negative size: \[-1, -4\]"),
+        (model(weights=(TensorProto(name="w", data_type=1, dims=[2**62]),)), "has no values, wh"),
+        (
+            model(weights=(weight((2**40,)),)),
+            "has 16 bytes of values, where its shape needs 4,398",
+        ),
     ],
-    ids=["recursion", "two functions", "doubled 40 times", "element type", "negative size"],
+    ids=[
+        "recursion",
+        "two functions",
+        "doubled 40 times",
+        "element type",
+        "negative size",
+        "empty",
+        "too short",
+    ],
 )
 def test_a_model_that_no_library_can_follow_is_refused(tmp_path, hostile, why):
     (tmp_path / "model.onnx").write_bytes(hostile.SerializeToString())
