@@ -111,7 +111,6 @@ PROVIDER_PLACES: Mapping[tuple[str, str], str] = {
         "onnxruntime-gpu",
     ): "one that a recipe may ask for by name",
     ("onnxkit/ahead_of_time/tensorrt.py", "tensorrt"): "the artifact is engines of TensorRT's own",
-    ("onnxkit/bundles/kinds.py", "tensorrt"): "the kind of that artifact",
     (
         "onnxkit/loaders/onnx_bundle.py",
         "TensorRT",

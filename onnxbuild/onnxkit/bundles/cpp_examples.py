@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.core.axis import shape_at, size_at, sums_of, symbols_of
-from onnxbuild.onnxkit.bundles.kinds import ONNX
-from onnxbuild.onnxkit.bundles.manifest import Manifest
+from onnxbuild.onnxkit.bundles.manifest import ONNX, Manifest
 from onnxbuild.onnxkit.sessions.custom_operators import OperatorLibrary
 
 _PLAIN_OPTIONS = "  const Ort::SessionOptions options;\n"
