@@ -10,7 +10,7 @@ from pathlib import Path
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import ORT_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.ahead_of_time.ort_signature import Shape, check_machine, ort_inputs
+from onnxbuild.onnxkit.ahead_of_time.ort_format import Shape, check_machine, ort_inputs
 from onnxbuild.onnxkit.model.inspect import dimensions, dtype_name
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.programs.input_mismatch import nearest_input

@@ -14,7 +14,7 @@ from onnxbuild.expansion.environment_faults import only_in_environments
 from onnxbuild.expansion.feature import AheadOfTimeModel, ArtifactFormat
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.ahead_of_time.options import EngineOptions
-from onnxbuild.onnxkit.ahead_of_time.tensorrt import TENSORRT, engine_options
+from onnxbuild.onnxkit.ahead_of_time.prepared import TENSORRT, engine_options
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import tensorrt_engines
 

@@ -12,16 +12,12 @@ import numpy as np
 import pytest
 
 from onnxbuild.features.packages.http_server import FEATURE, PackageHttpServerParams
-from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.loaders.script import load_script
 from onnxbuild.onnxkit.packages.package_run import RunParams
-from onnxbuild.resolver import resolve
 from onnxbuild.verification.fenced_replay import Replay
 from tests.fakes.step_context import run_step
-from tests.features.packages.test_wheel import RECIPE
 from tests.native.packages import arrays, write_bundle, write_reference
-from tests.written_recipes import faults, loader
 
 TYPES = ("float32", "float16", "int64", "uint8", "bool", "string")
 BOUNDS = VariantTolerances(atol=1e-6, rtol=1e-6, equal_min=1.0)
@@ -42,16 +38,6 @@ def packaged(folder, scale=1.0):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     return packaged(tmp_path_factory.mktemp("http"))
-
-
-def test_its_models_name_is_the_variants_or_the_recipes(tmp_path):
-    load = loader(tmp_path, before=RECIPE)
-    for options, name in (("{}", "demo-int8"), ("{name: 'ours-{variant}'}", "ours-int8")):
-        recipes = load(f"packages: {{variants: [int8], http-server: {options}}}\n").recipes
-        graph = resolve(recipes, HostFacts("x86_64", frozenset({"avx2"})))
-        assert graph.steps["demo:int8-http-server/package"].params.name == name
-    ((what, _, _),) = faults(load, "packages: {http-server: {name: a/b}}\n")
-    assert "'a/b', which is no name of a model in a URL" in what
 
 
 def test_the_step_runs_the_server_and_judges_its_answers(made, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from onnxbuild.catalog import PACKAGE_FORMATS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 SCRIPT = """
 import hashlib, json
