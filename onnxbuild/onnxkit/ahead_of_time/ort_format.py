@@ -38,10 +38,8 @@ def convert_to_ort(
 
     Args:
         source: Holds the ONNX model.
-        target: Is there.
         scratch: Empty; the converter writes next to the model that it reads.
         options: Options of the conversion.
-        where: `recipe:step`, for messages.
 
     Raises:
         StepError: The model is too large for the format, or ONNX Runtime can't convert it.
@@ -119,7 +117,6 @@ def ort_inputs(path: Path, name: str) -> dict[str, tuple[str, Shape | None]]:
     """Input -> dtype and shape of a model in ORT format.
 
     Args:
-        path: The file.
         name: Name that the user gave, for messages.
 
     Raises:
@@ -146,7 +143,6 @@ def check_machine(manifest: Path, name: str) -> None:
     """Refuse what a bundle says is for another machine.
 
     Args:
-        manifest: The bundle's.
         name: Name that the user gave, for messages.
 
     Raises:

@@ -36,10 +36,7 @@ def save_host_graph(
 
     Args:
         source: Holds the portable model.
-        target: Is there.
-        scratch: Empty.
         settings: Of the session that optimizes.
-        where: `recipe:step`, for messages.
 
     Raises:
         StepError: ONNX Runtime refuses the model.
@@ -106,12 +103,8 @@ def compile_model(
 
     Args:
         source: Holds the portable model.
-        target: Is there.
-        scratch: Empty.
         provider: Short name of the provider that compiles.
-        options: Its options.
         embed: Whether what was compiled goes into the model.
-        where: `recipe:step`, for messages.
 
     Returns: Operator type -> how many nodes there are of it afterwards.
 
@@ -240,7 +233,6 @@ def engine_options(
     none is built again when another size comes.
 
     Args:
-        inputs: The model's.
         axes: Their ranges.
         fp16: Whether TensorRT may choose fp16 kernels.
     """
@@ -265,11 +257,9 @@ def build_engines(
     """Run a model on TensorRT so that its caches fill; returns the files they are, sorted.
 
     Args:
-        model: Its folder.
         target: Gets the caches.
         options: Provider options from `engine_options`.
         feeds: Sets of inputs to run on.
-        where: `recipe:step`, for messages.
 
     Raises:
         StepError: TensorRT is not there, refuses the model, or takes none of its nodes.

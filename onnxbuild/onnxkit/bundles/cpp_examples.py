@@ -27,12 +27,7 @@ _SCALAR_TYPES = {
 
 
 def write_example(folder: Path, manifest: Manifest) -> None:
-    """Write main.cpp and CMakeLists.txt; nothing for kinds that C++ can't load or that have no example.
-
-    Args:
-        folder: Made if need be.
-        manifest: The bundle's.
-    """
+    """Write main.cpp and CMakeLists.txt; nothing for kinds that C++ can't load or that have no example."""
     if manifest.kind == ONNX:
         _write_onnx_example(folder, manifest)
     elif manifest.kind in _PROGRAMS:
