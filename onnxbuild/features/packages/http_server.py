@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.params import option
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.step import Outcome, StepContext
 from onnxbuild.document.faults import Fault
 from onnxbuild.expansion.package_format import (
     Packaged,
     PackageFormat,
     PackageRequest,
     described_at_top,
+    package_kind,
+    run_kind,
 )
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import LOADER_FILE, MANIFEST_FILE, Manifest
@@ -430,26 +432,11 @@ FEATURE: PackageFormat = PackageFormat(
     called="the HTTP server of variant",
     request_faults=_faults,
     no_dtypes=frozenset({"bfloat16"}),
-    kind=StepKind(
-        name="package-http-server",
-        version=1,
-        params=PackageHttpServerParams,
-        inputs=("bundle", "reference"),
-        outputs={"bundle": "bundle"},
-        toolchain=("numpy", "jinja2"),
-        run=package,
+    kind=package_kind(
+        "http-server", 1, PackageHttpServerParams, package, toolchain=("numpy", "jinja2")
     ),
     params=_params,
-    run=StepKind(
-        name="run-http-server",
-        version=1,
-        params=RunParams,
-        inputs=("package", "reference"),
-        outputs={"report": "report"},
-        toolchain=("numpy", "onnxruntime"),
-        run=run,
-        host_bound=True,
-    ),
+    run=run_kind("http-server", 1, RunParams, run, toolchain=("numpy", "onnxruntime")),
     run_params=lambda asked: RunParams(asked.subject, asked.tolerances),
     contents=_contents,
 )
