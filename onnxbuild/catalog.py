@@ -42,6 +42,7 @@ from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, we
 from onnxbuild.features.packages import (
     bundle,
     cpp,
+    http_server,
     mlflow,
     node,
     oci,
@@ -118,6 +119,7 @@ FEATURES: tuple[Feature, ...] = (
     node.FEATURE,
     cpp.FEATURE,
     ort_mobile.FEATURE,
+    http_server.FEATURE,
     packages.FEATURE,
     processing.FEATURE,
     target.FEATURE,

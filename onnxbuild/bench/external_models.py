@@ -13,7 +13,6 @@ from onnxbuild.core.places import place_name
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint
 from onnxbuild.core.step import MODEL_FILE, ORT_FILE
 from onnxbuild.expansion.scope import ComparisonModel
-from onnxbuild.onnxkit.bundles.kinds import KINDS
 from onnxbuild.onnxkit.programs.artifact_file import (
     PROGRAM_SUFFIXES,
     ProgramFormat,
@@ -99,8 +98,7 @@ def _program_in(bundle: Path) -> Path | None:
     """Return the program of a bundle; None where its manifest is of another kind of model, or none."""
     try:
         content = read_json((bundle / MANIFEST).read_bytes())
-        kind = KINDS.get(content.get("kind", content.get("format")))  # the latter in older bundles
-        is_program = kind is not None and kind.runtime == "torch"
+        is_program = content.get("by_keyword") is not None  # a program alone says so
         return bundle / check_part(content["file"]) if is_program else None
     except (OSError, ValueError, TypeError, AttributeError, LookupError):
         return None

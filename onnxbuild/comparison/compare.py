@@ -29,8 +29,8 @@ from onnxbuild.onnxkit.bundles.manifest import (
     MANIFEST_FILE,
     SUMS_FILE,
     VALIDATION_FILE,
+    run_facts,
 )
-from onnxbuild.onnxkit.bundles.run_facts import run_facts
 from onnxbuild.onnxkit.differences.first_difference import (
     ArtifactDifference,
     file_difference,

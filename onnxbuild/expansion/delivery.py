@@ -17,17 +17,15 @@ from onnxbuild.expansion.tolerances import tolerances_of, tolerances_of_format
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import (
     package,
-    package_ahead_of_time,
-    package_program,
     validate,
     validate_program,
 )
 
 KINDS = (
     package.KIND,
-    package_ahead_of_time.KIND,
+    package.AHEAD_OF_TIME,
     validate_program.KIND,
-    package_program.KIND,
+    package.PROGRAM,
 )
 
 
@@ -100,8 +98,8 @@ def artifact_bundle(scope: Scope, subject: Subject, artifact: AheadOfTimeModel) 
     }
     packaged = scope.step(
         artifact_address(recipe, variant, artifact.name, "package"),
-        package_ahead_of_time.KIND,
-        package_ahead_of_time.PackageAheadParams(
+        package.AHEAD_OF_TIME,
+        package.PackageAheadParams(
             onnxbuild=__version__,
             recipe=recipe.name,
             recipe_sha256=scope.graph.package_sha256(inputs),
@@ -129,8 +127,8 @@ def program_bundle(scope: Scope, each: Format, program: OutputRef) -> Bundle:
     inputs = {"program": program, "validation": OutputRef(validated, "report")}
     packaged = scope.step(
         StepAddress(recipe.name, "package", each.name),
-        package_program.KIND,
-        package_program.PackageProgramParams(
+        package.PROGRAM,
+        package.PackageProgramParams(
             onnxbuild=__version__,
             recipe=recipe.name,
             recipe_sha256=scope.graph.package_sha256(inputs),

@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.core.step import StepKind
+from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.artifacts import artifact_address
@@ -143,6 +144,54 @@ class OwnModel:
     is_in: Callable[[Path], bool] = lambda _: True
     describes: str = ""
     faults: Callable[[Path, Manifest, Any], Iterable[str]] = nothing
+
+
+def package_kind(
+    name: str,
+    version: int,
+    params: type,
+    run: Callable[[StepContext], Outcome],
+    *,
+    toolchain: tuple[str, ...],
+    inputs: tuple[str, ...] = ("bundle", "reference"),
+    entrypoints: Callable[[Any], tuple[Entrypoint, ...]] = nothing,
+) -> StepKind:
+    """Return the kind `package-NAME` of the step that makes a package."""
+    outputs = {"bundle": "bundle"}
+    return StepKind(
+        f"package-{name}",
+        version,
+        params,
+        inputs,
+        outputs,
+        toolchain,
+        run,
+        entrypoints=entrypoints,
+    )
+
+
+def run_kind(
+    name: str,
+    version: int,
+    params: type,
+    run: Callable[[StepContext], Outcome],
+    *,
+    toolchain: tuple[str, ...],
+    host_bound: bool = True,
+    entrypoints: Callable[[Any], tuple[Entrypoint, ...]] = nothing,
+) -> StepKind:
+    """Return the kind `run-NAME` of the step that runs a package and judges it."""
+    return StepKind(
+        f"run-{name}",
+        version,
+        params,
+        ("package", "reference"),
+        {"report": "report"},
+        toolchain,
+        run,
+        host_bound=host_bound,
+        entrypoints=entrypoints,
+    )
 
 
 def graph_at_top(folder: Path, manifest: Manifest) -> Mapping[str, str]:

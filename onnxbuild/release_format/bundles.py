@@ -9,8 +9,7 @@ from typing import Any
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.graph import ARTIFACT, PROGRAM, VARIANT, DeliverableFamily
-from onnxbuild.onnxkit.bundles.kinds import ONNX
-from onnxbuild.onnxkit.bundles.manifest import Manifest, read_manifest
+from onnxbuild.onnxkit.bundles.manifest import ONNX, Manifest, read_manifest
 from onnxbuild.release_format.forms import read_json
 from onnxbuild.release_format.layout import MANIFEST
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from onnxbuild.core.step import GPU, MODEL_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import ArtifactDescription, write_description
-from onnxbuild.onnxkit.ahead_of_time.ep_context import compile_model
-from onnxbuild.onnxkit.ahead_of_time.tensorrt import CHOSEN_BY_TIMING
+from onnxbuild.onnxkit.ahead_of_time.prepared import CHOSEN_BY_TIMING, compile_model
 from onnxbuild.onnxkit.host.made_for import this_machine
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.model_files import file_bytes

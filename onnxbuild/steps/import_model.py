@@ -13,7 +13,7 @@ from onnxbuild.core.axis import example_sizes, shape_at
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import ORT_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.ahead_of_time.ort_signature import check_machine, ort_inputs
+from onnxbuild.onnxkit.ahead_of_time.ort_format import check_machine, ort_inputs
 from onnxbuild.onnxkit.bundles.manifest import read_manifest
 from onnxbuild.onnxkit.data.feeds import make_feeds
 from onnxbuild.onnxkit.host.made_for import check_made_for

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
 from onnxbuild.core.target import CPU
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import ArtifactDescription, write_description
-from onnxbuild.onnxkit.ahead_of_time.host_optimized import save_host_graph, special_operators
+from onnxbuild.onnxkit.ahead_of_time.prepared import save_host_graph, special_operators
 from onnxbuild.onnxkit.host.made_for import this_machine
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.model_files import file_bytes

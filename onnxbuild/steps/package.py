@@ -1,28 +1,34 @@
-"""Bundle a variant that passed its gates: model, manifest, checksums, a loader."""
+"""Bundle what passed its gates: files, manifest, checksums, a loader, examples. Of a variant, of a model made of one ahead of time, of a PyTorch program."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from onnxbuild.core.axis import axes_for_callers
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import Axis, Precision
 from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
-from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.bundles.kinds import ONNX
+from onnxbuild.core.target import CPU, Target
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import DESCRIPTION_FILE, SOURCE
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import read_description as read_artifact
 from onnxbuild.onnxkit.bundles.manifest import (
     EVALUATION_FILE,
     GATES_FILE,
+    ONNX,
     VALIDATION_FILE,
     BundleTarget,
     Manifest,
     ManifestProvider,
+    Value,
 )
 from onnxbuild.onnxkit.bundles.write import (
+    described,
     libraries_of,
     names_below,
+    read_report,
     reports_of,
     values,
     verdict_of,
@@ -30,10 +36,11 @@ from onnxbuild.onnxkit.bundles.write import (
     write_bundle,
 )
 from onnxbuild.onnxkit.model.inspect import summarize
-from onnxbuild.onnxkit.model.model_files import load_model
+from onnxbuild.onnxkit.model.model_files import file_bytes, load_model
 from onnxbuild.onnxkit.processing.labels import LabelsFile, labelled
+from onnxbuild.onnxkit.programs.artifact_file import read_description as read_program
 from onnxbuild.onnxkit.sessions.settings import SessionSettings, read_settings
-from onnxbuild.providers import full_name
+from onnxbuild.providers import full_name, short_name
 
 _SCORES = (
     "metric", "score", "score_interval", "baseline_score", "drop", "drop_interval", "confidence",
@@ -208,4 +215,133 @@ KIND = StepKind(
     toolchain=("onnx", "onnxruntime"),
     run=run,
     entrypoints=lambda params: tuple(each.file for each in params.labels),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PackageAheadParams:
+    """Content of the manifest that is not in the step's inputs.
+
+    Attributes:
+        onnxbuild: Version of this program.
+        recipe_sha256: Digest of the part of the recipe that this is made from.
+        variant: That it is made of.
+        labels: Names of classes.
+    """
+
+    onnxbuild: str
+    recipe: str
+    recipe_sha256: str
+    variant: str
+    precision: Precision
+    axes: tuple[Axis, ...]
+    labels: tuple[LabelsFile, ...] = field(default=(), metadata={"sparse": True})
+
+
+def run_ahead_of_time(context: StepContext) -> Outcome:
+    """Write the bundle; inputs and outputs are those of the portable model.
+
+    Raises:
+        StepError: A file of labels can't be read.
+    """
+    params: PackageAheadParams = context.params
+    source, portable = context.input("artifact"), context.input("model")
+    found = read_artifact(source)
+    summary = summarize(load_model(portable, weights="left"))
+    target = short_name(found.provider)
+    validation = read_report(context.input("validation"))
+    settings = {"graph_optimization": found.graph_optimization, "config": found.config}
+    session = from_json(SessionSettings, settings)
+    draft = Manifest(
+        name=params.recipe,
+        variant=params.variant,
+        kind=found.kind,
+        file=found.file,
+        precision=params.precision,
+        recipe_sha256=params.recipe_sha256,
+        inputs=values(summary["inputs"]),
+        outputs=labelled(values(summary["outputs"]), params.labels, context),
+        dynamic_axes=axes_for_callers(params.axes),
+        made_for=found.made_for,
+        targets={
+            target: BundleTarget(
+                (ManifestProvider(found.provider, found.provider_options),), session
+            )
+        },
+        folder_options=found.folder_options,
+        validation={target: verdict_of(validation)},
+        versions=versions_of(params.onnxbuild, "onnxruntime"),
+        portable_size_bytes=file_bytes(portable),
+        facts={**found.facts, SOURCE: _digests(portable)},
+    )
+    names = [name for name in names_below(source) if name != DESCRIPTION_FILE]
+    reports = {VALIDATION_FILE: {target: validation}}
+    libraries = libraries_of(context)
+    bundle = context.output("bundle")
+    return write_bundle(bundle, source, names, draft, reports, libraries=libraries)
+
+
+def _digests(model: Path) -> dict[str, str]:
+    return {name: described(model / name).sha256 for name in names_below(model)}
+
+
+AHEAD_OF_TIME = StepKind(
+    name="package-ahead-of-time",
+    version=6,
+    params=PackageAheadParams,
+    inputs=("model", "artifact", "validation"),
+    outputs={"bundle": "bundle"},
+    toolchain=("onnx", "onnxruntime"),
+    run=run_ahead_of_time,
+    entrypoints=lambda params: tuple(each.file for each in params.labels),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PackageProgramParams:
+    """Content of the manifest that is not in the step's inputs.
+
+    Attributes:
+        onnxbuild: Version of this program.
+        recipe_sha256: Digest of the part of the recipe that this format is made from.
+    """
+
+    onnxbuild: str
+    recipe: str
+    recipe_sha256: str
+    axes: tuple[Axis, ...]
+
+
+def run_program(context: StepContext) -> Outcome:
+    """Write the bundle."""
+    params: PackageProgramParams = context.params
+    source = context.input("program")
+    found = read_program(source)
+    validation = read_report(context.input("validation"))
+    draft = Manifest(
+        name=params.recipe,
+        kind=found.format,
+        file=found.file,
+        precision="fp32",
+        recipe_sha256=params.recipe_sha256,
+        inputs=tuple(Value(each.name, each.dtype, each.shape) for each in found.inputs),
+        outputs=tuple(map(Value, found.outputs)),
+        dynamic_axes=axes_for_callers(params.axes),
+        made_for=found.made_for,
+        by_keyword=found.by_keyword,
+        validation={CPU: verdict_of(validation)},
+        versions=versions_of(params.onnxbuild, "torch"),
+    )
+    reports = {VALIDATION_FILE: {CPU: validation}}
+    return write_bundle(context.output("bundle"), source, (found.file,), draft, reports)
+
+
+PROGRAM = StepKind(
+    name="package-program",
+    version=7,
+    params=PackageProgramParams,
+    inputs=("program", "validation"),
+    outputs={"bundle": "bundle"},
+    toolchain=("torch",),
+    run=run_program,
 )

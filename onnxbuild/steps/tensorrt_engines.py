@@ -9,7 +9,7 @@ from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import GPU, MODEL_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import ArtifactDescription, write_description
 from onnxbuild.onnxkit.ahead_of_time.options import EngineOptions
-from onnxbuild.onnxkit.ahead_of_time.tensorrt import (
+from onnxbuild.onnxkit.ahead_of_time.prepared import (
     CHOSEN_BY_TIMING,
     FOLDER_OPTIONS,
     TENSORRT,

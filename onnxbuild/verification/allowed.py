@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.onnxkit.ahead_of_time.tensorrt import FOLDER_OPTIONS
+from onnxbuild.onnxkit.ahead_of_time.prepared import FOLDER_OPTIONS
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.sessions.settings import FILE_KEYS, KNOWN_KEYS, LOAD_KEYS, is_free
 from onnxbuild.providers import file_options, named

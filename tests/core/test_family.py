@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from onnxbuild.core.graph import FAMILIES
-from onnxbuild.onnxkit.bundles.kinds import KINDS
+from onnxbuild.onnxkit.loaders.script import Runtime
 from onnxbuild.release_format.bundles import SECTIONS
 
 PACKAGE = Path(__file__).parents[2] / "onnxbuild"
@@ -17,7 +18,7 @@ PACKAGE = Path(__file__).parents[2] / "onnxbuild"
 def test_each_bundle_of_a_release_has_a_section_of_its_own():
     bundles = [each for each in FAMILIES.values() if each.runtime]
     assert sorted(each.family.name for each in SECTIONS) == sorted(each.name for each in bundles)
-    assert {each.runtime for each in KINDS.values()} == {each.runtime for each in bundles}
+    assert set(get_args(Runtime)) == {each.runtime for each in bundles}
 
 
 def test_one_family_alone_is_portable_and_one_is_for_people():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.steps import aotinductor, package_program
+from onnxbuild.steps import aotinductor, package
 from tests.fakes.step_context import run_step
 from tests.steps.programs import BATCH, ROOT, X, Y, judged, make
 
@@ -70,10 +70,10 @@ def test_machine_code_holds_no_path_and_no_source(compiled):
 def packaged(folder, context, name="TwoInputs", names=("sum",), **judging):
     """The bundle of a program that was judged."""
     judged(folder, name, context, inputs=(X, Y), names=names, **judging)
-    params = package_program.PackageProgramParams("0", "two", "0" * 64, (BATCH,))
+    params = package.PackageProgramParams("0", "two", "0" * 64, (BATCH,))
     report = folder / "validate" / "out" / "report"
     inputs = {"program": context.output("program"), "validation": report}
-    return run_step(package_program.KIND, params, folder / "package", inputs)
+    return run_step(package.PROGRAM, params, folder / "package", inputs)
 
 
 def printed_by(command, folder):

@@ -9,7 +9,7 @@ import pytest
 
 from onnxbuild.core.recipe import Axis
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import read_description
-from onnxbuild.steps import package_ahead_of_time
+from onnxbuild.steps import package
 from onnxbuild.steps.optimize_for_host import KIND, HostGraphParams
 from tests.fakes.step_context import run_step
 from tests.steps.graphs import digits
@@ -37,11 +37,11 @@ def packaged(folder, source=None):
     validation.mkdir()
     reported = {"passed": True, "tolerances": {"atol": 1e-5}, "metrics": {"max_abs": 1e-7}}
     (validation / "report.json").write_text(json.dumps(reported))
-    params = package_ahead_of_time.PackageAheadParams(
+    params = package.PackageAheadParams(
         "1.2.3", "digits", "ab" * 32, "fp32", "fp32", (Axis("batch", 1, 64, 2),)
     )
     inputs = {"model": source, "artifact": artifact, "validation": validation}
-    _, context = run_step(package_ahead_of_time.KIND, params, folder / "package", inputs)
+    _, context = run_step(package.AHEAD_OF_TIME, params, folder / "package", inputs)
     return context.output("bundle")
 
 

@@ -20,6 +20,7 @@ from onnxbuild.core.digest import Digest, canonical_json
 from onnxbuild.core.errors import NotReproducibleError, StepError
 from onnxbuild.core.params import from_json, to_json
 from onnxbuild.core.target import environment_of, run_by
+from onnxbuild.expansion.package_format import RunPackage
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.oci.manifests import FILE_PATH
 from onnxbuild.onnxkit.wheels.archive import write_wheel
@@ -340,7 +341,7 @@ def _damage(package: Package, change: str) -> None:
         flip(file)
 
 
-RUN = [each for each in FORMS if PACKAGE_FORMATS[each].replays]
+RUN = [each for each in FORMS if PACKAGE_FORMATS[each].run]
 HOW = {
     "bit flipped": "another file than the one that SHA256SUMS names",
     "missing": "is missing",
@@ -384,9 +385,9 @@ def _judge(package: Package):
     """The step that runs the sound package, and its parameters."""
     manifest = json.loads((package.release / "variants/fp32/manifest.json").read_text())
     tolerances = from_json(VariantTolerances, manifest["validation"]["cpu"]["tolerances"])
-    replays = PACKAGE_FORMATS[package.form].replays
-    assert replays is not None
-    kind, params = replays(package.folder, package.name, tolerances)
+    form = PACKAGE_FORMATS[package.form]
+    asked = RunPackage(package.name, tolerances, "tiny", "fp32", folder=package.folder)
+    kind, params = form.run, form.run_params(asked)
     environment = environment_of(params)
     if environment is not None:
         params = run_by(params, to_json(look_here(environment)))

@@ -111,7 +111,7 @@ WITH_LIBRARY = {
     [
         ({"kind": "new"}, ""),
         ({"kind": "new", "targets": WITH_LIBRARY}, "'cpu' is a plug-in, and its library x.so"),
-        ({"kind": "torch-export"}, UNTRUSTED),
+        ({"kind": "torch-export", "by_keyword": False}, UNTRUSTED),
     ],
 )  # fmt: skip
 def test_a_kind_that_nobody_knows_is_run_where_it_can_do_no_harm(tmp_path, more, skipped):

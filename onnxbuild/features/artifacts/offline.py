@@ -15,7 +15,7 @@ from onnxbuild.expansion.feature import AheadOfTimeModel, ArtifactFormat
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import ArtifactDescription, write_description
-from onnxbuild.onnxkit.ahead_of_time.host_optimized import save_host_graph
+from onnxbuild.onnxkit.ahead_of_time.prepared import save_host_graph
 from onnxbuild.onnxkit.model.graphs import all_nodes
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model
 from onnxbuild.onnxkit.model.opsets import DEFAULT_DOMAINS

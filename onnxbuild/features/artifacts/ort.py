@@ -8,7 +8,7 @@ from onnxbuild.expansion.artifacts import add_ort_model
 from onnxbuild.expansion.feature import AheadOfTimeModel, ArtifactFormat
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
-from onnxbuild.onnxkit.ahead_of_time.ort_form import ort_fault
+from onnxbuild.onnxkit.ahead_of_time.ort_canonical import ort_fault
 from onnxbuild.steps import ort_format
 
 NAME = "ort"

@@ -13,7 +13,7 @@ from onnxbuild.expansion.artifacts import SECTION, add_artifact, only_in_environ
 from onnxbuild.expansion.feature import AheadOfTimeModel, ArtifactFormat
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.ahead_of_time.options import EngineOptions
-from onnxbuild.onnxkit.ahead_of_time.tensorrt import TENSORRT, engine_options
+from onnxbuild.onnxkit.ahead_of_time.prepared import TENSORRT, engine_options
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import tensorrt_engines
 

@@ -16,7 +16,6 @@ from onnxbuild.core.step import (
     PROGRAM,
     Outcome,
     StepContext,
-    StepKind,
 )
 from onnxbuild.document.faults import Fault
 from onnxbuild.expansion.package_format import (
@@ -24,6 +23,8 @@ from onnxbuild.expansion.package_format import (
     PackageRequest,
     RunPackage,
     described_at_top,
+    package_kind,
+    run_kind,
 )
 from onnxbuild.expansion.requested import PACKAGES
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
@@ -182,22 +183,13 @@ FEATURE: PackageFormat = PackageFormat(
         "it can't hold strings, which the pipeline takes or gives" if bundle.has_text else ""
     ),
     no_dtypes=frozenset({"bfloat16", "string"}),
-    kind=StepKind(
-        name="package-cpp",
-        version=4,
-        params=PackageCppParams,
-        inputs=("bundle", "reference"),
-        outputs={"bundle": "bundle"},
-        toolchain=("numpy", "jinja2"),
-        run=package,
-    ),
+    kind=package_kind("cpp", 4, PackageCppParams, package, toolchain=("numpy", "jinja2")),
     params=lambda packaged: PackageCppParams(packaged.tolerances),
-    run=StepKind(
-        name="run-cpp",
-        version=5,
-        params=RunCppParams,
-        inputs=("package", "reference"),
-        outputs={"report": "report"},
+    run=run_kind(
+        "cpp",
+        5,
+        RunCppParams,
+        run,
         toolchain=(
             "numpy",
             "onnxruntime",
@@ -205,8 +197,6 @@ FEATURE: PackageFormat = PackageFormat(
             f"{PROGRAM}cmake>{OPTIONAL}",
             f"{HEADERS}{OPTIONAL}",
         ),
-        run=run,
-        host_bound=True,
         entrypoints=lambda params: () if params.headers is None else (params.headers,),
     ),
     run_params=_run_params,

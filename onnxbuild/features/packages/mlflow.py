@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.step import Outcome, StepContext
 from onnxbuild.expansion.package_format import (
     Packaged,
     PackageFormat,
     described_at_top,
+    package_kind,
 )
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.bundles.write import described, names_below
@@ -211,14 +212,8 @@ FEATURE: PackageFormat = PackageFormat(
     title="a model in MLflow's format",
     no_dtypes=frozenset({"bfloat16"}),
     no_operators="MLflow's loader registers no custom operators",
-    kind=StepKind(
-        name="package-mlflow",
-        version=4,
-        params=PackageMlflowParams,
-        inputs=("bundle", "reference"),
-        outputs={"bundle": "bundle"},
-        toolchain=("numpy", "pyyaml", "jinja2"),
-        run=package,
+    kind=package_kind(
+        "mlflow", 4, PackageMlflowParams, package, toolchain=("numpy", "pyyaml", "jinja2")
     ),
     params=_params,
     contents=_contents,

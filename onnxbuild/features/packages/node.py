@@ -10,13 +10,15 @@ from pathlib import Path
 from onnxbuild.core.environment import BUILT_IN, NODE, NPM, Environment
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.step import Outcome, StepContext
 from onnxbuild.document.faults import Fault
 from onnxbuild.expansion.package_format import (
     Packaged,
     PackageFormat,
     PackageRequest,
     described_at_top,
+    package_kind,
+    run_kind,
 )
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest
@@ -205,26 +207,9 @@ FEATURE: PackageFormat = PackageFormat(
     request_faults=_faults,
     no_dtypes=frozenset({"bfloat16"}),
     no_operators="onnxruntime-node registers no custom operators",
-    kind=StepKind(
-        name="package-node",
-        version=3,
-        params=PackageNodeParams,
-        inputs=("bundle", "reference"),
-        outputs={"bundle": "bundle"},
-        toolchain=("numpy", "jinja2"),
-        run=package,
-    ),
+    kind=package_kind("node", 3, PackageNodeParams, package, toolchain=("numpy", "jinja2")),
     params=_params,
-    run=StepKind(
-        name="run-node",
-        version=5,
-        params=RunNodeParams,
-        inputs=("package", "reference"),
-        outputs={"report": "report"},
-        toolchain=("numpy", NPM),
-        run=run,
-        host_bound=True,
-    ),
+    run=run_kind("node", 5, RunNodeParams, run, toolchain=("numpy", NPM)),
     run_params=lambda asked: RunNodeParams(asked.subject, asked.tolerances, _RUNTIME),
     contents=_contents,
 )

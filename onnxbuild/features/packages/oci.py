@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.params import option
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.step import Outcome, StepContext
 from onnxbuild.document.faults import Fault
 from onnxbuild.expansion.package_format import (
     PackageFormat,
     PackageRequest,
+    package_kind,
+    run_kind,
     whole_bundle,
 )
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest
@@ -117,26 +119,9 @@ FEATURE: PackageFormat = PackageFormat(
     called="the OCI artifact of",
     request_faults=_faults,
     no_dtypes=frozenset({"bfloat16"}),  # its test is fed from NumPy's files
-    kind=StepKind(
-        name="package-oci",
-        version=1,
-        params=PackageOciParams,
-        inputs=("bundle",),
-        outputs={"bundle": "bundle"},
-        toolchain=(),
-        run=package,
-    ),
+    kind=package_kind("oci", 1, PackageOciParams, package, toolchain=(), inputs=("bundle",)),
     params=lambda packaged: PackageOciParams(packaged.options.tag or packaged.bundle),
-    run=StepKind(
-        name="run-oci",
-        version=5,
-        params=RunParams,
-        inputs=("package", "reference"),
-        outputs={"report": "report"},
-        toolchain=("numpy", "onnxruntime"),
-        run=run,
-        host_bound=True,
-    ),
+    run=run_kind("oci", 5, RunParams, run, toolchain=("numpy", "onnxruntime")),
     run_params=lambda asked: RunParams(asked.subject, asked.tolerances),
     contents=_contents,
 )

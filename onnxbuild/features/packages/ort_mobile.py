@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.step import Outcome, StepContext
 from onnxbuild.core.target import CPU
 from onnxbuild.expansion.artifacts import add_ort_model
-from onnxbuild.expansion.package_format import OwnModel, PackageFormat
+from onnxbuild.expansion.package_format import OwnModel, PackageFormat, package_kind, run_kind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import OPERATORS_FILE
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
@@ -125,14 +125,13 @@ FEATURE: PackageFormat = PackageFormat(
     called="the package for phones of variant",
     refuses=lambda bundle: "it is made of a variant's own model" if bundle.is_further else "",
     no_dtypes=frozenset({"bfloat16"}),
-    kind=StepKind(
-        name="package-ort-mobile",
-        version=2,
-        params=PackageOrtMobileParams,
-        inputs=("bundle", "model", "reference"),
-        outputs={"bundle": "bundle"},
+    kind=package_kind(
+        "ort-mobile",
+        2,
+        PackageOrtMobileParams,
+        package,
         toolchain=("numpy", "jinja2", "onnx", "onnxruntime", "flatbuffers"),
-        run=package,
+        inputs=("bundle", "model", "reference"),
     ),
     params=lambda packaged: PackageOrtMobileParams(packaged.tolerances),
     step="assemble",  # `package` makes the bundle of the converted model
@@ -141,16 +140,7 @@ FEATURE: PackageFormat = PackageFormat(
         packaged.scope, packaged.subject.variant, packaged.subject.model, NAME, packaged.options
     ),
     reference=lambda packaged: packaged.scope.reference(packaged.subject.variant, {}),
-    run=StepKind(
-        name="run-ort-mobile",
-        version=4,
-        params=NamedRunParams,
-        inputs=("package", "reference"),
-        outputs={"report": "report"},
-        toolchain=("numpy", "onnxruntime"),
-        run=run,
-        host_bound=True,
-    ),
+    run=run_kind("ort-mobile", 4, NamedRunParams, run, toolchain=("numpy", "onnxruntime")),
     run_params=lambda asked: NamedRunParams(
         asked.subject, asked.tolerances, asked.recipe, asked.variant
     ),

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.step import Outcome, StepContext
 from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.expansion.package_format import (
     Packaged,
     PackageFormat,
     PackageRequest,
     graph_at_top,
+    package_kind,
 )
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, read_reference
@@ -233,14 +234,13 @@ FEATURE: PackageFormat = PackageFormat(
     options=TritonOptions,
     title="a model repository for NVIDIA's Triton",
     request_faults=_faults,
-    kind=StepKind(
-        name="package-triton",
-        version=4,
-        params=PackageTritonParams,
-        inputs=("bundle", "reference", f"{_MODEL}?", f"{_MODEL_REFERENCE}?"),
-        outputs={"bundle": "bundle"},
+    kind=package_kind(
+        "triton",
+        4,
+        PackageTritonParams,
+        package,
         toolchain=("onnx", "numpy", "jinja2"),
-        run=package,
+        inputs=("bundle", "reference", f"{_MODEL}?", f"{_MODEL_REFERENCE}?"),
     ),
     params=_params,
     inputs_of=_inputs_of,

@@ -13,7 +13,7 @@ from onnxbuild.core.environment import NODE, NPM, Environment
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Entrypoint, Recipe
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.step import Outcome, StepContext
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import dotted
 from onnxbuild.expansion.artifacts import add_ort_model
@@ -25,6 +25,8 @@ from onnxbuild.expansion.package_format import (
     PackageRequest,
     RunPackage,
     described_at_top,
+    package_kind,
+    run_kind,
 )
 from onnxbuild.expansion.requested import PACKAGES
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
@@ -358,28 +360,18 @@ FEATURE: PackageFormat = PackageFormat(
     request_faults=_faults,
     no_dtypes=frozenset({"bfloat16"}),
     no_operators="no browser can load a library of custom operators",
-    kind=StepKind(
-        name="package-web",
-        version=6,
-        params=PackageWebParams,
-        inputs=("bundle", "reference"),
-        outputs={"bundle": "bundle"},
+    kind=package_kind(
+        "web",
+        6,
+        PackageWebParams,
+        package,
         toolchain=("numpy", NPM),
-        run=package,
         entrypoints=lambda params: () if params.labels is None else (params.labels,),
     ),
     params=_params,
     converts=_converts,
     tolerances=_tolerances,
-    run=StepKind(
-        name="run-web",
-        version=4,
-        params=RunWebParams,
-        inputs=("package", "reference"),
-        outputs={"report": "report"},
-        toolchain=("numpy", "onnx", NPM),
-        run=run,
-    ),
+    run=run_kind("web", 4, RunWebParams, run, toolchain=("numpy", "onnx", NPM), host_bound=False),
     run_params=_run_params,
     contents=_contents,
     own_model=OwnModel(is_in=_is_converted),

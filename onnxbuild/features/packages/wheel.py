@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.params import option
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.step import Outcome, StepContext
 from onnxbuild.document.faults import Fault
 from onnxbuild.expansion.package_format import (
     Packaged,
     PackageFormat,
     PackageRequest,
     RunPackage,
+    package_kind,
+    run_kind,
     whole_bundle,
 )
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
@@ -221,28 +223,11 @@ FEATURE: PackageFormat = PackageFormat(
     called="the wheel of variant",
     request_faults=_faults,
     no_dtypes=frozenset({"bfloat16"}),
-    kind=StepKind(
-        name="package-wheel",
-        version=4,
-        params=PackageWheelParams,
-        inputs=("bundle", "reference"),
-        outputs={"bundle": "bundle"},
-        toolchain=("numpy", "jinja2"),
-        run=package,
-    ),
+    kind=package_kind("wheel", 4, PackageWheelParams, package, toolchain=("numpy", "jinja2")),
     params=lambda packaged: PackageWheelParams(
         _names(packaged), packaged.options.runtime, packaged.tolerances
     ),
-    run=StepKind(
-        name="run-wheel",
-        version=6,
-        params=RunWheelParams,
-        inputs=("package", "reference"),
-        outputs={"report": "report"},
-        toolchain=("numpy", "onnxruntime"),
-        run=run,
-        host_bound=True,
-    ),
+    run=run_kind("wheel", 6, RunWheelParams, run, toolchain=("numpy", "onnxruntime")),
     run_params=_run_params,
     contents=_contents,
     archived=lambda folder: dict(digests_in(only_wheel(folder))),

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 IDENTIFIER = b"ORTM"
+_IDENTIFIER_AT = 4  # after the offset of a flatbuffer's root
 _ALIGNMENT_BYTES = 64
 """More than any object of the model asks for, so that all of them stay aligned."""
 
@@ -29,6 +30,15 @@ Argument = tuple[int, int]
 
 TypeParameters = Mapping[bytes, Mapping[bytes, Sequence[Argument]]]
 """Operator -> type parameter -> the arguments that have its type."""
+
+
+def ort_fault(path: Path) -> str:
+    """Return what is wrong with a `.ort` file; empty if it has the format's mark."""
+    with path.open("rb") as file:
+        head = file.read(_IDENTIFIER_AT + len(IDENTIFIER))
+    return (
+        "" if head[_IDENTIFIER_AT:] == IDENTIFIER else "it lacks the mark of ONNX Runtime's format"
+    )
 
 
 def write_sorted(path: Path) -> None:

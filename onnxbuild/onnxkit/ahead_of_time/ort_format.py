@@ -1,19 +1,25 @@
-"""An ONNX model as ONNX Runtime's own format, with the list of operators that a reduced build takes."""
+"""ONNX Runtime's own format: conversion, with the list of operators that a reduced build takes; inputs of a model that is in it."""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.params import from_json
 from onnxbuild.core.step import MODEL_FILE, ORT_FILE
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import OPERATORS_FILE
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
 from onnxbuild.onnxkit.ahead_of_time.ort_canonical import write_sorted
+from onnxbuild.onnxkit.host.made_for import MadeFor, check_made_for
+from onnxbuild.onnxkit.model.inspect import dtype_name
 from onnxbuild.onnxkit.sessions.custom_operators import adopted_libraries
-from onnxbuild.onnxkit.sessions.open import first_line, session_errors
+from onnxbuild.onnxkit.sessions.element_types import runtime_types
+from onnxbuild.onnxkit.sessions.open import first_line, open_session, session_errors
 
 REPLAY = {"session.enable_saved_runtime_optimizations": "1"}
 """Session config entry without which the optimizations that style `runtime` saves stay unused."""
@@ -32,10 +38,8 @@ def convert_to_ort(
 
     Args:
         source: Holds the ONNX model.
-        target: Is there.
         scratch: Empty; the converter writes next to the model that it reads.
         options: Options of the conversion.
-        where: `recipe:step`, for messages.
 
     Raises:
         StepError: The model is too large for the format, or ONNX Runtime can't convert it.
@@ -104,3 +108,54 @@ def required_operators(config: str) -> list[str]:
             names = re.sub(r"\{[^{}]*(\{[^{}]*\}[^{}]*)*\}", "", entries)
             found |= {f"{domain}:{name}" for name in names.split(",") if name}
     return sorted(found)
+
+
+Shape = Sequence[int | str | None]
+
+
+def ort_inputs(path: Path, name: str) -> dict[str, tuple[str, Shape | None]]:
+    """Input -> dtype and shape of a model in ORT format.
+
+    Args:
+        name: Name that the user gave, for messages.
+
+    Raises:
+        StepError: This ONNX Runtime can't open it: it is damaged, newer, or has operators that are
+            not there.
+    """
+    try:
+        session = open_session(path, where=name)
+    except StepError as error:
+        raise StepError(
+            error.what,
+            where=name,
+            fix="make it again with the installed ONNX Runtime (`ahead_of_time: {ort: {}}`), or name "
+            "the .onnx file that it was made of",
+        ) from error
+    known = {text: dtype_name(code) for text, code in runtime_types().items()}
+    return {
+        each.name: (known.get(each.type, each.type), list(each.shape))
+        for each in session.get_inputs()
+    }
+
+
+def check_machine(manifest: Path, name: str) -> None:
+    """Refuse what a bundle says is for another machine.
+
+    Args:
+        name: Name that the user gave, for messages.
+
+    Raises:
+        StepError: It is, or the manifest can't be followed.
+    """
+    try:
+        content: Mapping[str, object] = json.loads(manifest.read_text("utf-8"))
+        found = content["made_for"]
+        made_for = None if found is None else from_json(MadeFor, found)
+    except (ValueError, LookupError, TypeError) as error:
+        raise StepError(
+            f"the manifest of {name} says nothing that can be followed: {error}",
+            where=name,
+            fix="name the .ort file itself in that folder",
+        ) from error
+    check_made_for(made_for, name)

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.core.axis import shape_at, size_at, sums_of, symbols_of
-from onnxbuild.onnxkit.bundles.kinds import ONNX
-from onnxbuild.onnxkit.bundles.manifest import Manifest
+from onnxbuild.onnxkit.bundles.manifest import ONNX, Manifest
 from onnxbuild.onnxkit.sessions.custom_operators import OperatorLibrary
 
 _PLAIN_OPTIONS = "  const Ort::SessionOptions options;\n"
@@ -28,12 +27,7 @@ _SCALAR_TYPES = {
 
 
 def write_example(folder: Path, manifest: Manifest) -> None:
-    """Write main.cpp and CMakeLists.txt; nothing for kinds that C++ can't load or that have no example.
-
-    Args:
-        folder: Made if need be.
-        manifest: The bundle's.
-    """
+    """Write main.cpp and CMakeLists.txt; nothing for kinds that C++ can't load or that have no example."""
     if manifest.kind == ONNX:
         _write_onnx_example(folder, manifest)
     elif manifest.kind in _PROGRAMS:

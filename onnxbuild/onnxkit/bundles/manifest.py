@@ -14,7 +14,6 @@ from onnxbuild.core.file_names import check_part
 from onnxbuild.core.params import from_json, to_json
 from onnxbuild.core.recipe import Precision
 from onnxbuild.core.target import CPU
-from onnxbuild.onnxkit.bundles.kinds import KINDS, ONNX
 from onnxbuild.onnxkit.host.made_for import MadeFor
 from onnxbuild.onnxkit.loaders.script import Runtime
 from onnxbuild.onnxkit.sessions.custom_operators import OperatorLibrary
@@ -22,6 +21,9 @@ from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.providers import short_name
 
 MANIFEST_FILE, SUMS_FILE = step.MANIFEST_FILE, step.SUMS_FILE
+ONNX = "onnx"
+"""The kind of portable variants; another kind has its format's name."""
+
 SCHEMA_VERSION = 2
 """Increment when manifest.json changes in a way that its readers notice."""
 
@@ -119,7 +121,7 @@ class Manifest:
 
     Attributes:
         name: The recipe's.
-        kind: One of KINDS, or what a feature that was added makes.
+        kind: ONNX, or the name of the format.
         file: The file that is opened.
         precision: Precision of the weights.
         recipe_sha256: Digest of the part of the recipe that the model is made from.
@@ -181,25 +183,25 @@ class Manifest:
 
     @property
     def runtime(self) -> Runtime:
-        """The package that opens the model; ONNX Runtime, if a feature that was added makes its kind."""
-        known = KINDS.get(self.kind)
-        return "onnxruntime" if known is None else known.runtime
+        """The package that opens the model: PyTorch for a program, which alone says how its inputs are passed."""
+        return "onnxruntime" if self.by_keyword is None else "torch"
 
     @property
     def runs_code(self) -> bool:
         """Whether the model may run arbitrary code.
 
-        A provider's caches and libraries of custom operators do, whatever the kind. A kind that is not in KINDS
-        counts as safe only if every target and provider is the CPU's.
+        A program may, and so may a provider's caches and libraries of custom operators, whatever the kind. Portable
+        ONNX may not; a model that a format made is safe only if every target and provider is the CPU's: others
+        compile.
         """
-        known = KINDS.get(self.kind)
+        if self.runtime == "torch" or self.folder_options or self.operators:
+            return True
+        if self.kind == ONNX:
+            return False
         chains = [each.chain for each in (self.targets or {}).values()]
         links = [link for chain in (*chains, self.providers or ()) for link in chain]
-        is_plain = (
-            bool(chains) and all(chains) and all(short_name(each.name) == CPU for each in links)
-        )
-        own_code = bool(self.folder_options) or bool(self.operators)
-        return own_code or (not is_plain if known is None else known.runs_code)
+        is_plain = bool(chains) and all(chains)
+        return not is_plain or any(short_name(each.name) != CPU for each in links)
 
     @property
     def bundle(self) -> str:
@@ -288,3 +290,15 @@ def graph_files(manifest: Manifest) -> tuple[str, ...]:
 
 def _without_none(value: Mapping[str, Any]) -> dict[str, Any]:
     return {key: each for key, each in value.items() if each is not None}
+
+
+_RUN_KEYS = ("kind", "dynamic_axes", "targets", "providers", "session", "folder_options", "by_keyword", "operators")  # fmt: skip
+
+
+def run_facts(manifest: Manifest) -> dict[str, Any]:
+    """Return the facts that opening and calling a model needs, as JSON values: targets, sessions, axes, libraries."""
+    content = to_json(manifest)
+    found: dict[str, Any] = {key: content[key] for key in _RUN_KEYS}
+    for name, target in (found["targets"] or {}).items():
+        found["targets"][name] = {key: target[key] for key in ("chain", "session", "library")}
+    return found

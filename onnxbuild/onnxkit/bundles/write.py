@@ -49,9 +49,7 @@ def write_bundle(
     """Write all files of a bundle; the same inputs give the same bytes: no time, path or host.
 
     Args:
-        bundle: An empty folder.
         source: Holds the model's files.
-        names: The model's files in it.
         draft: The manifest without sizes and digests of files.
         reports: File -> what it says of each target; nothing is written where there is none.
         libraries: Holds the libraries of custom operators; None where the model needs none.

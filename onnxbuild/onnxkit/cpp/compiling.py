@@ -69,9 +69,7 @@ def compile_test(package: Path, program: str, tools: Tools, scratch: Path) -> Pa
 
     Args:
         package: Its folder, which is only read.
-        program: The test's name.
         tools: From `find_tools`.
-        scratch: A folder to write to.
 
     Raises:
         BuildFailedError: It does not compile.

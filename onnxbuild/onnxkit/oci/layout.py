@@ -65,7 +65,6 @@ def write_layout(folder: Path, files: Mapping[str, Path], text: ArtifactText) ->
     Each file is a blob of its own, once where two are equal; in a store none is copied.
 
     Args:
-        folder: Empty.
         files: Path in the artifact -> file.
         text: What it says of itself.
     """
@@ -91,7 +90,6 @@ def unpack_layout(folder: Path, target: Path) -> None:
 
     Args:
         folder: A layout that `write_layout` wrote, or that says it did.
-        target: Made here.
 
     Raises:
         LayoutError: A blob is missing, has other bytes, or would be written elsewhere.

@@ -150,8 +150,6 @@ def referrer_manifest(
     Args:
         artifact_type: What it is.
         layer_type: Media type of the file.
-        path: The file's name.
-        content: The file's.
         subject: The manifest that it is attached to.
     """
     return canonical_json(

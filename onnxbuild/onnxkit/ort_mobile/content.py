@@ -38,11 +38,8 @@ def write_package(
     """Write all files but SHA256SUMS; return which languages have no source, and why.
 
     Args:
-        folder: The package's.
         bundle: The bundle of the model in ORT format.
-        manifest: Its manifest.
         reference: Golden inputs, and what the original gives.
-        tolerances: The variant's.
         sizes: From `sizes_of`.
         coverage: From `coverage_of`.
     """

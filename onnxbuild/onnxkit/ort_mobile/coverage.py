@@ -65,7 +65,6 @@ def coverage_of(source: Path, scratch: Path, where: str) -> tuple[Coverage, ...]
     Args:
         source: The folder of the variant's ONNX model.
         scratch: Where the model is written with ONNX Runtime's basic optimizations done.
-        where: `recipe:step`, for messages.
     """
     import onnx
     from onnxruntime.tools.mobile_helpers import usability_checker as checker

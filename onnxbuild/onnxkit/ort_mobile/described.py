@@ -20,9 +20,6 @@ DESCRIBE = f"{__name__}:described"
 def described(path: str) -> dict[str, Any]:
     """Return what a `.ort` file says of itself, as JSON.
 
-    Args:
-        path: The file.
-
     Returns: `inputs` and `outputs`, each a list of (name, dtype, shape; -1 for a size that varies, None for an
         unknown shape), and `sizes`, from `sizes_of`.
 

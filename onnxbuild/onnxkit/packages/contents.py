@@ -51,10 +51,8 @@ def refuse_type(
     """Raise the error of an input or output of a type that the format can't hold, if there is one.
 
     Args:
-        context: The step's.
         refused: That input or output.
         why: Follows its name: `is of a type that golden files don't hold`.
-        fix: What to do.
 
     Raises:
         StepError: There is one.
@@ -85,7 +83,6 @@ def write_rendered(folder: Path, room: str, layout: Mapping[str, str], **content
     """Write a package's files from templates.
 
     Args:
-        folder: The package.
         room: As of `rendered`.
         layout: Path in the package -> template, without its `.j2`.
         **content: What the templates name.

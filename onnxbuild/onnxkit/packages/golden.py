@@ -28,7 +28,6 @@ def golden_points(reference: Path, most: int | None = None) -> tuple[PointEntry,
     """Return the points of a reference that a package holds.
 
     Args:
-        reference: The artifact.
         most: Number of points; None for as many as fit.
     """
     points = read_points(reference)[:most]
@@ -66,9 +65,6 @@ def write_plain_points(
     one byte, strings as a JSON list.
 
     Args:
-        folder: Made if need be.
-        reference: The artifact.
-        tolerances: The variant's.
         dtypes: Input -> type that the model takes, which may be half of the reference's; others are left out.
             None for the reference's inputs as they are.
         most: Number of points; None for as many as fit.

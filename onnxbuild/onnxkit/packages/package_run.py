@@ -97,7 +97,6 @@ def run_own_test(
 
     Args:
         command: The program and its arguments; it writes what the model gives into `outputs`.
-        folder: To run in.
         outputs: Folder that the test makes.
         read: Reads that folder.
     """
@@ -210,7 +209,6 @@ def judged(
     """Write report.json; an output out of its tolerance is a finding. A package that can't run here is skipped.
 
     Args:
-        test: Its result.
         context: The step's, with RunParams: input `reference`, output `report`.
         command: What ran it, for people; empty if the step ran the model itself.
         fix: What to try where an output is out of its tolerance.

@@ -108,7 +108,6 @@ def with_labels(signature: ModelSignature, labels: tuple[str, ...]) -> ModelSign
     """Return a signature whose float outputs with as many places along their last axis have these labels.
 
     Args:
-        signature: The model's.
         labels: Names of classes, over those that the signature has.
     """
     outputs = tuple(

@@ -46,7 +46,6 @@ def typed_port(port: Port, signature: ModelSignature) -> dict[str, str]:
 
     Args:
         port: One of the signature's, whose type is in ARRAYS.
-        signature: The model's.
     """
     names = [str(size) for size in port.shape or () if isinstance(size, str) and not is_sum(size)]
     rules = [f"; {name}: {axis.rule}" for name in names if (axis := signature.axis(name))]

@@ -90,7 +90,6 @@ def write_ensemble(
     The one in the middle is the variant's own, byte for byte.
 
     Args:
-        folder: The repository.
         served: How the pipeline is served; pre- and postprocessing run on the CPU.
         whole: The pipeline's signature.
         sources: What it is made of.

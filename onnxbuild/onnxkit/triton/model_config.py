@@ -28,12 +28,7 @@ _DTYPES = {
 
 
 class NoFormError(ValueError):
-    """Triton has no form for a model, or for what is asked for.
-
-    Args:
-        what: One sentence.
-        fix: What to do.
-    """
+    """Triton has no form for a model, or for what is asked for."""
 
     def __init__(self, what: str, fix: str) -> None:
         super().__init__(what)
@@ -259,7 +254,6 @@ def inputs_of(signature: ModelSignature, *, batched: bool, ensemble: bool) -> tu
     """Return the inputs of a model.
 
     Args:
-        signature: The model's.
         batched: Triton makes batches along the first axis, which shapes leave out.
         ensemble: Other models run it, and say themselves how tensors are reshaped.
 

@@ -51,7 +51,6 @@ def batch_axis(shapes: Sequence[Shape], axes: Mapping[str, Axis]) -> Axis | None
 
     Args:
         shapes: Of inputs and outputs.
-        axes: Dynamic ones, by name.
     """
     return None if why_not(shapes, axes) else axes[str((shapes[0] or [""])[0])]
 
@@ -61,7 +60,6 @@ def why_not(shapes: Sequence[Shape], axes: Mapping[str, Axis]) -> str:
 
     Args:
         shapes: Of inputs and outputs, or of those that are known.
-        axes: Dynamic ones, by name.
     """
     firsts = {str(shape[0]) if shape else "" for shape in shapes}
     name = min(firsts, default="")
@@ -85,7 +83,6 @@ def largest_batch(axis: Axis | None, options: TritonOptions) -> int:
 
     Args:
         axis: That Triton may batch along, if there is one.
-        options: As the recipe has them.
     """
     if axis is None or options.max_batch_size == 0:
         return 0
@@ -106,10 +103,6 @@ def write_warm_up(
     """Write the files of one golden point, and return the requests, one for each batch.
 
     Args:
-        model: The model's folder.
-        name: The point's.
-        inputs: The model's.
-        feeds: The point's.
         batches: Sizes of batches, each of copies of the point's first row; empty for a model that Triton does
             not batch: the point as it is.
 
@@ -132,7 +125,6 @@ def raw(array: np.ndarray, dtype: str) -> bytes:
 
     Args:
         array: Any shape; float32 is converted for an input of float16.
-        dtype: The input's.
     """
     if dtype == "string":
         texts = [str(each).encode() for each in array.ravel()]
@@ -214,9 +206,7 @@ def write_model(
     """Write NAME/config.pbtxt, NAME/VERSION/ with the model, byte for byte, and NAME/warmup/; return `max_batch_size`.
 
     Args:
-        folder: The repository.
         served: How it is served.
-        signature: The model's.
         model: Folder that holds its files.
         point: What the model is warmed up with; None for nothing.
         libraries: Of custom operators, relative to the repository.

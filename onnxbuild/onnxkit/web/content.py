@@ -73,13 +73,9 @@ def write_module(
     """Write model.js, its types, package.json and README.md.
 
     Args:
-        folder: The package.
-        manifest: The bundle's.
         signature: The same, as sources are written from it.
-        page: Its title.
         files: What model.js fetches -> size and digest.
         model_files: Those of the model, the one that is opened first.
-        providers: Keys of BUILDS.
         threads: The most that it starts by itself.
     """
     builds = {name: dict(BUILDS[name]) for name in providers}

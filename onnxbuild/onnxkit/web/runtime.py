@@ -49,8 +49,6 @@ def copy_runtime(node_modules: Path, folder: Path, providers: Sequence[str]) -> 
 
     Args:
         node_modules: Has the package onnxruntime-web.
-        folder: The package.
-        providers: Keys of BUILDS.
     """
     names = [name for each in providers for name in BUILDS[each].values()]
     (folder / FOLDER).mkdir()
@@ -66,11 +64,7 @@ def session_of(manifest: Manifest) -> SessionSettings:
 
 
 def session_options(settings: SessionSettings) -> dict[str, Any]:
-    """Return the options of InferenceSession.create that differ from its own; threads are the page's.
-
-    Args:
-        settings: The variant's.
-    """
+    """Return the options of InferenceSession.create that differ from its own; threads are the page's."""
     options: dict[str, Any] = {}
     if settings.graph_optimization in _LEVELS:
         options["graphOptimizationLevel"] = _LEVELS[settings.graph_optimization]

@@ -27,7 +27,6 @@ def view_of(signature: ModelSignature, values: tuple[float, float] | None) -> di
     """Return how the page shows the model, as JSON.
 
     Args:
-        signature: The model's.
         values: Least and greatest value that the recipe's dummy image has.
     """
     scores = _scores(signature.outputs)

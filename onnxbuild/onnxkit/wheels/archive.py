@@ -36,7 +36,6 @@ def write_wheel(path: Path, info: str, files: Mapping[str, Path | bytes]) -> Non
     """Write a wheel: members sorted, metadata last, without compression, whose bytes differ by version.
 
     Args:
-        path: The file.
         info: Folder of its metadata in it.
         files: Name in the wheel -> file, or content.
     """
@@ -62,7 +61,6 @@ def unpack_wheel(path: Path, folder: Path) -> None:
     """Unpack a wheel, as an installer does.
 
     Args:
-        path: The file.
         folder: Where to; what is imported from there is the wheel's.
 
     Raises:

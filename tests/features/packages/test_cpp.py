@@ -1,39 +1,43 @@
-"""`packages: {cpp: {}}` in recipes, and by command."""
+"""`packages: {cpp: {}}`: what it says, what it refuses; compiled and run."""
 
 import json
+import re
+import shutil
+import subprocess
 
 import pytest
 
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.step import HEADERS
+from onnxbuild.features.packages.cpp import FEATURE, PackageCppParams, RunCppParams
 from onnxbuild.host.host import HostFacts
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.bundles.manifest import BundleTarget, ManifestProvider
+from onnxbuild.onnxkit.bundles.write import names_below
+from onnxbuild.onnxkit.cpp.content import TYPES
+from onnxbuild.onnxkit.packages.golden import read_plain_outputs
+from onnxbuild.onnxkit.sessions.custom_operators import OperatorLibrary
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.resolver import resolve
 from tests.cli.conftest import project  # noqa: F401 - a fixture
+from tests.fakes.step_context import run_step
+from tests.features.packages.test_every_format import RECIPE
 from tests.native import NO_HEADERS, include_folder
+from tests.native.packages import CPU_NAME, arrays, identities, write_bundle, write_reference
 from tests.written_recipes import faults, loader
-
-RECIPE = """\
-version: 1
-name: demo
-model: model.py:load
-dummy_inputs: {ids: {dtype: int64, shape: [batch]}}
-dynamic_axes: {batch: {min: 1, max: 8, example: 2}}
-quantization: {fp32: none, int8: dynamic}
-"""
 
 
 def load_of(folder):
     return loader(folder, before=RECIPE)
 
 
-def test_each_variant_gets_a_project_that_is_compiled_run_and_judged(tmp_path):
+def test_headers_of_the_recipe_are_those_of_the_run(tmp_path):
     (tmp_path / "third").mkdir()
     (tmp_path / "third/onnxruntime_cxx_api.h").write_text("")
     text = "packages: {variants: [int8], cpp: {headers: third}}\n"
     graph = resolve(load_of(tmp_path)(text).recipes, HostFacts("x86_64", frozenset({"avx2"})))
     ran = graph.steps["demo:int8-cpp/run"]
     assert ran.params.headers.files == ("third/onnxruntime_cxx_api.h",)
-    *_, bundle, package = graph.deliverables
-    assert package.judged_by == (*bundle.judged_by, "demo:int8-cpp/run")
-    assert [file for _, file in package.parts] == ["", "run.json"]
 
 
 def test_headers_that_can_not_be_found_are_refused_when_the_recipe_is_read(tmp_path):
@@ -79,3 +83,217 @@ def test_headers_that_come_later_run_the_test_and_nothing_else(project):  # noqa
     assert [row["provider"] for row in json.loads((mobile / "coverage.json").read_text())] == [
         "NNAPI", "CoreML (ML Program)", "CoreML (Neural Network)", "XNNPACK",
     ]  # fmt: skip
+
+
+TOLERANCES = VariantTolerances(atol=1e-3, rtol=1e-3, equal_min=1.0)
+HALVES = {"float16": "float32"}
+"""Of an fp16 variant: the original has fp32."""
+
+CUDA = ManifestProvider("CUDAExecutionProvider", {"device_id": "0"}, "cuda")
+XNNPACK = ManifestProvider("XnnpackExecutionProvider", {"intra_op_num_threads": "2"}, "xnnpack")
+CPU = ManifestProvider(CPU_NAME, {}, "cpu")
+
+
+def packaged(folder, dtypes=("float32",), **changes):
+    """(outcome, the package) of a bundle."""
+    bundle = write_bundle(folder / "bundle", dtypes, **changes)
+    reference = write_reference(folder / "reference", dtypes, HALVES)
+    inputs = {"bundle": bundle, "reference": reference}
+    params = PackageCppParams(TOLERANCES)
+    outcome, context = run_step(FEATURE.kind, params, folder / "step", inputs)
+    return outcome, context.output("bundle")
+
+
+def contents(folder):
+    return {name: (folder / name).read_bytes() for name in names_below(folder)}
+
+
+def test_the_same_bundle_gives_the_same_bytes_and_names_no_path(tmp_path):
+    outcome, package = packaged(tmp_path / "one", sorted(TYPES))
+    assert contents(package) == contents(packaged(tmp_path / "two", sorted(TYPES))[1])
+    assert outcome.metrics["golden_points"] == 2
+    texts = b"".join(c for n, c in contents(package).items() if not n.startswith("golden/0"))
+    assert str(tmp_path).encode() not in texts
+    assert {"model/model.onnx", "model/model.onnx.data", "model/manifest.json"} <= set(
+        outcome.metrics["files"]
+    )
+
+
+def test_members_and_settings_are_the_manifest_s(tmp_path):
+    config = {"session.disable_prepacking": "1"}
+    session = SessionSettings("basic", "parallel", 2, 3, "stop", cpu_arena=False, config=config)
+    session = SessionSettings(
+        **{
+            **{f: getattr(session, f) for f in SessionSettings.__slots__},
+            "free_dimensions": {"batch": 4},
+        }
+    )
+    targets = {
+        "cuda": BundleTarget((CUDA, CPU), session),
+        "cpu": BundleTarget((CPU,), SessionSettings()),
+    }
+    _, package = packaged(
+        tmp_path,
+        ["float16", "bool"],
+        targets=targets,
+        providers=(CUDA, XNNPACK, CPU),
+        sums_may_saturate=True,
+    )
+    header = (package / "include/all_types_fp32/model.h").read_text()
+    assert "namespace all_types_fp32 {" in header
+    assert '  /// "in.float16": float16 [batch, 3]\n  Tensor<Ort::Float16_t> in_float16;' in header
+    assert "  Tensor<bool> class_bool;" in header
+    written = (
+        '{ORT_ENABLE_BASIC, ORT_PARALLEL, 2, 3, true, false, false, {{"batch", 4}}, '
+        '{{"session.force_spinning_stop", "1"}, {"session.disable_prepacking", "1"}}}'
+    )
+    assert f'{{"cuda",\n       {written}}},' in header
+    assert '{"CUDAExecutionProvider", "cuda", {{"device_id", "0"}}},' in header
+    assert "api.CreateCUDAProviderOptions(&given)" in header
+    assert 'options.AppendExecutionProvider("XNNPACK", provider.options);' in header
+    assert 'config.emplace("session.x64quantprecision", "1")' in header
+    readme = (package / "README.md").read_text()
+    assert "| input | `in.float16` | float16 | `[batch, 3]` |" in readme
+    assert "| `in.float16` | `inputs.in_float16` |" in readme
+    assert "| `batch` | 0 to 8 |" in readme
+
+
+def test_libraries_of_operators_come_along_and_are_registered_by_platform(tmp_path):
+    bundle = write_bundle(tmp_path / "bundle", ["float32"])
+    file = "operators/linux-x86_64/libfancy.so"
+    (bundle / file).parent.mkdir(parents=True)
+    (bundle / file).write_bytes(b"\x7fELF")
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    manifest["files"][file] = {"sha256": "0" * 64, "size_bytes": 4}
+    library = OperatorLibrary(file, ("linux-x86_64",))
+    manifest["operators"] = [
+        {"file": library.file, "platforms": [*library.platforms], "registers": True}
+    ]
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    inputs = {"bundle": bundle, "reference": write_reference(tmp_path / "reference", ["float32"])}
+    params = PackageCppParams(TOLERANCES)
+    _, context = run_step(FEATURE.kind, params, tmp_path / "step", inputs)
+    package = context.output("bundle")
+    assert (package / "model" / file).read_bytes() == b"\x7fELF"
+    header = (package / "include/all_types_fp32/model.h").read_text()
+    assert f'options.RegisterCustomOpsLibrary((folder / "{file}").c_str());' in header
+    assert "detail::register_operators(options, file.parent_path());" in header
+
+
+def run(folder, package, headers, **changes):
+    """(outcome, context) of running a package whose reference is next to it."""
+    params = RunCppParams(
+        **{
+            "subject": "the C++ package",
+            "recipe": "all types",
+            "variant": "fp32",
+            "tolerances": TOLERANCES,
+            **changes,
+        }
+    )
+    inputs = {"package": package, "reference": folder / "reference"}
+    places = {} if headers is None else {HEADERS: headers}
+    return run_step(FEATURE.run, params, folder / "run", inputs, places=places)
+
+
+def test_without_headers_it_is_skipped_with_what_to_do(tmp_path):
+    _, package = packaged(tmp_path)
+    outcome, context = run(tmp_path, package, None)
+    assert "skipped" in outcome.metrics
+    assert outcome.findings == ()
+    assert "export ORT_INCLUDE_DIR" in outcome.notes[0]
+    assert json.loads((context.output("report") / "report.json").read_text()).keys() == {"skipped"}
+
+
+def test_a_damaged_or_foreign_package_is_refused_before_anything_is_compiled(tmp_path):
+    _, package = packaged(tmp_path)
+    with pytest.raises(StepError, match="a package of all types:fp32, not of all types:int8"):
+        run(tmp_path, package, None, variant="int8")
+    shutil.rmtree(tmp_path / "run", ignore_errors=True)
+    (package / "main.cpp").write_text("int main() {}")
+    with pytest.raises(StepError, match=r"main\.cpp is another file than"):
+        run(tmp_path, package, None)
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """(folder, package, outcome, program) of a package with all types, compiled by CMake where it is there."""
+    headers = include_folder()
+    if shutil.which("g++") is None and shutil.which("clang++") is None:
+        pytest.skip("needs a C++ compiler")
+    if headers is None:
+        pytest.skip(NO_HEADERS)
+    folder = tmp_path_factory.mktemp("cpp")
+    _, package = packaged(folder, sorted(TYPES))
+    outcome, context = run(folder, package, headers)
+    return folder, package, outcome, context.scratch / "build/all_types_fp32_golden_test"
+
+
+@pytest.mark.slow
+def test_all_types_go_in_and_out_and_are_judged(compiled):
+    folder, _, outcome, _ = compiled
+    assert outcome.findings == ()
+    assert (outcome.metrics["points"], outcome.metrics["points_passed"]) == (2, 2)
+    report = json.loads((folder / "run/out/report/report.json").read_text())
+    by = "CMake" if shutil.which("cmake") else "the compiler alone"
+    assert report["ran"] == f"all_types_fp32_golden_test, compiled with {by}"
+    found = read_plain_outputs(folder / "run/scratch/outputs")
+    for name, array in arrays(sorted(TYPES), 2).items():
+        assert found["example"][f"class-{name}"].tolist() == array.tolist()
+        assert found["fewest"][f"class-{name}"].shape == (0, 3)
+    assert found["example"]["class-float16"].dtype == "float16"
+
+
+@pytest.mark.slow
+def test_the_program_says_what_is_wrong_and_ends_with_its_code(compiled, tmp_path):
+    _, package, _, program = compiled
+
+    def ran(*arguments):
+        done = subprocess.run(
+            [program, *arguments], capture_output=True, text=True, timeout=300, check=False
+        )
+        return done.returncode, done.stdout.splitlines(), done.stderr
+
+    there = ("--package", package)
+    assert ran(*there) == (0, [f"runs on {CPU_NAME}", "example: ok", "fewest: ok"], "")
+    assert ran("cpu", *there)[0] == 0
+    assert ran("cuda", *there)[::2] == (3, "there is no target 'cuda'\n")
+    assert ran("--nothing", *there)[::2] == (1, "there is no option --nothing\n")
+    identities(sorted(TYPES), tmp_path / "other", scale=1.5)
+    code, lines, _ = ran(*there, "--model", tmp_path / "other/model.onnx")
+    assert code == 1
+    said = r"example: class-float32: 2 of 3 elements are too far off, by up to 1"
+    assert re.fullmatch(said, lines[1])  # of the second row: the first is on a threshold
+    broken = shutil.copytree(package, tmp_path / "broken")
+    (broken / "golden/00/output-0.bin").write_bytes(b"")
+    code, _, error = ran("--package", broken)
+    assert (code, "00/output-0.bin is missing, or has another size" in error) == (1, True)
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake")
+def test_cmake_refuses_a_folder_without_headers_and_a_library_without_its_names(tmp_path):
+    """A wheel has the library under its full version alone: linked so, a program does not start."""
+    _, package = packaged(tmp_path)
+    capi, headers = tmp_path / "capi", tmp_path / "include"
+    capi.mkdir()
+    headers.mkdir()
+    wheel = capi / "libonnxruntime.so.1.31.1"
+    wheel.touch()
+    _, printed = configured(package, headers, wheel)
+    assert "no onnxruntime_cxx_api.h in ORT_INCLUDE_DIR" in printed
+    (headers / "onnxruntime_cxx_api.h").touch()
+    code, printed = configured(package, headers, wheel)
+    assert code != 0
+    (command,) = re.findall("^ *(mkdir ort && .*)$", printed, re.MULTILINE)
+    subprocess.run(command, shell=True, cwd=tmp_path, check=True)
+    assert (tmp_path / "ort/libonnxruntime.so").resolve() == wheel.resolve()
+    assert configured(package, headers, tmp_path / "ort/libonnxruntime.so")[0] == 0
+    assert configured(package, headers, tmp_path / "ort/libonnxruntime.so.1.31.1")[0] == 0
+
+
+def configured(package, headers, library):
+    """(exit code, what CMake printed) of configuring a package."""
+    given = (f"-DORT_INCLUDE_DIR={headers}", f"-DORT_LIBRARY={library}")
+    command = ["cmake", "-S", package, "-B", package.parent / "build", *given]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr

@@ -1,4 +1,4 @@
-"""Node packages: made, run by Node, installed by npm, refused where they are not what they were."""
+"""`packages: {node: {}}`: in recipes, and what npm and Node make of the package."""
 
 from __future__ import annotations
 
@@ -15,26 +15,19 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxbuild.adapters.locate import cache_root
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.errors import StepError
-from onnxbuild.features.packages.node import FEATURE, RunNodeParams
-from onnxbuild.host.host import HostFacts
+from onnxbuild.features.packages.node import FEATURE, PackageNodeParams, RunNodeParams
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.bundles.manifest import BundleTarget, ManifestProvider
 from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.node.content import NodeNames
 from onnxbuild.onnxkit.packages.golden import read_plain_outputs
-from onnxbuild.resolver import resolve
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from tests.cli.conftest import Project, make_project
 from tests.fakes.step_context import run_step
+from tests.native.packages import write_bundle, write_reference
 from tests.servers import missing
-from tests.written_recipes import faults, loader
 
-RECIPE = """\
-version: 1
-name: demo
-model: model.py:load
-dummy_inputs: {ids: {dtype: int64, shape: [batch], high: 10}}
-dynamic_axes: {batch: {min: 1, max: 8, example: 2}}
-quantization: {fp32: none, int8: dynamic}
-"""
 NPM = shutil.which("npm")
 TYPESCRIPT = (
     Path(__file__).resolve().parents[3] / ".servers/npm/node_modules/typescript/lib/tsc.js"
@@ -73,35 +66,6 @@ await load({ target: "cuda" });
 await load({ session: { executionProviders: ["cuda"] } });
 export { InputError, logits };
 """
-
-
-def test_each_variant_gets_a_package_that_is_run_and_judged(tmp_path):
-    load = loader(tmp_path, before=RECIPE)
-    graph = resolve(
-        load("packages: {variants: [int8], node: {version: 1.2.0-rc.1}}\n").recipes,
-        HostFacts("x86_64", frozenset({"avx2"})),
-    )
-    names = graph.steps["demo:int8-node/package"].params.names
-    assert (names.package, names.version) == ("demo-int8", "1.2.0-rc.1")
-    *_, bundle, package = graph.deliverables
-    assert package.judged_by == (*bundle.judged_by, "demo:int8-node/run")
-    assert [file for _, file in package.parts] == ["", "run.json"]
-
-
-@pytest.mark.parametrize(
-    ("text", "what", "fix"),
-    [
-        ("packages: {node: {version: '1.2'}}", "'1.2', which is no version", "version: 1.2.0"),
-        ("packages: {node: {name: ours}}", "'fp32' and 'int8' would have one name",
-         "ours-{variant}"),
-        ("packages: {node: {}}\noperators: {own: model.py}", "registers no custom operators",
-         "wheel"),
-    ],
-)  # fmt: skip
-def test_what_can_not_be_packaged_is_refused_when_the_recipe_is_read(tmp_path, text, what, fix):
-    load = loader(tmp_path, before=RECIPE)
-    found = faults(load, f"{text}\n")
-    assert any(what in said and fix in mend for said, _, mend in found), found
 
 
 def test_where_it_can_not_be_run_it_is_skipped_with_a_note(tmp_path):
@@ -292,3 +256,59 @@ def _node(folder, *arguments):
     return subprocess.run(
         ["node", *arguments], cwd=folder, capture_output=True, text=True, timeout=300, check=False
     )
+
+
+RUNTIME = """
+const loads = new Set(process.argv[2].split(","));
+const listSupportedBackends = () => ["cpu", "cuda", "tensorrt"].map((name) => ({ name }));
+const create = async (_, { executionProviders }) => {
+  const names = executionProviders.map((each) => each.name);
+  const lacking = names.find((name) => !loads.has(name));
+  if (lacking) throw new Error(`no library for ${lacking}`);
+  console.log(names.join());
+};
+module.exports = { env: { versions: { node: "1" } }, listSupportedBackends, InferenceSession: { create } };
+"""
+OPEN = """
+import { load } from "./index.js";
+await load({ target: process.argv[3] }).then(({ provider }) => console.log(provider), (error) => console.log(error.message));
+"""
+FULL_NAMES = {"cpu": "CPU", "cuda": "CUDA", "tensorrt": "Tensorrt"}
+
+
+def packaged(folder, *names):
+    """A package whose variant has these providers, each a target, with a runtime next to it."""
+    chain = [ManifestProvider(f"{FULL_NAMES[n]}ExecutionProvider", {}, n) for n in names]
+    targets = {each.target: BundleTarget((each,), SessionSettings()) for each in chain}
+    bundle = write_bundle(folder / "bundle", ["float32"], targets=targets, providers=tuple(chain))
+    reference = write_reference(folder / "reference", ["float32"])
+    params = PackageNodeParams(NodeNames("demo", "1.0.0", "demo", "1.30.0"), VariantTolerances())
+    inputs = {"bundle": bundle, "reference": reference}
+    _, context = run_step(FEATURE.kind, params, folder / "step", inputs)
+    package = shutil.copytree(context.output("bundle"), folder / "package")
+    runtime = package / "node_modules/onnxruntime-node"
+    runtime.mkdir(parents=True)
+    (runtime / "package.json").write_text(json.dumps({"name": "onnxruntime-node", "main": "r.js"}))
+    (runtime / "r.js").write_text(RUNTIME)
+    (package / "open.mjs").write_text(OPEN)
+    return package
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+@pytest.mark.parametrize(
+    ("chain", "loads", "target", "said"),
+    [
+        ("cpu cuda tensorrt", "cpu", "", ["cpu", "cpu"]),
+        ("cuda tensorrt cpu", "cpu,cuda", "", ["cuda,cpu", "cuda"]),
+        ("cpu cuda", "cpu", "cuda", ["onnxruntime-node 1 can't load CUDA (no library for cuda)"]),
+    ],
+)
+def test_the_first_provider_that_loads_is_used_though_others_do_not_load(
+    tmp_path, chain, loads, target, said
+):
+    package = packaged(tmp_path, *chain.split())
+    words = [loads, *([target] if target else [])]
+    done = subprocess.run(
+        ["node", "open.mjs", *words], cwd=package, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == said, done.stderr

@@ -12,27 +12,12 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.features.packages.oci import FEATURE
-from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.packages.package_run import RunParams
-from onnxbuild.resolver import resolve
 from tests.cli.conftest import project  # noqa: F401 - a fixture
 from tests.fakes.step_context import run_step
-from tests.features.packages.test_wheel import RECIPE
-from tests.written_recipes import faults, loader
-
-
-def test_its_tag_is_the_variants_name_or_the_recipes(tmp_path):
-    load = loader(tmp_path, before=RECIPE)
-    for options, tag in (("{}", "int8"), ("{tag: 1.2.0}", "1.2.0")):
-        recipes = load(f"packages: {{variants: [int8], oci: {options}}}\n").recipes
-        graph = resolve(recipes, HostFacts("x86_64", frozenset({"avx2"})))
-        assert graph.steps["demo:int8-oci/package"].params.tag == tag
-    ((what, _, fix),) = faults(load, "packages: {oci: {tag: our model}}\n")
-    assert "'our model', which no tag can be" in what
-    assert "tag: 1.2.0" in fix
 
 
 @pytest.mark.slow

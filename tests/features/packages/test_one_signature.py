@@ -15,8 +15,8 @@ import yaml
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.cli.conftest import Project
+from tests.features.packages.test_triton import TYPES, read
 from tests.servers import missing
-from tests.steps.test_package_triton import TYPES, read
 
 LABELS = ("no", 'a "quoted" $name', "déjà \\u")
 RECIPE = """\

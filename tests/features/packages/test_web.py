@@ -37,7 +37,7 @@ quantization: {fp32: none, int8: dynamic}
 HOST = HostFacts("x86_64", frozenset({"avx2"}))
 
 
-def test_each_variant_gets_a_folder_that_is_run_and_judged(tmp_path):
+def test_options_are_those_of_the_steps(tmp_path):
     (tmp_path / "labels.txt").write_text("a\nb\n")
     load = loader(tmp_path, before=RECIPE)
     asked = "packages: {variants: [int8], web: {webgpu: true, labels: labels.txt, tolerances: {atol: 0.5}}}\n"
@@ -50,9 +50,6 @@ def test_each_variant_gets_a_folder_that_is_run_and_judged(tmp_path):
     run = graph.steps["demo:int8-web/run"].params
     assert run.tolerances == made.tolerances
     assert run.environment == Environment(npm=NPM_LIST, needs=(NODE,))
-    *_, bundle, web = graph.deliverables
-    assert web.judged_by == (*bundle.judged_by, "demo:int8-web/run")
-    assert [file for _, file in web.parts] == ["", "run.json"]
 
 
 @pytest.mark.parametrize(

@@ -8,54 +8,13 @@ import pytest
 from onnx import numpy_helper
 
 from onnxbuild.features.packages.wheel import FEATURE, RunWheelParams
-from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.wheels.archive import unpack_wheel, write_wheel
-from onnxbuild.resolver import resolve
 from tests.cli.conftest import project  # noqa: F401 - a fixture
 from tests.fakes.step_context import run_step
+from tests.features.packages.test_every_format import RECIPE
 from tests.written_recipes import faults, loader
-
-RECIPE = """\
-version: 1
-name: demo
-model: model.py:load
-dummy_inputs: {ids: {dtype: int64, shape: [batch], high: 10}}
-dynamic_axes: {batch: {min: 1, max: 8, example: 2}}
-quantization: {fp32: none, int8: dynamic}
-"""
-
-
-def test_each_variant_gets_a_wheel_that_is_run_and_judged(tmp_path):
-    load = loader(tmp_path, before=RECIPE)
-    graph = resolve(
-        load("packages: {variants: [int8], wheel: {version: 1.2.0rc1}}\n").recipes,
-        HostFacts("x86_64", frozenset({"avx2"})),
-    )
-    made = graph.steps["demo:int8-wheel/package"]
-    assert (made.params.names.distribution, made.params.names.version) == ("demo-int8", "1.2.0rc1")
-    *_, bundle, wheel = graph.deliverables
-    assert wheel.judged_by == (*bundle.judged_by, "demo:int8-wheel/run")
-    assert [file for _, file in wheel.parts] == ["", "run.json"]
-
-
-@pytest.mark.parametrize(
-    ("options", "what", "fix"),
-    [
-        ("{version: one}", "'one', which is no version", "version: 1.2.0"),
-        ("{name: ours}", "'fp32' and 'int8' would replace each other", "name: ours-{variant}"),
-        ("{name: json}", "replace Python's own module json", "name: my-model-{variant}"),
-        ("{runtime: tensorrt}", "expected one of auto, onnxruntime, onnxruntime-gpu, none", ""),
-    ],
-)
-def test_names_and_versions_that_are_none_are_refused_when_the_recipe_is_read(
-    tmp_path, options, what, fix
-):
-    load = loader(tmp_path, before=RECIPE)
-    ((said, _, mend),) = faults(load, f"packages: {{wheel: {options}}}\n")
-    assert what in said
-    assert fix in mend
 
 
 def test_variants_whose_wheels_would_replace_each_other_are_refused(tmp_path):

@@ -8,7 +8,6 @@ import json
 import pytest
 
 from onnxbuild.core.digest import Digest
-from onnxbuild.onnxkit.bundles.kinds import KINDS
 from onnxbuild.onnxkit.bundles.manifest import (
     BundleTarget,
     Manifest,
@@ -48,7 +47,7 @@ def manifest(**more) -> Manifest:
 WHOLE = {
     "torchscript": manifest(by_keyword=True),
     "aotinductor": manifest(
-        kind="aotinductor", made_for=MadeFor("x86_64", "A CPU", {"avx2": True})
+        kind="aotinductor", by_keyword=False, made_for=MadeFor("x86_64", "A CPU", {"avx2": True})
     ),
     "int8": manifest(
         kind="onnx",
@@ -99,7 +98,7 @@ def test_machine_code_says_for_people_what_it_is_bound_to():
         ({"kind": "../x"}, "its kind is '../x'; expected letters, digits"),
         ({"file": "../model.pt"}, "its file is '../model.pt', which is no name of a file"),
         ({"size_bytes": 11}, "its size_bytes is 11; its model's files have 10"),
-        ({"kind": "ort"}, "it names no target"),
+        ({"by_keyword": None}, "it names no target"),
         ({"more": 1}, "unknown key 'more'"),
     ],
 )
@@ -115,12 +114,6 @@ def test_what_is_no_manifest_is_no_bug(content):
         read_manifest(content)
 
 
-def test_only_graphs_of_onnx_runtime_that_no_provider_compiled_run_untrusted():
-    assert {name for name, kind in KINDS.items() if not kind.runs_code} == {
-        "onnx", "ort", "optimized",
-    }  # fmt: skip
-
-
 LIBRARY = OperatorLibrary("operators/linux-x86_64/libfancy.so", ("linux-x86_64",))
 ON_CUDA = BundleTarget(
     (ManifestProvider("CUDAExecutionProvider", {}), ManifestProvider(CPU, {})), TARGET.session
@@ -134,10 +127,12 @@ ON_CUDA = BundleTarget(
         ({"kind": "new", "targets": {"cpu": TARGET, "cuda": ON_CUDA}}, True),
         ({"kind": "new", "targets": {"cpu": TARGET}, "folder_options": ("caches",)}, True),
         ({"kind": "onnx", "targets": {"cuda": ON_CUDA}}, False),
+        ({"kind": "torchscript", "targets": None, "by_keyword": False}, True),
+        ({"kind": "onnx", "targets": {"cpu": TARGET}, "by_keyword": True}, True),
         ({"kind": "onnx", "targets": {"cpu": TARGET}, "operators": (LIBRARY,)}, True),
     ],
 )
-def test_of_a_kind_that_nobody_knows_only_what_the_cpu_runs_is_run_untrusted(more, runs_code):
+def test_programs_libraries_and_what_a_provider_compiled_may_run_code(more, runs_code):
     assert manifest(**more).runs_code is runs_code
 
 

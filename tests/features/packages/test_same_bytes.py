@@ -9,27 +9,34 @@ import pytest
 
 from onnxbuild.catalog import PACKAGE_FORMATS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 SCRIPT = """
 import hashlib, json
+from dataclasses import replace
 from pathlib import Path
 
+from onnxbuild.catalog import PACKAGE_FORMATS
 from onnxbuild.core.environment import Environment
-from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.loaders.script import load_script
-from onnxbuild.onnxkit.node.content import NodeNames
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.onnxkit.triton.options import TritonOptions
 from onnxbuild.onnxkit.web.runtime import BUILDS, NPM_LIST, PACKAGE
-from onnxbuild.onnxkit.wheels.content import WheelNames
-from onnxbuild.features.packages import cpp, mlflow, node, oci, ort_mobile, triton, web, wheel
+from onnxbuild.resolver import resolve
 from tests.fakes.step_context import run_step
 from tests.native.packages import write_bundle, write_ort_bundle, write_reference
+from tests.written_recipes import loader
 
+RECIPE = '''
+version: 1
+name: net
+model: model.py:load
+dummy_inputs: {ids: {dtype: int64, shape: [batch], high: 10}}
+dynamic_axes: {batch: {min: 1, max: 8, example: 2}}
+quantization: {fp32: none}
+'''
 here = Path.cwd()
 TYPES = ("float32", "int64", "bool", "uint8")
-BOUNDS = VariantTolerances(atol=1e-3, rtol=1e-3, equal_min=1.0)
 about = {"versions": {"onnx": "1.20.0", "onnxruntime": "1.23.0"}, "session": SessionSettings()}
 bundle = write_bundle(here / "bundle", TYPES, **about)
 ORDER
@@ -41,33 +48,19 @@ runtime = here / "node_modules" / PACKAGE / "dist"
 runtime.mkdir(parents=True)
 for name in BUILDS["wasm"].values():
     (runtime / name).write_text(name)
-web_params = web.PackageWebParams(
-    "net", "a model", ("wasm",), 4, True, None, None, BOUNDS,
-    Environment(npm=NPM_LIST, folder=str(here)),
-)
-params = {
-    "triton": (triton, triton.PackageTritonParams(TritonOptions(), "net", "cpu")),
-    "mlflow": (mlflow, mlflow.PackageMlflowParams("3.11", "auto", (), (("recipe", "net"),))),
-    "oci": (oci, oci.PackageOciParams("fp32")),
-    "web": (web, web_params),
-    "wheel": (
-        wheel,
-        wheel.PackageWheelParams(WheelNames("net", "net", "1.0", "a net"), "auto", BOUNDS),
-    ),
-    "node": (
-        node, node.PackageNodeParams(NodeNames("net", "1.0.0", "a net", "1.30.0"), BOUNDS),
-    ),
-    "cpp": (cpp, cpp.PackageCppParams(BOUNDS)),
-    "ort-mobile": (ort_mobile, ort_mobile.PackageOrtMobileParams(BOUNDS)),
-}
+recipes = loader(here, before=RECIPE)(f"packages: {{{', '.join(f'{each}: {{}}' for each in PACKAGE_FORMATS)}}}\\n")
+graph = resolve(recipes.recipes, HostFacts("x86_64", frozenset()))
 listed = []
-for form, (step, given) in params.items():
+for form, each in PACKAGE_FORMATS.items():
+    given = graph.steps[f"net:fp32-{form}/{each.step}"].params
+    if form == "web":
+        given = replace(given, environment=Environment(npm=NPM_LIST, folder=str(here)))
     taken = {"bundle": bundle, "reference": reference, "model": bundle}
     if form == "ort-mobile":
         taken |= {"bundle": ort, "model": here / "scratch/onnx"}
-    kept = {name.rstrip("?") for name in step.FEATURE.kind.inputs if not name.endswith("?")}
+    kept = {name.rstrip("?") for name in each.kind.inputs if not name.endswith("?")}
     _, context = run_step(
-        step.FEATURE.kind, given, here / form, {name: path for name, path in taken.items() if name in kept}
+        each.kind, given, here / form, {name: path for name, path in taken.items() if name in kept}
     )
     folder = context.output("bundle")
     for path in sorted(folder.rglob("*")):

@@ -6,7 +6,7 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
-from onnxbuild.onnxkit.ahead_of_time.tensorrt import FOLDER_OPTIONS, build_engines, engine_options
+from onnxbuild.onnxkit.ahead_of_time.prepared import FOLDER_OPTIONS, build_engines, engine_options
 from tests.steps.graphs import digits
 
 IDS = DummyInput("ids", "int64", ("batch", "sequence"), high=9)

@@ -19,7 +19,7 @@ from tests.servers import missing
 
 TOLERANCES = VariantTolerances(atol=1e-6, rtol=1e-6, equal_min=1.0)
 EVERYWHERE = ["float32", "int64", "string", "uint8", "int32", "int8"]
-SERVERS = Path(__file__).parents[2] / ".servers"
+SERVERS = Path(__file__).parents[3] / ".servers"
 
 
 def packaged(folder, dtypes):
