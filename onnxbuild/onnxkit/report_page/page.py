@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from onnxbuild.onnxkit.pages.page import PAGE_MAX_BYTES, render
+from onnxbuild.onnxkit.drawing.numbers import number
+from onnxbuild.onnxkit.drawing.page import PAGE_MAX_BYTES, render
 from onnxbuild.onnxkit.report_page import charts
 from onnxbuild.onnxkit.report_page.blocks import (
     Bars,
@@ -24,7 +25,6 @@ from onnxbuild.onnxkit.report_page.blocks import (
     Text,
 )
 from onnxbuild.onnxkit.report_page.charts import step_graph
-from onnxbuild.onnxkit.report_page.words import number
 
 _NONE = "-"
 

@@ -1,9 +1,19 @@
 import random
 import time
 
+import numpy as np
 import pytest
 
-from onnxbuild.onnxkit.timing.rounds import measure_turns, median_bounds, summarize_turns
+from onnxbuild.onnxkit.timing.rounds import (
+    SAMPLES_FILE,
+    measure_turns,
+    median_bounds,
+    read_groups,
+    read_samples,
+    summarize_turns,
+    warmup_rounds,
+    write_samples,
+)
 
 
 def measured(runners, **options):
@@ -128,3 +138,50 @@ def test_bounds_hold_the_median_as_often_as_they_say():
         assert is_known
         held += low <= 0 <= high
     assert held >= 0.95 * 400
+
+
+def test_turns_of_any_length_read_back(tmp_path):
+    turns = [[1, 2, 3], [4], [5, 6]]
+    write_samples(tmp_path, {"batch=1,sequence=8": [{"a/b": turns, "c": [[7]]}]})
+    assert read_samples(tmp_path, "batch=1,sequence=8", "a/b") == turns
+    assert read_samples(tmp_path, "batch=1,sequence=8", "c") == [[7]]
+    with pytest.raises(KeyError):
+        read_samples(tmp_path, "batch=1", "c")
+
+
+def test_groups_read_back_one_by_one_and_all_together(tmp_path):
+    groups = [{"base": [[1, 2], [3]], "a": [[4], [5]]}, {"base": [[6]], "b": [[7, 8]]}]
+    write_samples(tmp_path, {"example": groups})
+    assert read_groups(tmp_path, "example", "base") == [[[1, 2], [3]], [[6]]]
+    assert read_groups(tmp_path, "example", "a") == [[[4], [5]], []]
+    assert read_groups(tmp_path, "example", "b") == [[], [[7, 8]]]
+    assert read_samples(tmp_path, "example", "base") == [[1, 2], [3], [6]]
+
+
+def test_one_group_is_written_without_a_word_on_groups(tmp_path):
+    write_samples(tmp_path, {"example": [{"a": [[1], [2, 3]]}]})
+    with np.load(tmp_path / SAMPLES_FILE) as arrays:
+        assert sorted(arrays) == ["example/a/runs_ns", "example/a/sizes"]
+    assert read_groups(tmp_path, "example", "a") == [[[1], [2, 3]]]
+
+
+def rounds(*ms):
+    return [[round(each * 1e6)] * 3 for each in ms]
+
+
+def wave(count):
+    return [10 + 0.1 * (n % 3) for n in range(count)]
+
+
+def test_a_slow_start_is_left_out():
+    slow = [20, 18, 16, 14, 13, 12, 11.5, 11, 10.5, 10.2]
+    assert warmup_rounds({"a": rounds(*slow, *wave(50))}) == 10
+
+
+def test_what_is_steady_is_kept():
+    assert warmup_rounds({"a": rounds(*wave(60))}) <= 5
+
+
+def test_half_of_it_at_most_is_left_out_however_it_goes_on():
+    falling = [100 - n for n in range(60)]
+    assert warmup_rounds({"a": rounds(*falling)}) <= 30

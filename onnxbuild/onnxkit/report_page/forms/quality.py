@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from onnxbuild.core.sizes import share_text
+from onnxbuild.onnxkit.drawing.numbers import number
 from onnxbuild.onnxkit.report_page.blocks import (
     Block,
     Cell,
@@ -22,7 +23,6 @@ from onnxbuild.onnxkit.report_page.blocks import (
     Table,
 )
 from onnxbuild.onnxkit.report_page.forms.reading import report_of, titled, verdict_of
-from onnxbuild.onnxkit.report_page.words import number
 
 Reports = Sequence[tuple[ReportSource, Mapping[str, Any]]]
 
