@@ -19,9 +19,9 @@ from onnxbuild.onnxkit.data.reference_feeds import (
     FittingPoints,
     ReferenceOptions,
     reference_feeds,
+    write_unusual,
 )
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
-from onnxbuild.onnxkit.data.unusual_feeds import write_unusual
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.inspect import held_bytes
 from onnxbuild.onnxkit.model.model_files import load_model, save_graph

@@ -20,9 +20,9 @@ from onnxbuild.onnxkit.data.reference_feeds import (
     FittingPoints,
     ReferenceOptions,
     reference_feeds,
+    write_unusual,
 )
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
-from onnxbuild.onnxkit.data.unusual_feeds import write_unusual
 from onnxbuild.onnxkit.export.torch_module import (
     ModuleRun,
     TorchSettings,

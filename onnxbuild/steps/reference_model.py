@@ -14,9 +14,13 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.rounding import measured_rounding, rounding_at, rounding_noise
 from onnxbuild.onnxkit.data.feed_checks import refuse_nan
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
+from onnxbuild.onnxkit.data.reference_feeds import (
+    SAMPLE,
+    ReferenceOptions,
+    reference_feeds,
+    write_unusual,
+)
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
-from onnxbuild.onnxkit.data.unusual_feeds import write_unusual
 from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.inspect import dtype_name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import itertools
 import re
 from collections.abc import Iterator
@@ -10,13 +12,22 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.core.errors import UsageError
 from onnxbuild.core.sizes import counted, size_text
-from onnxbuild.onnxkit.drawing.page import PAGE_MAX_BYTES, render
+from onnxbuild.onnxkit.drawing.markup import PAGE_MAX_BYTES, render
 from onnxbuild.onnxkit.model.graphs import all_nodes
 from onnxbuild.onnxkit.model.model_files import disk_bytes, load_graph
-from onnxbuild.onnxkit.pictures.diagram import Diagram, Surroundings, draw, unfold
+from onnxbuild.onnxkit.pictures.diagram import (
+    NO_HEAT,
+    SENSITIVITY_FILE,
+    Diagram,
+    Heat,
+    Surroundings,
+    draw,
+    read_heat,
+    unfold,
+)
 from onnxbuild.onnxkit.pictures.folding import FoldedBlock, fold
-from onnxbuild.onnxkit.pictures.heat import NO_HEAT, SENSITIVITY_FILE, Heat, read_heat
 from onnxbuild.onnxkit.pictures.nodes import (
     PRECISIONS,
     GraphNode,
@@ -411,3 +422,31 @@ def draw_view(path: Path, suffix: str, *, title: str) -> tuple[str, str]:
         f"{counted(nodes, 'node')} of {path.name}, {len(text.encode()) / 1000:.0f} KB{with_heat}"
     )
     return text, said
+
+
+WARNING = (
+    "warning: Netron's page calls out to analytics services as it opens (analytics.google.com, ipinfo.io); "
+    "the model stays on this machine. Without --netron, view contacts nobody."
+)
+
+
+def check_installed() -> None:
+    """Check that Netron is installed.
+
+    Raises:
+        UsageError: It is not.
+    """
+    if importlib.util.find_spec("netron") is None:
+        raise UsageError(
+            "netron is not installed", fix="python -m pip install netron, or leave --netron out"
+        )
+
+
+def serve(path: Path) -> None:
+    """Show a model in Netron, in the browser, until the user ends it by Ctrl-C."""
+    netron = importlib.import_module("netron")
+    try:
+        netron.start(str(path))
+        netron.wait()
+    except KeyboardInterrupt:  # before `wait`, which takes the later ones itself
+        netron.stop()

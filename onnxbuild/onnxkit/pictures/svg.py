@@ -7,18 +7,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from onnxbuild.onnxkit.drawing.layered import BoxPlace, BoxSize, DrawingPlan, lay_out
-from onnxbuild.onnxkit.drawing.svg import escape, rect
+from onnxbuild.onnxkit.drawing.markup import escape, rect
 from onnxbuild.onnxkit.pictures.diagram import (
     BLOCK,
     INPUT,
+    NO_HEAT,
     NODE,
     OUTPUT,
     Diagram,
     DiagramItem,
     GraphLink,
+    Heat,
 )
 from onnxbuild.onnxkit.pictures.folding import FoldedBlock
-from onnxbuild.onnxkit.pictures.heat import NO_HEAT, Heat
 from onnxbuild.onnxkit.pictures.nodes import PRECISIONS, GraphNode, NodeWeight
 
 TIMES = "\u00d7"

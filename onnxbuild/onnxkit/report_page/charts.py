@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.drawing.markup import escape
 from onnxbuild.onnxkit.drawing.numbers import number
-from onnxbuild.onnxkit.drawing.svg import escape
 from onnxbuild.onnxkit.report_page.blocks import Bars, Lines, Scatter, StepNode, Steps, Strips
 from onnxbuild.onnxkit.search.goals import pareto_front
 

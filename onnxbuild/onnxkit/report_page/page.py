@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from onnxbuild.onnxkit.drawing.markup import PAGE_MAX_BYTES, render
 from onnxbuild.onnxkit.drawing.numbers import number
-from onnxbuild.onnxkit.drawing.page import PAGE_MAX_BYTES, render
 from onnxbuild.onnxkit.report_page import charts
 from onnxbuild.onnxkit.report_page.blocks import (
     Bars,

@@ -15,7 +15,7 @@ from onnxbuild.core.recipe import Axis
 from onnxbuild.onnxkit.benchmark.candidate import Contender, LoadCost
 from onnxbuild.onnxkit.benchmark.interleave import load_report, measure_loads
 from onnxbuild.onnxkit.benchmark.node_times import node_times
-from onnxbuild.onnxkit.benchmark.points import measured_points, takes
+from onnxbuild.onnxkit.benchmark.options import measured_points, takes
 from onnxbuild.onnxkit.benchmark.runners import bind_io, copy_times_ms
 from onnxbuild.onnxkit.sessions.open import open_session
 from tests.onnxkit.models import model, value, weight

@@ -6,9 +6,13 @@ from onnx.helper import make_node
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
-from onnxbuild.onnxkit.data.reference_feeds import FittingPoints
+from onnxbuild.onnxkit.data.reference_feeds import (
+    FittingPoints,
+    extreme_rows,
+    scaled_feeds,
+    write_unusual,
+)
 from onnxbuild.onnxkit.data.reference_files import UNUSUAL, read_reference
-from onnxbuild.onnxkit.data.unusual_feeds import extreme_rows, scaled_feeds, write_unusual
 from onnxbuild.onnxkit.model.inspect import held_bytes
 from onnxbuild.onnxkit.modules.imagined_memory import imagined_bytes
 from tests.late_imports import Late

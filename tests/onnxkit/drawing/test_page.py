@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from jinja2 import TemplateNotFound, UndefinedError
 
-from onnxbuild.onnxkit.drawing.page import render
+from onnxbuild.onnxkit.drawing.markup import render
 from tests.browser import assert_good, look_at
 
 PACKAGE = "onnxbuild.onnxkit.drawing"

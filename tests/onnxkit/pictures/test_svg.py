@@ -11,9 +11,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.pictures.diagram import Surroundings, draw, unfold
+from onnxbuild.onnxkit.pictures.diagram import Surroundings, draw, read_heat, unfold
 from onnxbuild.onnxkit.pictures.folding import FoldedBlock, fold
-from onnxbuild.onnxkit.pictures.heat import read_heat
 from onnxbuild.onnxkit.pictures.nodes import of_dtype, read_graphs
 from onnxbuild.onnxkit.pictures.page import lone_svg, model_svg
 from onnxbuild.onnxkit.pictures.svg import Drawn, arrange

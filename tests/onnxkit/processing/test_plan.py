@@ -1,9 +1,13 @@
 import pytest
 
 from onnxbuild.core.params import from_json
-from onnxbuild.onnxkit.processing.options import PostprocessOperation, PreprocessOperation
+from onnxbuild.onnxkit.processing.options import (
+    PostprocessOperation,
+    PreprocessOperation,
+    ProcessingError,
+    ValueType,
+)
 from onnxbuild.onnxkit.processing.plan import plan_inputs, plan_outputs
-from onnxbuild.onnxkit.processing.values import ProcessingError, ValueType
 
 IMAGE = {"x": ValueType("float32", ("batch", 3, 8, 8))}
 LOGITS = {"logits": ValueType("float32", ("batch", 10))}

@@ -4,8 +4,8 @@ import re
 import pytest
 
 from onnxbuild.core.step import Finding
+from onnxbuild.onnxkit.drawing.markup import PAGE_MAX_BYTES
 from onnxbuild.onnxkit.drawing.numbers import number, seconds
-from onnxbuild.onnxkit.drawing.page import PAGE_MAX_BYTES
 from onnxbuild.onnxkit.report_page.blocks import (
     Lines,
     Paragraph,
