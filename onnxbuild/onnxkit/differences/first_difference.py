@@ -36,7 +36,8 @@ def model_difference(one: Path, other: Path) -> tuple[str, str]:
 
 def spelling_difference(one: Path, other: Path) -> str:
     """The first field at which two models differ: `graph.node[3].name: 'a' -> 'b'`; empty if none does."""
-    return _field_difference(*(load_model(path, weights="left") for path in (one, other)), "")
+    left, right = (load_model(path, weights="left") for path in (one, other))
+    return _field_difference(left, right, "")
 
 
 def _field_difference(one: Any, other: Any, path: str) -> str:

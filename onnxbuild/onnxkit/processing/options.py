@@ -48,8 +48,8 @@ TO = "what its result is called"
 
 
 @dataclass(frozen=True, slots=True)
-class ImageOptions:
-    """Pixels as uint8 in NHWC, all images of a batch of one size."""
+class _RawInputOptions:
+    """A raw input, and the model's that is made of it."""
 
     feeds: str | None = option(
         None, help="the model's input that is made of it; left out where it has only one"
@@ -57,6 +57,12 @@ class ImageOptions:
     name: str | None = option(
         None, help="what the input is called in the pipeline; default: as in the model"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ImageOptions(_RawInputOptions):
+    """Pixels as uint8 in NHWC, all images of a batch of one size."""
+
     channels: int = option(3, help="values of a pixel", minimum=1)
     min_size: int = option(1, help="least height and width, in pixels", minimum=1)
     max_size: int = option(1024, help="greatest height and width that is declared", minimum=1)
@@ -64,15 +70,9 @@ class ImageOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class AudioOptions:
+class AudioOptions(_RawInputOptions):
     """Samples as float32, (batch, samples)."""
 
-    feeds: str | None = option(
-        None, help="the model's input that is made of it; left out where it has only one"
-    )
-    name: str | None = option(
-        None, help="what the input is called in the pipeline; default: as in the model"
-    )
     min_size: int = option(1024, help="fewest samples", minimum=1)
     max_size: int = option(480_000, help="most samples that are declared", minimum=1)
     example_size: int = option(16_000, help="samples that load.py tries", minimum=1)
@@ -96,6 +96,15 @@ class LogMelOptions:
     floor: float = option(1e-10, help="least power before the logarithm", minimum=0)
 
 
+_ANTIALIAS = (
+    "widen the filter where images shrink, as PIL does; needs opset 18; `false`: as OpenCV does"
+)
+_FIRST = (
+    "with `antialias`, the axis that comes first: what leaves the `smaller` image, as Pillow 13 does, "
+    "or the `width`, as Pillow up to 12 did"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ResizeOptions:
     """Resize images as PIL does."""
@@ -105,15 +114,8 @@ class ResizeOptions:
         None, help="length of the shorter side; the other one follows, rounded down", minimum=1
     )
     method: Literal["bilinear", "bicubic"] = option("bilinear", help="the filter")
-    antialias: bool = option(
-        True,
-        help="widen the filter where images shrink, as PIL does; needs opset 18; `false`: as OpenCV does",
-    )
-    first: Literal["smaller", "width"] = option(
-        "smaller",
-        help="with `antialias`, the axis that comes first: what leaves the `smaller` image, as Pillow 13 does, "
-        "or the `width`, as Pillow up to 12 did",
-    )
+    antialias: bool = option(True, help=_ANTIALIAS)
+    first: Literal["smaller", "width"] = option("smaller", help=_FIRST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +125,8 @@ class LetterboxOptions:
     size: tuple[int, ...] = option(help="[height, width]", minimum=1)
     fill: int = option(114, help="value of the frame", minimum=0, maximum=255)
     method: Literal["bilinear", "bicubic"] = option("bilinear", help="the filter")
-    antialias: bool = option(
-        True,
-        help="widen the filter where images shrink, as PIL does; needs opset 18; `false`: as OpenCV does",
-    )
-    first: Literal["smaller", "width"] = option(
-        "smaller",
-        help="with `antialias`, the axis that comes first: what leaves the `smaller` image, as Pillow 13 does, "
-        "or the `width`, as Pillow up to 12 did",
-    )
+    antialias: bool = option(True, help=_ANTIALIAS)
+    first: Literal["smaller", "width"] = option("smaller", help=_FIRST)
 
 
 @dataclass(frozen=True, slots=True)
