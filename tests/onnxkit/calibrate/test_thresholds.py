@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import helper
 
+from onnxbuild.onnxkit.calibrate.channel_statistics import measure_channel_means
 from onnxbuild.onnxkit.calibrate.thresholds import (
     BINS,
     Histogram,
@@ -18,7 +20,7 @@ from onnxbuild.onnxkit.calibrate.thresholds import (
     measure_histograms,
 )
 from tests.examples import examples
-from tests.onnxkit.models import linear, value
+from tests.onnxkit.models import linear, model, value, weight
 
 GRIDS = [IntegerGrid(8), IntegerGrid(8, symmetric=True), IntegerGrid(16)]
 
@@ -234,3 +236,21 @@ def test_each_value_of_a_model_is_counted_over_samples_of_any_size(tmp_path, see
     assert totals == {"x": 8 * 4, "xw": 8 * 3, "y": 8 * 3}
     x = np.concatenate([each["x"].reshape(-1) for each in feeds]).astype(np.float64)
     assert found["x"].counts.tolist() == np.histogram(x, BINS, (0, 1))[0].tolist()
+
+
+@pytest.mark.parametrize("opset", [17, 18])
+@pytest.mark.parametrize(("kind", "sizes"), [("MatMul", ()), ("Conv", (3, 3))])
+def test_a_sample_with_an_empty_batch_counts_for_nothing(tmp_path, opset, kind, sizes):
+    weights = np.ones((4, 2) if kind == "MatMul" else (2, 4, 1, 1), np.float32)
+    made = model(
+        [helper.make_node(kind, ["x", "w"], ["y"], name="node")],
+        [value("x", ["n", 4, *sizes])],
+        [value("y", None)],
+        [weight("w", weights)],
+    )
+    made.opset_import[0].version = opset
+    feeds = [
+        {"x": np.full((n, 4, *sizes), each, np.float32)} for n, each in ((2, 1), (0, 9), (1, 3))
+    ]
+    found = measure_channel_means(made, feeds, scratch=tmp_path, where="r:calibrate")
+    np.testing.assert_allclose(found["x"], [2, 2, 2, 2])
