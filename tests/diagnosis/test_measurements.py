@@ -1,4 +1,4 @@
-"""What of a model's error is its own, and what ONNX Runtime's optimizations bring in."""
+"""Measurements of a diagnosis: nodes by their loss; the error of the model itself, and of what ONNX Runtime makes of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A variant is looked at where it ran."""
+"""The fewest suspects to spare, and the runtime that a variant is looked at on."""
 
 from __future__ import annotations
 

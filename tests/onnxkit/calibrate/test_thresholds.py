@@ -1,4 +1,4 @@
-"""Each method against a direct computation in float64 on the values themselves."""
+"""Calibration: histograms and each method against a direct computation in float64 on the values themselves."""
 
 import itertools
 

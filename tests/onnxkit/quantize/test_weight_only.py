@@ -1,4 +1,4 @@
-"""What is not seen through the step: nested graphs, and weights in a file of their own."""
+"""Weights in few bits: how blocks are rounded; nested graphs, and weights in a file of their own."""
 
 import numpy as np
 import onnx

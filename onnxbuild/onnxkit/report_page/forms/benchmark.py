@@ -66,7 +66,7 @@ def _figures(report: Mapping[str, Any]) -> Iterator[Figure]:
         )
         said = shown_ratio(*(found.get(f"speedup{end}") for end in ("", "_low", "_high")))
         if said != UNKNOWN:  # a ratio that is not known says nothing of one build against another
-            yield Figure(name, f"speed {base.heading}", found["speedup"], said, is_better="more")
+            yield Figure(name, f"speed {base.heading}", found["speedup"], said)
     for name, model in report["models"].items():
         if model.get("size_bytes") is not None and name != base.name:
             yield Figure(
