@@ -37,7 +37,8 @@ from benchmarks.frontier.ours import EXPORTED, build_ours
 from benchmarks.frontier.plain import quantize_plainly, quantize_with_olive
 from benchmarks.frontier.subjects import ROOT, Subject, subjects
 from benchmarks.side_by_side import machine
-from onnxbuild.onnxkit.plots.scatter_plot import PlotPoint, scatter_svg
+from onnxbuild.onnxkit.report_page.blocks import Dot, Scatter
+from onnxbuild.onnxkit.report_page.charts import chart_file
 from onnxbuild.onnxkit.search.goals import pareto_front
 from onnxbuild.onnxkit.timing.ratios import Ratio
 from onnxbuild.onnxkit.timing.rounds import Turns, summarize_turns
@@ -198,23 +199,22 @@ def _print(
 
 
 def _plot(subject: Subject, rows: list[Row], said_of_noise: list[str]) -> str:
-    points = [
-        PlotPoint(
-            f"{row.name}, {row.size_bytes / 1e6:.3g} MB",
-            row.error,
-            row.speed.value,
-            row.on_plot_front,
+    noisy = " (noisy)" if said_of_noise else ""
+    heads = ("variant", "1 - mean cosine to fp32", f"speed, {subject.base} = 1")
+    dots = tuple(
+        Dot(
+            label=f"{row.name}, {row.size_bytes / 1e6:.3g} MB",
+            x=row.error,
+            y=row.speed.value,
+            area=0.0,
+            series="front" if row.on_plot_front else "",
+            on_front=row.on_plot_front,
+            cells=(f"{row.error:.4g}", f"{row.speed.value:.4g}"),
         )
         for row in rows
-    ]
-    noisy = " (noisy)" if said_of_noise else ""
-    return scatter_svg(
-        f"{subject.title} at {subject.timed_at}{noisy}",
-        "1 - mean cosine to fp32",
-        f"speed, {subject.base} = 1",
-        points,
-        log_x=True,
     )
+    title = f"{subject.title} at {subject.timed_at}{noisy}"
+    return chart_file(Scatter(title, *heads[1:], dots, heads, up_is_better=True))
 
 
 if __name__ == "__main__":

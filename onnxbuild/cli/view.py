@@ -62,7 +62,7 @@ def command(
         raise UsageError("--netron serves until Ctrl-C and has no result", fix="leave out --json")
     path = find_model(model, store, "view")
     if netron:
-        from onnxbuild.onnxkit.pictures.netron import WARNING, check_installed, serve
+        from onnxbuild.onnxkit.pictures.page import WARNING, check_installed, serve
 
         check_installed()
         say(WARNING, err=True)

@@ -36,7 +36,7 @@ from onnxbuild.onnxkit.differences.first_difference import (
     file_difference,
     first_difference,
     json_difference,
-    model_difference,
+    spelling_difference,
 )
 from onnxbuild.onnxkit.differences.models import compare_models
 from onnxbuild.onnxkit.differences.sentences import ModelPart, ValueChange, say
@@ -322,8 +322,7 @@ def _models(old: ComparedBundle, new: ComparedBundle, notes: list[str]) -> Itera
         for one in said:
             yield Difference(_GROUPS[one.part], one.sentence, one.data, one.change)
         if not said and not found.same_bytes:
-            what, more = model_difference(old.model, new.model)
-            shown = what + (f" ({more})" if more else "") if what else "the files' bytes differ"
+            shown = spelling_difference(old.model, new.model) or "the files' bytes differ"
             text = f"the same graph and weights, written in another way: {shown}"
             yield Difference(Group.GRAPH, text, {"kind": "bytes"})
         yield from (_of_file(Group.FILES, each) for each in others)

@@ -9,7 +9,7 @@ from typing import Any
 
 from onnxbuild.comparison.sides import ComparedBundle, GateReport
 from onnxbuild.onnxkit.differences.sentences import ValueChange
-from onnxbuild.onnxkit.report_page.words import number
+from onnxbuild.onnxkit.drawing.numbers import number
 
 
 class Group(StrEnum):

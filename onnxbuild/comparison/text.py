@@ -14,7 +14,7 @@ from onnxbuild.comparison.open_side import release_side
 from onnxbuild.comparison.sides import Side
 from onnxbuild.core.errors import BuildError
 from onnxbuild.document.faults import printable
-from onnxbuild.onnxkit.pages.page import render
+from onnxbuild.onnxkit.drawing.markup import render
 from onnxbuild.output.pages import DiffRecord, SideRecord
 from onnxbuild.release_format.forms import read_json
 from onnxbuild.release_format.layout import RELEASE_FILE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.plots.shown_ratio import is_known
+from onnxbuild.onnxkit.drawing.numbers import is_known
 
 if TYPE_CHECKING:
     from onnxbuild.diagnosis.diagnose import Diagnosis

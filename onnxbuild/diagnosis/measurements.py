@@ -127,11 +127,6 @@ def artifacts_shown(
     """Step -> a folder that shows its artifact, to be written into; gone afterwards.
 
     Of a step with several outputs it is the model; steps without a result are left out.
-
-    Args:
-        request: What was built.
-        result: Its result.
-        steps: Names, aliases included.
     """
     workspace = open_workspace(request.project, result.store, make=False)
     try:

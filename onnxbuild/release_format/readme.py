@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.lock.model import Lock
 from onnxbuild.onnxkit.benchmark.baseline import one_heading
 from onnxbuild.onnxkit.bundles.manifest import Manifest
-from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
+from onnxbuild.onnxkit.drawing.numbers import UNKNOWN, shown_ratio
 from onnxbuild.release_format.bundles import SECTIONS, BundleSection, bundles_of
 from onnxbuild.release_format.figures import Figures, Latency
 from onnxbuild.release_format.package_records import PACKAGES, package_records

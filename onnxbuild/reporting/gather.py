@@ -17,8 +17,10 @@ from onnxbuild.core.action import NO_FILE, ActionResult
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.core.graph import Graph, StepAddress
 from onnxbuild.core.ports import Store
+from onnxbuild.core.sizes import counted, size_text
 from onnxbuild.engine.plan import Planned
 from onnxbuild.expansion.reported import Reported, reported_in
+from onnxbuild.onnxkit.drawing.numbers import seconds
 from onnxbuild.onnxkit.report_page.blocks import (
     Block,
     Cell,
@@ -32,7 +34,6 @@ from onnxbuild.onnxkit.report_page.blocks import (
     Table,
     Text,
 )
-from onnxbuild.onnxkit.report_page.words import counted, seconds, size
 from onnxbuild.regular_files import read_regular
 
 
@@ -271,7 +272,7 @@ def _row(built: Built, places: Mapping[str, StepAddress], node: StepNode) -> Cel
     figures = (
         ("-", "-", "-")
         if spent is None
-        else (seconds(spent.wall_s), seconds(spent.cpu_s), size(spent.peak_bytes))
+        else (seconds(spent.wall_s), seconds(spent.cpu_s), size_text(spent.peak_bytes))
     )
     needs = ", ".join(places[each].local for each in node.needs)
     tone = _TONES.get(node.state, "")
@@ -330,7 +331,7 @@ def _blocks(
         ("processor", machine.host_class()["cpu"]),
         ("architecture", machine.host_facts().machine),
         ("cores used", str(machine.usable_cores())),
-        ("memory", size(machine.memory_bytes())),
+        ("memory", size_text(machine.memory_bytes())),
         ("Python", machine.python_build().split()[1]),
     ]
     if commit:

@@ -17,13 +17,13 @@ from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.sizes import counted
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.reported import judged_bundles
 from onnxbuild.explanation.command import explain
 from onnxbuild.onnxkit.report_page.blocks import RecipeReport
 from onnxbuild.onnxkit.report_page.compose import compose
 from onnxbuild.onnxkit.report_page.page import report_page
-from onnxbuild.onnxkit.report_page.words import counted
 from onnxbuild.reporting.gather import (
     Built,
     commit_of,

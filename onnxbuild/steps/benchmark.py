@@ -31,8 +31,12 @@ from onnxbuild.onnxkit.benchmark.interleave import (
     measure_groups,
     unbound,
 )
-from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
-from onnxbuild.onnxkit.benchmark.points import measured_points, point_feeds, takes
+from onnxbuild.onnxkit.benchmark.options import (
+    BenchmarkOptions,
+    measured_points,
+    point_feeds,
+    takes,
+)
 from onnxbuild.onnxkit.data.feeds import Feeds, rows_of
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.providers.open_on_target import (

@@ -247,7 +247,8 @@ def _write(
     name: str | None,
     not_applicable: Sequence[str],
 ) -> None:
-    from onnxbuild.onnxkit.plots.scatter_plot import PlotPoint, scatter_svg
+    from onnxbuild.onnxkit.report_page.blocks import Dot, Scatter
+    from onnxbuild.onnxkit.report_page.charts import chart_file
 
     report = {
         "goal": asked(params.goal),
@@ -260,20 +261,24 @@ def _write(
     write_report(folder, report)
     if params.choice:
         return
-    points = [
-        PlotPoint(
-            f"{row['name']}, {row['size_bytes'] / 2**20:.3g} MiB",
-            max(_error(row), 0.0),
-            row["latency"],
-            row["on_front"],
-        )
-        for row in rows
-        if "same_as" not in row
-    ]
     what = "noise to signal" if rows[0].get("one_number") else "1 - cosine, mean"
     if rows[0]["choosing"].get("cosine_mean") is None:
         what = "drop of the score, mean"
-    plot = scatter_svg(f"{context.where}", what, "latency, ms", points, log_x=True)
+    dots = tuple(
+        Dot(
+            label=f"{row['name']}, {row['size_bytes'] / 2**20:.3g} MiB",
+            x=max(_error(row), 0.0),
+            y=row["latency"],
+            area=0.0,
+            series="front" if row["on_front"] else "",
+            on_front=row["on_front"],
+            cells=(f"{max(_error(row), 0.0):.4g}", f"{row['latency']:.4g}"),
+        )
+        for row in rows
+        if "same_as" not in row
+    )
+    heads = ("trial", what, "latency, ms")
+    plot = chart_file(Scatter(str(context.where), *heads[1:], dots, heads))
     (folder / PLOT_FILE).write_text(plot, encoding="utf-8")
 
 
@@ -301,7 +306,7 @@ def _fastest(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 KIND = StepKind(
     name="choose",
-    version=11,
+    version=12,
     params=ChooseParams,
     inputs=("model/*", "fidelity/*", "evaluation/*", "benchmark?"),
     outputs={"model": "onnx-model", "search": "report"},

@@ -10,7 +10,7 @@ from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.benchmark.node_times import node_times
-from onnxbuild.onnxkit.benchmark.points import measured_points, takes
+from onnxbuild.onnxkit.benchmark.options import measured_points, takes
 from onnxbuild.onnxkit.data.feeds import make_feeds
 from onnxbuild.onnxkit.providers.open_on_target import library_of, usable
 from onnxbuild.onnxkit.reports import write_report

@@ -29,9 +29,9 @@ from onnxbuild.onnxkit.data.reference_feeds import (
     FittingPoints,
     ReferenceOptions,
     reference_feeds,
+    write_unusual,
 )
 from onnxbuild.onnxkit.data.reference_files import MovedRows, ReferencePoint, ReferenceWriter
-from onnxbuild.onnxkit.data.unusual_feeds import write_unusual
 from onnxbuild.onnxkit.estimators.boosters import with_categories
 from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST, make_estimator
 from onnxbuild.onnxkit.estimators.outputs import compute, named_outputs

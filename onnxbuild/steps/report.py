@@ -97,7 +97,7 @@ def _files(folder: Path) -> dict[str, Path]:
 
 KIND = StepKind(
     name="report",
-    version=7,
+    version=8,
     params=ReportParams,
     inputs=("report/*",),
     outputs={"page": "page"},

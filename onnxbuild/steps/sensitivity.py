@@ -18,8 +18,9 @@ from onnxbuild.onnxkit.data.labelled_data import labelled_batches
 from onnxbuild.onnxkit.data.user_code import own_copy
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.optimize.held_constants import folded_constants
-from onnxbuild.onnxkit.plots.bar_chart import bars_svg
 from onnxbuild.onnxkit.quantize.static_quantizer import fold_beta
+from onnxbuild.onnxkit.report_page.blocks import Bar, Bars
+from onnxbuild.onnxkit.report_page.charts import chart_file
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sensitivity.static_rounding import StaticRounding, StaticScheme
 from onnxbuild.onnxkit.sessions.open import open_session
@@ -240,18 +241,18 @@ def _plot(
 ) -> str:
     """Blocks of several nodes, then nodes, the greatest loss first in each."""
     bars = [
-        (f"[block] {block.name}", max(0.0, loss.size))
+        Bar(f"[block] {block.name}", max(0.0, loss.size))
         for block, loss in ranking.blocks
         if len(block.nodes) > 1
     ][: _PLOTTED // 2]
     bars += [
-        (names[number], max(0.0, loss.size))
+        Bar(names[number], max(0.0, loss.size))
         for number, _, loss in ranking.nodes[:_PLOTTED]
         if loss
     ]
     bits = "few bits" if params.static and "16" in params.static.activation_type else "8 bits"
     title = f"{measure} with one block, or one node, in {bits}, {samples} samples"
-    return bars_svg(title, bars)
+    return chart_file(Bars(title, ("node", measure), tuple(bars)))
 
 
 def _notes(measure: str, ranking: Ranking, names: list[str], unmeasured: int) -> tuple[str, ...]:
@@ -279,7 +280,7 @@ def _entrypoints(params: SensitivityParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="sensitivity",
-    version=10,
+    version=11,
     params=SensitivityParams,
     inputs=("model", "calibration?"),
     outputs={"sensitivity": "sensitivity"},

@@ -14,7 +14,7 @@ from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.host.measured import usable_cores
-from onnxbuild.onnxkit.benchmark.points import measured_points, takes
+from onnxbuild.onnxkit.benchmark.options import measured_points, takes
 from onnxbuild.onnxkit.benchmark.runners import onnx_runtime
 from onnxbuild.onnxkit.data.feeds import make_feeds
 from onnxbuild.onnxkit.host.load import conditions, read_times

@@ -55,7 +55,7 @@ def _row(name: str, found: Mapping[str, Any], baseline: str) -> dict[str, str]:
 
 
 def _ratio(value: float, low: float | None, high: float | None) -> str:
-    from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, is_known
+    from onnxbuild.onnxkit.drawing.numbers import UNKNOWN, is_known
 
     if not low or high is None:
         return UNKNOWN

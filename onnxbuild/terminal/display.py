@@ -39,9 +39,6 @@ def say_above(line: str) -> None:
     """Print a line to standard output, above a display that is live; wrapped on a terminal.
 
     click.echo writes past it, into the line that is drawn.
-
-    Args:
-        line: Without its end.
     """
     sys.stdout.write(f"{fitted(line)}\n")
     sys.stdout.flush()

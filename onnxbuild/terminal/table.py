@@ -85,10 +85,6 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def print_table(rows: Sequence[Mapping[str, str]]) -> None:
-    """Print a table; see `format_table`.
-
-    Args:
-        rows: Heading -> cell.
-    """
+    """Print a table; see `format_table`."""
     for line in format_table(rows, output_width()):
         click.echo(line)

@@ -31,17 +31,12 @@ _AROUND = 4
 """Lines of the screen that always show: the title, the keys, and an empty one next to each."""
 
 
-class BuildLines:
-    """One line a build.
+class _Quiet:
+    """Shows nothing while a build runs, and keeps its failures."""
 
-    Args:
-        write: Takes one line, without its end.
-    """
-
-    def __init__(self, write: Callable[[str], None]) -> None:
-        self._write = write
+    def __init__(self) -> None:
         self._words = Words(verbose=False)
-        self._failures: list[str] = []
+        self._failures: list[list[str]] = []
 
     def begin(self, build: WatchedBuild) -> None:
         """Forget the build before."""
@@ -51,10 +46,22 @@ class BuildLines:
     def emit(self, event: Event) -> None:
         """Keep failures."""
         if isinstance(event, StepFailed):
-            self._failures.append(self._words.lines(event)[0])
+            self._failures.append(self._words.lines(event))
 
     def tick(self) -> None:
-        """Nothing is shown while a build runs."""
+        """Show nothing."""
+
+
+class BuildLines(_Quiet):
+    """One line a build.
+
+    Args:
+        write: Takes one line, without its end.
+    """
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        super().__init__()
+        self._write = write
 
     def end(self, build: WatchedBuild) -> None:
         """Write the line."""
@@ -65,13 +72,16 @@ class BuildLines:
         if not build.is_good:
             head = "" if self._failures else "error   "
             more = len(self._failures) - 1
-            first = [*self._failures[:1], *([f"{more} more failed"] if more > 0 else [])]
+            first = [
+                *(lines[0] for lines in self._failures[:1]),
+                *([f"{more} more failed"] if more > 0 else []),
+            ]
             parts = first or [build.error.splitlines()[0]]
         saved = [f"saved {names_of(build.saved)}"] if build.saved else []
         self._write(f"{head}{'; '.join([*parts, *build.moved, *saved])}")
 
 
-class JsonBuilds:
+class JsonBuilds(_Quiet):
     """One line of JSON a build.
 
     Args:
@@ -79,22 +89,8 @@ class JsonBuilds:
     """
 
     def __init__(self, write: Callable[[WatchRecord], None]) -> None:
+        super().__init__()
         self._write = write
-        self._words = Words(verbose=False)
-        self._failures: list[str] = []
-
-    def begin(self, build: WatchedBuild) -> None:
-        """Forget the build before."""
-        del build
-        self._words, self._failures = Words(verbose=False), []
-
-    def emit(self, event: Event) -> None:
-        """Keep failures."""
-        if isinstance(event, StepFailed):
-            self._failures.append("\n".join(self._words.lines(event)))
-
-    def tick(self) -> None:
-        """Nothing is shown while a build runs."""
 
     def end(self, build: WatchedBuild) -> None:
         """Write the record."""
@@ -108,7 +104,7 @@ class JsonBuilds:
                 "counts": build.counts(),
                 "rows": [dict(row) for row in build.rows],
                 "moved": [*build.moved],
-                "failures": self._failures,
+                "failures": ["\n".join(lines) for lines in self._failures],
                 "error": build.error,
             }
         )

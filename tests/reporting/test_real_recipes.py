@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import onnxbuild as ob
-from onnxbuild.onnxkit.pages.page import PAGE_MAX_BYTES
+from onnxbuild.onnxkit.drawing.markup import PAGE_MAX_BYTES
 from onnxbuild.onnxkit.report_page.page import report_page
 from tests.browser import assert_good, assert_readable, look_at, read_through
 from tests.reporting.record import RECORDED, recorded

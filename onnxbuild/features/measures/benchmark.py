@@ -22,7 +22,7 @@ from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.benchmark.baseline import baseline_of, one_heading
 from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
 from onnxbuild.onnxkit.benchmark.report import report_file
-from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
+from onnxbuild.onnxkit.drawing.numbers import UNKNOWN, shown_ratio
 from onnxbuild.steps import benchmark, import_model
 
 _NOISY = " ?"

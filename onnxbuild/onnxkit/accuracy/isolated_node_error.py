@@ -286,12 +286,8 @@ def find_dominant_node(
 def _whole_noise(exact: Path, actual: Path, feeds: Feeds) -> float:
     """Noise to signal of the quantized model's worst output."""
     right, wrong = (run_session(open_session(each, threads=0), feeds) for each in (exact, actual))
-    ratios = [0.0]
-    for name in right.keys() & wrong.keys():
-        noise = Noise()
-        noise.add(right[name], wrong[name])
-        ratios.append(noise.ratio)
-    return max(ratios)
+    shared = right.keys() & wrong.keys()
+    return max((_noise(right[name], wrong[name]).ratio for name in shared), default=0.0)
 
 
 def _share(effect: float, whole: float, others: Iterable[float]) -> float:

@@ -29,10 +29,6 @@ def retyped_weights(expected: onnx.ModelProto, actual: onnx.ModelProto) -> set[s
     """Return the names of the expected model's weights that have another type in the other model.
 
     Those that the other model computes, such as by a Cast from bfloat16, are among them.
-
-    Args:
-        expected: A model.
-        actual: The other.
     """
     types = {each.name: each.data_type for each in initializers(actual)}
     return {each.name for each in initializers(expected) if types.get(each.name) != each.data_type}

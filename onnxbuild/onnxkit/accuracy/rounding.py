@@ -122,9 +122,6 @@ def rounding_noise(seed: int) -> AbstractContextManager[Any]:
     """Move what each operator makes at random: float32 values that are neither whole numbers nor infinite.
 
     What is a view, or was written in place, stays as it is.
-
-    Args:
-        seed: Of the draws.
     """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode

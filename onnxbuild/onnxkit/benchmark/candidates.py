@@ -11,7 +11,7 @@ from onnxbuild.core.step import MODEL_FILE, StepContext
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.benchmark.baseline import BaselineRunner, Original
 from onnxbuild.onnxkit.benchmark.candidate import Bind, Contender
-from onnxbuild.onnxkit.benchmark.points import takes
+from onnxbuild.onnxkit.benchmark.options import takes
 from onnxbuild.onnxkit.benchmark.runners import onnx_runtime, program, pytorch
 from onnxbuild.onnxkit.model.inspect import dimensions
 from onnxbuild.onnxkit.model.model_files import file_bytes, first_equals, load_model

@@ -234,6 +234,16 @@ class FeedSource:
                 yield check_feeds(sample, self.inputs, f"{where} ({self.data.target}, sample {n})")
 
 
+def read_text(name: str, path: Path, where: str) -> str:
+    """Return a file's text, in UTF-8; arguments and errors as those of `read_texts`."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise StepError(
+            f"{name} is no text in UTF-8: {error}", where=where, fix="save it as UTF-8"
+        ) from error
+
+
 def read_texts(name: str, path: Path, where: str) -> tuple[str, ...]:
     """The lines of a file, without line breaks and empty ones.
 
@@ -245,12 +255,7 @@ def read_texts(name: str, path: Path, where: str) -> tuple[str, ...]:
     Raises:
         StepError: It is no text in UTF-8, or has none.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise StepError(
-            f"{name} is no text in UTF-8: {error}", where=where, fix="save it as UTF-8"
-        ) from error
+    text = read_text(name, path, where)
     texts = tuple(each for each in text.replace("\0", "").split("\n") if each.strip())
     if not texts:
         raise StepError(

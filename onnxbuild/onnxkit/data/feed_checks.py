@@ -60,10 +60,6 @@ def odd_values(name: str, array: np.ndarray) -> str:
     """`'x' holds 2 NaN of 8 values, the first at [0, 3]`; empty if all are finite.
 
     NaN goes before inf, inf before -inf: the first that is found is reported.
-
-    Args:
-        name: The array's.
-        array: Any dtype.
     """
     import numpy as np
 

@@ -95,10 +95,6 @@ class ModelDifferences:
 def compare_models(one: Path, other: Path) -> ModelDifferences:
     """Compare two models; weights in files next to them are mapped.
 
-    Args:
-        one: An .onnx file.
-        other: Another.
-
     Raises:
         StepError: One of them is not ONNX, is damaged, or lacks its weights.
         UsageError: One has no graph.

@@ -13,7 +13,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.accuracy.comparison import mismatch
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.data.unusual_feeds import extreme_rows, scaled_feeds
+from onnxbuild.onnxkit.data.reference_feeds import extreme_rows, scaled_feeds
 from onnxbuild.onnxkit.export.agreement import graph_breach
 from onnxbuild.onnxkit.export.errors import SizeChoiceError
 from onnxbuild.onnxkit.export.export_check import Probes, compare_at

@@ -386,11 +386,7 @@ def disk_bytes(model: onnx.ModelProto, path: Path) -> int:
 
 
 def placement(source: Path) -> Literal["auto", "always"]:
-    """Return where the weights of derived models go: once in an external file, always in one.
-
-    Args:
-        source: The model's folder.
-    """
+    """Return where the weights of derived models go: once in an external file, always in one."""
     return "always" if has_external_weights(source) else "auto"
 
 

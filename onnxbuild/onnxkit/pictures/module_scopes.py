@@ -25,11 +25,7 @@ _QUANTIZERS = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
 
 
 def find_scopes(nodes: Sequence[GraphNode]) -> tuple[dict[int, Scope], float]:
-    """Return each node's scope by its number, and the share of nodes that have one of their own.
-
-    Args:
-        nodes: Of one graph.
-    """
+    """Return each node's scope by its number, and the share of nodes that have one of their own."""
     own = _own_scopes(nodes)
     share = len(own) / len(nodes) if nodes else 0.0
     if not own:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import itertools
 import re
 from collections.abc import Iterator
@@ -10,13 +12,22 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.core.sizes import counted
+from onnxbuild.core.errors import UsageError
+from onnxbuild.core.sizes import counted, size_text
+from onnxbuild.onnxkit.drawing.markup import PAGE_MAX_BYTES, render
 from onnxbuild.onnxkit.model.graphs import all_nodes
 from onnxbuild.onnxkit.model.model_files import disk_bytes, load_graph
-from onnxbuild.onnxkit.pages.page import PAGE_MAX_BYTES, render
-from onnxbuild.onnxkit.pictures.diagram import Diagram, Surroundings, draw, unfold
+from onnxbuild.onnxkit.pictures.diagram import (
+    NO_HEAT,
+    SENSITIVITY_FILE,
+    Diagram,
+    Heat,
+    Surroundings,
+    draw,
+    read_heat,
+    unfold,
+)
 from onnxbuild.onnxkit.pictures.folding import FoldedBlock, fold
-from onnxbuild.onnxkit.pictures.heat import NO_HEAT, SENSITIVITY_FILE, Heat, read_heat
 from onnxbuild.onnxkit.pictures.nodes import (
     PRECISIONS,
     GraphNode,
@@ -285,7 +296,7 @@ def picture_css() -> str:
 
 def lone_svg(model: onnx.ModelProto, *, heat: Heat = NO_HEAT, label: str) -> str:
     """Return a model's first picture as a file of its own, in light and dark."""
-    page = resources.files("onnxbuild.onnxkit.pages").joinpath("templates", "page.css")
+    page = resources.files("onnxbuild.onnxkit.drawing").joinpath("templates", "page.css")
     colours = page.read_text(encoding="utf-8").partition("*, *::before")[0]
     style = f"{colours}{picture_css()}svg.model {{ background: var(--card); }}"
     return Pictures(model, heat).top_svg(label, style=style, linked=False)
@@ -316,7 +327,7 @@ def model_page(
         "lead": f"{whole.nodes:,} nodes and {whole.parameters:,} parameters. Equal blocks are drawn once; "
         "select a block to see what is in it.",
         "facts": [
-            _size_said(size_bytes),
+            size_text(size_bytes),
             f"opset {opsets}",
             *([_weights_said(whole)] if whole.parameters else []),
         ],
@@ -328,11 +339,6 @@ def model_page(
         "rows": [_shown(each) for each in rows[:_ROWS_MAX]],
     }
     return render(PACKAGE, "view.html.j2", values)
-
-
-def _size_said(size_bytes: int) -> str:
-    mib = size_bytes / (1 << 20)
-    return f"{mib:.1f} MiB" if mib >= 1 else f"{size_bytes / (1 << 10):.1f} KiB"
 
 
 def _weights_said(whole: NodeSum) -> str:
@@ -416,3 +422,31 @@ def draw_view(path: Path, suffix: str, *, title: str) -> tuple[str, str]:
         f"{counted(nodes, 'node')} of {path.name}, {len(text.encode()) / 1000:.0f} KB{with_heat}"
     )
     return text, said
+
+
+WARNING = (
+    "warning: Netron's page calls out to analytics services as it opens (analytics.google.com, ipinfo.io); "
+    "the model stays on this machine. Without --netron, view contacts nobody."
+)
+
+
+def check_installed() -> None:
+    """Check that Netron is installed.
+
+    Raises:
+        UsageError: It is not.
+    """
+    if importlib.util.find_spec("netron") is None:
+        raise UsageError(
+            "netron is not installed", fix="python -m pip install netron, or leave --netron out"
+        )
+
+
+def serve(path: Path) -> None:
+    """Show a model in Netron, in the browser, until the user ends it by Ctrl-C."""
+    netron = importlib.import_module("netron")
+    try:
+        netron.start(str(path))
+        netron.wait()
+    except KeyboardInterrupt:  # before `wait`, which takes the later ones itself
+        netron.stop()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.processing.options import LogMelOptions
-from onnxbuild.onnxkit.processing.values import ValueType
+from onnxbuild.onnxkit.processing.options import LogMelOptions, ValueType
 from onnxbuild.onnxkit.processing.writers import GraphWriter
 
 if TYPE_CHECKING:

@@ -15,13 +15,14 @@ from onnxbuild.onnxkit.processing.options import (
     NmsOptions,
     NormalizeOptions,
     PoolOptions,
+    ProcessingError,
     RescaleOptions,
     ResizeOptions,
     ThresholdOptions,
     TokenizeOptions,
     TopKOptions,
+    ValueType,
 )
-from onnxbuild.onnxkit.processing.values import ProcessingError, ValueType
 
 Check = Callable[[Sequence[ValueType], Any], tuple[ValueType, ...]]
 LEAST_OPSET = 13

@@ -10,6 +10,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.bundles.manifest import Value
+from onnxbuild.onnxkit.data.calibration_data import read_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +79,7 @@ def read_labels(name: str, path: Path, where: str) -> tuple[str, ...]:
     Raises:
         StepError: It is no text in UTF-8, or a line is empty.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise StepError(
-            f"{name} is no text in UTF-8: {error}", where=where, fix="save it as UTF-8"
-        ) from error
+    text = read_text(name, path, where)
     lines = tuple(text.removesuffix("\n").split("\n")) if text else ()
     for number, line in enumerate(lines, 1):
         if not line.strip():

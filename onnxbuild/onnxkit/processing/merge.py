@@ -11,10 +11,9 @@ from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import names_read
 from onnxbuild.onnxkit.processing import writers
 from onnxbuild.onnxkit.processing.audio import write_log_mel
-from onnxbuild.onnxkit.processing.custom import prefixed
-from onnxbuild.onnxkit.processing.pipeline import FittedPipeline
+from onnxbuild.onnxkit.processing.options import POSTPROCESS, PREPROCESS, ValueType
+from onnxbuild.onnxkit.processing.pipeline import FittedPipeline, prefixed
 from onnxbuild.onnxkit.processing.plan import PlannedOperation, fed_by
-from onnxbuild.onnxkit.processing.values import POSTPROCESS, PREPROCESS, ValueType
 from onnxbuild.onnxkit.processing.writers import GraphWriter, write_on_output
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The operations of `preprocess` and `postprocess`, as recipes write them."""
+"""The operations of `preprocess` and `postprocess`, as recipes write them, and the types of values between them."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ TO = "what its result is called"
 
 
 @dataclass(frozen=True, slots=True)
-class ImageOptions:
-    """Pixels as uint8 in NHWC, all images of a batch of one size."""
+class _RawInputOptions:
+    """A raw input, and the model's that is made of it."""
 
     feeds: str | None = option(
         None, help="the model's input that is made of it; left out where it has only one"
@@ -57,6 +57,12 @@ class ImageOptions:
     name: str | None = option(
         None, help="what the input is called in the pipeline; default: as in the model"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ImageOptions(_RawInputOptions):
+    """Pixels as uint8 in NHWC, all images of a batch of one size."""
+
     channels: int = option(3, help="values of a pixel", minimum=1)
     min_size: int = option(1, help="least height and width, in pixels", minimum=1)
     max_size: int = option(1024, help="greatest height and width that is declared", minimum=1)
@@ -64,15 +70,9 @@ class ImageOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class AudioOptions:
+class AudioOptions(_RawInputOptions):
     """Samples as float32, (batch, samples)."""
 
-    feeds: str | None = option(
-        None, help="the model's input that is made of it; left out where it has only one"
-    )
-    name: str | None = option(
-        None, help="what the input is called in the pipeline; default: as in the model"
-    )
     min_size: int = option(1024, help="fewest samples", minimum=1)
     max_size: int = option(480_000, help="most samples that are declared", minimum=1)
     example_size: int = option(16_000, help="samples that load.py tries", minimum=1)
@@ -96,6 +96,15 @@ class LogMelOptions:
     floor: float = option(1e-10, help="least power before the logarithm", minimum=0)
 
 
+_ANTIALIAS = (
+    "widen the filter where images shrink, as PIL does; needs opset 18; `false`: as OpenCV does"
+)
+_FIRST = (
+    "with `antialias`, the axis that comes first: what leaves the `smaller` image, as Pillow 13 does, "
+    "or the `width`, as Pillow up to 12 did"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ResizeOptions:
     """Resize images as PIL does."""
@@ -105,15 +114,8 @@ class ResizeOptions:
         None, help="length of the shorter side; the other one follows, rounded down", minimum=1
     )
     method: Literal["bilinear", "bicubic"] = option("bilinear", help="the filter")
-    antialias: bool = option(
-        True,
-        help="widen the filter where images shrink, as PIL does; needs opset 18; `false`: as OpenCV does",
-    )
-    first: Literal["smaller", "width"] = option(
-        "smaller",
-        help="with `antialias`, the axis that comes first: what leaves the `smaller` image, as Pillow 13 does, "
-        "or the `width`, as Pillow up to 12 did",
-    )
+    antialias: bool = option(True, help=_ANTIALIAS)
+    first: Literal["smaller", "width"] = option("smaller", help=_FIRST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +125,8 @@ class LetterboxOptions:
     size: tuple[int, ...] = option(help="[height, width]", minimum=1)
     fill: int = option(114, help="value of the frame", minimum=0, maximum=255)
     method: Literal["bilinear", "bicubic"] = option("bilinear", help="the filter")
-    antialias: bool = option(
-        True,
-        help="widen the filter where images shrink, as PIL does; needs opset 18; `false`: as OpenCV does",
-    )
-    first: Literal["smaller", "width"] = option(
-        "smaller",
-        help="with `antialias`, the axis that comes first: what leaves the `smaller` image, as Pillow 13 does, "
-        "or the `width`, as Pillow up to 12 did",
-    )
+    antialias: bool = option(True, help=_ANTIALIAS)
+    first: Literal["smaller", "width"] = option("smaller", help=_FIRST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,3 +308,60 @@ def asked_of(operation: Operation) -> dict[str, Any]:
     """Return what one item of a list asks for: operation -> its options; one, if it is sound."""
     found = {each.name: getattr(operation, each.name) for each in fields(operation)}
     return {name: options for name, options in found.items() if options is not None}
+
+
+Layout = Literal["", "NHWC", "NCHW"]
+PREPROCESS, POSTPROCESS = "preprocess", "postprocess"
+
+
+class ProcessingError(ValueError):
+    """An operation that can't be where it is.
+
+    Attributes:
+        what: One sentence.
+        fix: Something to type.
+        section: PREPROCESS or POSTPROCESS.
+        position: Of the operation in its list; None for the list itself.
+    """
+
+    def __init__(
+        self, what: str, fix: str = "", section: str = "", position: int | None = None
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.fix = fix
+        self.section = section
+        self.position = position
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """A value.
+
+    Attributes:
+        dtype: As numpy spells it; empty where it is not known.
+        shape: Sizes, symbols, or None for a size that is not known; None where the rank is not known.
+        layout: Of images; empty for what is none.
+        classes: How many classes its integers count; None where that is not known, or they count none.
+        least: Least height and width of images, where one is known.
+    """
+
+    dtype: str = ""
+    shape: tuple[int | str | None, ...] | None = None
+    layout: Layout = ""
+    classes: int | None = None
+    least: int = 1
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it holds floats, as far as is known."""
+        return not self.dtype or "float" in self.dtype
+
+    def __str__(self) -> str:
+        layout = f" {self.layout}" if self.layout else ""
+        sizes = "" if self.shape is None else f" {_sizes(self.shape)}"
+        return f"{self.dtype or 'of unknown dtype'}{layout}{sizes}"
+
+
+def _sizes(shape: tuple[int | str | None, ...]) -> str:
+    return f"[{', '.join('?' if each is None else str(each) for each in shape)}]"

@@ -11,23 +11,21 @@ from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.processing.checks import CHECKS
 from onnxbuild.onnxkit.processing.options import (
+    POSTPROCESS,
+    PREPROCESS,
     AudioOptions,
     ImageOptions,
+    Layout,
     NmsOptions,
     PoolOptions,
     PostprocessOperation,
     PreprocessOperation,
+    ProcessingError,
     TextOptions,
     TokenizeOptions,
     TopKOptions,
-    asked_of,
-)
-from onnxbuild.onnxkit.processing.values import (
-    POSTPROCESS,
-    PREPROCESS,
-    Layout,
-    ProcessingError,
     ValueType,
+    asked_of,
 )
 
 

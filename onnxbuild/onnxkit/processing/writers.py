@@ -14,9 +14,9 @@ from onnxbuild.onnxkit.processing.options import (
     PoolOptions,
     RescaleOptions,
     ResizeOptions,
+    ValueType,
 )
 from onnxbuild.onnxkit.processing.plan import PlannedOperation
-from onnxbuild.onnxkit.processing.values import ValueType
 
 if TYPE_CHECKING:
     import numpy as np

@@ -305,7 +305,6 @@ class Figure:
         value: Finite.
         text: The value as people read it.
         axis: What it stands for in the comparison of quality, speed and size.
-        is_better: Which values are.
         rank: Of several figures of one axis, the least rank is compared.
     """
 
@@ -314,7 +313,6 @@ class Figure:
     value: float
     text: str
     axis: Axis = ""
-    is_better: Literal["less", "more"] = "less"
     rank: int = 9
 
 

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.plots.svg_text import escape
-from onnxbuild.onnxkit.report_page.blocks import Bars, Lines, Scatter, StepNode, Steps, Strips
-from onnxbuild.onnxkit.report_page.words import number
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.drawing.layered import BoxSize, lay_out
+from onnxbuild.onnxkit.drawing.markup import escape
+from onnxbuild.onnxkit.drawing.numbers import number
+from onnxbuild.onnxkit.report_page.blocks import Bars, Lines, Scatter, Steps, Strips
 from onnxbuild.onnxkit.search.goals import pareto_front
 
 if TYPE_CHECKING:
@@ -165,21 +167,23 @@ class Scale:
         low: Value (or its decadic logarithm) at 0 %.
         high: That at 100 %.
         log: Whether logarithms are even.
+        has_zero: Whether a logarithmic one begins with a place for zero.
     """
 
     low: float
     high: float
     log: bool
+    has_zero: bool = False
 
     def place(self, value: float) -> float:
-        """Percent, 0 to 100; zero on a logarithmic axis is at its beginning."""
-        at = math.log10(max(value, _TINY)) if self.log else value
+        """Percent, 0 to 100; what is not above zero is at the beginning of a logarithmic axis."""
+        at = math.log10(value) if self.log and value > _TINY else self.low if self.log else value
         share = (at - self.low) / (self.high - self.low)
         return round(100 * min(1.0, max(0.0, share)), 2)
 
     def ticks(self, most: int = 6) -> list[tuple[float, str]]:
         """(percent, label) of round numbers, from low to high, none too near to the one before."""
-        kept: list[tuple[float, str]] = []
+        kept = [(0.0, "0")] if self.has_zero else []
         for place, label in self._round(most):
             if not kept or place - kept[-1][0] >= _APART:
                 kept.append((place, label))
@@ -239,6 +243,7 @@ def scale_of(values: Iterable[float], *, log: bool, from_zero: bool = False) -> 
         from_zero: Whether a linear one begins at zero.
     """
     found = [float(each) for each in values]
+    count = len(found)
     if log:
         found = [math.log10(each) for each in found if each > _TINY]
     low, high = (min(found), max(found)) if found else (0.0, 1.0)
@@ -249,10 +254,13 @@ def scale_of(values: Iterable[float], *, log: bool, from_zero: bool = False) -> 
         room = 0.3 if log else abs(high) * 0.1 or 0.5
     else:
         room = (high - low) * _MARGIN
-    return Scale(low - room, high + room, log)
+    has_zero = log and bool(found) and len(found) < count
+    return Scale(low - (2 if has_zero else 1) * room, high + room, log, has_zero)
 
 
-_HEIGHT = 300
+_HEIGHT, _LOW = 300, 180
+"""Pixels of a plot, and of one of lines."""
+
 _LEAST_RADIUS, _MORE_RADIUS = 6.0, 16.0
 _FEW = 30
 """Samples that are drawn as larger dots."""
@@ -268,6 +276,62 @@ _DEPTH = 1000
 
 Colour = Callable[[str], str]
 """Series -> a CSS colour."""
+
+
+_PLAIN_WIDTH, _PLAIN_LEFT = 860, 72
+_PLAIN_LABELS, _PLAIN_BARS, _PLAIN_ROW = 320, 420, 20
+_PLAIN_STYLE = """
+.axis { stroke: #dddddd } .bar { opacity: 0.85 } .front { stroke: #59606e; stroke-width: 1.5; stroke-dasharray: 4 4 }
+.leader { stroke: #59606e } .strong, .title { font-weight: 650 } .quiet { fill: #59606e }
+.dot { fill: currentColor; fill-opacity: 0.35; stroke: currentColor; stroke-width: 2 }
+.dot.hollow { fill-opacity: 0; stroke-dasharray: 3 2 }
+"""
+"""What the page's style says of these classes, in fixed colours."""
+
+_MOST = 1e100
+"""Beyond this, floats would overflow."""
+
+
+def chart_file(block: Bars | Scatter) -> str:
+    """Return a chart as an SVG file, which needs no page around it.
+
+    Raises:
+        StepError: A value is NaN, or greater than 1e100 in magnitude.
+    """
+    if isinstance(block, Bars):
+        rows, _ = _bars(block, _plain_colour)
+        height = _PLAIN_ROW * (len(rows) + 2)
+        drawn = "".join(
+            f'<text x="{_PLAIN_LABELS - 8}" y="{y + 14}" text-anchor="end">{escape(label)}</text>'
+            f'<svg x="{_PLAIN_LABELS}" y="{y}" width="{_PLAIN_BARS}" height="{_PLAIN_ROW}">{drawing}</svg>'
+            f'<text x="{_PLAIN_LABELS + _PLAIN_BARS + 8}" y="{y + 14}">{value}</text>'
+            for n, (label, drawing, value) in enumerate(rows)
+            for y in [_PLAIN_ROW * n + 30]
+        )
+    else:
+        for dot in block.dots:
+            if not (abs(dot.x) <= _MOST and abs(dot.y) <= _MOST):  # NaN neither
+                raise StepError(
+                    f"'{dot.label}' can't be drawn at {block.x_axis} {dot.x}, {block.y_axis} {dot.y}",
+                    fix="leave it out, or look at what was measured",
+                )
+        height = _HEIGHT + 110
+        drawn = (
+            f'<svg x="{_PLAIN_LEFT}" y="56" width="{_PLAIN_WIDTH - _PLAIN_LEFT - 24}" height="{_HEIGHT}" '
+            f'overflow="visible">{_scatter(block, _plain_colour)}</svg>'
+            f'<text class="quiet" x="8" y="44">{escape(block.y_axis)}</text>'
+            f'<text class="quiet" x="{_PLAIN_WIDTH - 24}" y="{height - 14}" text-anchor="end">{escape(block.x_axis)}</text>'
+        )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_PLAIN_WIDTH}" height="{height}" '
+        f'font-family="sans-serif" font-size="12" fill="#222222"><style>{_PLAIN_STYLE}</style>'
+        f'<rect width="100%" height="100%" fill="#ffffff"/>'
+        f'<text class="title" x="8" y="20">{escape(block.title)}</text>{drawn}</svg>\n'
+    )
+
+
+def _plain_colour(series: str) -> str:
+    return "#aa3377" if series else "#4477aa"
 
 
 def rows_of(block: Bars | Strips, colour: Colour) -> tuple[list[tuple[str, Markup, str]], Markup]:
@@ -319,7 +383,11 @@ def _strips(block: Strips, colour: Colour) -> tuple[list[tuple[str, Markup, str]
 
 
 def scatter(block: Scatter, colour: Colour) -> Markup:
-    """Points with their labels; those on the front of x and y are joined."""
+    """Return points with their labels; those on the front of x and y are joined."""
+    return _named(block.title, _scatter(block, colour), (block.x_axis, block.y_axis), _HEIGHT)
+
+
+def _scatter(block: Scatter, colour: Colour) -> str:
     across = scale_of([dot.x for dot in block.dots], log=block.log_x)
     upward = scale_of([dot.y for dot in block.dots], log=block.log_y)
     most = max((dot.area for dot in block.dots), default=0.0) or 1.0
@@ -342,7 +410,7 @@ def scatter(block: Scatter, colour: Colour) -> Markup:
         hollow = "" if dot.on_front else " hollow"
         drawn += (
             f'<circle class="dot{hollow}" cx="{spot.x:g}%" cy="{spot.y:g}" r="{spot.radius:.1f}" '
-            f'style="--series:{colour(dot.series)}"><title>{escape(f"{dot.label}: {said}")}</title>'
+            f'style="color:{colour(dot.series)}"><title>{escape(f"{dot.label}: {said}")}</title>'
             "</circle>"
         )
     dots = block.dots
@@ -360,7 +428,7 @@ def scatter(block: Scatter, colour: Colour) -> Markup:
             f'<text{strong} x="{spot.x:g}%" y="{place.y:g}" dx="{shift:.1f}" dy="4" '
             f'text-anchor="{anchor}">{escape(spot.label)}</text>'
         )
-    return _framed(block.title, drawn, across, upward, (block.x_axis, block.y_axis))
+    return _framed(drawn, across.ticks(5), upward)
 
 
 def lines(block: Lines, colour: Colour) -> Markup:
@@ -385,7 +453,8 @@ def lines(block: Lines, colour: Colour) -> Markup:
     all_fit = sum(map(len, block.marks)) <= _FITTING
     shown = range(len(block.marks)) if all_fit else (0, len(block.marks) - 1)
     ticks = [(across.place(n), mark) for n, mark in enumerate(block.marks) if n in shown]
-    return _framed(block.title, drawn, across, upward, ("", ""), x_ticks=ticks, height=180)
+    drawn = _lower(_framed(drawn, ticks, upward), _LOW / _HEIGHT)
+    return _named(block.title, drawn, ("", ""), _LOW)
 
 
 def dashes_of(block: Lines, colour: Colour) -> list[str]:
@@ -399,45 +468,31 @@ def dashes_of(block: Lines, colour: Colour) -> list[str]:
     return found
 
 
-def _framed(
-    title: str,
-    drawn: str,
-    across: Scale,
-    upward: Scale,
-    names: tuple[str, str],
-    *,
-    x_ticks: Sequence[tuple[float, str]] | None = None,
-    height: int = _HEIGHT,
-) -> Markup:
-    """A plot with its axes: what is drawn in percent across, in pixels of `_HEIGHT` down."""
+def _framed(drawn: str, x_ticks: Iterable[tuple[float, str]], upward: Scale) -> str:
+    """Return what is drawn in a grid with labels: percent across, pixels of `_HEIGHT` down."""
+    grid, labels = "", ""
+    for place, label in upward.ticks(5):
+        y = _HEIGHT - place * _HEIGHT / 100
+        grid += f'<line class="axis" x1="0" x2="100%" y1="{y:g}" y2="{y:g}"/>'
+        labels += (
+            f'<text class="quiet" x="-8" y="{y:g}" dy="4" text-anchor="end">{escape(label)}</text>'
+        )
+    for x, label in x_ticks:
+        grid += f'<line class="axis" x1="{x:g}%" x2="{x:g}%" y1="0" y2="{_HEIGHT}"/>'
+        labels += f'<text class="quiet" x="{x:g}%" y="{_HEIGHT}" dy="18" text-anchor="middle">{escape(label)}</text>'
+    return f"{grid}{drawn}{labels}"
+
+
+def _named(title: str, drawn: str, axes: tuple[str, str], height: int) -> Markup:
+    """Return a plot with the names of its axes (x, y) around it."""
     from markupsafe import Markup
 
-    factor = height / _HEIGHT
-    ticks = across.ticks(5) if x_ticks is None else list(x_ticks)
-    grid = "".join(
-        f'<line class="axis" x1="{x:g}%" x2="{x:g}%" y1="0" y2="{_HEIGHT}"/>' for x, _ in ticks
-    )
-    rises = [(_HEIGHT - place * _HEIGHT / 100, label) for place, label in upward.ticks(5)]
-    grid += "".join(
-        f'<line class="axis" x1="0" x2="100%" y1="{y:g}" y2="{y:g}"/>' for y, _ in rises
-    )
-    labels = "".join(
-        f'<text class="quiet" x="-8" y="{y:g}" dy="4" text-anchor="end">{escape(label)}</text>'
-        for y, label in rises
-    )
-    labels += "".join(
-        f'<text class="quiet" x="{x:g}%" y="{_HEIGHT}" dy="18" text-anchor="middle">{escape(label)}</text>'
-        for x, label in ticks
-    )
     above, below = (
-        f'<p class="axis-name">{escape(each)}</p>' if each else "" for each in names[::-1]
+        f'<p class="axis-name">{escape(each)}</p>' if each else "" for each in axes[::-1]
     )
-    inner = f"{grid}{drawn}{labels}"
-    if factor != 1:
-        inner = _lower(inner, factor)
     return Markup(  # noqa: S704 - numbers, and text that is escaped
         f'{above}<svg class="plot" role="img" aria-label="{escape(title)}" width="100%" height="{height}" '
-        f'style="margin:8px 0 24px">{inner}</svg>{below}'
+        f'style="margin:8px 0 24px">{drawn}</svg>{below}'
     )
 
 
@@ -496,76 +551,41 @@ def _anchor(x: float) -> str:
     return "end" if x > 96 else "middle"  # noqa: PLR2004 - the same
 
 
-_WIDE, _HIGH, _GAP_X, _GAP_Y = 168, 40, 36, 12
+_WIDE, _HIGH, _EDGE = 168, 40, 2
 _LETTERS = 23
 MOST_DRAWN = 60
 """Steps; a larger graph is shown as its table alone."""
 
 
 def step_graph(block: Steps) -> Markup | None:
-    """Return the drawing; None of a graph that is too large to read."""
+    """Return the drawing, from left to right; None of a graph that is too large to read."""
     from markupsafe import Markup
 
     if not 0 < len(block.nodes) <= MOST_DRAWN:
         return None
-    places = _step_places(block.nodes)
-    columns = max(x for x, _ in places.values()) + 1
-    rows = max(y for _, y in places.values()) + 1
-    width = columns * (_WIDE + _GAP_X) - _GAP_X + 4
-    height = rows * (_HIGH + _GAP_Y) - _GAP_Y + 4
-    drawn = "".join(
-        _edge(places[need], places[node.name])
-        for node in block.nodes
+    numbers = {node.name: n for n, node in enumerate(block.nodes)}
+    links = [
+        (numbers[need], n)
+        for n, node in enumerate(block.nodes)
         for need in node.needs
-        if need in places
+        if need in numbers
+    ]
+    plan = lay_out([BoxSize(_HIGH, _WIDE) for _ in block.nodes], links)  # it draws downwards
+    width, height = plan.height + 2 * _EDGE, plan.width + 2 * _EDGE
+    drawn = "".join(
+        f'<polyline class="edge" points="{" ".join(f"{y + _EDGE:.0f},{x + _EDGE:.0f}" for x, y in corners)}"/>'
+        for corners in plan.lines.values()
     )
-    drawn += "".join(_step_box(node, places[node.name]) for node in block.nodes)
-    return Markup(  # noqa: S704 - numbers, and text that is escaped
-        f'<svg class="steps" role="img" aria-label="{escape(block.title)}" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}">{drawn}</svg>'
-    )
-
-
-def _step_places(nodes: tuple[StepNode, ...]) -> dict[str, tuple[int, int]]:
-    """Column: the longest way to it; row: near the rows of what it needs."""
-    depth: dict[str, int] = {}
-    for node in nodes:
-        depth[node.name] = max(
-            (depth[need] + 1 for need in node.needs if need in depth), default=0
+    for node, place in zip(block.nodes, plan.boxes, strict=True):
+        x, y = place.y + _EDGE, place.x + _EDGE
+        label = node.label if len(node.label) <= _LETTERS else f"{node.label[: _LETTERS - 1]}…"
+        drawn += (
+            f'<g class="step {node.state.replace(" ", "-")}"><title>{escape(f"{node.name}: {node.detail}")}</title>'
+            f'<rect x="{x:.0f}" y="{y:.0f}" width="{_WIDE}" height="{_HIGH}" rx="7"/>'
+            f'<text x="{x + 10:.0f}" y="{y + 17:.0f}">{escape(label)}</text>'
+            f'<text class="quiet" x="{x + 10:.0f}" y="{y + 32:.0f}">{escape(node.detail)}</text></g>'
         )
-    places: dict[str, tuple[int, int]] = {}
-    for column in range(max(depth.values()) + 1):
-        members = [node for node in nodes if depth[node.name] == column]
-        wished = {
-            node.name: sum(places[n][1] for n in node.needs if n in places)
-            / max(1, sum(n in places for n in node.needs))
-            for node in members
-        }
-        row = 0
-        for node in sorted(members, key=lambda each: wished[each.name]):
-            row = max(row, round(wished[node.name]) if column else row)
-            places[node.name] = (column, row)
-            row += 1
-    return places
-
-
-def _corner(place: tuple[int, int]) -> tuple[int, int]:
-    return 2 + place[0] * (_WIDE + _GAP_X), 2 + place[1] * (_HIGH + _GAP_Y)
-
-
-def _edge(start: tuple[int, int], end: tuple[int, int]) -> str:
-    (x1, y1), (x2, y2) = _corner(start), _corner(end)
-    x1, y1, y2 = x1 + _WIDE, y1 + _HIGH // 2, y2 + _HIGH // 2
-    bend = min(60, (x2 - x1) // 2)
-    return f'<path class="edge" d="M{x1} {y1}C{x1 + bend} {y1} {x2 - bend} {y2} {x2} {y2}"/>'
-
-
-def _step_box(node: StepNode, place: tuple[int, int]) -> str:
-    x, y = _corner(place)
-    label = node.label if len(node.label) <= _LETTERS else f"{node.label[: _LETTERS - 1]}…"
-    return (
-        f'<g class="step {node.state.replace(" ", "-")}"><title>{escape(f"{node.name}: {node.detail}")}</title>'
-        f'<rect x="{x}" y="{y}" width="{_WIDE}" height="{_HIGH}" rx="7"/>'
-        f'<text x="{x + 10}" y="{y + 17}">{escape(label)}</text>'
-        f'<text class="quiet" x="{x + 10}" y="{y + 32}">{escape(node.detail)}</text></g>'
+    return Markup(  # noqa: S704 - numbers, and text that is escaped
+        f'<svg class="steps" role="img" aria-label="{escape(block.title)}" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}">{drawn}</svg>'
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from onnxbuild.core.sizes import counted
 from onnxbuild.core.step import Finding
 from onnxbuild.onnxkit.report_page.blocks import (
     Block,
@@ -23,7 +24,6 @@ from onnxbuild.onnxkit.report_page.blocks import (
     VariantCard,
 )
 from onnxbuild.onnxkit.report_page.forms import FORMS
-from onnxbuild.onnxkit.report_page.words import counted
 from onnxbuild.onnxkit.search.goals import pareto_front
 
 SECTIONS = {

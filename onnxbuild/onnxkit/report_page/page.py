@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from onnxbuild.onnxkit.pages.page import PAGE_MAX_BYTES, render
+from onnxbuild.onnxkit.drawing.markup import PAGE_MAX_BYTES, render
+from onnxbuild.onnxkit.drawing.numbers import number
 from onnxbuild.onnxkit.report_page import charts
 from onnxbuild.onnxkit.report_page.blocks import (
     Bars,
@@ -24,7 +25,6 @@ from onnxbuild.onnxkit.report_page.blocks import (
     Text,
 )
 from onnxbuild.onnxkit.report_page.charts import step_graph
-from onnxbuild.onnxkit.report_page.words import number
 
 _NONE = "-"
 
@@ -95,23 +95,20 @@ _LIMITS: tuple[tuple[int, tuple[str, ...] | None], ...] = (
 """(samples a row and rows a table, 0 for all; the sections, None for all), tried in turn until the page is small enough."""
 
 
-def report_page(
-    reports: Sequence[RecipeReport], *, title: str = "", remarks: Sequence[str] = ()
-) -> str:
+def report_page(reports: Sequence[RecipeReport], *, title: str = "") -> str:
     """Return the page of one recipe, or of several with an index; under PAGE_MAX_BYTES.
 
     Args:
         reports: In the order shown.
         title: Of the whole; empty for the name of the only recipe.
-        remarks: Below the title.
     """
     text = ""
     for limit, kept in _LIMITS:
         shown = [_shortened(each, limit, kept) for each in reports]
-        text = _page(shown, title, [*remarks, *_left_out(reports, limit, kept)])
+        text = _page(shown, title, [*_left_out(reports, limit, kept)])
         if len(text.encode()) < PAGE_MAX_BYTES:
             return text
-    return _page(shown, title, [*remarks, *_left_out(reports, limit, kept), _TOO_LARGE])
+    return _page(shown, title, [*_left_out(reports, limit, kept), _TOO_LARGE])
 
 
 _TOO_LARGE = f"The page is larger than {PAGE_MAX_BYTES // 1000} KB all the same: descriptions, notices and variants are never left out."

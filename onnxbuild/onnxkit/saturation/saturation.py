@@ -72,12 +72,7 @@ def summed_columns(weights: np.ndarray, kind: str, *, transposed: bool) -> np.nd
 
 
 def is_depthwise(node: onnx.NodeProto, shape: Sequence[int]) -> bool:
-    """Return whether a convolution has one channel in and one out a group: its kernels widen first.
-
-    Args:
-        node: Of any type.
-        shape: Of its weight.
-    """
+    """Return whether a convolution has one channel in and one out a group: its kernels widen first."""
     groups = next((each.i for each in node.attribute if each.name == "group"), 1)
     return node.op_type == "Conv" and shape[1] == 1 and shape[0] == groups
 

@@ -151,9 +151,6 @@ def unknown_operator(said: str) -> str:
 
     Operators that ONNX has, and those of ONNX Runtime's own domain, are empty, too: another version of ONNX Runtime
     may know them.
-
-    Args:
-        said: The error's message.
     """
     import onnx
 

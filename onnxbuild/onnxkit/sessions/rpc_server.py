@@ -92,9 +92,6 @@ def serve(descriptor: int) -> None:
 
     A call is (function, arguments, whether its value stays here, numbers that are not needed any
     more).
-
-    Args:
-        descriptor: Of the connection.
     """
     from multiprocessing.connection import Connection
 

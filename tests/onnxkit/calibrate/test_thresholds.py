@@ -1,4 +1,4 @@
-"""Each method against a direct computation in float64 on the values themselves."""
+"""Calibration: histograms and each method against a direct computation in float64 on the values themselves."""
 
 import itertools
 
@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import helper
 
+from onnxbuild.onnxkit.calibrate.channel_statistics import measure_channel_means
 from onnxbuild.onnxkit.calibrate.thresholds import (
     BINS,
     Histogram,
@@ -15,8 +17,10 @@ from onnxbuild.onnxkit.calibrate.thresholds import (
     clipped_share,
     empty_histogram,
     histogram_bounds,
+    measure_histograms,
 )
 from tests.examples import examples
+from tests.onnxkit.models import linear, model, value, weight
 
 GRIDS = [IntegerGrid(8), IntegerGrid(8, symmetric=True), IntegerGrid(16)]
 
@@ -198,3 +202,55 @@ def test_the_share_that_is_clipped_is_that_of_the_values():
     outside = float(((values < -5) | (values > 4)).mean())
     assert clipped_share(histogram, (-5, 4)) == pytest.approx(outside, rel=0.01)
     assert clipped_share(histogram, (-1e9, 1e9)) == 0
+
+
+def test_counts_are_numpys_with_the_zeros_apart():
+    values = np.random.default_rng(0).standard_normal((40, 50)).astype(np.float32)
+    values[::3] = 0
+    found = empty_histogram(-6.0, 6.0).add(values)
+    expected, _ = np.histogram(values[values != 0].astype(np.float64), BINS, (-6.0, 6.0))
+    assert found.counts.tolist() == expected.tolist()
+    assert found.zeros == int((values == 0).sum())
+
+
+def test_it_does_not_matter_how_values_are_grouped():
+    values = np.random.default_rng(0).standard_normal(2_500_000).astype(np.float32)
+    low, high = float(values.min()), float(values.max())
+    whole = empty_histogram(low, high).add(values)
+    parts = empty_histogram(low, high)
+    for part in np.array_split(values[::-1], 17):
+        parts = parts.add(part)
+    assert whole.counts.tolist() == parts.counts.tolist()
+    assert int(whole.counts.sum()) == len(values)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_value_of_a_model_is_counted_over_samples_of_any_size(tmp_path, seed):
+    made = linear()
+    made.graph.value_info.append(value("xw", ["batch", 3]))
+    generator = np.random.default_rng(seed)
+    feeds = [{"x": generator.random((n, 4), np.float32)} for n in (1, 5, 2)]
+    bounds = {"x": (0.0, 1.0), "xw": (-20.0, 20.0), "y": (0.0, 20.0)}
+    found = measure_histograms(made, feeds, bounds, scratch=tmp_path, where="here")
+    totals = {name: int(each.counts.sum()) + each.zeros for name, each in found.items()}
+    assert totals == {"x": 8 * 4, "xw": 8 * 3, "y": 8 * 3}
+    x = np.concatenate([each["x"].reshape(-1) for each in feeds]).astype(np.float64)
+    assert found["x"].counts.tolist() == np.histogram(x, BINS, (0, 1))[0].tolist()
+
+
+@pytest.mark.parametrize("opset", [17, 18])
+@pytest.mark.parametrize(("kind", "sizes"), [("MatMul", ()), ("Conv", (3, 3))])
+def test_a_sample_with_an_empty_batch_counts_for_nothing(tmp_path, opset, kind, sizes):
+    weights = np.ones((4, 2) if kind == "MatMul" else (2, 4, 1, 1), np.float32)
+    made = model(
+        [helper.make_node(kind, ["x", "w"], ["y"], name="node")],
+        [value("x", ["n", 4, *sizes])],
+        [value("y", None)],
+        [weight("w", weights)],
+    )
+    made.opset_import[0].version = opset
+    feeds = [
+        {"x": np.full((n, 4, *sizes), each, np.float32)} for n, each in ((2, 1), (0, 9), (1, 3))
+    ]
+    found = measure_channel_means(made, feeds, scratch=tmp_path, where="r:calibrate")
+    np.testing.assert_allclose(found["x"], [2, 2, 2, 2])

@@ -4,7 +4,14 @@ import torch
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DTYPES, Axis, DummyInput
-from onnxbuild.onnxkit.data.feeds import check_feeds, make_feeds, sizes_of
+from onnxbuild.onnxkit.data.feed_checks import (
+    LEAST_INSTEAD,
+    not_finite,
+    odd_kind,
+    odd_values,
+    refuse_nan,
+)
+from onnxbuild.onnxkit.data.feeds import check_feeds, make_feeds, rows_of, sizes_of
 
 IDS = DummyInput("ids", "int64", ("batch", "sequence"), low=5, high=9)
 MASK = DummyInput("mask", "int64", ("batch", "sequence"), fill=1)
@@ -179,3 +186,67 @@ def test_strings_are_taken_from_lists_and_arrays_and_nothing_else_is():
         check_feeds({"text": np.array(["a\0"], object)}, [text], "samples")
     with pytest.raises(StepError, match=r"has shape \[1, 1\]; expected \[batch\]"):
         check_feeds({"text": [["a"]]}, [text], "samples")
+
+
+SCALE = DummyInput("scale", "float32", ())
+TABLE = DummyInput("table", "float32", (1000, 5))
+IMAGES = DummyInput("images", "float32", ("batch", 3))
+FIXED = DummyInput("fixed", "float32", (4, 3))
+
+
+def counted(*inputs, made=(), batch=8):
+    def shape(each):
+        return tuple(batch if size == "batch" else size for size in each.shape)
+
+    feeds = {each.name: np.zeros(shape(each), np.float32) for each in inputs}
+    return rows_of(feeds, inputs, made)
+
+
+def test_rows_are_those_of_the_first_input_with_a_dynamic_first_axis():
+    assert counted(IMAGES, TABLE) == 8
+    assert counted(SCALE, IMAGES) == 8
+    assert counted(TABLE, FIXED, IMAGES) == 8
+
+
+def test_rows_that_all_outputs_and_an_input_share_come_first():
+    assert counted(TABLE, FIXED, made=(4, 4)) == 4
+    assert counted(TABLE, IMAGES, made=(4, 8)) == 8
+    assert counted(TABLE, IMAGES, made=(3,)) == 8
+
+
+def test_rows_without_any_dynamic_axis_are_those_of_the_first_input_that_has_an_axis():
+    assert counted(SCALE, FIXED, TABLE) == 4
+    assert counted(SCALE) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([[0, 1], [2, 3]], ""),
+        ([[0, -np.inf], [np.inf, 3]], "'x' holds 1 inf among 4 values, at [1, 0]"),
+        (np.nan, "'x' is NaN"),
+    ],
+)
+def test_the_worst_kind_is_reported_with_its_count_and_first_place(values, said):
+    assert odd_values("x", np.array(values, np.float32)) == said
+
+
+def test_whole_numbers_and_text_are_finite():
+    assert odd_kind(np.array([1])) == odd_kind(np.array(["inf"])) == ""
+
+
+def test_an_input_an_output_and_a_projection_each_get_the_blame_that_is_theirs():
+    fine, lost = {"y": np.zeros(1)}, {"y": np.array([np.nan])}
+    masked = {"x": np.array([-np.inf])}
+    assert not_finite(lost, masked, 3, "here").fix == LEAST_INSTEAD
+    assert "overflow" in not_finite(lost, {"x": np.zeros(1)}, 3, "here").fix
+    assert "projection" in not_finite(fine, {"x": np.zeros(1)}, 3, "here").fix
+    assert not_finite(lost, masked, 3, "here").what.startswith("item 3 of the data gives")
+
+
+def test_nan_in_what_is_compared_with_is_refused_by_name_and_point():
+    outputs = {"a": np.ones(2), "n": np.array([1]), "b": np.array([1.0, np.nan])}
+    what = r"output 'b' of the PyTorch model itself holds 1 NaN among 2 elements at point 'min'"
+    with pytest.raises(StepError, match=what):
+        refuse_nan(outputs, "min", "m:reference", whose="PyTorch model")
+    refuse_nan({"a": np.array([np.inf])}, "min", "m:reference")

@@ -1,10 +1,29 @@
-import json
+from __future__ import annotations
 
+import functools
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
+import torch
 
 from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.errors import StepError, UndeclaredInputError
-from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, call_user, user_line
+from onnxbuild.core.recipe import DummyInput
+from onnxbuild.onnxkit.data.reference_feeds import reference_feeds
+from onnxbuild.onnxkit.data.user_code import (
+    an,
+    call_entrypoint,
+    call_user,
+    frontend_fix,
+    frontend_of,
+    iterate_user,
+    misfit,
+    user_line,
+)
+from tests.late_imports import Late
 
 
 def raised_by(file, source):
@@ -76,3 +95,110 @@ def test_errors_that_speak_for_themselves_pass():
 @pytest.mark.parametrize(("value", "said"), [(3, "an int"), (int, "a type")])
 def test_values_are_reported_with_their_article(value, said):
     assert an(value) == said
+
+
+def load(width, *, seed=0, depth=1):
+    """What a recipe names."""
+
+
+def score(outputs, labels, top=1):
+    """A metric."""
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "given", "what", "fix"),
+    [
+        (load, {"width": 1, "sed": 2}, (), "has no parameter 'sed'",
+         "write `seed` in place of `sed` in its `args`"),
+        (lambda a, b: None, {}, (), "needs 'a' and 'b', which its `args` don't give",
+         "write `args: {a: VALUE, b: VALUE}` where the recipe names it, or give 'a' and 'b' defaults"),
+        (functools.partial(load, 1), {"sedd": 1}, (), "has no parameter 'sedd'",
+         "write `seed` in place of `sedd` in its `args`"),
+    ],
+)  # fmt: skip
+def test_the_difference_and_what_to_write(function, args, given, what, fix):
+    found = misfit(function, args, given)
+    assert found is not None
+    assert (found.what, found.fix) == (what, fix)
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "given"),
+    [(load, {"width": 1, "depth": 2}, ()), (score, {"top": 2}, (1, 2)), (iter, {"x": 1}, ())],
+)
+def test_arguments_that_fit_and_callables_that_do_not_say(function, args, given):
+    assert misfit(function, args, given) is None
+
+
+INPUTS = (DummyInput("x", "float32", (2,)),)
+
+
+def one_array():
+    buffer = np.zeros(2, np.float32)
+    for number in range(3):
+        buffer[:] = number
+        yield {"x": buffer}
+
+
+def one_tensor():
+    buffer = torch.zeros(2)
+    for number in range(3):
+        buffer.fill_(number)
+        yield {"x": buffer}
+
+
+def one_mapping():
+    sample = {}
+    for number in range(3):
+        sample["x"] = np.full(2, number, np.float32)
+        yield sample
+
+
+@pytest.mark.parametrize("samples", [one_array, one_tensor, one_mapping])
+def test_a_generator_may_fill_the_same_arrays_for_each_sample(samples):
+    context = SimpleNamespace(load=lambda _: samples, where="demo:reference")
+    found = reference_feeds(
+        context, INPUTS, (), points=(), seed=0, samples=Entrypoint("data.py:rows"), max_samples=16
+    )
+    values = [feeds["x"].tolist() for name, _, feeds in found if name.startswith("sample-")]
+    assert values == [[0, 0], [1, 1], [2, 2]]
+
+
+def pairs():
+    labels, names = np.zeros(2, np.int64), []
+    for number in range(3):
+        labels[:] = number
+        names[:] = [number]
+        yield {"x": labels}, [labels, names, "text", None, number]
+
+
+def test_labels_of_a_batch_are_not_those_of_the_last():
+    context = SimpleNamespace(load=lambda _: pairs, where="demo:evaluate")
+    kept = list(iterate_user(context, Entrypoint("data.py:pairs")))
+    for number, (feeds, (labels, names, *rest)) in enumerate(kept):
+        assert feeds["x"].tolist() == labels.tolist() == [number, number]
+        assert names == [number]
+        assert rest == ["text", None, number]
+
+
+xgboost, linear_model, pipeline = (
+    Late("xgboost"),
+    Late("sklearn.linear_model"),
+    Late("sklearn.pipeline"),
+)
+
+
+@pytest.mark.parametrize(
+    ("returned", "frontend"),
+    [
+        (lambda: torch.nn.Linear(1, 1), "pytorch"),
+        (lambda: Path("model.onnx"), "onnx"),
+        (lambda: pipeline.make_pipeline(xgboost.XGBClassifier()), "sklearn"),
+        (lambda: linear_model.LogisticRegression, ""),
+        (lambda: 3, ""),
+    ],
+)
+def test_the_type_decides_the_frontend(returned, frontend):
+    value = returned()
+    assert frontend_of(value) == frontend
+    assert frontend_fix(value, "-") == (f"write `frontend: {frontend}`" if frontend else "-")

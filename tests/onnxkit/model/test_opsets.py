@@ -1,14 +1,20 @@
+import numpy as np
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
+from onnx.helper import make_node, make_opsetid
 
+from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.onnxkit.model.opsets import (
     MissingForm,
     OpsetError,
+    checker_faults,
     missing_forms,
     needed_opset,
     newest_form,
 )
-from tests.onnxkit.models import branching, linear, model, value
+from onnxbuild.onnxkit.ready_onnx.written_out import settle_locales
+from tests.onnxkit.models import branching, contrib, linear, model, value
 
 
 def one(op_type, opset, inputs=1, **attributes):
@@ -71,3 +77,56 @@ def test_the_operator_that_came_last_says_which_opset_a_graph_needs():
 
 def test_the_error_is_its_own_fix():
     assert OpsetError("'Gelu' needs opset 20", least=20).fix == "write `opset: 20`"
+
+
+def said(made, tmp_path, **options):
+    save_model(made, tmp_path / "model", **options)
+    return [f"{each.where}: {each.what}" for each in checker_faults(tmp_path / "model", tmp_path)]
+
+
+def test_sound_models_have_no_fault(tmp_path):
+    for n, made in enumerate((linear(), branching(), contrib())):
+        assert said(made, tmp_path / str(n)) == []
+
+
+def test_a_model_with_external_weights_is_checked_by_path(tmp_path):
+    assert said(linear(rows=600), tmp_path, external="always") == []
+
+
+def test_an_unknown_operator_is_the_checkers_fault(tmp_path):
+    made = model([helper.make_node("Nope", ["x"], ["y"])], [value("x", [1])], [value("y", [1])])
+    assert said(made, tmp_path) == ["checker: no version of ONNX has the operator 'Nope'"]
+
+
+def test_shapes_that_contradict_each_other_are_found(tmp_path):
+    made = linear()
+    made.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 7
+    found = said(made, tmp_path)
+    assert len(found) == 1
+    assert found[0].startswith("shape inference: shape inference fails:")
+
+
+TEXTS = np.array(["\u00c0B", "Cd"], object)
+
+
+@pytest.mark.parametrize("locale", [{}, {"locale": "en_US"}, {"locale": "en_US.UTF-8"}])
+def test_the_default_locale_gives_way_to_one_that_is_there(locale):
+    made = lowering(**locale)
+    settle_locales(made)
+    session = onnxruntime.InferenceSession(made.SerializeToString())
+    assert session.run(None, {"x": TEXTS})[0].tolist() == ["\u00e0b", "cd"]
+
+
+def test_a_locale_of_the_file_s_own_stays():
+    made = lowering(locale="C")
+    settle_locales(made)
+    assert made == lowering(locale="C")
+
+
+def lowering(**attributes):
+    node = make_node(
+        "StringNormalizer", ["x"], ["y"], case_change_action="LOWER", is_case_sensitive=1,
+        **attributes,
+    )  # fmt: skip
+    ends = [value("x", ["n"], TensorProto.STRING)], [value("y", ["m"], TensorProto.STRING)]
+    return model([node], *ends, imports=[make_opsetid("", 17)])

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from onnx import helper
 
+from onnxbuild.onnxkit.drawing.markup import PAGE_MAX_BYTES
 from onnxbuild.onnxkit.model.inspect import summarize
-from onnxbuild.onnxkit.pages.page import PAGE_MAX_BYTES
-from onnxbuild.onnxkit.pictures.heat import Heat
+from onnxbuild.onnxkit.pictures.diagram import Heat
 from onnxbuild.onnxkit.pictures.page import Pictures, model_page
 from tests.browser import assert_good, look_at
 from tests.onnxkit.pictures.models import branching, model_of, transformer

@@ -1,4 +1,4 @@
-"""What is not seen through the step: nested graphs, and weights in a file of their own."""
+"""Weights in few bits: how blocks are rounded; nested graphs, and weights in a file of their own."""
 
 import numpy as np
 import onnx
@@ -6,13 +6,20 @@ import pytest
 
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, load_model, save_model
-from onnxbuild.onnxkit.quantize.blockwise import BlockGrid, quantize_blocks, round_to_nearest
+from onnxbuild.onnxkit.quantize.blockwise import (
+    BlockGrid,
+    half_quadratic,
+    in_blocks,
+    pack,
+    quantize_blocks,
+    round_to_nearest,
+)
 from onnxbuild.onnxkit.quantize.weight_only import replace_weights, weighted_nodes
 from tests.onnxkit.models import linear, model, value, weight
 from tests.steps.graphs import run_model, save
 
 
-def in_blocks(made, bits=8):
+def weights_in_blocks(made, bits=8):
     """The model with all its weights in blocks."""
     grid = BlockGrid(bits, 32, symmetric=False)
     nodes = list(weighted_nodes(made))
@@ -40,7 +47,7 @@ def branches():
 def test_weights_of_nested_graphs_are_replaced_where_they_lie(tmp_path):
     source = save(branches(), tmp_path / "source")
     made = load_model(source)
-    assert in_blocks(made) == 2
+    assert weights_in_blocks(made) == 2
     assert {each.name for each in made.graph.initializer} == {"w_Q8", "w_scales", "w_zero_points"}
     target = tmp_path / "target"
     save_model(made, target)
@@ -61,7 +68,7 @@ def test_each_layout_of_a_weight_has_names_of_its_own(tmp_path):
     shape = ["n", 32]
     source = save(model(nodes, [value("x", shape)], [value("y", shape)], [w]), tmp_path / "source")
     made = load_model(source)
-    in_blocks(made)
+    weights_in_blocks(made)
     codes = [node.input[1] for node in made.graph.node]
     assert codes == ["w_Q8", "w_Q8_0", "w_Q8"]
     save_model(made, tmp_path / "target")
@@ -79,7 +86,7 @@ def test_weights_of_sibling_branches_may_share_a_name(tmp_path):
         arm.g.initializer.append(kept)
     source = save(made, tmp_path / "source")
     made = load_model(source)
-    assert in_blocks(made) == 2
+    assert weights_in_blocks(made) == 2
     save_model(made, tmp_path / "target")
     for first in (True, False):
         feeds = {"first": np.array(first), "x": np.ones((3, 32), np.float32)}
@@ -91,7 +98,7 @@ def test_weights_of_sibling_branches_may_share_a_name(tmp_path):
 def test_blocks_that_exceed_a_files_limit_lie_next_to_the_model(tmp_path, bits):
     source = save(linear(rows=256, columns=128), tmp_path / "source", external="always")
     made = load_model(source)
-    in_blocks(made, bits)
+    weights_in_blocks(made, bits)
     save_model(made, tmp_path / "inside")
     inside = run_model(tmp_path / "inside", {"x": np.ones((2, 256), np.float32)})["y"]
     save_model(made, tmp_path / "external", limit_bytes=8000)
@@ -99,3 +106,59 @@ def test_blocks_that_exceed_a_files_limit_lie_next_to_the_model(tmp_path, bits):
     assert weights.stat().st_size > 256 * 128 * bits / 8
     external = run_model(tmp_path / "external", {"x": np.ones((2, 256), np.float32)})["y"]
     np.testing.assert_array_equal(inside, external)
+
+
+def weights(rows=48, columns=200, seed=0):
+    """Heavy-tailed columns, so that blocks differ."""
+    generator = np.random.default_rng(seed)
+    spread = generator.lognormal(0, 0.5, (1, columns))
+    return (generator.standard_normal((rows, columns)) * spread).astype(np.float32)
+
+
+def error(blocks, weight):
+    return float(np.abs(blocks.values(weight.shape[1]) - weight).mean())
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_rounding_to_nearest_is_onnxruntimes_own(bits, symmetric):
+    from onnxruntime.capi import _pybind_state as runtime
+
+    weight, block_size = weights(columns=192), 32
+    kernel = {4: runtime.quantize_matmul_4bits, 8: runtime.quantize_matmul_8bits}[bits]
+    count = 192 // block_size
+    codes = np.zeros((48, count, block_size * bits // 8), np.uint8)
+    scales, zeros = np.zeros((48, count), np.float32), np.zeros((48, count * bits // 8), np.uint8)
+    transposed = np.ascontiguousarray(weight.T)
+    kernel(codes, transposed, scales, zeros, block_size, 48, 192, symmetric)
+    found = quantize_blocks(weight, BlockGrid(bits, block_size, symmetric), round_to_nearest)
+    different = pack(found.codes, bits) != codes
+    assert different.mean() < 1e-3  # it multiplies by the reciprocal: ties may fall otherwise
+    np.testing.assert_array_equal(found.scales, scales)
+    if symmetric:
+        assert found.zero_points is None
+    else:
+        np.testing.assert_array_equal(pack(found.zero_points, bits), zeros)
+
+
+def test_no_value_is_further_from_its_own_than_half_a_step_and_a_rounded_zero_point():
+    weight = weights()
+    found = quantize_blocks(weight, BlockGrid(4, 32, symmetric=False), round_to_nearest)
+    difference = np.abs(in_blocks(found.values(200) - weight, 32))
+    assert (difference <= found.scales[..., None] * 1.0001).all()
+
+
+def test_half_quadratic_loses_less_of_a_heavy_tailed_weight():
+    weight, grid = weights(), BlockGrid(4, 32, symmetric=False)
+    nearest = quantize_blocks(weight, grid, round_to_nearest)
+    found = quantize_blocks(weight, grid, half_quadratic)
+    assert found.zero_points.dtype == np.float32
+    assert error(found, weight) < 0.95 * error(nearest, weight)
+
+
+@pytest.mark.parametrize("rounding", [round_to_nearest, half_quadratic])
+@pytest.mark.parametrize("value", [0.0, 3.0, -3.0])
+def test_a_block_of_one_value_comes_back_as_it_was(rounding, value):
+    weight = np.full((2, 32), value, np.float32)
+    found = quantize_blocks(weight, BlockGrid(4, 16, symmetric=False), rounding)
+    np.testing.assert_allclose(found.values(32), weight, rtol=1e-6)

@@ -1,16 +1,26 @@
+from __future__ import annotations
+
 import shutil
 import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.target import Link, Target
 from onnxbuild.onnxkit.host.fork_call import call_forked
 from onnxbuild.onnxkit.model.model_files import save_model
-from onnxbuild.onnxkit.sessions.open import first_line, open_session, session_errors
-from tests.onnxkit.models import linear, model, value
+from onnxbuild.onnxkit.sessions.element_types import load_typed
+from onnxbuild.onnxkit.sessions.open import (
+    first_line,
+    missing_kernel_fix,
+    open_session,
+    session_errors,
+)
+from tests.onnxkit.models import linear, model, value, weight
 
 
 def target(provider, **options):
@@ -95,3 +105,109 @@ def test_messages_come_without_the_runtimes_own_source_lines(tmp_path):
     line = first_line(caught.value)
     assert line.startswith("Got invalid dimensions for input: x")
     assert "onnxruntime_src" not in line
+
+
+SAID = "Could not find an implementation for Erf(13) node with name 'e'"
+
+
+def erf(dtype):
+    nodes = [
+        helper.make_node("Cast", ["x"], ["c"], name="c", to=dtype),
+        helper.make_node("Erf", ["c"], ["d"], name="e"),
+        helper.make_node("Cast", ["d"], ["y"], name="f", to=TensorProto.FLOAT),
+    ]
+    return model(nodes, [value("x", [2])], [value("y", [2])])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name"), [(TensorProto.BFLOAT16, "bfloat16"), (TensorProto.DOUBLE, "float64")]
+)
+def test_a_session_that_is_refused_says_which_type_to_leave_out(tmp_path, dtype, name):
+    file = tmp_path / "model.onnx"
+    onnx.save(erf(dtype), file)
+    with pytest.raises(StepError, match=r"Could not find an implementation for Erf") as caught:
+        open_session(file)
+    assert caught.value.fix == (
+        f"compute in float32, as `return model.float()` does: ONNX Runtime has no Erf of {name} there"
+    )
+
+
+def test_another_reason_has_no_such_fix():
+    assert missing_kernel_fix(SAID, erf(TensorProto.FLOAT).SerializeToString()) == ""
+    assert missing_kernel_fix(SAID, erf(TensorProto.FLOAT16).SerializeToString()) != ""
+    assert missing_kernel_fix("Type Error", erf(TensorProto.DOUBLE).SerializeToString()) == ""
+    assert missing_kernel_fix(SAID, "/nowhere/model.onnx") == ""
+
+
+def types(made):
+    return {each.name: each.type.tensor_type.elem_type for each in made.graph.value_info}
+
+
+def behind_a_contrib_operator():
+    nodes = [
+        onnx.helper.make_node("Gelu", ["x"], ["a"], domain="com.microsoft"),
+        onnx.helper.make_node("Shape", ["a"], ["b"]),
+        onnx.helper.make_node("Add", ["a", "w"], ["c"]),
+        onnx.helper.make_node("Identity", ["c"], ["y"]),
+    ]
+    imports = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("com.microsoft", 1)]
+    w = weight("w", np.ones(512, np.float32))
+    return model(
+        nodes, [value("x", ["batch", 512])], [value("y", ["batch", 512])], [w], imports=imports
+    )
+
+
+def test_values_behind_another_domains_operator_get_their_types(tmp_path):
+    save_model(behind_a_contrib_operator(), tmp_path)
+    found = types(load_typed(tmp_path))
+    assert found == {"a": 1, "b": 7, "c": 1}
+
+
+def test_weights_next_to_the_model_are_loaded(tmp_path):
+    save_model(behind_a_contrib_operator(), tmp_path, external="always")
+    (w,) = load_typed(tmp_path).graph.initializer
+    np.testing.assert_array_equal(onnx.numpy_helper.to_array(w), np.ones(512, np.float32))
+
+
+def test_a_value_of_unknown_shape_is_not_called_a_scalar(tmp_path):
+    body = onnx.helper.make_graph(
+        [onnx.helper.make_node("Identity", ["go"], ["go_on"]),
+         onnx.helper.make_node("Neg", ["s"], ["s_next"])],
+        "body",
+        [value("i", [], 7), value("go", [], 9), value("s", None)],
+        [value("go_on", [], 9), value("s_next", None)],
+    )  # fmt: skip
+    nodes = [
+        onnx.helper.make_node("Loop", ["trips", "", "x"], ["z"], body=body),
+        onnx.helper.make_node("MatMul", ["z", "w"], ["y"]),
+    ]
+    weights = [weight("w", np.eye(4, dtype=np.float32)), weight("trips", np.array(2))]
+    made = model(nodes, [value("x", ["n", 4])], [value("y", ["n", 4])], weights)
+    save_model(made, tmp_path)
+    typed = load_typed(tmp_path)
+    assert types(typed) == {"z": 1}
+    assert not typed.graph.value_info[0].type.tensor_type.HasField("shape")
+    onnx.checker.check_model(typed, full_check=True)
+
+
+def test_values_of_branches_that_share_a_name_get_their_own(tmp_path):
+    arms = [
+        onnx.helper.make_graph(
+            [onnx.helper.make_node("Add", ["x", "w"], ["h"])], name, [], [value("h", [2])],
+            [weight("w", np.float32([n, n]))],
+        )
+        for n, name in enumerate(("then", "else"))
+    ]  # fmt: skip
+    node = onnx.helper.make_node("If", ["c"], ["y"], then_branch=arms[0], else_branch=arms[1])
+    inputs = [value("c", [], 9), value("x", [2])]
+    save_model(model([node], inputs, [value("y", [2])]), tmp_path)
+    found = [each.g.initializer[0].name for each in load_typed(tmp_path).graph.node[0].attribute]
+    assert sorted(found) == ["w", "w_0"]
+
+
+def test_outputs_and_inputs_stay_as_they_are(tmp_path):
+    save_model(linear(), tmp_path)
+    made = load_typed(tmp_path)
+    assert [each.name for each in made.graph.output] == ["y"]
+    assert [each.name for each in made.graph.input] == ["x"]
+    assert types(made) == {"xw": 1, "sum": 1}

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.features.settings.processing.options import declared_at, options_of
 from onnxbuild.onnxkit.processing.labels import LabelsFile
-from onnxbuild.onnxkit.processing.options import asked_of
-from onnxbuild.onnxkit.processing.values import POSTPROCESS
+from onnxbuild.onnxkit.processing.options import POSTPROCESS, asked_of
 
 _KEEPS_PLACES = {"softmax", "sigmoid", "pool", "l2_normalize"}
 """Operations whose result has the places of what they take, in the same order."""

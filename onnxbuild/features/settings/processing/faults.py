@@ -15,11 +15,16 @@ from onnxbuild.features.settings.processing.options import (
     operations,
 )
 from onnxbuild.onnxkit.processing.checks import least_opset
-from onnxbuild.onnxkit.processing.options import TokenizeOptions, asked_of
+from onnxbuild.onnxkit.processing.options import (
+    PREPROCESS,
+    ProcessingError,
+    TokenizeOptions,
+    ValueType,
+    asked_of,
+)
 from onnxbuild.onnxkit.processing.pipeline import raw_inputs
 from onnxbuild.onnxkit.processing.plan import InputChain, plan_inputs, plan_outputs, type_of
 from onnxbuild.onnxkit.processing.references import NOT_COMPUTED
-from onnxbuild.onnxkit.processing.values import PREPROCESS, ProcessingError, ValueType
 
 _FEWEST_IDS = 2
 """Ids of an empty text, [CLS] and [SEP] included."""

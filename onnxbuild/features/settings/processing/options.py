@@ -14,6 +14,8 @@ from onnxbuild.expansion.evaluation import PROCESSING as SECTION
 from onnxbuild.expansion.requested import AskedOfVariants
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.processing.options import (
+    POSTPROCESS,
+    PREPROCESS,
     Operation,
     PostprocessOperation,
     PreprocessOperation,
@@ -22,7 +24,6 @@ from onnxbuild.onnxkit.processing.options import (
 )
 from onnxbuild.onnxkit.processing.pipeline import Pipeline, raw_inputs
 from onnxbuild.onnxkit.processing.plan import plan_inputs, type_of
-from onnxbuild.onnxkit.processing.values import POSTPROCESS, PREPROCESS
 
 __all__ = [
     "OWN", "PIPELINE", "SECTION", "AskedTokenizer", "ProcessingOptions", "declared_at", "operations", "options_of", "pipeline_of",

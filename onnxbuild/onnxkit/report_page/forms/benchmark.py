@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.core.sizes import figure
+from onnxbuild.core.sizes import figure, size_text
 from onnxbuild.onnxkit.benchmark.baseline import ShownBaseline, baseline_of
-from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
+from onnxbuild.onnxkit.drawing.numbers import UNKNOWN, milliseconds, number, shown_ratio
 from onnxbuild.onnxkit.report_page.blocks import (
     Bar,
     Bars,
@@ -24,7 +24,6 @@ from onnxbuild.onnxkit.report_page.blocks import (
     Table,
 )
 from onnxbuild.onnxkit.report_page.forms.reading import report_of, titled
-from onnxbuild.onnxkit.report_page.words import milliseconds, number, size
 
 _SAMPLES_FILE = "samples.npz"
 _DOTS = 150
@@ -67,11 +66,16 @@ def _figures(report: Mapping[str, Any]) -> Iterator[Figure]:
         )
         said = shown_ratio(*(found.get(f"speedup{end}") for end in ("", "_low", "_high")))
         if said != UNKNOWN:  # a ratio that is not known says nothing of one build against another
-            yield Figure(name, f"speed {base.heading}", found["speedup"], said, is_better="more")
+            yield Figure(name, f"speed {base.heading}", found["speedup"], said)
     for name, model in report["models"].items():
         if model.get("size_bytes") is not None and name != base.name:
             yield Figure(
-                name, "size, bytes", model["size_bytes"], size(model["size_bytes"]), "size", rank=0
+                name,
+                "size, bytes",
+                model["size_bytes"],
+                size_text(model["size_bytes"]),
+                "size",
+                rank=0,
             )
 
 
@@ -201,13 +205,13 @@ def _alone(models: Mapping[str, Any]) -> Iterator[Cells]:
         joules = each.get("joules_per_run")
         yield (
             name,
-            _NONE if each.get("size_bytes") is None else size(each["size_bytes"]),
+            _NONE if each.get("size_bytes") is None else size_text(each["size_bytes"]),
             _NONE if "load_s" not in each else milliseconds(each["load_s"] * 1e3),
             _NONE
             if "first_inference_ms" not in each
             else milliseconds(each["first_inference_ms"]),
             *(
-                _NONE if each.get(key) is None else size(each[key])
+                _NONE if each.get(key) is None else size_text(each[key])
                 for key in ("peak_rss_growth_bytes", "steady_rss_growth_bytes")
             ),
             _NONE if joules is None else f"{number(joules)} J",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from onnxbuild.core.sizes import size_text
 from onnxbuild.core.step import MANIFEST_FILE
 from onnxbuild.onnxkit.report_page.blocks import (
     Block,
@@ -16,7 +17,6 @@ from onnxbuild.onnxkit.report_page.blocks import (
     Table,
 )
 from onnxbuild.onnxkit.report_page.forms.reading import report_of
-from onnxbuild.onnxkit.report_page.words import size
 
 _NONE = "-"
 
@@ -33,7 +33,7 @@ def bundle(sources: Sequence[ReportSource]) -> Iterator[Part]:
                 source.bundle,
                 "size, bytes",
                 manifest["size_bytes"],
-                size(manifest["size_bytes"]),
+                size_text(manifest["size_bytes"]),
                 "size",
                 rank=1,
             )
@@ -92,7 +92,7 @@ def _contents(found: Manifests, described: Manifests) -> Iterator[Block]:
             source.bundle,
             str(manifest.get("kind", _NONE)),
             str(manifest.get("precision", _NONE)),
-            size(manifest["size_bytes"]) if manifest.get("size_bytes") else _NONE,
+            size_text(manifest["size_bytes"]) if manifest.get("size_bytes") else _NONE,
             *(
                 f"{manifest[key]:,}" if manifest.get(key) else _NONE
                 for key in ("parameters", "nodes")
@@ -113,7 +113,7 @@ def _contents(found: Manifests, described: Manifests) -> Iterator[Block]:
             (
                 source.bundle,
                 f"{len(source.files):,}",
-                size(sum(p.stat().st_size for p in source.files.values())),
+                size_text(sum(p.stat().st_size for p in source.files.values())),
             )
             for source, _ in others
         )
@@ -130,7 +130,7 @@ def _contents(found: Manifests, described: Manifests) -> Iterator[Block]:
             (
                 source.bundle,
                 Cell(name, code=True),
-                size(each["size_bytes"]),
+                size_text(each["size_bytes"]),
                 Cell(each["sha256"], code=True),
             )
             for source, manifest in described

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from onnxbuild.core.sizes import share_text
+from onnxbuild.onnxkit.drawing.numbers import number
 from onnxbuild.onnxkit.report_page.blocks import (
     Block,
     Cell,
@@ -22,7 +23,6 @@ from onnxbuild.onnxkit.report_page.blocks import (
     Table,
 )
 from onnxbuild.onnxkit.report_page.forms.reading import report_of, titled, verdict_of
-from onnxbuild.onnxkit.report_page.words import number
 
 Reports = Sequence[tuple[ReportSource, Mapping[str, Any]]]
 
@@ -79,19 +79,11 @@ def _figures(reports: Reports) -> Iterator[Figure]:
         worst = metrics.get("cosine_min")
         if worst is not None:
             yield Figure(
-                source.bundle,
-                "cosine to the reference",
-                worst,
-                _exact(worst),
-                "quality",
-                "more",
-                3,
+                source.bundle, "cosine to the reference", worst, _exact(worst), "quality", 3
             )
         equal = metrics.get("equal_min")
         if equal is not None:
-            yield Figure(
-                source.bundle, "equal elements", equal, f"{equal:.4f}", "quality", "more", 4
-            )
+            yield Figure(source.bundle, "equal elements", equal, f"{equal:.4f}", "quality", 4)
         error = metrics.get("max_abs")
         if error is not None:
             yield Figure(source.bundle, "largest error", error, number(error))
@@ -283,7 +275,7 @@ def fidelity(sources: Sequence[ReportSource]) -> Iterator[Part]:
         figures=tuple(
             Figure(
                 source.bundle, "worst sample's cosine", report["cosine_min"],
-                f"{report['cosine_min']:.5f}", "quality", "more", 1,
+                f"{report['cosine_min']:.5f}", "quality", 1,
             )
             for source, report in found
             if source.bundle and not source.target
@@ -333,15 +325,7 @@ def evaluation(sources: Sequence[ReportSource]) -> Iterator[Part]:
             if source.bundle
         ),
         figures=tuple(
-            Figure(
-                source.bundle,
-                "score",
-                report["score"],
-                _shown(report["score"]),
-                "quality",
-                "more",
-                0,
-            )
+            Figure(source.bundle, "score", report["score"], _shown(report["score"]), "quality", 0)
             for source, report in reports
             if source.bundle and not source.target and report.get("score") is not None
         ),

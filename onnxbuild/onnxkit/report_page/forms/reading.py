@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from onnxbuild.core.step import REPORT_FILE
+from onnxbuild.onnxkit.drawing.numbers import number
 from onnxbuild.onnxkit.report_page.blocks import GateVerdict, Part, ReportSource, Table
-from onnxbuild.onnxkit.report_page.words import number
 
 
 def report_of(source: ReportSource, name: str = REPORT_FILE) -> dict[str, Any]:

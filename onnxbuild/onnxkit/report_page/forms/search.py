@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from onnxbuild.core.sizes import counted, size_text
 from onnxbuild.onnxkit.accuracy.sample_outputs import noise_of
+from onnxbuild.onnxkit.drawing.numbers import milliseconds, number
 from onnxbuild.onnxkit.report_page.blocks import (
     Bar,
     Bars,
@@ -20,7 +22,6 @@ from onnxbuild.onnxkit.report_page.blocks import (
     Table,
 )
 from onnxbuild.onnxkit.report_page.forms.reading import report_of, titled
-from onnxbuild.onnxkit.report_page.words import counted, milliseconds, number, size
 
 _NONE = "-"
 _LEAST = 1e-9
@@ -87,7 +88,7 @@ def _dot(
         each["size_bytes"],
         source.bundle if each["name"] == report["chosen"] else "",
         each["on_front"],
-        (milliseconds(each["latency"]), number(loss), size(each["size_bytes"])),
+        (milliseconds(each["latency"]), number(loss), size_text(each["size_bytes"])),
     )
 
 
@@ -109,7 +110,7 @@ def _row(report: Mapping[str, Any], each: Mapping[str, Any]) -> Cells:
         ),
         _NONE if found.get("drop") is None else number(found["drop"]),
         milliseconds(each["latency"]) if each.get("latency") else _NONE,
-        size(each["size_bytes"]),
+        size_text(each["size_bytes"]),
         state,
         Cell(each["written"], code=True),
     )

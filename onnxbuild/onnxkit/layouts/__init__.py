@@ -1,1 +1,0 @@
-"""Layered drawings of graphs: where boxes stand and lines run; knows no ONNX."""

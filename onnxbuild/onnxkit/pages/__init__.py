@@ -1,1 +1,0 @@
-"""Pages for people: one self-contained HTML file each, the same bytes for the same contents."""

@@ -1,1 +1,0 @@
-"""Charts as SVG, and numbers as text."""
