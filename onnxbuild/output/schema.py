@@ -5,72 +5,42 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-import types
 import typing
-from collections.abc import Mapping
 from typing import Any
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_SCALARS: Mapping[object, str] = {
-    str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null",
-}  # fmt: skip
+from onnxbuild.core.json_schema import Schema, TypeSchemas
+
 _ATTRIBUTE = re.compile(r"(\w+): (.*)")
 
 
-def schema_of(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a type: of scalars, lists, mappings, literals, unions, records.
+class OutputSchemas(TypeSchemas):
+    """Writes schemas of what verbs print: records are TypedDicts, or dataclasses of events."""
 
-    Args:
-        kind: A type; records are TypedDicts or dataclasses of events.
-        definitions: Takes the schemas of the records that it refers to, by name.
-
-    Raises:
-        TypeError: It is of no such type.
-    """
-    origin, parts = typing.get_origin(kind), typing.get_args(kind)
-    if kind is Any:
-        return {}
-    if kind in _SCALARS:
-        return {"type": _SCALARS[kind]}
-    if origin is typing.Literal:
-        return {"enum": list(parts)}
-    if origin in {list, tuple}:
-        return {"type": "array", "items": schema_of(parts[0], definitions)}
-    if origin in {dict, Mapping}:
-        return {"type": "object", "additionalProperties": schema_of(parts[1], definitions)}
-    if origin in {typing.Union, types.UnionType}:
-        return {"anyOf": [schema_of(part, definitions) for part in parts]}
-    if typing.is_typeddict(kind) or dataclasses.is_dataclass(kind):
-        if kind.__name__ not in definitions:
-            definitions[kind.__name__] = {}  # a place, in the order of first use
-            definitions[kind.__name__] = _record(kind, definitions)
-        return {"$ref": f"#/$defs/{kind.__name__}"}
-    raise TypeError(f"no schema for {kind}")
-
-
-def _record(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a record, closed, with its documentation."""
-    described = inspect.cleandoc(kind.__doc__ or "")
-    helps = _attributes(described)
-    if dataclasses.is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
-        fields = {each.name: hints[each.name] for each in dataclasses.fields(kind)}
-        required = ["type", *fields]
-        properties: dict[str, Any] = {"type": {"const": vars(kind)["type"]}}
-    else:
-        fields = typing.get_type_hints(kind)
-        required = [name for name in fields if name in kind.__required_keys__]
-        properties = {}
-    for name, each in fields.items():
-        found = schema_of(each, definitions)
-        properties[name] = {**found, "description": helps[name]} if name in helps else found
-    return {
-        "type": "object",
-        "description": described.partition("\n")[0],
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
+    def record(self, kind: Any) -> Schema:
+        """The schema of a record, closed, with its documentation."""
+        described = inspect.cleandoc(kind.__doc__ or "")
+        helps = _attributes(described)
+        if dataclasses.is_dataclass(kind):
+            hints = typing.get_type_hints(kind)
+            fields = {each.name: hints[each.name] for each in dataclasses.fields(kind)}
+            required = ["type", *fields]
+            properties: dict[str, Any] = {"type": {"const": vars(kind)["type"]}}
+        elif typing.is_typeddict(kind):
+            fields = typing.get_type_hints(kind)
+            required = [name for name in fields if name in kind.__required_keys__]
+            properties = {}
+        else:
+            return super().record(kind)
+        for name, each in fields.items():
+            found = self.of(each)
+            properties[name] = {**found, "description": helps[name]} if name in helps else found
+        return {
+            "type": "object",
+            "description": described.partition("\n")[0],
+            "properties": properties,
+            "required": required,
+            "additionalProperties": False,
+        }
 
 
 def _attributes(text: str) -> dict[str, str]:

@@ -9,9 +9,10 @@ from typing import Any
 
 from onnxbuild.core import event
 from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.core.json_schema import DIALECT
 from onnxbuild.output import build, checks, diagnosis, models, pages, store
 from onnxbuild.output.errors import ErrorRecord
-from onnxbuild.output.schema import DIALECT, schema_of
+from onnxbuild.output.schema import OutputSchemas
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +88,16 @@ def output_schema(verb: str) -> dict[str, Any]:
         fix = did_you_mean(verb, OUTPUTS) or f"one of {', '.join(OUTPUTS)}"
         raise UsageError(f"no command '{verb}' prints JSON", fix=fix)
     found = OUTPUTS[verb]
-    definitions: dict[str, Any] = {}
+    schemas = OutputSchemas()
     events = _events() if found.events else []
-    kinds = [schema_of(kind, definitions) for kind in (*events, *found.kinds, ErrorRecord)]
+    kinds = [schemas.of(kind) for kind in (*events, *found.kinds, ErrorRecord)]
     what = "Each line" if found.lines else "What it prints"
     return {
         "$schema": DIALECT,
         "title": f"onnxbuild {verb} --json",
         "description": f"{what} on standard output: one of these.",
         "anyOf": kinds,
-        "$defs": definitions,
+        "$defs": schemas.definitions,
     }
 
 
