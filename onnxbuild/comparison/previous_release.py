@@ -11,9 +11,9 @@ from onnxbuild.comparison.compare import compare
 from onnxbuild.comparison.open_side import release_side
 from onnxbuild.comparison.text import few_lines
 from onnxbuild.core.errors import BuildError
+from onnxbuild.release_format.about import version_order
 from onnxbuild.release_format.forms import read_json
 from onnxbuild.release_format.layout import RELEASE_FILE
-from onnxbuild.release_format.version_order import version_order
 
 _SHOWN = 6
 

@@ -22,9 +22,8 @@ from onnxbuild.core.ports import Fingerprints
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.engine.decide import decide, make_action
-from onnxbuild.lock.make import make_lock
+from onnxbuild.lock.make import make_lock, resolved_recipe
 from onnxbuild.lock.model import Lock
-from onnxbuild.lock.resolved import resolved_recipe
 from onnxbuild.lock.text import lock_path, read_lock
 from onnxbuild.resolver import resolve
 

@@ -16,7 +16,7 @@ from onnxbuild.core.ports import EventSink
 from onnxbuild.diagnosis.chain import find_variant
 from onnxbuild.diagnosis.remedies import as_setting
 from onnxbuild.diagnosis.search_goal import SearchGoal
-from onnxbuild.resolver.trials import trials_of
+from onnxbuild.resolver.expand import trials_of
 from onnxbuild.typed.names import FoundName
 
 

@@ -13,8 +13,8 @@ from onnxbuild.onnxkit.report_page.blocks import Block, Lines, Paragraph, Series
 from onnxbuild.onnxkit.report_page.compose import compose
 from onnxbuild.onnxkit.report_page.model import Figure, Part, ReportSource
 from onnxbuild.release.previous import Previous, read_previous
+from onnxbuild.release_format.about import version_order
 from onnxbuild.release_format.layout import DIST_FOLDER, RELEASE_FILE
-from onnxbuild.release_format.version_order import version_order
 from onnxbuild.reporting.how_built import shown_run
 
 _MOST = 30

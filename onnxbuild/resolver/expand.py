@@ -36,10 +36,34 @@ from onnxbuild.expansion.reported import Reported, reported_in
 from onnxbuild.expansion.requested import PACKAGES, AheadOfTimeOptions, PackagesOptions
 from onnxbuild.expansion.scope import Comparison, GraphBuilder, Scope, Source
 from onnxbuild.expansion.sessions import add_session
+from onnxbuild.expansion.variants import variant_of
 from onnxbuild.frontend_steps.baselines import given_by
 from onnxbuild.host.host import HostFacts
-from onnxbuild.resolver.brought import code_of_frontend
-from onnxbuild.resolver.trials import trials_of
+from onnxbuild.resolver.plugin_code import code_of_frontend
+
+
+def trials_of(recipe: Recipe, variant: Variant) -> dict[str, Variant]:
+    """Trial name -> the variant that it is, in the order in which a smaller budget cuts them off.
+
+    Args:
+        recipe: The variant's.
+        variant: One that is searched for; others have none.
+    """
+    trials = MODES[variant.mode].trials
+    found: dict[str, Variant] = {}
+    for each in () if trials is None else trials(recipe, variant):
+        mode = MODES[each.mode]
+        options = None if mode.options is None else mode.options(**each.changes)
+        found[each.name] = variant_of(
+            f"{variant.name}/{each.name}",
+            mode,
+            options,
+            sections=variant.sections,
+            location=variant.location,
+            search=variant.name,
+            trial=each.name,
+        )
+    return found
 
 
 def scope_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from onnxbuild.release_format.version_order import version_order
+from onnxbuild.release_format.about import version_order
 
 IN_ORDER = [
     "0.9.0", "0.10.0", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta.2", "1.0.0-beta.11",
