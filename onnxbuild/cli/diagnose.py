@@ -12,7 +12,7 @@ from onnxbuild.terminal.diagnosis_document import diagnosis_document
 from onnxbuild.terminal.diagnosis_tables import show_nodes, show_stages
 from onnxbuild.terminal.json_output import print_document
 from onnxbuild.terminal.say import say
-from onnxbuild.typed.names import find_name
+from onnxbuild.typed.typed_names import find_name
 
 
 @click.command("diagnose")

@@ -22,12 +22,11 @@ from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.graph import Deliverable, Graph
 from onnxbuild.core.step import MODEL_FILE
-from onnxbuild.document.recipe_name import RecipeName
+from onnxbuild.document.recipe_names import RecipeName, TypedName
 from onnxbuild.project_folder import find_project, is_marked
 from onnxbuild.release_format.about import compared_in
 from onnxbuild.release_format.layout import MANIFEST
-from onnxbuild.resolver.typed_name import TypedName
-from onnxbuild.typed.names import FoundName, recipes_of
+from onnxbuild.typed.typed_names import FoundName, recipes_of
 
 _COMMIT_DIGITS = 12
 

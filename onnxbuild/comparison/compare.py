@@ -20,7 +20,7 @@ from onnxbuild.comparison.figures import (
 from onnxbuild.comparison.origins import origins
 from onnxbuild.comparison.sides import ComparedBundle, Side
 from onnxbuild.core.errors import StepError, UsageError
-from onnxbuild.document.recipe_name import RecipeName
+from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.onnxkit.differences.artifacts import ArtifactDifference, first_difference
 from onnxbuild.onnxkit.differences.first_difference import model_difference
 from onnxbuild.onnxkit.differences.models import compare_models

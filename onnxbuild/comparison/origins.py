@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from onnxbuild.comparison.difference import Difference, Group
 from onnxbuild.comparison.sides import Side
-from onnxbuild.document.recipe_name import RecipeName
+from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.lock.compare import LockDifference, LockPart, differences
 from onnxbuild.lock.model import Lock
 from onnxbuild.onnxkit.differences.value_change import ValueChange

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from onnxbuild.document.recipe_name import RecipeName
+from onnxbuild.document.recipe_names import RecipeName
 
 
 def paths(

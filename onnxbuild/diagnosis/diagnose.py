@@ -36,7 +36,7 @@ from onnxbuild.onnxkit.accuracy.noise_points import deciding_points
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.sessions.custom_operators import OPERATORS_INPUT, operators_of
-from onnxbuild.typed.names import FoundName
+from onnxbuild.typed.typed_names import FoundName
 
 
 @dataclass(frozen=True, slots=True)

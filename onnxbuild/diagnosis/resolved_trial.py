@@ -17,7 +17,7 @@ from onnxbuild.diagnosis.chain import find_variant
 from onnxbuild.diagnosis.remedies import as_setting
 from onnxbuild.diagnosis.search_goal import SearchGoal
 from onnxbuild.resolver.expand import trials_of
-from onnxbuild.typed.names import FoundName
+from onnxbuild.typed.typed_names import FoundName
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from onnxbuild.building.request import Request, load
 from onnxbuild.core.errors import did_you_mean
+from onnxbuild.document.recipe_names import TypedName
 from onnxbuild.output.build import FailureRecord, ResultRecord
 from onnxbuild.python.metrics import UnknownNameError, public_names, table
 from onnxbuild.python.reports import anchored, write_report
 from onnxbuild.python.variant import BuiltVariant
-from onnxbuild.resolver.typed_name import TypedName
 
 
 class Build(Mapping[str, BuiltVariant]):

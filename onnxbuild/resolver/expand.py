@@ -197,7 +197,7 @@ def _add_artifacts(scope: Scope, subject: Subject) -> None:
         return
     artifacts = [
         ARTIFACT_FORMATS[name].artifact(scope, variant, subject.model, options.options_of(name))
-        for name in options.asked
+        for name in options.requested
     ]
     bundles = [artifact_bundle(scope, subject, each) for each in artifacts]
     laid = [
@@ -215,7 +215,7 @@ def _add_packages(scope: Scope, subject: Subject, made: Bundle) -> None:
     options, packed = scope.recipe.sections.get(PACKAGES), bundle_name(subject)
     if not isinstance(options, PackagesOptions) or not options.includes(packed):
         return
-    for name in options.asked:
+    for name in options.requested:
         form, own = PACKAGE_FORMATS[name], options.options_of(name)
         if form.refuses(named_bundle(subject)):  # recipe.checks.packages names it
             continue
