@@ -66,7 +66,7 @@ class ProcessingOptions(RequestSection):
         )
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def requested(self) -> tuple[str, ...]:
         """The one folder that is made of a variant."""
         return (PIPELINE,) if self.preprocess or self.postprocess else ()
 
