@@ -15,7 +15,7 @@ from onnxbuild.core import event
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.json_schema import DIALECT, Schema, TypeSchemas
 from onnxbuild.output import build, checks, diagnosis, models, pages, store
-from onnxbuild.output.errors import ErrorRecord
+from onnxbuild.output.error_record import ErrorRecord
 
 _ATTRIBUTE = re.compile(r"(\w+): (.*)")
 
