@@ -26,10 +26,9 @@ from onnxbuild.lock.bind import names_in_lock
 from onnxbuild.lock.compare import MEASUREMENTS, LockDifference, differences
 from onnxbuild.lock.make import make_lock
 from onnxbuild.lock.model import Lock
-from onnxbuild.lock.own_lock import refuse_foreign_locks
 from onnxbuild.lock.places import LockPlaces
 from onnxbuild.lock.text import lock_command, lock_path, lock_text, read_lock
-from onnxbuild.lock.uses import unexplained, used_items
+from onnxbuild.lock.uses import refuse_foreign_locks, unexplained, used_items
 from onnxbuild.resolver import resolve
 
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)

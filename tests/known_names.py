@@ -78,7 +78,6 @@ PLACES: Mapping[tuple[str, str], str] = {
     ("core/recipe.py", "pytorch"): "the frontend of a recipe that names none",
     ("core/step.py", "ort"): "a suffix of model files",
     ("bench/external_models.py", "ort"): "a suffix of model files",
-    ("recipe/parts/dimensions.py", "dynamic"): "what users write for a size that varies",
     ("recipe/schema/explain.py", "dynamic"): "the example in a message",
     ("release_format/bundles.py", "ahead_of_time"): "a key of release.json",
     ("resolver/expand.py", "artifacts"): "the key that asks for a family",

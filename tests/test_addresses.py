@@ -19,13 +19,13 @@ from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import StepAddress
 from onnxbuild.core.step import Finding
 from onnxbuild.diagnosis.chain import chain_of, find_variant
+from onnxbuild.document.recipe_names import TypedName
 from onnxbuild.engine.report import Failure, Report, gate_error
 from onnxbuild.host.host import HostFacts
 from onnxbuild.resolver import resolve
 from onnxbuild.resolver.select import parts_of, targets_of
-from onnxbuild.resolver.typed_name import TypedName
 from onnxbuild.terminal.next_commands import next_commands
-from onnxbuild.typed.names import FoundName
+from onnxbuild.typed.typed_names import FoundName
 from tests.written_recipes import loader
 
 HOST = HostFacts("x86_64", frozenset({"avx2", "avx512_vnni"}))

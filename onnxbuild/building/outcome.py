@@ -19,7 +19,7 @@ from onnxbuild.output.build import (
     VariantRecord,
     VerdictRecord,
 )
-from onnxbuild.output.errors import place_of
+from onnxbuild.output.error_record import place_of
 from onnxbuild.regular_files import read_regular
 
 

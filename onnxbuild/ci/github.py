@@ -10,7 +10,7 @@ from pathlib import Path
 from onnxbuild.core.errors import BuildError, RecipeErrors
 from onnxbuild.document.faults import Remark
 from onnxbuild.output.build import FailureRecord
-from onnxbuild.output.errors import place_of
+from onnxbuild.output.error_record import place_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from onnxbuild.ci.github import depending
 from onnxbuild.core.errors import EXIT_GATE, EXIT_USAGE
 from onnxbuild.output.build import FailureRecord, ResultRecord, VariantRecord
-from onnxbuild.output.errors import ErrorRecord
+from onnxbuild.output.error_record import ErrorRecord
 
 _MARKS = re.compile(r"([\\`*_{}\[\]#|~!])")
 _TEXT_COLUMNS = 2

@@ -25,7 +25,7 @@ from onnxbuild.ci.job_summary import summary_of_error, summary_of_run
 from onnxbuild.ci.recorder import Recorder
 from onnxbuild.core.errors import EXIT_BUG, EXIT_INTERRUPTED, BuildError, StoreError
 from onnxbuild.document.faults import Remark
-from onnxbuild.output.errors import error_record
+from onnxbuild.output.error_record import error_record
 from onnxbuild.project_folder import find_project
 
 _CHECKOUT, _SUMMARY, _OUTPUT = "GITHUB_WORKSPACE", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"

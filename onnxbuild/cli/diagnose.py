@@ -11,7 +11,7 @@ from onnxbuild.diagnosis.advice import advice, trial_line
 from onnxbuild.terminal.diagnosis_output import diagnosis_document, show_nodes, show_stages
 from onnxbuild.terminal.display import print_document
 from onnxbuild.terminal.table import say
-from onnxbuild.typed.names import find_name
+from onnxbuild.typed.typed_names import find_name
 
 
 @click.command("diagnose")

@@ -12,7 +12,7 @@ import click
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.sizes import size_text
 from onnxbuild.document.faults import printable
-from onnxbuild.typed.models import find_model
+from onnxbuild.typed.typed_names import find_model
 
 _MOST_OPERATORS = 12
 _LEAST_SHARE = 0.005

@@ -10,7 +10,7 @@ import click
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.terminal.display import json_option, print_document
-from onnxbuild.typed.names import find_name, find_step
+from onnxbuild.typed.typed_names import find_name, find_step
 
 _CHUNK = 1 << 20  # characters
 
@@ -29,8 +29,8 @@ def command(*, name: str, store: str | None, as_json: bool) -> None:
     from onnxbuild.adapters.store.runs import last_log
     from onnxbuild.building.api import Request, graph_of, story
     from onnxbuild.building.type_again import run_again
+    from onnxbuild.document.recipe_names import TypedName
     from onnxbuild.project_folder import find_project
-    from onnxbuild.resolver.typed_name import TypedName
 
     try:
         asked = find_name(name, store)

@@ -140,7 +140,7 @@ def _print_error(
     """Print an error as JSON, where that is asked for."""
     if "--json" not in arguments:
         return
-    from onnxbuild.output.errors import error_record, plain_error
+    from onnxbuild.output.error_record import error_record, plain_error
     from onnxbuild.terminal.display import print_line, wants_json
 
     if wants_json(arguments):

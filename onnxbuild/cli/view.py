@@ -14,7 +14,7 @@ from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import UsageError
 from onnxbuild.terminal.display import json_option, print_document
 from onnxbuild.terminal.table import say
-from onnxbuild.typed.models import find_model
+from onnxbuild.typed.typed_names import find_model
 
 if TYPE_CHECKING:
     from onnxbuild.output.pages import ViewRecord

@@ -11,7 +11,7 @@ from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import set_option, store_option
 from onnxbuild.terminal.display import json_option, print_document
 from onnxbuild.terminal.table import say
-from onnxbuild.typed.names import find_name, find_step
+from onnxbuild.typed.typed_names import find_name, find_step
 
 if TYPE_CHECKING:
     from onnxbuild.engine.plan import Planned

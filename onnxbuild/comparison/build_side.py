@@ -36,18 +36,16 @@ from onnxbuild.core.ports import Fingerprints
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import MODEL_FILE, REPORT_FILE
 from onnxbuild.core.target import CPU, Target
-from onnxbuild.document.recipe_name import RecipeName
+from onnxbuild.document.recipe_names import RecipeName, TypedName
 from onnxbuild.engine.decide import decide, make_action
-from onnxbuild.lock.make import make_lock
+from onnxbuild.lock.make import make_lock, resolved_recipe
 from onnxbuild.lock.model import Lock
-from onnxbuild.lock.resolved import resolved_recipe
 from onnxbuild.lock.text import lock_path, read_lock
 from onnxbuild.project_folder import find_project, is_marked
 from onnxbuild.release_format.about import compared_in
 from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.resolver import resolve
-from onnxbuild.resolver.typed_name import TypedName
-from onnxbuild.typed.names import FoundName, recipes_of
+from onnxbuild.typed.typed_names import FoundName, recipes_of
 
 
 @dataclass(frozen=True, slots=True)

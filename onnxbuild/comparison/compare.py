@@ -20,7 +20,7 @@ from onnxbuild.comparison.figures import (
 )
 from onnxbuild.comparison.sides import ComparedBundle, Side
 from onnxbuild.core.errors import StepError, UsageError
-from onnxbuild.document.recipe_name import RecipeName
+from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.lock.compare import LockDifference, LockPart, differences
 from onnxbuild.lock.model import Lock
 from onnxbuild.onnxkit.bundles.manifest import (

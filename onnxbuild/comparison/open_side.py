@@ -12,6 +12,7 @@ from onnxbuild.comparison.build_side import commit_side, recipe_side
 from onnxbuild.comparison.sides import ComparedBundle, Side, bundle_in
 from onnxbuild.core.errors import NotReproducibleError, StepError, UsageError
 from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.document.recipe_names import TypedName
 from onnxbuild.onnxkit.benchmark.report import report_file
 from onnxbuild.onnxkit.model.model_files import external_files
 from onnxbuild.release_format.bundles import (
@@ -25,8 +26,7 @@ from onnxbuild.release_format.forms import printable, read_json
 from onnxbuild.release_format.layout import MANIFEST, RELEASE_FILE, release_name
 from onnxbuild.release_format.opened import opened
 from onnxbuild.release_format.released import Released, read_whole_release
-from onnxbuild.resolver.typed_name import TypedName
-from onnxbuild.typed.names import FoundName, find_name, find_recipe
+from onnxbuild.typed.typed_names import FoundName, find_name, find_recipe
 
 _RECIPE_ENDINGS = (".yaml", ".yml")
 _WHAT = (

@@ -14,7 +14,7 @@ from onnxbuild.onnxkit.bundles.manifest import GATES_FILE, Manifest, read_manife
 from onnxbuild.release_format.figures import Latency, latencies_of
 from onnxbuild.release_format.forms import read_json
 from onnxbuild.release_format.layout import MANIFEST
-from onnxbuild.typed.names import FoundName
+from onnxbuild.typed.typed_names import FoundName
 
 GATE = "gate"
 """The noun of gates that plug-ins bring, and of a few others."""

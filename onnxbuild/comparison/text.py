@@ -16,9 +16,9 @@ from onnxbuild.core.errors import BuildError
 from onnxbuild.document.faults import printable
 from onnxbuild.onnxkit.drawing.markup import render
 from onnxbuild.output.pages import DiffRecord, SideRecord
+from onnxbuild.release_format.about import version_order
 from onnxbuild.release_format.forms import read_json
 from onnxbuild.release_format.layout import RELEASE_FILE
-from onnxbuild.release_format.version_order import version_order
 
 MOST_SHOWN = 6
 """Differences of a group that are shown."""

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 import click
 
-from onnxbuild.completion.recipe_files import recipe_files, recipe_names, recipes_named
-from onnxbuild.completion.typed_paths import paths
+from onnxbuild.completion.recipe_files import paths, recipe_files, recipe_names, recipes_named
 
 _RECIPE = "RECIPE"
 _ADDRESS = f"{_RECIPE}:"

@@ -9,7 +9,7 @@ from onnxbuild.catalog import all_features
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.graph import Graph, Step
 from onnxbuild.core.target import CPU_TARGET, Target
-from onnxbuild.typed.names import FoundName, find_onnx
+from onnxbuild.typed.typed_names import FoundName, find_onnx
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ from onnxbuild.onnxkit.accuracy.point_reports import deciding_points
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.sessions.custom_operators import OPERATORS_INPUT, operators_of
-from onnxbuild.typed.names import FoundName
+from onnxbuild.typed.typed_names import FoundName
 
 
 @dataclass(frozen=True, slots=True)

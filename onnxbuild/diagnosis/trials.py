@@ -30,8 +30,8 @@ from onnxbuild.onnxkit.search.goals import (
     reached,
     written,
 )
-from onnxbuild.resolver.trials import trials_of
-from onnxbuild.typed.names import FoundName
+from onnxbuild.resolver.expand import trials_of
+from onnxbuild.typed.typed_names import FoundName
 
 
 def least_that_passes(most: int, passes: Callable[[int], bool]) -> int | None:

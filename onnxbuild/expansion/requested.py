@@ -21,7 +21,7 @@ def attribute(key: str) -> str:
 
 
 @dataclass(frozen=True)
-class AskedOfVariants:
+class RequestSection:
     """Section that asks for something made of variants; the catalog adds a key for each format.
 
     Attributes:
@@ -40,7 +40,7 @@ class AskedOfVariants:
         return False
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def requested(self) -> tuple[str, ...]:
         """Keys of what is to be made."""
         return tuple(key for key in self.added if self.options_of(key) is not None)
 
@@ -55,11 +55,11 @@ class AskedOfVariants:
     def folders(self, variants: Iterable[str]) -> tuple[str, ...]:
         """The folders of what is made, besides those of the variants themselves."""
         chosen = [name for name in variants if self.includes(name)]
-        return tuple(f"{name}-{key}" for name in chosen for key in self.asked)
+        return tuple(f"{name}-{key}" for name in chosen for key in self.requested)
 
 
 @dataclass(frozen=True)
-class AheadOfTimeOptions(AskedOfVariants):
+class AheadOfTimeOptions(RequestSection):
     """Ahead-of-time models to make, each kept apart from the portable model."""
 
     load_times: bool = option(
@@ -68,7 +68,7 @@ class AheadOfTimeOptions(AskedOfVariants):
 
 
 @dataclass(frozen=True)
-class PackagesOptions(AskedOfVariants):
+class PackagesOptions(RequestSection):
     """Other forms of the checked bundles, each in a folder of its own."""
 
     variants: tuple[str, ...] = option(
@@ -101,7 +101,7 @@ def named_bundles(
         variants: Names of its variants.
         inputs: Those of the model.
     """
-    asked = [each for each in sections if isinstance(each, AskedOfVariants) and each.are_bundles]
+    asked = [each for each in sections if isinstance(each, RequestSection) and each.are_bundles]
     has_text = any(each.dtype == "string" for each in inputs)
     for variant in variants:
         yield NamedBundle(variant)
@@ -117,7 +117,7 @@ def bundles_of(sections: Iterable[object], variant: str) -> tuple[str, ...]:
         sections: A recipe's.
         variant: Its name.
     """
-    asked = [each for each in sections if isinstance(each, AskedOfVariants) and each.are_bundles]
+    asked = [each for each in sections if isinstance(each, RequestSection) and each.are_bundles]
     return (variant, *(name for each in asked for name in each.folders([variant])))
 
 
@@ -128,7 +128,7 @@ def packaged_bundles(parts: Parts, section: PackagesOptions) -> list[str]:
     return [each for each in bundles if section.includes(each)]
 
 
-def asked_faults(parts: Parts, section: str) -> Iterator[Fault]:
+def request_faults(parts: Parts, section: str) -> Iterator[Fault]:
     """Yield variants that are none, and folders that two things would share.
 
     Args:
@@ -136,14 +136,14 @@ def asked_faults(parts: Parts, section: str) -> Iterator[Fault]:
         section: Its section.
     """
     options = parts.sections.get(section)
-    if not isinstance(options, AskedOfVariants) or parts.node(section) is None:
+    if not isinstance(options, RequestSection) or parts.node(section) is None:
         return
     at = parts.key_at(section)
     if not has_onnx(parts.root):
         what = f"{section} is written, and formats leaves out onnx; it is made of ONNX models"
         yield Fault(what, at, f"add `onnx` to formats, or remove `{section}`")
         return
-    if not options.asked:
+    if not options.requested:
         what = f"{section} names nothing to make; expected one of {', '.join(options.added)}"
         yield Fault(
             what, at, f"write `{section}: {{{options.added[0]}: {{}}}}`, or remove `{section}`"
@@ -152,7 +152,7 @@ def asked_faults(parts: Parts, section: str) -> Iterator[Fault]:
         yield from _variants(parts, section, options)
 
 
-def _variants(parts: Parts, section: str, options: AskedOfVariants) -> Iterator[Fault]:
+def _variants(parts: Parts, section: str, options: RequestSection) -> Iterator[Fault]:
     bundles = list(parts.variants)
     if isinstance(options, PackagesOptions):
         bundles = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onnxbuild.recipe.schema.json_schema import Schema
+from onnxbuild.core.json_schema import Schema
 from onnxbuild.recipe.schema.key_index import NAME, KnownKey
 
 _NAMES = {"dynamic_axes": "batch", "dummy_inputs": "input", "quantization": "int8"}

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from onnxbuild.core.errors import UsageError, listed, nearest
+from onnxbuild.core.json_schema import Schema
 from onnxbuild.core.recipe import Location
 from onnxbuild.document.node import node_of
 from onnxbuild.explanation.key_example import example_of
 from onnxbuild.plugins.bring import bring_plugins
 from onnxbuild.project_folder import find_project
-from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.key_index import NAME, KnownKey, known_keys
 from onnxbuild.recipe.schema.recipe_schema import rendered_schema
 from onnxbuild.recipe.schema.reference_page import ValueWords, titles_of

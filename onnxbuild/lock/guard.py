@@ -16,10 +16,9 @@ from onnxbuild.core.ports import Fingerprints
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.lock.bind import BoundLock
 from onnxbuild.lock.compare import LockDifference, LockPart, differences
+from onnxbuild.lock.make import locked_data, resolved_recipe
 from onnxbuild.lock.model import Lock, kind_version
-from onnxbuild.lock.observations import locked_data
 from onnxbuild.lock.places import LockPlaces
-from onnxbuild.lock.resolved import resolved_recipe
 from onnxbuild.lock.text import lock_command
 
 _SHOWN = 3  # items in a message

@@ -1,20 +1,84 @@
-"""A finished build -> its lock."""
+"""A finished build -> its lock: the observations that it holds, and what the recipe is once resolved."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from onnxbuild import __version__
+from onnxbuild.adapters.toolchain.fingerprints import SITE_FOLDERS
 from onnxbuild.catalog import CATALOG
-from onnxbuild.core.action import Action, ActionResult
+from onnxbuild.core.action import Action, ActionResult, Observed
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.graph import Graph
-from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.params import to_json
+from onnxbuild.core.recipe import FRONTEND, Entrypoint, Recipe
 from onnxbuild.lock.model import Lock, LockedStep
-from onnxbuild.lock.observations import locked_data
 from onnxbuild.lock.places import LockPlaces
-from onnxbuild.lock.resolved import resolved_recipe
+
+
+def locked_data(kind: str, observed: Observed) -> Mapping[str, str]:
+    """Return the files and listings that a lock holds: path -> digest.
+
+    Listings of all folders of packages are left out: no two machines have the same, and the packages that
+    were used are in the lock. Listings by a step that measures are left out, too: its output is never
+    compared, and the compilers that it starts list every folder that they could import from.
+
+    Args:
+        kind: The step's.
+        observed: What it used.
+    """
+    measures = CATALOG[kind].measures
+    return {
+        path: digest
+        for path, digest in observed.data.items()
+        if path != f"{SITE_FOLDERS}/" and not (measures and path.endswith("/"))
+    }
+
+
+def resolved_recipe(recipe: Recipe) -> dict[str, Any]:
+    """Return all that the recipe asks for, without the places in its file.
+
+    The values of environment variables are given by digest: a file that is committed is no place
+    for a token.
+    """
+    formats = {
+        each.name: {"options": to_json(each.options), "tolerances": to_json(each.tolerances)}
+        for each in recipe.formats
+    }
+    return {
+        "name": recipe.name,
+        "model": _entrypoint(recipe.model),
+        "inputs": to_json(recipe.inputs),
+        "outputs": list(recipe.outputs),
+        "axes": to_json(recipe.axes),
+        "opset": recipe.opset,
+        "variants": {
+            variant.name: {
+                "mode": variant.mode,
+                "options": to_json(variant.options),
+                "sections": to_json(variant.sections),
+            }
+            for variant in recipe.variants
+        },
+        "targets": to_json(recipe.targets),
+        "gates": to_json(recipe.gates),
+        "sections": to_json(recipe.sections),
+        "entrypoints": {name: _entrypoint(each) for name, each in recipe.entrypoints.items()},
+        **({"formats": formats} if formats else {}),
+        **({} if recipe.frontend == FRONTEND else {"frontend": recipe.frontend}),
+        **({} if recipe.environment is None else {"environment": to_json(recipe.environment)}),
+    }
+
+
+def _entrypoint(entrypoint: Entrypoint) -> dict[str, Any]:
+    resolved: dict[str, Any] = to_json(entrypoint)
+    resolved["env"] = {
+        name: f"sha256 {hashlib.sha256(value.encode('utf-8', 'surrogateescape')).hexdigest()}"
+        for name, value in entrypoint.env.items()
+    }
+    return resolved
 
 
 def make_lock(

@@ -1,17 +1,70 @@
-"""The JSON that each verb prints; its schema as text."""
+"""The JSON that each verb prints; its schema, made of the types that the code builds it with."""
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
+import re
+import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from onnxbuild.core import event
 from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.core.json_schema import DIALECT, Schema, TypeSchemas
 from onnxbuild.output import build, checks, diagnosis, models, pages, store
-from onnxbuild.output.errors import ErrorRecord
-from onnxbuild.output.schema import DIALECT, schema_of
+from onnxbuild.output.error_record import ErrorRecord
+
+_ATTRIBUTE = re.compile(r"(\w+): (.*)")
+
+
+class OutputSchemas(TypeSchemas):
+    """Writes schemas of what verbs print: records are TypedDicts, or dataclasses of events."""
+
+    def record(self, kind: Any) -> Schema:
+        """The schema of a record, closed, with its documentation."""
+        described = inspect.cleandoc(kind.__doc__ or "")
+        helps = _attributes(described)
+        if dataclasses.is_dataclass(kind):
+            hints = typing.get_type_hints(kind)
+            fields = {each.name: hints[each.name] for each in dataclasses.fields(kind)}
+            required = ["type", *fields]
+            properties: dict[str, Any] = {"type": {"const": vars(kind)["type"]}}
+        elif typing.is_typeddict(kind):
+            fields = typing.get_type_hints(kind)
+            required = [name for name in fields if name in kind.__required_keys__]
+            properties = {}
+        else:
+            return super().record(kind)
+        for name, each in fields.items():
+            found = self.of(each)
+            properties[name] = {**found, "description": helps[name]} if name in helps else found
+        return {
+            "type": "object",
+            "description": described.partition("\n")[0],
+            "properties": properties,
+            "required": required,
+            "additionalProperties": False,
+        }
+
+
+def _attributes(text: str) -> dict[str, str]:
+    """Field -> its description, of a docstring's section `Attributes`."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in text.partition("Attributes:\n")[2].splitlines():
+        indent = len(line) - len(line.lstrip())
+        start = _ATTRIBUTE.fullmatch(line.strip())
+        if indent == 4 and start:  # noqa: PLR2004 - of a section's entries
+            name = start[1]
+            found[name] = start[2]
+        elif line.strip() and name:
+            found[name] += f" {line.strip()}"
+        else:
+            break
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +140,16 @@ def output_schema(verb: str) -> dict[str, Any]:
         fix = did_you_mean(verb, OUTPUTS) or f"one of {', '.join(OUTPUTS)}"
         raise UsageError(f"no command '{verb}' prints JSON", fix=fix)
     found = OUTPUTS[verb]
-    definitions: dict[str, Any] = {}
+    schemas = OutputSchemas()
     events = _events() if found.events else []
-    kinds = [schema_of(kind, definitions) for kind in (*events, *found.kinds, ErrorRecord)]
+    kinds = [schemas.of(kind) for kind in (*events, *found.kinds, ErrorRecord)]
     what = "Each line" if found.lines else "What it prints"
     return {
         "$schema": DIALECT,
         "title": f"onnxbuild {verb} --json",
         "description": f"{what} on standard output: one of these.",
         "anyOf": kinds,
-        "$defs": definitions,
+        "$defs": schemas.definitions,
     }
 
 

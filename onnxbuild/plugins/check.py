@@ -18,7 +18,7 @@ from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.feature import ArtifactFormat, Feature, Mode
 from onnxbuild.expansion.package_format import PackageFormat
 from onnxbuild.expansion.plugin import Plugin, family_of
-from onnxbuild.plugins.shown import column_faults, released_faults
+from onnxbuild.plugins.guarded import column_faults, released_faults
 
 RECIPE_KEYS = frozenset(
     {

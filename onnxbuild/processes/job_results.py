@@ -30,9 +30,9 @@ from onnxbuild.core.places import HOME, real_path
 from onnxbuild.core.ports import Done, Fingerprints, Job, Store
 from onnxbuild.core.sizes import size_text
 from onnxbuild.core.step import Finding, Outcome
-from onnxbuild.document.recipe_name import RecipeName
+from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.processes.child import RESULT_FILE
-from onnxbuild.recipe.names import names_in
+from onnxbuild.recipe.names_in_file import names_in
 
 
 def recipe_file(job: Job, project: Path) -> str:

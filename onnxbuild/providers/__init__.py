@@ -1,4 +1,4 @@
-"""Execution providers of ONNX Runtime: one file each, and the list of them.
+"""Execution providers of ONNX Runtime: a file each, but of those of which little is known; and the list of them.
 
 Who asks about a provider asks here, by `all_providers` and `named`: no other module knows one by name,
 but the CPU, which runs what all others leave.
@@ -11,26 +11,19 @@ from contextvars import ContextVar
 
 from onnxbuild.core.provider import Provider
 from onnxbuild.providers import (
-    acl,
-    azure,
-    cann,
     coreml,
     cpu,
     cuda,
     directml,
-    dnnl,
     migraphx,
-    nnapi,
     nv_tensorrt_rtx,
     openvino,
+    others,
     qnn,
-    rknpu,
     rocm,
     tensorrt,
-    vitisai,
     vsinpu,
     webgpu,
-    xnnpack,
 )
 
 PROVIDERS: tuple[Provider, ...] = (
@@ -44,15 +37,15 @@ PROVIDERS: tuple[Provider, ...] = (
     migraphx.PROVIDER,
     qnn.PROVIDER,
     webgpu.PROVIDER,
-    xnnpack.PROVIDER,
-    dnnl.PROVIDER,
+    others.XNNPACK,
+    others.DNNL,
     nv_tensorrt_rtx.PROVIDER,
-    acl.PROVIDER,
-    nnapi.PROVIDER,
-    vitisai.PROVIDER,
-    cann.PROVIDER,
-    rknpu.PROVIDER,
-    azure.PROVIDER,
+    others.ACL,
+    others.NNAPI,
+    others.VITISAI,
+    others.CANN,
+    others.RKNPU,
+    others.AZURE,
     vsinpu.PROVIDER,
 )
 """Built-in providers, in the order of the schema, the reference page and `doctor`."""

@@ -8,13 +8,11 @@ from pathlib import Path
 
 from onnxbuild.building.request import Request, load
 from onnxbuild.core.errors import did_you_mean
+from onnxbuild.document.recipe_names import TypedName
 from onnxbuild.output.build import FailureRecord, ResultRecord
-from onnxbuild.python.html import table
-from onnxbuild.python.metrics import UnknownNameError
-from onnxbuild.python.names import public_names
-from onnxbuild.python.reports import held, write_report
+from onnxbuild.python.metrics import UnknownNameError, public_names, table
+from onnxbuild.python.reports import anchored, write_report
 from onnxbuild.python.variant import BuiltVariant
-from onnxbuild.resolver.typed_name import TypedName
 
 
 class Build(Mapping[str, BuiltVariant]):
@@ -32,7 +30,7 @@ class Build(Mapping[str, BuiltVariant]):
     __slots__ = ("_folder", "_record", "_request", "_variants", "summary")
 
     def __init__(self, record: ResultRecord, summary: str, request: Request) -> None:
-        self._record, self._request = record, held(request, Path(record["store"]))
+        self._record, self._request = record, anchored(request, Path(record["store"]))
         self._folder = Path.cwd()  # typed paths mean this one's, wherever the process goes
         self.summary = summary
         names = [each["variant"] for each in record["variants"]]

@@ -1,13 +1,40 @@
-"""Metrics of a variant, as a mapping from STEP.NAME to a plain value."""
+"""Metrics of a variant, as a mapping from STEP.NAME to a plain value, and as a table in notebooks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from typing import Any
 
 from onnxbuild.core.errors import UsageError, listed, nearest
-from onnxbuild.python.html import table
-from onnxbuild.python.names import public_names
+
+
+def public_names(value: object) -> list[str]:
+    """Return the names that a class and its bases define for others: what `dir()` of a value shows.
+
+    Args:
+        value: Any object.
+    """
+    names = {name for kind in type(value).__mro__ for name in vars(kind)}
+    return sorted(name for name in names if not name.startswith("_"))
+
+
+def table(rows: Sequence[Mapping[str, str]], caption: str = "") -> str:
+    """Return a table.
+
+    Args:
+        rows: Heading -> text; the headings are those of all rows, in order of first use.
+        caption: A line above it.
+    """
+    headings = list(dict.fromkeys(heading for row in rows for heading in row))
+    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in headings)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(row.get(h, ''))}</td>" for h in headings) + "</tr>"
+        for row in rows
+    )
+    above = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
 
 Metric = float | int | str | bool | None | tuple[Any, ...]
 

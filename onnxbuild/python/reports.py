@@ -10,7 +10,7 @@ from onnxbuild.building.request import Request
 from onnxbuild.python.arguments import path_given
 
 
-def held(request: Request, store: Path) -> Request:
+def anchored(request: Request, store: Path) -> Request:
     """Return a request that means the same wherever the process goes: absolute paths, and the store that was used.
 
     Args:
@@ -27,7 +27,7 @@ def write_report(
     """Write the page of what is built of a request; return its path, absolute.
 
     Args:
-        request: What was built, as `held` returns it.
+        request: What was built, as `anchored` returns it.
         path: The file.
         recipe: The one to show alone; empty for all.
         bundle: The variant of it to show alone; empty for all.

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import module_from_spec
 from pathlib import Path
+from types import CodeType, ModuleType
 from typing import Any
 
 from onnxbuild.building.request import Request
@@ -11,11 +15,39 @@ from onnxbuild.core.environment import RUNTIME
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import FAMILIES
 from onnxbuild.output.build import FindingRecord, ResultRecord, VariantRecord
-from onnxbuild.python.html import table
-from onnxbuild.python.load_bundle import loader_of
-from onnxbuild.python.metrics import Metrics
-from onnxbuild.python.names import public_names
+from onnxbuild.python.metrics import Metrics, public_names, table
 from onnxbuild.python.reports import write_report
+
+LOADER_FILE = "load.py"
+
+
+class _NoBytecode(SourceFileLoader):
+    """Reads the source, and leaves no __pycache__ in the folder."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile the source as it is now."""
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
+def loader_of(folder: Path) -> Callable[..., Any] | None:
+    """Return `load` of a bundle's load.py; None where the folder has none.
+
+    Args:
+        folder: A folder of out/.
+    """
+    file = folder / LOADER_FILE
+    if not file.is_file():
+        return None
+    name = "onnxbuild_bundle_load"
+    spec = ModuleSpec(name, _NoBytecode(name, str(file)), origin=str(file))
+    spec.has_location = True
+    module: ModuleType = module_from_spec(spec)
+    assert spec.loader is not None
+    spec.loader.exec_module(module)
+    load: Callable[..., Any] = module.load
+    return load
 
 
 class BuiltVariant:

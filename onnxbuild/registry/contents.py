@@ -26,7 +26,7 @@ from onnxbuild.release_format.layout import MANIFEST, PROVENANCE_FILE, RELEASE_F
 from onnxbuild.release_format.opened import opened
 from onnxbuild.release_format.released import damaged, read_release
 from onnxbuild.release_format.tree import Tree, bytes_of
-from onnxbuild.typed.names import find_deliverable, find_name
+from onnxbuild.typed.typed_names import find_deliverable, find_name
 from onnxbuild.verification.signature import check_signatures
 
 _ONNX = "onnx"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.adapters import locate
 from onnxbuild.core.errors import UsageError
-from onnxbuild.release_format.dsse import envelope_bytes, key_id, pre_authentication
+from onnxbuild.release_format.forms import envelope_bytes, key_id, pre_authentication
 from onnxbuild.release_format.layout import (
     ENVELOPE_FILE,
     PAYLOAD_TYPE,

@@ -1,4 +1,4 @@
-"""release.json: what a release is, and where in it everything is."""
+"""release.json: what a release is, and where in it everything is; the order of versions."""
 
 from __future__ import annotations
 
@@ -20,6 +20,24 @@ from onnxbuild.release_format.layout import (
     SCHEMA_VERSION_KEY,
 )
 from onnxbuild.release_format.package_records import PACKAGES, record_of
+
+_Parts = list[tuple[int, int, str]]
+
+
+def version_order(version: str) -> tuple[_Parts, bool, _Parts]:
+    """Return a key that sorts versions: numbers as numbers, 1.0.0-rc.1 before 1.0.0 (semver.org, 11).
+
+    Args:
+        version: A release's: `1.0.0`, `2.1.0-rc.1`.
+    """
+    main, _, rest = version.partition("+")[0].partition("-")
+    return _parts(main), not rest, _parts(rest)
+
+
+def _parts(text: str) -> _Parts:
+    pieces = re.findall(r"\d+|[^\d.]+", text)
+    return [(0, int(each), "") if each.isdigit() else (1, 0, each) for each in pieces]
+
 
 EPOCH_MAX_S = 253_402_300_799  # the last second of the year 9999
 VERSION_PATTERN = "[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}"

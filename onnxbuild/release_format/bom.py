@@ -17,10 +17,10 @@ from onnxbuild.core.digest import Digest, tagged_sha256
 from onnxbuild.lock.model import Lock
 from onnxbuild.onnxkit.bundles.manifest import Manifest, Value
 from onnxbuild.release_format.bundles import BUNDLE, SECTIONS, bundles_of
+from onnxbuild.release_format.distributions import Package, packages_of
 from onnxbuild.release_format.figures import Figures, figures_of
 from onnxbuild.release_format.layout import RECIPE_FOLDER, RELEASE_FILE
 from onnxbuild.release_format.package_records import PACKAGES, package_records
-from onnxbuild.release_format.packages import Package, packages_of
 
 if TYPE_CHECKING:
     from cyclonedx.model.component import Component

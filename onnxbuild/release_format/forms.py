@@ -1,17 +1,52 @@
-"""The forms in which a release writes what it says: equal values give equal bytes."""
+"""The forms in which a release writes what it says, and signs it: equal values give equal bytes."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError
 from onnxbuild.lock.model import Lock
-from onnxbuild.release_format.layout import NOT_SUMMED
+from onnxbuild.release_format.layout import NOT_SUMMED, PAYLOAD_TYPE
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+
+def envelope_bytes(keyid: str, statement: bytes, signature: bytes) -> bytes:
+    """A DSSE envelope around an in-toto statement.
+
+    Source: https://github.com/secure-systems-lab/dsse/blob/master/envelope.md.
+    """
+    envelope = {
+        "payload": base64.b64encode(statement).decode("ascii"),
+        "payloadType": PAYLOAD_TYPE,
+        "signatures": [{"keyid": keyid, "sig": base64.b64encode(signature).decode("ascii")}],
+    }
+    return json.dumps(envelope, sort_keys=True, indent=2).encode("ascii") + b"\n"
+
+
+def key_id(key: Ed25519PublicKey) -> str:
+    """sha256 of a public key's DER (SubjectPublicKeyInfo): 64 hex digits."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return hashlib.sha256(der).hexdigest()
+
+
+def pre_authentication(kind: str, payload: bytes) -> bytes:
+    """Return the bytes that a DSSE signature is made over (PAE).
+
+    Source: DSSE protocol v1, PAE: "DSSEv1" SP LEN(type) SP type SP LEN(body) SP body.
+    """
+    return b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(payload), payload)
+
 
 _ODD = (
     LookupError,

@@ -14,9 +14,9 @@ from onnxbuild.core.action import NO_FILE
 from onnxbuild.core.digest import Digest
 from onnxbuild.lock.model import Lock
 from onnxbuild.release_format.bundles import SECTIONS
+from onnxbuild.release_format.distributions import packages_of
 from onnxbuild.release_format.layout import NOT_ATTESTED, PREDICATE_TYPE, STATEMENT_TYPE
 from onnxbuild.release_format.package_records import PACKAGES
-from onnxbuild.release_format.packages import packages_of
 
 BUILD_TYPE = "https://onnxbuild.dev/release/v1"
 BUILDER_ID = "https://onnxbuild.dev/builder"

@@ -19,8 +19,8 @@ from onnxbuild.onnxkit.report_page.blocks import (
 )
 from onnxbuild.onnxkit.report_page.compose import compose
 from onnxbuild.release.previous import Previous, read_previous
+from onnxbuild.release_format.about import version_order
 from onnxbuild.release_format.layout import DIST_FOLDER, RELEASE_FILE
-from onnxbuild.release_format.version_order import version_order
 from onnxbuild.reporting.gather import shown_run
 
 _MOST = 30

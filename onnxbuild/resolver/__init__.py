@@ -12,8 +12,8 @@ from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.expansion.scope import Comparison, GraphBuilder
 from onnxbuild.host.host import HostFacts
-from onnxbuild.resolver.brought import with_plugins
 from onnxbuild.resolver.expand import expand, scope_of
+from onnxbuild.resolver.plugin_code import with_plugins
 from onnxbuild.resolver.select import chosen, parts_of, targets_of
 
 _NONE: Mapping[str, str] = MappingProxyType({})

@@ -36,10 +36,34 @@ from onnxbuild.expansion.reported import Reported, reported_in
 from onnxbuild.expansion.requested import PACKAGES, AheadOfTimeOptions, PackagesOptions
 from onnxbuild.expansion.scope import Comparison, GraphBuilder, Scope, Source
 from onnxbuild.expansion.sessions import add_session
+from onnxbuild.expansion.variants import variant_of
 from onnxbuild.frontend_steps.shared_steps import given_by
 from onnxbuild.host.host import HostFacts
-from onnxbuild.resolver.brought import code_of_frontend
-from onnxbuild.resolver.trials import trials_of
+from onnxbuild.resolver.plugin_code import code_of_frontend
+
+
+def trials_of(recipe: Recipe, variant: Variant) -> dict[str, Variant]:
+    """Trial name -> the variant that it is, in the order in which a smaller budget cuts them off.
+
+    Args:
+        recipe: The variant's.
+        variant: One that is searched for; others have none.
+    """
+    trials = MODES[variant.mode].trials
+    found: dict[str, Variant] = {}
+    for each in () if trials is None else trials(recipe, variant):
+        mode = MODES[each.mode]
+        options = None if mode.options is None else mode.options(**each.changes)
+        found[each.name] = variant_of(
+            f"{variant.name}/{each.name}",
+            mode,
+            options,
+            sections=variant.sections,
+            location=variant.location,
+            search=variant.name,
+            trial=each.name,
+        )
+    return found
 
 
 def scope_of(
@@ -173,7 +197,7 @@ def _add_artifacts(scope: Scope, subject: Subject) -> None:
         return
     artifacts = [
         ARTIFACT_FORMATS[name].artifact(scope, variant, subject.model, options.options_of(name))
-        for name in options.asked
+        for name in options.requested
     ]
     bundles = [artifact_bundle(scope, subject, each) for each in artifacts]
     laid = [
@@ -191,7 +215,7 @@ def _add_packages(scope: Scope, subject: Subject, made: Bundle) -> None:
     options, packed = scope.recipe.sections.get(PACKAGES), bundle_name(subject)
     if not isinstance(options, PackagesOptions) or not options.includes(packed):
         return
-    for name in options.asked:
+    for name in options.requested:
         form, own = PACKAGE_FORMATS[name], options.options_of(name)
         if form.refuses(named_bundle(subject)):  # recipe.checks.packages names it
             continue

@@ -11,8 +11,8 @@ from onnxbuild.catalog import all_features
 from onnxbuild.core.errors import UsageError, listed, nearest
 from onnxbuild.core.graph import Graph, StepAddress
 from onnxbuild.core.recipe import Format, Recipe, Variant
-from onnxbuild.expansion.requested import AskedOfVariants, PackagesOptions, bundles_of
-from onnxbuild.resolver.typed_name import TypedName
+from onnxbuild.document.recipe_names import TypedName
+from onnxbuild.expansion.requested import PackagesOptions, RequestSection, bundles_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def chosen(
 
 def _owners(recipe: Recipe) -> dict[str, str]:
     """Return what `only` may begin with -> the variant that it takes, for all that is made of variants."""
-    asked = [each for each in recipe.sections.values() if isinstance(each, AskedOfVariants)]
+    asked = [each for each in recipe.sections.values() if isinstance(each, RequestSection)]
     owners: dict[str, str] = {}
     for each in recipe.variants:
         bundles = bundles_of(asked, each.name)
@@ -195,7 +195,7 @@ def _unknown(
 def _how_to_ask(folder: str, recipe: Recipe) -> str:
     """Return what to add to a recipe for a folder that could be made of its variants; empty if none is of that name."""
     for section, asked in recipe.sections.items():
-        if not isinstance(asked, AskedOfVariants):
+        if not isinstance(asked, RequestSection):
             continue
         for variant in recipe.variants:
             for bundle in bundles_of(recipe.sections.values(), variant.name):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.document.recipe_name import RecipeName
-from onnxbuild.typed.names import ENDINGS, find_recipe
+from onnxbuild.document.recipe_names import RecipeName
+from onnxbuild.typed.typed_names import ENDINGS, find_recipe
 
 
 def recipes_meant(given: Sequence[str], *, can_choose: bool = False) -> list[str]:
@@ -51,7 +51,7 @@ def recipe_file(text: str, *, can_choose: bool = False) -> str:
         return text
     if text.endswith(ENDINGS) or not text:
         return text  # whoever reads it says that it is not there
-    from onnxbuild.resolver.typed_name import TypedName  # the room loads all features
+    from onnxbuild.document.recipe_names import TypedName  # the room loads all features
 
     typed = TypedName.parse(text)
     if typed.recipe.endswith(".py"):

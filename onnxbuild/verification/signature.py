@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import UsageError
 from onnxbuild.release_format.checksums import Files, ReleaseFault
-from onnxbuild.release_format.dsse import envelope_bytes, key_id, pre_authentication
-from onnxbuild.release_format.forms import read_json
+from onnxbuild.release_format.forms import envelope_bytes, key_id, pre_authentication, read_json
 from onnxbuild.release_format.layout import (
     ENVELOPE_FILE,
     PAYLOAD_TYPE,

@@ -16,7 +16,7 @@ from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.lock.compare import leaves
-from onnxbuild.lock.strict import load_strictly
+from onnxbuild.lock.text import load_strictly
 from onnxbuild.release_format.archive import HashSink, write_archive
 from onnxbuild.release_format.bom import bom_fault
 from onnxbuild.release_format.bundles import (

@@ -8,7 +8,7 @@ import shlex
 import pytest
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.typed.names import find_name, find_recipe
+from onnxbuild.typed.typed_names import find_name, find_recipe
 from tests.cli.conftest import QUICK, RECIPE, make_cheap_project
 
 RENAMED = (

@@ -8,9 +8,9 @@ import pytest
 
 from onnxbuild.building.request import Request
 from onnxbuild.core.errors import UsageError
-from onnxbuild.resolver.typed_name import TypedName
-from onnxbuild.typed.names import find_name
+from onnxbuild.document.recipe_names import TypedName
 from onnxbuild.typed.recipe_files import recipe_file
+from onnxbuild.typed.typed_names import find_name
 from tests.cli.conftest import QUICK, RECIPE, CheapProject, make_cheap_project
 
 BODY = (RECIPE + QUICK).replace("models/", "../models/")

@@ -1,4 +1,4 @@
-"""One spelling for each value; two kinds of things never share a hash."""
+"""One spelling for each value; an artifact is its kind, its paths and its contents."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest, canonical_json, tagged_sha256
 
 VALUES = st.recursive(
@@ -46,3 +47,40 @@ def test_what_json_cant_spell_is_refused(value):
 def test_the_tag_counts():
     assert tagged_sha256("artifact", [1]) != tagged_sha256("action/1", [1])
     assert tagged_sha256("a", ["b", 1]) != tagged_sha256("b", ["a", 1])
+
+
+ONE, TWO = Digest.of(b"one"), Digest.of(b"two!")
+WHOLE = Artifact("onnx-model", (("model.onnx", ONE), ("model.onnx.data", TWO)))
+
+
+def test_the_order_of_files_does_not_count():
+    turned = Artifact("onnx-model", tuple(reversed(WHOLE.files)))
+    assert turned == WHOLE
+    assert turned.sha256 == WHOLE.sha256
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Artifact("bundle", WHOLE.files),
+        Artifact("onnx-model", (("model.onnx", TWO), ("model.onnx.data", ONE))),
+        Artifact("onnx-model", (("model.onnx", Digest(ONE.sha256, 4)), ("model.onnx.data", TWO))),
+    ],
+    ids=["kind", "swapped", "size"],
+)
+def test_kind_paths_contents_and_sizes_count(other):
+    assert other.sha256 != WHOLE.sha256
+
+
+def test_its_size_is_the_sum_of_its_files():
+    assert WHOLE.size_bytes == 7
+
+
+def test_what_was_written_reads_back():
+    assert Artifact.from_json(WHOLE.to_json()) == WHOLE
+
+
+@pytest.mark.parametrize("value", [{}, {"kind": "x", "files": [["p", "s"]]}])  # fmt: skip
+def test_what_is_no_artifact_is_refused(value):
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        Artifact.from_json(value)

@@ -16,7 +16,7 @@ from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.python.build import Build
 from onnxbuild.python.failure import FailedBuildError
 from onnxbuild.python.metrics import Metrics
-from onnxbuild.python.reports import held
+from onnxbuild.python.reports import anchored
 from tests.cli.conftest import make_cheap_project
 
 VARIANT = {
@@ -91,7 +91,7 @@ def test_a_variant_has_the_names_that_it_has_on_a_command_line(tmp_path, monkeyp
     made._request = Request((Path("tiny.yaml"), Path("models/other.yaml")))
     assert made["models/other.yaml:int8"] is made["other:int8"] is made["bert:int8"]
     assert made["tiny.yaml:int8"] is made["tiny:int8"]
-    made._request = held(made._request, project.folder / "artifacts")
+    made._request = anchored(made._request, project.folder / "artifacts")
     monkeypatch.chdir(project.folder / "models")
     assert made["models/other.yaml:int8"] is made["models/../models/other.yaml:int8"]
     assert made["models/other.yaml:int8"] is made["other.yaml:int8"] is made["other:int8"]

@@ -127,7 +127,7 @@ def test_a_list_of_names_is_short_for_a_mapping_with_all_defaults(project, base,
         for text in (f"[{', '.join(names)}]", f"{{{mapping}}}")
     )
     assert listed.sections[section] == mapped.sections[section]
-    assert set(listed.sections[section].asked) == set(names)
+    assert set(listed.sections[section].requested) == set(names)
 
 
 def test_the_text_of_a_file_outside_of_the_project_is_not_shown(tmp_path):

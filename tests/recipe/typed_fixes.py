@@ -26,8 +26,6 @@ def typed(text: str, line: int, column: int, fix: str) -> str | None:
     if root is None or text.splitlines()[line - 1][column - 1 :].startswith("*"):
         return None
     at = _Place(text, root, line - 1, column - 1)
-    if both := re.match(r"write `([^`]+)`, and add `([^`]+)` to dynamic_axes", fix):
-        return _add(at.replaced(both[1]), "dynamic_axes", both[2])
     if written := re.match(r"(?:write|quote it:) `([^`]+)`(?=$|,)", fix):
         return at.replaced(written[1])
     if axis := re.match(r"write `(\w+: [^`]+)` for axis '(\w+)'$", fix):

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 from onnxbuild.core.errors import UsageError
 from onnxbuild.release.signing import PASSPHRASE_VARIABLE, envelope, read_private_key, signatures
 from onnxbuild.release_format.checksums import check_sums
-from onnxbuild.release_format.dsse import key_id
+from onnxbuild.release_format.forms import key_id
 from onnxbuild.release_format.layout import (
     ENVELOPE_FILE,
     PROVENANCE_FILE,

@@ -1,5 +1,8 @@
+"""The order of releases, by their versions."""
+
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -8,7 +11,14 @@ from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import PACKAGE
 from onnxbuild.host.host import HostFacts
 from onnxbuild.recipe.load import load_recipes
-from onnxbuild.release_format.about import ReleaseSource, Title, about, check_version, name_of
+from onnxbuild.release_format.about import (
+    ReleaseSource,
+    Title,
+    about,
+    check_version,
+    name_of,
+    version_order,
+)
 from onnxbuild.resolver import resolve
 
 RECIPE = """\
@@ -128,3 +138,14 @@ def test_bundles_that_take_one_size_alone_share_golden_files_of_their_own(report
     bundles = {**release["variants"], **release["ahead_of_time"]}
     assert {each["golden"] for each in bundles.values()} == {"golden-fp32"}
     assert {each["reference"] for each in bundles.values()} == {"x:fp32/reference"}
+
+
+IN_ORDER = [
+    "0.9.0", "0.10.0", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta.2", "1.0.0-beta.11",
+    "1.0.0-rc.1", "1.0.0", "1.0.1", "1.2", "1.10", "2.0.0-rc.1+of.mine", "2.0.0",
+]  # fmt: skip
+
+
+def test_numbers_sort_as_numbers_and_a_candidate_is_before_its_release():
+    shuffled = random.Random(0).sample(IN_ORDER, len(IN_ORDER))
+    assert sorted(shuffled, key=version_order) == IN_ORDER

@@ -9,7 +9,7 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.expansion.scope import Comparison, ComparisonModel
 from onnxbuild.host.host import HostFacts
-from onnxbuild.lock.resolved import resolved_recipe
+from onnxbuild.lock.make import resolved_recipe
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.resolver import resolve
 from tests.written_recipes import loader

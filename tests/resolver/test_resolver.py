@@ -11,7 +11,7 @@ from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.resolver import resolve
-from onnxbuild.resolver.trials import trials_of
+from onnxbuild.resolver.expand import trials_of
 from tests.written_recipes import loader
 
 VNNI = HostFacts("x86_64", frozenset({"avx2", "avx512_vnni"}))

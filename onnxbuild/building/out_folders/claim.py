@@ -21,8 +21,8 @@ from onnxbuild.core.errors import UsageError
 from onnxbuild.core.file_names import same_on_disk
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.document.recipe_name import RecipeName
-from onnxbuild.recipe.names import names_in
+from onnxbuild.document.recipe_names import RecipeName
+from onnxbuild.recipe.names_in_file import names_in
 
 
 def refuse_clash(root: Path, project: Path, loaded: Loaded) -> None:

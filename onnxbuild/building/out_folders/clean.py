@@ -27,9 +27,9 @@ from onnxbuild.building.out_folders.owners import (
 )
 from onnxbuild.building.request import Request, graph_of, load
 from onnxbuild.core.errors import BuildError, StoreError
-from onnxbuild.document.recipe_name import RecipeName
+from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.plugins.bring import bring_plugins
-from onnxbuild.recipe.names import names_in
+from onnxbuild.recipe.names_in_file import names_in
 from onnxbuild.recipe.requested import project_recipes
 
 

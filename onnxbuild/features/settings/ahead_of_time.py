@@ -9,16 +9,16 @@ from onnxbuild.document.faults import Fault, Remark
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.artifacts import SECTION
 from onnxbuild.expansion.feature import Feature, Section
-from onnxbuild.expansion.requested import AheadOfTimeOptions, asked_faults
+from onnxbuild.expansion.requested import AheadOfTimeOptions, request_faults
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
-    yield from asked_faults(parts, SECTION)
+    yield from request_faults(parts, SECTION)
 
 
 def _remarks(recipe: Recipe, cores: int) -> Iterator[Remark]:
     del cores
-    asked = recipe.section(SECTION, AheadOfTimeOptions).asked
+    asked = recipe.section(SECTION, AheadOfTimeOptions).requested
     if asked and all(each.environment for each in recipe.targets):
         yield Remark(
             f"{recipe.name}: {', '.join(asked)} of {SECTION}: made, validated and measured "

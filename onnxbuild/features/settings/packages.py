@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.feature import Feature, Section
-from onnxbuild.expansion.requested import PACKAGES, PackagesOptions, asked_faults
+from onnxbuild.expansion.requested import PACKAGES, PackagesOptions, request_faults
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
-    yield from asked_faults(parts, PACKAGES)
+    yield from request_faults(parts, PACKAGES)
 
 
 FEATURE = Feature(

@@ -75,7 +75,11 @@ def _symbols(name: str, parts: Parts) -> Iterator[Fault]:
             path = ("dummy_inputs", name, "shape", n)
             near = nearest(symbol, declared)
             what = f"symbol '{symbol}' in {dotted(path)} is not declared in dynamic_axes"
-            fix = f"add `{symbol}: {AXIS_EXAMPLE}` to dynamic_axes"
+            axis = "batch" if symbol == "None" else symbol  # Python's, for any size
+            fix = f"add `{axis}: {AXIS_EXAMPLE}` to dynamic_axes"
+            fix = (
+                fix if axis == symbol else f"write the name of an axis, such as `batch`, and {fix}"
+            )
             if near:
                 parts_of = (near if part == symbol else str(part) for part in terms(dimension))
                 fix = f"write `{' + '.join(parts_of)}`"

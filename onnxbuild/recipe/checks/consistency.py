@@ -57,7 +57,7 @@ def _not_taken(
     parts: Parts, section: PackagesOptions, bundles: dict[str, NamedBundle]
 ) -> Iterator[Fault]:
     for number, name in enumerate(section.variants):
-        for form in section.asked if name in bundles else ():
+        for form in section.requested if name in bundles else ():
             if why := PACKAGE_FORMATS[form].refuses(bundles[name]):
                 what = f"{PACKAGES}.variants names '{name}', of which no `{form}` is made: {why}"
                 fix = (
@@ -68,7 +68,7 @@ def _not_taken(
 
 
 def _types(parts: Parts, section: PackagesOptions) -> Iterator[Fault]:
-    for form in section.asked:
+    for form in section.requested:
         for each in parts.inputs.values():
             if each.dtype in PACKAGE_FORMATS[form].no_dtypes:
                 what = (

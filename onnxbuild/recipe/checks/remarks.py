@@ -44,7 +44,7 @@ def left_out_packages(recipe: Recipe) -> Iterator[Remark]:
         return
     variants = [each.name for each in recipe.variants]
     bundles = list(named_bundles(recipe.sections.values(), variants, recipe.inputs))
-    for form in section.asked:
+    for form in section.requested:
         refused = {each.name: PACKAGE_FORMATS[form].refuses(each) for each in bundles}
         for why in dict.fromkeys(why for why in refused.values() if why):
             names = ", ".join(name for name, each in refused.items() if each == why)

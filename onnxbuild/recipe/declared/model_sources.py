@@ -88,8 +88,6 @@ class ModelSources:
         """
         name = form_of(root)
         if not name:
-            if (model := root.child("model")) is not None and model.items:
-                return None  # a list of what belongs into a mapping, perhaps of a file
             faults.update(_unused_environment(root))
             return Completed(root)
         node, source = root.members["model"].node, MODEL_SOURCES[name]

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from onnxbuild.catalog import Composition, composition
+from onnxbuild.core.json_schema import Schema
 from onnxbuild.document.faults import Fault, choices, hinted, nearest, show
 from onnxbuild.document.node import (
     UNKNOWN,
@@ -23,7 +24,6 @@ from onnxbuild.document.node import (
 )
 from onnxbuild.recipe.parts.keys import AXIS_EXAMPLE, PATTERN_WORDS
 from onnxbuild.recipe.schema.aliases import key_meant, meaning
-from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.key_index import NAME, KnownKey, is_at, known_keys, places_of
 from onnxbuild.recipe.schema.lean_jsonschema import ValidationError
 from onnxbuild.recipe.schema.recipe_schema import rendered_schema
@@ -52,7 +52,7 @@ _EXAMPLES = {
 """Required key -> a value of it."""
 
 _ANY_SIZE = (None, -1, 0, "", "?", "*", "-1")
-"""What other tools write in a shape for any size."""
+"""Dimensions that mean any size to other tools."""
 
 _SURELY = 0.85
 """Least similarity of two keys, 0 to 1, of which one is a slip for the other even if another mapping has it."""
@@ -292,7 +292,7 @@ def missing_key(key: str, schema: Schema, root: Node, path: Path) -> Fault:
 
 
 def _places(key: str, path: Path, takes: Callable[[Schema], bool]) -> list[KnownKey]:
-    """Where a recipe can have a key: the places nearest to `path` alone.
+    """Find where a recipe can have a key: the places nearest to `path` alone.
 
     Args:
         key: One that is not known at `path`.

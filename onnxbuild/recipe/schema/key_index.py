@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from onnxbuild.core.json_schema import Schema
 from onnxbuild.document.node import Path
-from onnxbuild.recipe.schema.json_schema import Schema
 
 NAME = "NAME"
 """Stands in a path for a key that is the user's own: a variant's, an axis's."""

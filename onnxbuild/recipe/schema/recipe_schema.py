@@ -16,12 +16,13 @@ from onnxbuild.catalog import (
     Composition,
     composition,
 )
+from onnxbuild.core.json_schema import DIALECT, Schema
 from onnxbuild.core.provider import ProviderOption, flag
 from onnxbuild.core.recipe import DTYPES, FRONTEND, ONNX, OPSET_MAX, OPSET_MIN
 from onnxbuild.providers import all_providers, provider_names
 from onnxbuild.recipe.parts.keys import DIMENSION, INPUT, NAME, PARTS, SYMBOL
 from onnxbuild.recipe.parts.parts import plain_mode, tolerances_key
-from onnxbuild.recipe.schema.json_schema import TEMPLATE, Schema, SchemaBuilder, closed, named
+from onnxbuild.recipe.schema.options_schema import TEMPLATE, SchemaBuilder, closed, named
 
 _ANY_OPTION: Schema = {
     "type": ["string", "integer", "number", "boolean"],
@@ -211,8 +212,6 @@ def _callable(builder: SchemaBuilder) -> dict[str, Schema]:
         schema["description"] = PARTS[key]
     return properties
 
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 _ONE_VALUE: Schema = {
     "type": ["string", "integer", "number", "boolean"],

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from onnxbuild.catalog import MODES, PROGRAM_FORMATS, SECTIONS
+from onnxbuild.core.json_schema import Schema
 from onnxbuild.document.faults import show
 from onnxbuild.providers import all_providers
-from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.key_index import NAME, KnownKey, known_keys
 from onnxbuild.recipe.schema.recipe_schema import rendered_schema
 

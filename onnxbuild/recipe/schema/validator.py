@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from typing import Any
 
+from onnxbuild.core.json_schema import Schema
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import UNKNOWN, Node, node_at, plain, renamed
 from onnxbuild.recipe.schema.explain import Explainer, missing_key
-from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.lean_jsonschema import (
     Draft202012Validator,
     TypeChecker,

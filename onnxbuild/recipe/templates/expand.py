@@ -23,7 +23,7 @@ from onnxbuild.document.node import (
     sequence,
     unknown_paths,
 )
-from onnxbuild.document.recipe_name import RecipeName
+from onnxbuild.document.recipe_names import RecipeName
 
 if TYPE_CHECKING:
     from onnxbuild.recipe.templates.template import Templates

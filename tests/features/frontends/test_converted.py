@@ -8,7 +8,7 @@ from onnxbuild.building.request import Request, graph_of
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput
 from onnxbuild.core.target import environment_of
-from onnxbuild.lock.resolved import resolved_recipe
+from onnxbuild.lock.make import resolved_recipe
 from tests.onnxkit.converters import saved_models as made
 from tests.written_recipes import faults, loader
 

@@ -8,7 +8,7 @@ from onnxbuild.core.recipe import Axis
 from onnxbuild.document.faults import Fault, hinted, nearest
 from onnxbuild.document.node import dotted
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.requested import asked_faults
+from onnxbuild.expansion.requested import request_faults
 from onnxbuild.features.settings.processing.options import (
     SECTION,
     ProcessingOptions,
@@ -35,12 +35,12 @@ def faults(parts: Parts) -> Iterator[Fault]:
     options = parts.sections.get(SECTION)
     if not isinstance(options, ProcessingOptions) or parts.node(SECTION) is None:
         return
-    if not options.asked:
+    if not options.requested:
         what = f"{SECTION} has neither preprocess nor postprocess"
         fix = f"write `{SECTION}: {{postprocess: [softmax: {{}}]}}`, or remove `{SECTION}`"
         yield Fault(what, parts.key_at(SECTION), fix)
         return
-    yield from asked_faults(parts, SECTION)
+    yield from request_faults(parts, SECTION)
     counts = list(_not_one(parts, options))
     yield from counts
     if not counts:

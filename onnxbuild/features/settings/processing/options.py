@@ -11,7 +11,7 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint, Recipe
 from onnxbuild.document.node import dotted
 from onnxbuild.expansion.evaluation import OWN, PIPELINE
 from onnxbuild.expansion.evaluation import PROCESSING as SECTION
-from onnxbuild.expansion.requested import AskedOfVariants
+from onnxbuild.expansion.requested import RequestSection
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.processing.options import (
     POSTPROCESS,
@@ -34,7 +34,7 @@ _NAMES_A_FILE = {"labels": "file", "model": "callable"}
 
 
 @dataclass(frozen=True)
-class ProcessingOptions(AskedOfVariants):
+class ProcessingOptions(RequestSection):
     """Operations before and after the model, as ONNX operators; in VARIANT-pipeline/."""
 
     preprocess: tuple[PreprocessOperation, ...] = option(
@@ -66,7 +66,7 @@ class ProcessingOptions(AskedOfVariants):
         )
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def requested(self) -> tuple[str, ...]:
         """The one folder that is made of a variant."""
         return (PIPELINE,) if self.preprocess or self.postprocess else ()
 

@@ -72,7 +72,7 @@ def merged(scope: Scope, subject: Subject) -> Merged | None:
     """Add the step that merges; None where the recipe asks for no pipeline of the variant."""
     recipe, variant = scope.recipe, subject.variant
     options = options_of(recipe)
-    if not options.asked or not options.includes(variant.name):
+    if not options.requested or not options.includes(variant.name):
         return None
     inputs, axes = raw_of(recipe, options)
     axes = taken_axes(axes, subject.session.settings.free_dimensions)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.document.recipe_name import RecipeName
+from onnxbuild.document.recipe_names import RecipeName
 
 PACKAGE = Path(__file__).parents[2] / "onnxbuild"
 OTHER_WORDS = {
@@ -42,4 +42,4 @@ def test_no_other_code_takes_the_name_of_a_recipe_apart():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and node.value == "@"
     }
-    assert found == {*OTHER_WORDS, "document/recipe_name.py"}
+    assert found == {*OTHER_WORDS, "document/recipe_names.py"}

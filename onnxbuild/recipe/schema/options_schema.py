@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-import types
-import typing
 from collections.abc import Mapping
 from typing import Any
 
+from onnxbuild.core.json_schema import Schema, TypeSchemas
 from onnxbuild.core.params import hints, key_of, to_json
 
-Schema = dict[str, Any]
-
 TEMPLATE: Schema = {"type": "string", "pattern": r"\{\{|\{%", "title": "a template"}
-_SCALARS: Mapping[Any, str] = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
 
-class SchemaBuilder:
-    """Writes schemas of dataclasses and gathers the nested ones.
+class SchemaBuilder(TypeSchemas):
+    """Writes schemas of options' dataclasses and gathers the nested ones.
 
     Attributes:
         templated: For editors, where every scalar may be a template and a part of a recipe may be elsewhere.
-        definitions: Class name -> schema, for `$defs`.
     """
 
+    has_null = False
+
     def __init__(self, *, templated: bool) -> None:
+        super().__init__()
         self.templated = templated
-        self.definitions: dict[str, Schema] = {}
-        self._named: dict[str, type] = {}
 
     def value(self, schema: Schema) -> Schema:
         """A scalar's schema that, for editors, takes a template as well."""
@@ -41,7 +37,7 @@ class SchemaBuilder:
         properties = {}
         for field in dataclasses.fields(kind):
             limits = {k: v for k, v in field.metadata.items() if k not in {"help", "key"}}
-            schema = self._of(annotations[field.name], limits)
+            schema = self.of(annotations[field.name], limits)
             described = {"description": field.metadata["help"], **schema}
             if field.default not in (dataclasses.MISSING, None):  # null is no value of a recipe
                 described["default"] = to_json(field.default)
@@ -60,29 +56,9 @@ class SchemaBuilder:
             **({"required": needed} if needed else {}),
         }
 
-    def _of(self, kind: Any, limits: Mapping[str, Any]) -> Schema:
-        origin = typing.get_origin(kind)
-        if kind in _SCALARS:
-            return self.value({"type": _SCALARS[kind], **limits})
-        if origin is typing.Literal:
-            return self.value({"enum": list(typing.get_args(kind))})
-        if origin in (typing.Union, types.UnionType):
-            choices = [c for c in typing.get_args(kind) if c is not type(None)]
-            schemas = [self._of(choice, limits) for choice in choices]
-            return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-        if origin is tuple:
-            return {"type": "array", "items": self._of(typing.get_args(kind)[0], limits)}
-        if origin in (dict, Mapping):
-            item = self._of(typing.get_args(kind)[1], limits)
-            return {"type": "object", "additionalProperties": item}
-        assert isinstance(kind, type), kind
-        name = kind.__name__
-        if self._named.setdefault(name, kind) is not kind:  # a plug-in's may be called the same
-            name = f"{kind.__module__}.{name}"
-        if name not in self.definitions:
-            self.definitions[name] = {}  # holds the place, should it name itself
-            self.definitions[name] = self.mapping(kind, _title(kind))
-        return {"$ref": f"#/$defs/{name}", **limits}
+    def record(self, kind: Any) -> Schema:
+        """The schema of a dataclass that an option has."""
+        return self.mapping(kind, _title(kind))
 
 
 def _needed(kind: Any) -> list[dataclasses.Field[Any]]:

@@ -4,7 +4,7 @@ from onnxbuild.core.action import NOT_INSTALLED
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.step import COMPILER, COPIED, GPU, PACKAGES
 from onnxbuild.lock.model import Lock
-from onnxbuild.release_format.packages import packages_of
+from onnxbuild.release_format.distributions import packages_of
 
 TORCH = f"torch 2.13.0+cpu {'a' * 64}"
 

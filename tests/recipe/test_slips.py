@@ -1,4 +1,4 @@
-"""A misspelt key has one fault, and its fix gives the recipe that was meant."""
+"""A slip in a recipe has a fault at its line, and a misspelt key one alone whose fix gives the recipe that was meant."""
 
 from __future__ import annotations
 
@@ -122,3 +122,69 @@ def test_the_fix_of_a_misspelt_key_gives_the_recipe_that_was_meant(project, name
     assert not faults_of(recipe, in_lines(tree))
     for done, slipped in slips_of_keys(tree):
         assert_meant(recipe, tree, done, slipped)
+
+
+RECIPE = """\
+version: 1
+name: tiny
+model: m.py:load
+dummy_inputs:
+  x: {dtype: float32, shape: [batch, 4]}
+dynamic_axes:
+  batch: {min: 1, max: 8, example: 2}
+calibration:
+  data: m.py:data
+  samples: 4
+quantization:
+  int8:
+    mode: static
+    per_channel: true
+"""
+
+
+def faults_at(folder, text):
+    (folder / "m.py").write_text("def load(): ...\n\n\ndef data(): ...\n")
+    (folder / "tiny.yaml").write_text(text)
+    try:
+        load_recipes(folder / "tiny.yaml", project=folder)
+    except RecipeErrors as errors:
+        return [(int(each.where.split(":")[1]), each.fix) for each in errors.faults]
+    return []
+
+
+def test_the_recipe_is_sound(tmp_path):
+    assert faults_at(tmp_path, RECIPE) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "fix"),
+    [
+        ("  samples: 4", "  samples:4", 10, "write `samples: 4`"),
+        ("samples: 4", "samples: {{ n }}", 10, 'quote the value, as in `"{{ n }}"`'),
+        ("[batch, 4]", '["batch", "4"]', 5, "write `4`"),
+        ("[batch, 4]}", "[batch, 4]]}", 5, "add the `}` or the `,`"),
+        (
+            "    mode: static\n    per",
+            "  mode: static\n  per",
+            13,
+            "write `quantization: {NAME: {mode: static, ...}}`",
+        ),
+    ],
+)
+def test_a_colon_a_level_or_quotes(tmp_path, old, new, line, fix):
+    assert RECIPE.count(old) == 1
+    assert (line, fix) in faults_at(tmp_path, RECIPE.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "place"),
+    [
+        ("  x: {dtype: float32, ", "  dtype: float32\n  x: {", 5, "dummy_inputs.x.dtype"),
+        (", example: 2}", "}\n  example: 2", 8, "dynamic_axes.batch.example"),
+    ],
+)
+def test_a_key_a_level_up_is_moved_and_nothing_is_missing(tmp_path, old, new, line, place):
+    text = RECIPE.replace(old, new)
+    (at, fix), *others = faults_at(tmp_path, text)
+    assert (at, fix) == (line, f"move it to `{place}`")
+    assert not [each for _, each in others if "write a value" in each or each.startswith("add `d")]

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.environment import RUNTIME
 from onnxbuild.core.errors import BuildError, UsageError, did_you_mean, listed
-from onnxbuild.core.graph import VARIANT, DeliverableFamily
-from onnxbuild.document.recipe_name import RecipeName
+from onnxbuild.core.graph import FAMILIES, VARIANT, DeliverableFamily
+from onnxbuild.core.step import MODEL_FILE, ORT_FILE
+from onnxbuild.document.recipe_names import RecipeName, TypedName
 
 if TYPE_CHECKING:
     from onnxbuild.core.graph import Deliverable, Graph
-    from onnxbuild.resolver.typed_name import TypedName
 
 ENDINGS = (".yaml", ".yml")
 _FOLDERS = ("recipes", ".")
@@ -55,8 +56,6 @@ def find_name(text: str, store: str | None = None, part: str = "STEP") -> FoundN
     Raises:
         UsageError: No recipe or no part is named, or there is no such recipe, or there are several.
     """
-    from onnxbuild.resolver.typed_name import TypedName  # the room loads all features
-
     typed = TypedName.parse(text)
     if not typed.recipe or not typed.local:
         raise UsageError(f"'{text}' is not RECIPE:{part}", fix=_example(text, store, part))
@@ -101,7 +100,7 @@ def find_recipe(text: str, store: str | None = None, part: str = "") -> Path:
     from onnxbuild.adapters.locate import environment
     from onnxbuild.plugins.bring import bring_plugins
     from onnxbuild.project_folder import find_project
-    from onnxbuild.recipe.names import names_in
+    from onnxbuild.recipe.names_in_file import names_in
 
     if Path(text).is_file():
         return Path(text)
@@ -261,3 +260,44 @@ def recipes_of(graph: Graph, name: FoundName) -> list[str]:
             fix=did_you_mean(name.typed.recipe, known) or f"write {known[0]}",
         )
     return found or list(files)
+
+
+_ONNX = [each for each in FAMILIES.values() if each.runtime == RUNTIME]
+"""Families of bundles that ONNX Runtime opens."""
+
+
+def find_model(name: str, store: str | None, verb: str) -> Path:
+    """Return the file of a model: the one that is named, or that of a built variant.
+
+    Args:
+        name: `model.onnx`, `bert:int8`, `recipes/bert.yaml:int8`.
+        store: `--store`.
+        verb: What is typed again, with another name.
+
+    Raises:
+        UsageError: There is none, it is no ONNX model, or several are meant.
+    """
+    return Path(name) if Path(name).is_file() else _variant_model(name, store, verb)
+
+
+def _variant_model(name: str, store: str | None, verb: str) -> Path:
+    if name.endswith(".onnx"):
+        raise UsageError(f"there is no model '{name}'", fix="give the path of an .onnx file")
+    from onnxbuild.building.api import Request, graph_of
+    from onnxbuild.building.type_again import run_again
+
+    asked = find_name(name, store, "VARIANT")
+    request = Request((asked.file,), store=store)
+    found = find_onnx(graph_of(request), asked, verb, _ONNX)
+    path = request.store_root / "out" / found.recipe / found.name / MODEL_FILE
+    if path.with_name(ORT_FILE).is_file():
+        raise UsageError(
+            f"{path.with_name(ORT_FILE)} is in ORT format; {verb} shows ONNX models",
+            fix="see manifest.json and required_operators.config next to it",
+        )
+    if not path.is_file():
+        raise UsageError(
+            f"{name} is not built: there is no {path}",
+            fix=run_again(asked.file, store=store, only=f"{found.recipe}:{found.name}"),
+        )
+    return path
