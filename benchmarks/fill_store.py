@@ -16,7 +16,7 @@ from onnxbuild.building.wiring import Workspace
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.action import Expense, Listing, Observed
 from onnxbuild.core.graph import Graph
-from onnxbuild.core.ports import Done, Executor, Job
+from onnxbuild.core.ports import Done, Executor, Host, Job
 from onnxbuild.core.step import Outcome
 
 
@@ -25,9 +25,14 @@ class SmallOutputs:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
+        self._hosts = (workspace.host(),)
         self._folder = workspace.root / "tmp" / "benchmark"
         self._done: list[Done] = []
         self._count = 0
+
+    def hosts(self) -> tuple[Host, ...]:
+        """Return this machine."""
+        return self._hosts
 
     def expect(self) -> None:
         """Always ready."""
@@ -41,7 +46,7 @@ class SmallOutputs:
             folder = self._folder / str(self._count) / name
             folder.mkdir(parents=True)
             (folder / "report.json").write_text(f"{job.action.key} {name}")
-            outputs[name] = folder
+            outputs[name] = self._workspace.store.ingest(folder, job.outputs[name])
         observed = Observed()
         if kind.user_code:
             prints = self._workspace.fingerprints
@@ -58,9 +63,6 @@ class SmallOutputs:
         del timeout_s
         done, self._done = self._done, []
         return done
-
-    def release(self, done: Done) -> None:
-        """The outputs were moved into the store."""
 
     def close(self) -> None:
         """Nothing runs."""

@@ -19,8 +19,7 @@ from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.step import Finding
 from onnxbuild.diagnosis.chain import chain_of, find_variant
-from onnxbuild.engine.report import Failure, Report
-from onnxbuild.engine.verdict import gate_error
+from onnxbuild.engine.report import Failure, Report, gate_error
 from onnxbuild.host.host import HostFacts
 from onnxbuild.resolver import resolve
 from onnxbuild.resolver.select import parts_of, targets_of

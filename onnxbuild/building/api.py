@@ -136,6 +136,7 @@ def plan(
             store=workspace.store,
             fingerprints=workspace.fingerprints,
             history=workspace.history,
+            host=workspace.host(),
         )
     finally:
         workspace.close()

@@ -25,10 +25,10 @@ from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironm
 from onnxbuild.building.recipe_cache import RecipeCache
 from onnxbuild.catalog import CATALOG, extra_of, plugins
 from onnxbuild.core.errors import StoreError
-from onnxbuild.core.ports import EventSink, Executor, Guard
+from onnxbuild.core.graph import Step
+from onnxbuild.core.ports import EventSink, Executor, Guard, Host, Store
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.build import Builder, Ports
-from onnxbuild.engine.schedule import Limits
 from onnxbuild.processes.on_demand import ExecutorOnDemand
 
 _MEMORY_SHARE = 0.9
@@ -58,14 +58,51 @@ class RunOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ThisHost:
+    """This machine, as far as a run may use it; see core.ports.Host."""
+
+    fingerprints: DiskFingerprints
+    jobs: int
+    memory_bytes: int
+    name: str = "this machine"
+
+    def facts(self) -> Mapping[str, str]:
+        """Return the properties of this machine that can change numbers."""
+        return self.fingerprints.host()
+
+    def drivers(self) -> Mapping[str, str]:
+        """Return the properties of this machine that decide which execution providers load."""
+        return self.fingerprints.drivers()
+
+    def can_run(self, step: Step) -> bool:
+        """Return True: steps whose device is not here say so themselves."""
+        del step
+        return True
+
+
+@dataclass(frozen=True, slots=True)
 class Workspace:
-    """One project and its store, opened."""
+    """One project and its store, opened.
+
+    Attributes:
+        project: The project's root.
+        root: Folder of all that is kept on this machine.
+        index: Small facts, below `root`.
+        stats: Digests of files by stat identity.
+        disk: The part of the store that is below `root`: garbage collection and `cache verify` are about it.
+        store: The store of results, wherever they are.
+        distributions: What is installed.
+        fingerprints: How files and packages are now.
+        history: What steps were last built from.
+        views: The folders below out/.
+    """
 
     project: Path
     root: Path
     index: Index
     stats: StatCache
-    store: DiskStore
+    disk: DiskStore
+    store: Store
     distributions: Distributions
     fingerprints: DiskFingerprints
     history: DiskHistory
@@ -74,6 +111,12 @@ class Workspace:
     def recipes(self) -> RecipeCache:
         """Recipes that were read before."""
         return RecipeCache(self.index, self.stats, self.distributions, locate.environment())
+
+    def host(self, options: RunOptions | None = None) -> Host:
+        """Return this machine, as far as a run may use it."""
+        options = options or RunOptions()
+        jobs = options.jobs or machine.usable_cores()
+        return ThisHost(self.fingerprints, jobs, _memory_bytes(options))
 
     def drop_old(self) -> None:
         """Drop logs of runs of long ago, and what the index knows of them, once there are many."""
@@ -107,20 +150,21 @@ def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace
         outline.check_format()
     index = Index(root / "index.db" if is_store(root) else Path(":memory:"))
     stats = StatCache(index)
-    store = DiskStore(root, stats)
+    disk = DiskStore(root, stats)
     distributions = Distributions(stats)
     return Workspace(
         project=project,
         root=root,
         index=index,
         stats=stats,
-        store=store,
+        disk=disk,
+        store=disk,
         distributions=distributions,
         fingerprints=DiskFingerprints(
             project, stats, distributions, extra_of=extra_of, plugins=plugins
         ),
         history=DiskHistory(index, home_of(root, project)),
-        views=DiskViews(store, stats),
+        views=DiskViews(root, disk, stats),
     )
 
 
@@ -184,7 +228,9 @@ def start_run(
     sweep(workspace.root)
     if executor is None:
         temp = workspace.root / "tmp" / run
-        executor = ExecutorOnDemand(lambda: make_executor(workspace, temp, options, progress))
+        executor = ExecutorOnDemand(
+            workspace.host(options), lambda: make_executor(workspace, temp, options, progress)
+        )
     ports = Ports(
         store=workspace.store,
         fingerprints=workspace.fingerprints,
@@ -198,7 +244,6 @@ def start_run(
     builder = Builder(
         catalog=catalog,
         ports=ports,
-        limits=Limits(options.jobs or machine.usable_cores(), _memory_bytes(options)),
         keep_going=options.keep_going,
         log_of=lambda at: logs / log_name(at.recipe, at.local),
         guard=guard,
@@ -227,9 +272,9 @@ def make_executor(
         temp=temp,
         store=workspace.store,
         fingerprints=workspace.fingerprints,
+        host=workspace.host(options),
         places=workspace.fingerprints.places,
         timeout_s=options.timeout_s,
-        memory_bytes=_memory_bytes(options),
         landlock_abi=landlock.abi(),
         owners_of=workspace.distributions.owners_of,
         kernel_watch=options.kernel_watch,

@@ -66,7 +66,7 @@ def stats(*, store: str | None, runs: int, as_json: bool) -> None:
 
     workspace = _open(store)
     try:
-        found = collect_stats(workspace.store, workspace.index)
+        found = collect_stats(workspace.disk, workspace.index)
         rates = hit_rates(workspace.root, runs)
     finally:
         workspace.close()
@@ -90,7 +90,7 @@ def list_pins(*, store: str | None, as_json: bool) -> None:
     workspace.close()
     found = pins(workspace.root)
     gone = {
-        name: sum(not workspace.store.record_path(key).exists() for key in keys)
+        name: sum(not workspace.disk.record_path(key).exists() for key in keys)
         for name, keys in found.items()
     }
     if as_json:
@@ -133,7 +133,7 @@ def verify(ctx: click.Context, *, store: str | None, repair: bool, as_json: bool
 
     workspace = _open(store)
     with make_display(as_json=False, verbose=False, on_stderr=as_json) as display:
-        count, bad = verify_store(workspace.store, repair=repair, events=[display])
+        count, bad = verify_store(workspace.disk, repair=repair, events=[display])
     workspace.close()
     if as_json:
         found = {"ok": not bad, "files": count, "damaged": bad, "repaired": repair and bool(bad)}
@@ -209,7 +209,7 @@ def gc(
     workspace = _open(store)
     try:
         removed = collect_garbage(
-            workspace.store,
+            workspace.disk,
             workspace.index,
             keep_days=keep_days,
             grace_s=grace_hours * 3600.0,

@@ -114,6 +114,7 @@ def decided(
     graph = graph_of(request)
     results: dict[str, ActionResult] = {}
     actions: dict[str, Action] = {}
+    host = workspace.host()
     for name, step in graph.steps.items():
         needed = {
             key: ref
@@ -128,7 +129,7 @@ def decided(
         inputs = {key: results[ref.step].outputs[ref.output] for key, ref in needed.items()}
         fingerprints = workspace.fingerprints
         try:
-            action = make_action(step, CATALOG[step.kind], inputs, fingerprints)
+            action = make_action(step, CATALOG[step.kind], inputs, fingerprints, host)
         except BuildError:
             continue  # a declared file or a package is gone: it can't be built
         decision = decide(

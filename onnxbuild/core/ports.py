@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from onnxbuild.core.action import Action, ActionResult, Expense, Listing, Observed
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.artifact import Artifact
+from onnxbuild.core.digest import Digest
 from onnxbuild.core.environment import Environment, Interpreter
 from onnxbuild.core.errors import BuildError
 from onnxbuild.core.event import Event
@@ -26,7 +27,10 @@ class HeldLock(Protocol):
 
 
 class Store(Protocol):
-    """Blobs by content and action results by key."""
+    """Blobs by content and action results by key, on this machine or behind a network.
+
+    Content comes to this machine when somebody asks for its `paths`.
+    """
 
     def lookup(self, key: str) -> tuple[ActionResult, ...]:
         """Return the sound results recorded under `key`, newest first."""
@@ -58,7 +62,19 @@ class Store(Protocol):
         ...
 
     def paths(self, artifact: Artifact) -> Mapping[str, Path]:
-        """File of the artifact -> where its content is; read-only."""
+        """Return where the content of each file is on this machine; read-only.
+
+        Raises:
+            StoreError: It can't be brought here.
+        """
+        ...
+
+    def discard(self, digest: Digest) -> None:
+        """Take out content that turned out to be damaged, so that it is made or fetched again.
+
+        Raises:
+            StoreError: It can't be moved out of the way.
+        """
         ...
 
     def try_lock(self, key: str) -> HeldLock | None:
@@ -134,16 +150,39 @@ class Fingerprints(Protocol):
         """The Python build."""
         ...
 
-    def host(self) -> Mapping[str, str]:
-        """Return the properties of this machine that can change numbers."""
+    def still(self, action: Action, observed: Observed) -> bool:
+        """Look again; return whether all files and packages of both are now as they say."""
+        ...
+
+
+class Host(Protocol):
+    """A machine that steps run on, or one of several equal ones."""
+
+    @property
+    def name(self) -> str:
+        """Name among the hosts of its executor."""
+        ...
+
+    @property
+    def jobs(self) -> int:
+        """Steps at a time."""
+        ...
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory for the expected peaks of all running steps; one step alone may exceed it."""
+        ...
+
+    def facts(self) -> Mapping[str, str]:
+        """Return the properties of the machine that can change numbers."""
         ...
 
     def drivers(self) -> Mapping[str, str]:
-        """Return the properties of this machine that decide which execution providers load."""
+        """Return the properties of the machine that decide which execution providers load."""
         ...
 
-    def still(self, action: Action, observed: Observed) -> bool:
-        """Look again; return whether all files and packages of both are now as they say."""
+    def can_run(self, step: Step) -> bool:
+        """Return whether the machine has what a step needs, such as a device."""
         ...
 
 
@@ -156,14 +195,18 @@ class Job:
         address: Where it stands.
         action: What decides its output.
         inputs: Input name -> artifact.
-        log: The file its output goes to.
+        outputs: Output name -> kind of artifact.
+        log: File of this machine that its output goes to.
+        host: Name of the host to run it on.
     """
 
     step: Step
     address: StepAddress
     action: Action
     inputs: Mapping[str, Artifact]
+    outputs: Mapping[str, str]
     log: Path
+    host: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,15 +215,15 @@ class Done:
 
     Attributes:
         outcome: What the step said; None if it failed.
-        outputs: Output name -> the folder its files are in, to be ingested.
+        outputs: Output name -> artifact, whose content is in the store.
         observed: What it was seen to use.
         error: Why it failed; None if it did not.
-        scratch: To be removed when the outputs are in.
+        log_tail: Last lines of its log, if it failed.
     """
 
     job: Job
     outcome: Outcome | None
-    outputs: Mapping[str, Path]
+    outputs: Mapping[str, Artifact]
     observed: Observed
     expense: Expense
     error: BuildError | None
@@ -188,7 +231,11 @@ class Done:
 
 
 class Executor(Protocol):
-    """Runs jobs in parallel."""
+    """Runs jobs in parallel, on this machine or on others."""
+
+    def hosts(self) -> Sequence[Host]:
+        """Return the machines that can take jobs now, preferred ones first."""
+        ...
 
     def expect(self) -> None:
         """Get ready: a job is likely to come soon."""
@@ -199,11 +246,11 @@ class Executor(Protocol):
         ...
 
     def wait(self, timeout_s: float) -> list[Done]:
-        """Jobs that ended since the last call, waiting for one at most `timeout_s`."""
-        ...
+        """Return the jobs that ended since the last call, waiting for one at most `timeout_s`.
 
-    def release(self, done: Done) -> None:
-        """Forget a job: its scratch folder goes."""
+        Raises:
+            StoreError: The outputs of one can't be written.
+        """
         ...
 
     def close(self) -> None:

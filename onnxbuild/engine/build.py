@@ -5,16 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from onnxbuild.core.errors import EXIT_BUG, EXIT_INTERRUPTED, BuildError
-from onnxbuild.core.event import (
-    Notice,
-    RunFinished,
-    RunStarted,
-)
+from onnxbuild.core.event import Notice, RunFinished, RunStarted
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Views
-from onnxbuild.engine.loop import Loop
+from onnxbuild.engine.loop import Loop, Ports, Setup
 from onnxbuild.engine.report import Report
-from onnxbuild.engine.setup import Ports, Setup
 
 __all__ = ["Builder", "Ports"]
 

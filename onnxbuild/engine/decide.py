@@ -20,15 +20,26 @@ from onnxbuild.core.errors import RecipeError, StepError
 from onnxbuild.core.graph import Step
 from onnxbuild.core.host_variables import variables_of
 from onnxbuild.core.places import for_people, real_path
-from onnxbuild.core.ports import Fingerprints, History, Store
+from onnxbuild.core.ports import Fingerprints, History, Host, Store
 from onnxbuild.core.step import OPTIONAL, StepKind
 from onnxbuild.core.target import environment_of
 
 
 def make_action(
-    step: Step, kind: StepKind, inputs: Mapping[str, Artifact], fingerprints: Fingerprints
+    step: Step,
+    kind: StepKind,
+    inputs: Mapping[str, Artifact],
+    fingerprints: Fingerprints,
+    host: Host,
 ) -> Action:
     """Make a step's action: everything that decides its output, as it is now.
+
+    Args:
+        step: The step.
+        kind: Its kind.
+        inputs: Input name -> artifact.
+        fingerprints: How files and packages are now.
+        host: The machine that would run it.
 
     Raises:
         RecipeError: A declared file is gone.
@@ -76,18 +87,17 @@ def make_action(
         inputs={name: artifact.sha256 for name, artifact in inputs.items()},
         files=files,
         toolchain=toolchain,
-        host=_host(kind, fingerprints),
+        host=host_part(kind, host),
         outside=outside,
         interpreter=interpreter,
     )
 
 
-def _host(kind: StepKind, fingerprints: Fingerprints) -> dict[str, str] | None:
-    """Return the facts of the machine that the step's output can depend on; None if there are none."""
-    host = fingerprints.host()
+def host_part(kind: StepKind, host: Host) -> dict[str, str] | None:
+    """Return the facts of a machine that the output of a kind of step can depend on; None if there are none."""
     if kind.host_bound:
-        return {**host, **(fingerprints.drivers() if kind.driver_bound else {})}
-    return (variables_of(host) or None) if kind.user_code else None
+        return {**host.facts(), **(host.drivers() if kind.driver_bound else {})}
+    return (variables_of(host.facts()) or None) if kind.user_code else None
 
 
 def current_state(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from onnxbuild.core.action import Action, ActionResult
+from onnxbuild.core.address import StepAddress
+from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.decision import FORCED, Hit, Miss
 from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA
 from onnxbuild.core.errors import BuildError, NotApplicableError, StepError
@@ -19,18 +23,59 @@ from onnxbuild.core.event import (
     StepWaiting,
 )
 from onnxbuild.core.graph import Graph, Step
-from onnxbuild.core.ports import Done, Job
+from onnxbuild.core.ports import (
+    Clock,
+    Done,
+    EventSink,
+    Executor,
+    Fingerprints,
+    Guard,
+    History,
+    Host,
+    Job,
+    Store,
+    Views,
+)
 from onnxbuild.core.step import Finding, StepKind
-from onnxbuild.engine.comparison import compare_with_before
-from onnxbuild.engine.decide import decide, input_fault, make_action
-from onnxbuild.engine.pending import Pending
-from onnxbuild.engine.report import Failure, Report
-from onnxbuild.engine.schedule import Schedule, guess_bytes
-from onnxbuild.engine.setup import Setup
-from onnxbuild.engine.verdict import gate_error
-from onnxbuild.engine.waiting_line import WaitingLine
+from onnxbuild.engine.decide import decide, host_part, input_fault, make_action
+from onnxbuild.engine.report import Failure, Report, gate_error
+from onnxbuild.engine.schedule import Pending, Schedule, WaitingLine, guess_bytes
 
 _POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Everything outside that a build touches."""
+
+    store: Store
+    fingerprints: Fingerprints
+    executor: Executor
+    history: History
+    views: Views
+    events: EventSink
+    clock: Clock
+
+
+@dataclass(slots=True)
+class Setup:
+    """Setup for building graphs.
+
+    Args:
+        catalog: Step kinds by name.
+        ports: The outside world.
+        keep_going: After a failure, still build what does not depend on it.
+        log_of: Where a step stands -> the file its output goes to.
+        guard: May refuse steps; None where nobody does.
+        forced: Names of steps that run although they are up to date.
+    """
+
+    catalog: Mapping[str, StepKind]
+    ports: Ports
+    keep_going: bool
+    log_of: Callable[[StepAddress], Path]
+    guard: Guard | None = None
+    forced: frozenset[str] = frozenset()
 
 
 class Loop:
@@ -42,7 +87,6 @@ class Loop:
         self._graph = graph
         self._schedule = Schedule(
             graph,
-            setup.limits,
             exclusive=lambda name: self._kind(name).exclusive,
             expected_bytes=self._expected_bytes,
             callables=self._callables,
@@ -53,7 +97,7 @@ class Loop:
         )
         self._said_waiting: set[str] = set()
         self._running: dict[str, Pending] = {}
-        self._replaced: dict[str, list[ActionResult]] = {}  # of forced steps, for the same inputs
+        self._replaced: dict[str, ActionResult] = {}  # of forced steps, for the same inputs
         self._stopping = False
 
     def _expected_bytes(self, name: str) -> int:
@@ -99,8 +143,12 @@ class Loop:
     def _look_at(self, name: str) -> None:
         step = self._graph.steps[name]
         inputs = self.report.inputs_of(step)
+        kind, hosts = self._kind(name), self._ports.executor.hosts()
         try:
-            action = make_action(step, self._kind(name), inputs, self._ports.fingerprints)
+            host = next((each for each in hosts if each.can_run(step)), None)
+            if host is None:
+                raise _no_host(name)
+            action = make_action(step, kind, inputs, self._ports.fingerprints, host)
             if self._setup.guard is not None:
                 self._setup.guard.check_action(name, action)
         except BuildError as error:
@@ -122,7 +170,8 @@ class Loop:
         )
         if step.name not in self._setup.forced:
             return found
-        self._replaced[step.name] = [found.result] if isinstance(found, Hit) else []
+        if isinstance(found, Hit):
+            self._replaced[step.name] = found.result
         return Miss((FORCED,))
 
     def _take_hit(self, name: str, action: Action, hit: Hit) -> None:
@@ -134,16 +183,38 @@ class Loop:
 
     def _start_what_fits(self) -> None:
         passed = []
-        while self._waiting and not self._stopping and not self._schedule.is_full:
+        executor = self._ports.executor
+        while (
+            self._waiting and not self._stopping and not self._schedule.is_full(executor.hosts())
+        ):
             pending = self._waiting.pop()
-            if not self._schedule.has_room(pending.step.name) or not self._start(pending):
+            if not self._start(pending):
                 passed.append(pending)
         for each in passed:
             self._waiting.add(each)
 
+    def _hosts_for(self, pending: Pending) -> list[Host]:
+        """Return the machines that can run a step and are as its key says."""
+        kind = self._kind(pending.step.name)
+        return [
+            host
+            for host in self._ports.executor.hosts()
+            if host.can_run(pending.step) and host_part(kind, host) == pending.action.host
+        ]
+
     def _start(self, pending: Pending) -> bool:
-        """Start a step, or take what another run has just built; return False if one of its key runs now."""
+        """Start a step, or take what another run has just built; return False if it has to wait.
+
+        It waits for room on a machine, or for another run that builds the same key now.
+        """
         name = pending.step.name
+        hosts = self._hosts_for(pending)
+        if not hosts:
+            self._fail(name, _no_host(name))
+            return True
+        host = self._schedule.place(name, hosts)
+        if host is None:
+            return False
         lock = self._ports.store.try_lock(pending.action.key)
         if lock is None:
             if name not in self._said_waiting:
@@ -163,12 +234,13 @@ class Loop:
             self._let_go(name)
             self._fail(name, fault)
             return True
-        self._schedule.start(name)
+        self._schedule.start(name, host)
         address = self._graph.addresses[name]
         log = self._setup.log_of(address)
         reasons = tuple(map(str, pending.reasons))
         self._ports.events.emit(StepStarted(name, reasons, str(log), self._last_s(name)))
-        job = Job(pending.step, address, pending.action, pending.inputs, log)
+        outputs = self._kind(name).outputs
+        job = Job(pending.step, address, pending.action, pending.inputs, outputs, log, host.name)
         self._ports.executor.start(job)
         return True
 
@@ -188,10 +260,9 @@ class Loop:
                 return
             self._look_at_inputs_again(pending, done)
             self._record(pending, done)
-        except StepError as error:  # what it used is gone, or what it made can't be taken in
+        except StepError as error:  # what it used is gone
             self._fail(name, error, log=str(done.job.log))
         finally:
-            self._ports.executor.release(done)
             self._let_go(name)
 
     def _look_at_inputs_again(self, pending: Pending, done: Done) -> None:
@@ -217,10 +288,7 @@ class Loop:
         result = ActionResult(
             key=pending.action.key,
             observed=done.observed,
-            outputs={
-                output: self._ports.store.ingest(folder, kind.outputs[output])
-                for output, folder in done.outputs.items()
-            },
+            outputs=done.outputs,
             metrics=done.outcome.metrics,
             findings=done.outcome.findings,
             notes=done.outcome.notes,
@@ -228,7 +296,7 @@ class Loop:
             expense=done.expense,
         )
         newest = self._ports.store.lookup(result.key)[:1]
-        is_same = compare_with_before(result, newest).is_unchanged
+        is_same = bool(newest and result.outputs) and newest[0].outputs == result.outputs
         self._ports.store.record(result)
         reasons = tuple(map(str, pending.reasons))
         peak = done.expense.peak_bytes
@@ -237,9 +305,9 @@ class Loop:
         self.report.built.append(name)
         said = (result.notes, is_same, bool(result.findings), result.metrics)
         self._ports.events.emit(StepFinished(name, done.expense.wall_s, peak, *said))
-        if not kind.measures:
-            for text in compare_with_before(result, self._replaced.get(name, ())).sentences(name):
-                self._ports.events.emit(Notice(text))
+        before = self._replaced.get(name)
+        if before is not None and before.outputs and not kind.measures:
+            self._ports.events.emit(Notice(_compared(name, before, result)))
         self._settle(name, result, log=str(done.job.log))
 
     def _settle(self, name: str, result: ActionResult, log: str) -> None:
@@ -298,3 +366,32 @@ class Loop:
             self._ports.events.emit(StepBlocked(each, name))
         if not self._setup.keep_going:
             self._stopping = True
+
+
+def _no_host(step: str) -> StepError:
+    what = "no machine that takes steps can run it"
+    return StepError(what, where=step, fix="start one that can, or build on this machine")
+
+
+def _compared(step: str, before: ActionResult, after: ActionResult) -> str:
+    """Return whether a forced step gave the same bytes again, as a sentence."""
+    if before.outputs == after.outputs:
+        return f"{step} gave the same bytes again"
+    files = [
+        path
+        for output, artifact in after.outputs.items()
+        for path in _differing(before.outputs.get(output), artifact)
+    ]
+    shown = ", ".join(dict.fromkeys(files)) or "its outputs"
+    return (
+        f"{step} is not reproducible: {shown} differs from before, from the same inputs; "
+        "the new result is kept"
+    )
+
+
+def _differing(before: Artifact | None, after: Artifact) -> Iterator[str]:
+    """Yield the files that are new or of other bytes, and those that are gone."""
+    old = dict(before.files) if before else {}
+    new = dict(after.files)
+    yield from (path for path in new if old.get(path) != new[path])
+    yield from (path for path in old if path not in new)

@@ -10,10 +10,10 @@ from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.decision import Hit, Reason
 from onnxbuild.core.errors import BuildError, NotApplicableError
 from onnxbuild.core.graph import Graph
-from onnxbuild.core.ports import Fingerprints, History, Store
+from onnxbuild.core.ports import Fingerprints, History, Host, Store
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.decide import decide, make_action
-from onnxbuild.engine.verdict import gate_error
+from onnxbuild.engine.report import gate_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,20 @@ def plan(
     store: Store,
     fingerprints: Fingerprints,
     history: History,
+    host: Host,
 ) -> tuple[Planned, ...]:
     """Every step's prospect, in graph order.
 
     A step after one that would run may still turn out up to date: if the new output has the old
     content, it is cut off. So it is named with the steps that decide it.
+
+    Args:
+        graph: What would be built.
+        catalog: Step kinds by name.
+        store: Where results are.
+        fingerprints: How files and packages are now.
+        history: What steps were last built from.
+        host: The machine that would run them.
     """
     outputs: dict[str, Mapping[str, Artifact]] = {}
     failing: set[str] = set()
@@ -80,7 +89,7 @@ def plan(
             continue
         inputs = {key: outputs[ref.step][ref.output] for key, ref in refs.items()}
         try:
-            action = make_action(step, catalog[step.kind], inputs, fingerprints)
+            action = make_action(step, catalog[step.kind], inputs, fingerprints, host)
         except BuildError as fault:
             failing.add(name)
             planned.append(Planned(name, error=fault))

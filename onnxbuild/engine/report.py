@@ -9,6 +9,7 @@ from onnxbuild.core.action import Action, ActionResult
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import EXIT_GATE, BuildError
 from onnxbuild.core.graph import Step
+from onnxbuild.core.step import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +74,21 @@ class Report:
         codes = [failure.exit_code for failure in self.failures]
         harder = [code for code in codes if code != EXIT_GATE]
         return harder[0] if harder else (codes[0] if codes else 0)
+
+
+def gate_error(step: str, findings: Sequence[Finding]) -> BuildError | None:
+    """Return the failure of a gate as the error that the run ends with: its first breach, and how many more there are.
+
+    Args:
+        step: The gate's name.
+        findings: Its breaches.
+
+    Returns: None if there is none.
+    """
+    if not findings:
+        return None
+    first, more = findings[0], len(findings) - 1
+    what = first.what + (f" (and {more} more)" if more else "")
+    error = BuildError(what, where=first.where or step, fix=first.fix)
+    error.exit_code = EXIT_GATE
+    return error

@@ -1,12 +1,19 @@
-"""Schedule of steps: which may start now, as what they need is there and the machine has room for them."""
+"""Schedule of steps: which may start now and where, as what they need is there and a machine has room for them."""
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from onnxbuild.core.graph import Graph
+from onnxbuild.core.action import Action
+from onnxbuild.core.artifact import Artifact
+from onnxbuild.core.decision import Reason
+from onnxbuild.core.graph import Graph, Step
+from onnxbuild.core.ports import HeldLock, Host
+
+Rank = tuple[bool, bool, int, int]
 
 DEFAULT_STEP_BYTES = 1 << 30
 _PEAK_OF_INPUTS = 2.5  # benchmarks/large_model.py: what most steps take, and a session at most
@@ -21,17 +28,23 @@ def guess_bytes(input_bytes: int) -> int:
     return max(DEFAULT_STEP_BYTES, int(_PEAK_OF_INPUTS * input_bytes))
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits of what steps share.
+@dataclass(slots=True)
+class Pending:
+    """A step that has to run, from its decision to its record.
 
     Attributes:
-        jobs: Steps at a time.
-        memory_bytes: Sum of the running steps' expected peaks; one step alone may exceed it.
+        step: The step.
+        action: What decided it.
+        inputs: Input name -> artifact.
+        reasons: Why it runs.
+        lock: Its key's, while it runs.
     """
 
-    jobs: int
-    memory_bytes: int
+    step: Step
+    action: Action
+    inputs: Mapping[str, Artifact]
+    reasons: tuple[Reason, ...]
+    lock: HeldLock | None = None
 
 
 @dataclass(slots=True)
@@ -40,14 +53,12 @@ class Schedule:
 
     Args:
         graph: Steps in topological order.
-        limits: What steps share.
-        exclusive: Step name -> whether it runs alone.
+        exclusive: Step name -> whether it runs alone on its host.
         expected_bytes: Step name -> its expected peak memory.
         callables: Step name -> the user's callables that it calls.
     """
 
     graph: Graph
-    limits: Limits
     exclusive: Callable[[str], bool]
     expected_bytes: Callable[[str], int]
     callables: Callable[[str], frozenset[str]] = lambda name: frozenset()  # noqa: ARG005
@@ -55,7 +66,8 @@ class Schedule:
     _missing: dict[str, int] = field(default_factory=dict)
     _users: dict[str, list[str]] = field(default_factory=dict)
     _ready: deque[str] = field(default_factory=deque)
-    _running: dict[str, int] = field(default_factory=dict)
+    _running: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Step name -> (host's name, expected bytes)."""
     _order: Mapping[str, int] = field(default_factory=dict)
     _height: dict[str, int] = field(default_factory=dict)
     _left_out: set[str] = field(default_factory=set)
@@ -72,7 +84,7 @@ class Schedule:
             self._height[name] = 1 + max((self._height[user] for user in users), default=0)
         self._ready = deque(name for name, count in self._missing.items() if count == 0)
 
-    def priority(self, name: str) -> tuple[bool, bool, int, int]:
+    def priority(self, name: str) -> Rank:
         """Sorts waiting steps: what runs alone comes last, then the longest chain ahead first.
 
         Before these: a step with a callable that no step has called yet, since a mistake in it
@@ -131,22 +143,64 @@ class Schedule:
                 if user not in self._left_out:
                     self._make_ready(user)
 
-    def has_room(self, name: str) -> bool:
-        """Return whether the step may run in parallel with the running ones."""
-        if not self._running:
-            return True
-        if self.is_full:
-            return False
-        if self.exclusive(name):
-            return False
-        used = sum(self._running.values())
-        return used + self.expected_bytes(name) <= self.limits.memory_bytes
+    def place(self, name: str, hosts: Iterable[Host]) -> Host | None:
+        """Return the host that has room for the step and the fewest steps; None if none has room."""
+        free = [host for host in hosts if self._has_room(name, host)]
+        return min(free, key=lambda host: len(self._running_on(host)), default=None)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether no step may start, whichever it is."""
-        return len(self._running) >= self.limits.jobs or any(map(self.exclusive, self._running))
+    def is_full(self, hosts: Sequence[Host]) -> bool:
+        """Return whether no step may start on any host, whichever it is."""
+        return all(self._is_full(host) for host in hosts)
 
-    def start(self, name: str) -> None:
+    def start(self, name: str, host: Host) -> None:
         """The step runs now."""
-        self._running[name] = self.expected_bytes(name)
+        self._running[name] = host.name, self.expected_bytes(name)
+
+    def _has_room(self, name: str, host: Host) -> bool:
+        running = self._running_on(host)
+        if not running:
+            return True
+        if self._is_full(host) or self.exclusive(name):
+            return False
+        return sum(running.values()) + self.expected_bytes(name) <= host.memory_bytes
+
+    def _is_full(self, host: Host) -> bool:
+        running = self._running_on(host)
+        return len(running) >= host.jobs or any(map(self.exclusive, running))
+
+    def _running_on(self, host: Host) -> dict[str, int]:
+        """Steps that run on a host -> their expected bytes."""
+        return {step: size for step, (there, size) in self._running.items() if there == host.name}
+
+
+class WaitingLine:
+    """Queue of pending steps, in the order of their ranks; a heap, so that thousands may wait.
+
+    Args:
+        rank: Step name -> its rank; no two are equal.
+        state: Changes whenever ranks do.
+    """
+
+    def __init__(self, rank: Callable[[str], Rank], state: Callable[[], int]) -> None:
+        self._rank = rank
+        self._state = state
+        self._ranked_at = state()
+        self._heap: list[tuple[Rank, Pending]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+    def add(self, pending: Pending) -> None:
+        """Let a step wait."""
+        heapq.heappush(self._heap, self._ranked(pending))
+
+    def pop(self) -> Pending:
+        """Take the first out of the line."""
+        if self._ranked_at != self._state():
+            self._ranked_at = self._state()
+            self._heap = [self._ranked(pending) for _, pending in self._heap]
+            heapq.heapify(self._heap)
+        return heapq.heappop(self._heap)[1]
+
+    def _ranked(self, pending: Pending) -> tuple[Rank, Pending]:
+        return self._rank(pending.step.name), pending

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from onnxbuild import __version__
+from onnxbuild.adapters import machine
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Action, ActionResult
 from onnxbuild.core.errors import BuildError, NotReproducibleError, UndeclaredInputError
@@ -158,7 +159,7 @@ def known_now(lock: Lock, recipes: Sequence[Recipe], fingerprints: Fingerprints)
         lock,
         onnxbuild=__version__,
         resolved={recipe.name: resolved_recipe(recipe) for recipe in recipes},
-        host=dict(fingerprints.host()),
+        host=machine.host_class(),
         python=fingerprints.python(),
         packages=_present(
             {

@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from onnxbuild.adapters.disk.atomic_files import make_folder, store_error
 from onnxbuild.adapters.disk.short_temp import ShortName
@@ -16,7 +17,7 @@ from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironm
 from onnxbuild.core.action import Expense, Observed
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
-from onnxbuild.core.ports import Done, EventSink, Fingerprints, Job, Store
+from onnxbuild.core.ports import Done, EventSink, Fingerprints, Host, Job, Store
 from onnxbuild.processes.brought import code_of_plugins
 from onnxbuild.processes.child import JOB_FILE, RESULT_FILE
 from onnxbuild.processes.fork_server_process import ForkServerProcess
@@ -38,11 +39,11 @@ class ProcessExecutor:
         project: The project's root.
         store_root: The store's folder.
         temp: A folder for this run's jobs, on the store's filesystem; made when needed.
-        store: Where inputs are read from.
+        store: Where inputs are, and outputs go.
         fingerprints: Gives the digests of what a child says that it used.
+        host: This machine, with the memory that a step may take, with all that it starts.
         places: Gives the folders of this machine that records may name; asked when a job starts.
         timeout_s: Wall time that a step may take.
-        memory_bytes: Memory that a step may take, with all that it starts.
         landlock_abi: The kernel's; 0 fences steps in by what Python sees alone.
         owners_of: Gives the distributions that an installed file is of.
         kernel_watch: Let the kernel observe what steps open, where it can.
@@ -58,9 +59,9 @@ class ProcessExecutor:
         temp: Path,
         store: Store,
         fingerprints: Fingerprints,
+        host: Host,
         places: Callable[[], Mapping[str, str]],
         timeout_s: float,
-        memory_bytes: int,
         landlock_abi: int,
         owners_of: Callable[[str], Collection[str]],
         kernel_watch: bool = True,
@@ -76,7 +77,8 @@ class ProcessExecutor:
         self._fingerprints = fingerprints
         self._places = places
         self._timeout_s = timeout_s
-        self._memory_bytes = memory_bytes
+        self._hosts = (host,)
+        self._memory_bytes = host.memory_bytes
         self._landlock_abi = landlock_abi
         self._owners_of = owners_of
         self._kernel_watch = kernel_watch
@@ -84,11 +86,14 @@ class ProcessExecutor:
         starter = SpawnedSteps if is_portable() else ForkServerProcess
         self._fork_server: ForkServerProcess | SpawnedSteps = starter(temp, project, surroundings)
         self._running: dict[int, Running] = {}
-        self._folders: dict[str, Path] = {}
         self._lost: list[Done] = []
         self._count = 0
 
     # --- the port -----------------------------------------------------------------------------------
+
+    def hosts(self) -> tuple[Host, ...]:
+        """Return this machine."""
+        return self._hosts
 
     def expect(self) -> None:
         """Let the fork server load the frameworks while it is still found out what there is to run."""
@@ -127,7 +132,6 @@ class ProcessExecutor:
             (folder / RESULT_FILE).touch()  # the step can say that the disk takes no more files
         except OSError as error:
             raise store_error(error, folder) from error
-        self._folders[job.step.name] = folder
         self._send({"id": number, "folder": str(folder), "log": str(job.log)})
         self._running[number] = Running(job, folder, time.monotonic())
 
@@ -148,12 +152,6 @@ class ProcessExecutor:
                 ended += self._receive()
             ended += self._watch()
         return ended
-
-    def release(self, done: Done) -> None:
-        """Remove a job's scratch folder."""
-        folder = self._folders.pop(done.job.step.name, None)
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
         """Stop whatever still runs, at once."""
@@ -201,21 +199,25 @@ class ProcessExecutor:
             else:
                 del self._running[message["id"]]
                 message["peak_bytes"] = max(message["peak_bytes"], running.peak_bytes)
-                done = read_result(
-                    running.job,
-                    running.folder,
-                    message,
-                    killed_for=running.killed_for,
-                    world=World(
-                        self._project,
-                        self._store_root,
-                        self._places_of(running.job),
-                        self._fingerprints,
-                        self._owners_of,
-                    ),
-                )
-                ended.append(done)
+                ended.append(self._ended(running, message))
         return ended
+
+    def _ended(self, running: Running, message: Mapping[str, Any]) -> Done:
+        """Return how a job ended, with its outputs in the store; its folder goes."""
+        world = World(
+            self._project,
+            self._store_root,
+            self._store,
+            self._places_of(running.job),
+            self._fingerprints,
+            self._owners_of,
+        )
+        try:
+            return read_result(
+                running.job, running.folder, message, killed_for=running.killed_for, world=world
+            )
+        finally:
+            shutil.rmtree(running.folder, ignore_errors=True)
 
     def _fork_server_died(self, what: str = "the process that starts steps died") -> list[Done]:
         self._fork_server.end()

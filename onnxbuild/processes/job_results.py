@@ -24,7 +24,7 @@ from onnxbuild.adapters.toolchain.path_names import PathNames
 from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Expense, Listing, Observed
 from onnxbuild.core.errors import EXIT_BUG, BuildError, StepError, StoreError
 from onnxbuild.core.places import HOME, real_path
-from onnxbuild.core.ports import Done, Fingerprints, Job
+from onnxbuild.core.ports import Done, Fingerprints, Job, Store
 from onnxbuild.core.sizes import size_text
 from onnxbuild.core.step import Finding, Outcome
 from onnxbuild.processes.child import RESULT_FILE
@@ -42,14 +42,16 @@ class World:
 
     Attributes:
         project: The project's root.
-        store: The store's folder.
+        store_root: The store's folder.
+        store: Takes the job's outputs.
         places: Name of a folder outside the project -> its path.
         fingerprints: Returns the digests of what the child used.
         owners_of: Returns the distributions that own an installed file.
     """
 
     project: Path
-    store: Path
+    store_root: Path
+    store: Store
     places: Mapping[str, str]
     fingerprints: Fingerprints
     owners_of: Callable[[str], Collection[str]]
@@ -63,7 +65,7 @@ def read_result(
     killed_for: StepError | None,
     world: World,
 ) -> Done:
-    """Return how a job ended.
+    """Return how a job ended, with its outputs in the store.
 
     Args:
         job: What was asked for.
@@ -71,6 +73,9 @@ def read_result(
         message: The fork server's last one about it: watched, fault, status, wall_s, cpu_s, peak_bytes.
         killed_for: Why it was killed; None if it was not.
         world: What it ran in.
+
+    Raises:
+        StoreError: The outputs can't be written.
     """
     expense = Expense(
         round(message["wall_s"], 3), round(message["cpu_s"], 3), message["peak_bytes"]
@@ -108,6 +113,13 @@ def read_result(
         )
     except BuildError as fault:
         return failed(job, fault, expense)
+    try:
+        outputs = {
+            name: world.store.ingest(Path(path), job.outputs[name])
+            for name, path in result["outputs"].items()
+        }
+    except StepError as fault:
+        return Done(job, None, {}, Observed(), expense, fault)
     outcome = result["outcome"]
     return Done(
         job=job,
@@ -117,7 +129,7 @@ def read_result(
             notes=tuple(outcome["notes"]),
             not_applicable=outcome["not_applicable"] and Finding(**outcome["not_applicable"]),
         ),
-        outputs={name: Path(path) for name, path in result["outputs"].items()},
+        outputs=outputs,
         observed=observed,
         expense=expense,
         error=None,
@@ -129,7 +141,7 @@ def _reader(job: Job, world: World) -> RefusedStep:
         job.step.name,
         project=os.path.realpath(world.project),
         recipe=recipe_file(job, world.project),
-        store=os.path.realpath(world.store),
+        store=os.path.realpath(world.store_root),
         home=world.places[HOME],
         own_home="",
         declared=frozenset(job.action.files),
@@ -227,7 +239,9 @@ def _crash(job: Job, status: int, folder: Path, expense: Expense, world: World) 
     alone = " --jobs 1" if status == -signal.SIGKILL else ""
     where = _crash_line(job.log, os.path.realpath(world.project)) or job.step.name
     return StepError(
-        what, where=where, fix=f"to try it again: {again(job, world.project, world.store)}{alone}"
+        what,
+        where=where,
+        fix=f"to try it again: {again(job, world.project, world.store_root)}{alone}",
     )
 
 

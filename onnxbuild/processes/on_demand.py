@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from onnxbuild.core.ports import Done, Executor, Job
+from onnxbuild.core.ports import Done, Executor, Host, Job
 
 
 class ExecutorOnDemand:
     """Run jobs in an executor that is made at the first call.
 
     Args:
+        host: The machine that it uses.
         make: Makes the executor.
     """
 
-    def __init__(self, make: Callable[[], Executor]) -> None:
+    def __init__(self, host: Host, make: Callable[[], Executor]) -> None:
+        self._hosts = (host,)
         self._make = make
         self._made: Executor | None = None
+
+    def hosts(self) -> tuple[Host, ...]:
+        """Return the machine."""
+        return self._hosts
 
     def expect(self) -> None:
         """Make the executor, and let it get ready."""
@@ -29,10 +35,6 @@ class ExecutorOnDemand:
     def wait(self, timeout_s: float) -> list[Done]:
         """Return the jobs that ended, after waiting at most `timeout_s` for one."""
         return self._executor().wait(timeout_s)
-
-    def release(self, done: Done) -> None:
-        """Forget a job: its scratch folder goes."""
-        self._executor().release(done)
 
     def close(self) -> None:
         """Stop whatever still runs; nothing does if no executor was made."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 
-from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.catalog import CATALOG, forms_of_kinds
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import Graph
+from onnxbuild.core.ports import Store
 from onnxbuild.engine.plan import Planned
 from onnxbuild.expansion.reported import Reported, reported_in
 from onnxbuild.onnxkit.report_page.model import ReportSource
@@ -24,11 +25,13 @@ class Built:
         graph: Of all recipes.
         planned: Step -> its prospect: its result, or why it has none.
         store: Where the results are.
+        root: Folder of what is kept on this machine.
     """
 
     graph: Graph
     planned: Mapping[str, Planned]
-    store: DiskStore
+    store: Store
+    root: Path
 
 
 def sources_of(built: Built, recipe: str, bundles: Collection[str] = ()) -> list[ReportSource]:

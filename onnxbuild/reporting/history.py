@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from onnxbuild.adapters.store.disk_store import DiskStore
+from onnxbuild.adapters.store.layout import blob_path
 from onnxbuild.adapters.store.run_reports import noted_reports
-from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError
 from onnxbuild.onnxkit.report_page.blocks import Block, Lines, Paragraph, Series
 from onnxbuild.onnxkit.report_page.compose import compose
@@ -25,17 +24,17 @@ Moment = tuple[str, tuple[Figure, ...]]
 """A build or a release, and its figures."""
 
 
-def over_time(project: Path, store: DiskStore, recipe: str, bundles: Collection[str] = ()) -> Part:
+def over_time(project: Path, root: Path, recipe: str, bundles: Collection[str] = ()) -> Part:
     """Return the figures of a recipe's earlier builds and of its releases.
 
     Args:
         project: The folder whose dist/ has the releases.
-        store: Where the reports are.
+        root: The store's folder.
         recipe: The recipe's name.
         bundles: Show these; empty for all.
     """
     blocks = [
-        *_lines("builds", "build", _only(_builds(project, store, recipe), bundles)),
+        *_lines("builds", "build", _only(_builds(project, root, recipe), bundles)),
         *_lines("releases", "release", _only(_releases(project, recipe), bundles)),
     ]
     return Part("history", tuple(blocks))
@@ -73,13 +72,13 @@ def _value(figures: Sequence[Figure], name: str, bundle: str) -> float | None:
     return next(found, None)
 
 
-def _builds(project: Path, store: DiskStore, recipe: str) -> list[Moment]:
+def _builds(project: Path, root: Path, recipe: str) -> list[Moment]:
     """The runs that built something of it, and whose reports are still there; the same in a row once."""
     found: list[Moment] = []
-    for run, rows in noted_reports(store.root, project, recipe):
+    for run, rows in noted_reports(root, project, recipe):
         sources = []
         for row in rows:
-            files = {name: store.blob(Digest(sha256, 0)) for name, sha256 in row["files"].items()}
+            files = {name: blob_path(root, sha256) for name, sha256 in row["files"].items()}
             if all(path.is_file() for path in files.values()):
                 sources.append(
                     ReportSource(

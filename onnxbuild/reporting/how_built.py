@@ -73,7 +73,7 @@ def how_built(project: Path, built: Built, recipe: str) -> Part:
         recipe: The recipe's name.
     """
     places = steps_of(built.graph, recipe)
-    run = last_run(built.store.root, project, set(places))
+    run = last_run(built.root, project, set(places))
     nodes = tuple(_node(built, name, places, run) for name in places)
     rows = tuple(_row(built, places, node) for node in nodes)
     results = [each.result for name in places if (each := built.planned[name]).result is not None]

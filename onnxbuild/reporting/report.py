@@ -81,7 +81,7 @@ def report(
     planned = {each.step: each for each in plan(request, graph, catalog=catalog)}
     asked = {recipe} if recipe else _asked(request, loaded, graph)
     with closing(open_workspace(request.project, request.store_root, make=False)) as workspace:
-        built = Built(graph, planned, workspace.store)
+        built = Built(graph, planned, workspace.store, workspace.root)
         texts = _explained(request, loaded)
         reports = [
             _of_recipe(built, request, each, texts.get(each.name, ""), shown)
@@ -148,7 +148,7 @@ def _of_recipe(
         facts=facts,
         notices=_notices(built, request, recipe),
         more=(
-            over_time(request.project, built.store, recipe.name, bundles),
+            over_time(request.project, built.root, recipe.name, bundles),
             made_of(built, recipe.name, commit=commit, changed=changed, explained=explained),
             how_built(request.project, built, recipe.name),
         ),

@@ -10,7 +10,6 @@ from pathlib import Path
 from onnxbuild.adapters.machine import usable_cores
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
 from onnxbuild.building.wiring import RunOptions, make_executor, open_workspace
-from onnxbuild.catalog import CATALOG
 from onnxbuild.core.event import Notice
 from onnxbuild.core.ports import EventSink, Job
 from onnxbuild.reproduction.variations import described, one_by_one
@@ -154,11 +153,7 @@ class _Trials:
                 ended = executor.wait(_POLL_S)
             if ended[0].error is not None:
                 return str(ended[0].error).replace(f"{workspace.project}/", "")
-            kinds = CATALOG[job.step.kind].outputs
-            return {
-                output: workspace.store.ingest(folder, kinds[output]).sha256
-                for output, folder in ended[0].outputs.items()
-            }
+            return {output: artifact.sha256 for output, artifact in ended[0].outputs.items()}
 
         return wait
 

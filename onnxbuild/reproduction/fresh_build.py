@@ -11,6 +11,7 @@ from onnxbuild.adapters.clock import run_id
 from onnxbuild.building.api import BuildResult, Request, graph_of
 from onnxbuild.building.environments import environments_made
 from onnxbuild.building.wiring import RunOptions, open_workspace, start_run
+from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import NotReproducibleError, RecipeErrors, StepError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Job
@@ -41,7 +42,10 @@ class FreshBuild:
 def job_of(graph: Graph, report: Report, step: str, log: Path) -> Job:
     """A step of a build, to be run once more on the inputs that it had."""
     found = graph.steps[step]
-    return Job(found, graph.addresses[step], report.actions[step], report.inputs_of(found), log)
+    return Job(
+        found, graph.addresses[step], report.actions[step], report.inputs_of(found),
+        CATALOG[found.kind].outputs, log, host="",
+    )  # fmt: skip
 
 
 def copy_project(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from onnxbuild.adapters.disk.index import Index
-from onnxbuild.adapters.disk.statcache import StatCache
-from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.toolchain.step_environment import StepEnvironment
 from onnxbuild.building.api import BuildResult, Request
 from onnxbuild.building.wiring import RunOptions, open_workspace
@@ -132,8 +130,9 @@ class Rounds:
         else:
             results = self._built.report.results, fresh.report.results
             one, other = (each[divergence.step].outputs[divergence.output] for each in results)
-            stored = _lay(self._built.store, one, folder / "differs" / "stored")
-            rebuilt = _lay(fresh.store, other, folder / "differs" / "rebuilt")
+            project, differs = self._request.project, folder / "differs"
+            stored = _lay(project, self._built.store, one, differs / "stored")
+            rebuilt = _lay(project, fresh.store, other, differs / "rebuilt")
             found = first_difference(stored, rebuilt)
             yield f"a fresh build gives another '{divergence.output}': {found}"
             if self._kept:
@@ -162,15 +161,15 @@ class _WithoutLogs:
         self._events.emit(event)
 
 
-def _lay(store_root: Path, artifact: Artifact, folder: Path) -> Path:
+def _lay(project: Path, store_root: Path, artifact: Artifact, folder: Path) -> Path:
     """A folder that shows an artifact's files under their names.
 
     Raises:
         StoreError: The store has lost one.
     """
-    store = DiskStore(store_root, StatCache(Index(Path(":memory:"))))
-    for name, digest in artifact.files:
-        blob = store.blob(digest)
+    with closing(open_workspace(project, store_root, make=False)) as workspace:
+        found = workspace.store.paths(artifact)
+    for name, blob in found.items():
         if not blob.is_file():
             raise StoreError(f"{blob} has vanished", where=str(blob), fix="run again")
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -66,7 +66,7 @@ def verify_rebuild(
             sink = FanOut(list(events))
             cleanup.enter_context(environments_made(workspace, graph, sink))
             yield _inputs(release.lock, recipes, workspace.fingerprints)
-            is_other = dict(workspace.fingerprints.host()) != dict(release.lock.host)
+            is_other = machine.host_class() != dict(release.lock.host)
             run = start_run(workspace, run_id(), options or RunOptions(), sink)
             cleanup.callback(run.close)
             report = run.builder.build(graph, run.id)

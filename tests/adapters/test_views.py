@@ -27,7 +27,7 @@ class World:
         stats = StatCache(Index(tmp_path / "index.db"))
         self.store = DiskStore(tmp_path / "store", stats)
         self.store.prepare()
-        self.views = DiskViews(self.store, stats)
+        self.views = DiskViews(self.store.root, self.store, stats)
         self.folder = self.store.root / "out/tiny/fp32"
 
     def lay(self, view=VIEW, *, report="fast", **files):

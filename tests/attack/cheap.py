@@ -36,7 +36,7 @@ from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.errors import BuildError, StepError
 from onnxbuild.core.graph import Deliverable, Graph, OutputRef
 from onnxbuild.core.params import to_json
-from onnxbuild.core.ports import Done, Job
+from onnxbuild.core.ports import Done, Host, Job
 from onnxbuild.core.step import Finding, Outcome
 from tests.attack.damages import damage
 from tests.fakes.world import CATALOG, FakeParams, RecordingSink, graph, outputs, sha, step
@@ -235,8 +235,12 @@ class _CheapExecutor:
     def __init__(self, workspace: Workspace, temp: Path) -> None:
         self._project = workspace.project
         self._store = workspace.store
+        self._hosts = (workspace.host(),)
         self._temp = temp
         self._queue: deque[Job] = deque()
+
+    def hosts(self) -> Sequence[Host]:
+        return self._hosts
 
     def expect(self) -> None:
         """Always ready."""
@@ -246,9 +250,6 @@ class _CheapExecutor:
 
     def wait(self, timeout_s: float) -> list[Done]:
         return [self._run(self._queue.popleft())] if self._queue else []
-
-    def release(self, done: Done) -> None:
-        """The temporary folder goes with the run."""
 
     def close(self) -> None:
         shutil.rmtree(self._temp, ignore_errors=True)
@@ -297,7 +298,7 @@ class _CheapExecutor:
         return Done(
             job,
             Outcome(metrics={"n": 1}, findings=() if params.verdict else (Finding("low"),)),
-            {"out": folder},
+            {"out": self._store.ingest(folder, job.outputs["out"])},
             Observed(
                 sources=dict(sorted(seen.items())),
                 listings={".": Listing(names, found)} if looked else {},

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.kernel import landlock
-from onnxbuild.building.wiring import Workspace
+from onnxbuild.building.wiring import RunOptions, Workspace
 from onnxbuild.core.event import Event
 from onnxbuild.processes.executor import ProcessExecutor
 from onnxbuild.processes.fork_server_process import ForkServerProcess
@@ -35,8 +35,8 @@ class InProcessExecutor(ProcessExecutor):
             store=workspace.store,
             fingerprints=workspace.fingerprints,
             places=workspace.fingerprints.places,
+            host=workspace.host(RunOptions(memory_bytes=1 << 34)),
             timeout_s=timeout_s,
-            memory_bytes=1 << 34,
             landlock_abi=landlock.abi(),
             owners_of=workspace.distributions.owners_of,
         )

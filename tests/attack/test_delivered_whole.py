@@ -64,7 +64,7 @@ class World:
     def _open(self) -> tuple[DiskStore, DiskViews]:
         stats = StatCache(Index(self.root / "index.db"))
         store = DiskStore(self.root, stats)
-        return store, DiskViews(store, stats)
+        return store, DiskViews(store.root, store, stats)
 
     def _ingest(self, store: DiskStore, number: int) -> Artifact:
         made = self.root.parent / f"made-{number}"

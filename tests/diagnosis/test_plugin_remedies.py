@@ -17,8 +17,7 @@ from onnxbuild.core.params import option
 from onnxbuild.core.step import Finding, StepKind
 from onnxbuild.diagnosis.chain import chain_of, judged_on
 from onnxbuild.diagnosis.remedies import keep_in_fp32, kept_nodes
-from onnxbuild.engine.report import Failure, Report
-from onnxbuild.engine.verdict import gate_error
+from onnxbuild.engine.report import Failure, Report, gate_error
 from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, KeptNodes
 from onnxbuild.expansion.feature import Feature, Mode

@@ -19,7 +19,7 @@ from onnxbuild.core.event import (
 from onnxbuild.core.graph import Deliverable, OutputRef
 from onnxbuild.engine.decide import current_state
 from onnxbuild.engine.schedule import Schedule
-from tests.fakes.world import FakeFiles, World, graph, outputs, sha, step
+from tests.fakes.world import FakeFiles, FakeHost, World, graph, outputs, sha, step
 
 
 def test_a_first_build_runs_every_step_in_order():
@@ -148,7 +148,7 @@ def test_another_machine_reruns_only_what_is_bound_to_it():
     world = World()
     chain = graph(step("a"), step("m", "a", kind="alone"))
     world.build(chain)
-    world.files.machine = {"cpu": "other"}
+    world.host.machine = {"cpu": "other"}
     world.build(chain)
     assert world.executor.started == ["m"]
 
@@ -357,18 +357,33 @@ def test_a_step_waits_for_its_equal_by_name():
     assert (waiting.step, waiting.equal) == ("b", "a")
 
 
-def test_an_output_that_cant_be_taken_in_fails_its_step():
+def test_a_step_runs_where_the_fewest_run_and_alone_on_its_host():
     world = World()
+    world.executor.machines = [FakeHost("one", jobs=2), FakeHost("two", jobs=2)]
+    steps = [step(f"s{n}", value=n) for n in range(3)]
+    world.build(graph(*steps, step("m", kind="alone")))
+    assert [world.executor.places[name] for name in ("s0", "s1", "s2")] == ["one", "two", "one"]
+    assert frozenset({"s2", "m"}) in world.executor.together
+    assert world.executor.places["m"] == "two"
 
-    def ingest(folder, kind):
-        raise StepError("output 'model' is not a plain file", fix="write a regular file")
 
-    world.store.ingest = ingest
-    report = world.build(graph(step("a"), step("b", "a")))
-    assert report.exit_code == 1
-    assert report.failures[0].error.what == "output 'model' is not a plain file"
-    assert report.blocked == {"b": "a"}
-    assert world.store.records == {}
+def test_a_step_that_is_bound_to_a_machine_runs_on_one_that_is_as_its_key_says():
+    world = World()
+    amd, arm = FakeHost("amd", jobs=1), FakeHost("arm", jobs=1, machine={"cpu": "arm"})
+    amd.refused = frozenset({"m"})
+    world.executor.machines = [amd, arm]
+    report = world.build(graph(step("a"), step("m", kind="alone")))
+    assert world.executor.places == {"a": "amd", "m": "arm"}
+    assert report.actions["m"].host == {"cpu": "arm"}
+
+
+def test_a_step_that_no_machine_can_run_is_an_error_at_once():
+    world = World()
+    world.host.refused = frozenset({"m"})
+    report = world.build(graph(step("m"), step("after", "m")))
+    (failure,) = report.failures
+    assert failure.error.what == "no machine that takes steps can run it"
+    assert world.executor.started == []
 
 
 def test_a_file_that_was_looked_for_in_vain_is_a_change_when_it_comes():
@@ -384,17 +399,17 @@ def test_a_file_that_was_looked_for_in_vain_is_a_change_when_it_comes():
 def test_ten_thousand_ready_steps_are_ranked_once_each(monkeypatch):
     """A look at all that wait, at each end of one of them, would take minutes."""
     looks = Counter()
-    for name in ("priority", "has_room"):
+    for name in ("priority", "place"):
         plain = getattr(Schedule, name)
 
-        def counted(schedule, step, name=name, plain=plain):
+        def counted(schedule, *arguments, name=name, plain=plain):
             looks[name] += 1
-            return plain(schedule, step)
+            return plain(schedule, *arguments)
 
         monkeypatch.setattr(Schedule, name, counted)
     world = World()
     wide = graph(*(step(f"s{n}", value=n) for n in range(10_000)))
     assert len(world.build(wide).built) == 10_000
     assert looks["priority"] <= 20_000 + 100  # once more for all when a callable was called first
-    assert looks["has_room"] == 10_000
+    assert looks["place"] == 10_000
     assert len(world.build(wide).cached) == 10_000

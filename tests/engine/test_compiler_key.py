@@ -11,7 +11,7 @@ from onnxbuild.engine.decide import make_action
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.steps import run_cpp
 from onnxbuild.steps.aotinductor import KIND, AotInductorOptions, AotInductorParams
-from tests.fakes.world import FakeFiles
+from tests.fakes.world import FakeFiles, FakeHost
 
 STEP = Step(
     "net:aotinductor/convert",
@@ -24,7 +24,7 @@ STEP = Step(
 
 def action(**packages):
     world = FakeFiles(packages={"torch": "torch 2 x", "numpy": "numpy 2 x", **packages})
-    return make_action(STEP, KIND, {}, world)
+    return make_action(STEP, KIND, {}, world, FakeHost())
 
 
 def test_another_compiler_is_another_key():
@@ -58,7 +58,7 @@ TOOLS = ("c++", "<program cmake>", HEADERS)
 
 def run_action(**packages):
     there = {"numpy": "numpy 2 x", "onnxruntime": "onnxruntime 1 x", **packages}
-    return make_action(RUN, run_cpp.KIND, {}, FakeFiles(packages=there))
+    return make_action(RUN, run_cpp.KIND, {}, FakeFiles(packages=there), FakeHost())
 
 
 def test_what_a_step_can_do_without_enters_its_key_there_or_not():

@@ -6,18 +6,18 @@ from onnxbuild.adapters.machine import driver_facts
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.graph import Step
 from onnxbuild.engine.decide import make_action
-from tests.fakes.world import ALONE, FAKE, HERE, FakeFiles, FakeParams
+from tests.fakes.world import ALONE, FAKE, HERE, FakeFiles, FakeHost, FakeParams
 
 LOOKS = replace(ALONE, name="looks", driver_bound=True)
 
 
-def key(kind, files):
+def key(kind, host):
     step = Step("recipe:step", kind.name, {}, FakeParams(), HERE)
-    return make_action(step, kind, {}, files).key
+    return make_action(step, kind, {}, FakeFiles(), host).key
 
 
 def test_a_driver_that_appears_changes_the_key_of_what_looks_for_it_alone():
-    before, after = FakeFiles(), FakeFiles(drivers_here={"devices": "nvidia0"})
+    before, after = FakeHost(), FakeHost(drivers_here={"devices": "nvidia0"})
     assert key(LOOKS, before) != key(LOOKS, after)
     for kind in (ALONE, FAKE):
         assert key(kind, before) == key(kind, after)

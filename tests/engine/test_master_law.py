@@ -58,7 +58,7 @@ def _apply(world: World, edit: tuple[str, str, object]) -> None:
     elif kind == "package":
         world.files.packages[name] = str(value)
     elif kind == "machine":
-        world.files.machine = {name: str(value)}
+        world.host.machine = {name: str(value)}
     else:
         pool = world.store.records if kind == "lose record" else world.store.blobs
         names = sorted(pool)
@@ -75,7 +75,7 @@ def _clean(world: World, plan: Graph) -> dict[str, str]:
     fresh = World()
     fresh.files.files = dict(world.files.files)
     fresh.files.packages = dict(world.files.packages)
-    fresh.files.machine = dict(world.files.machine)
+    fresh.host.machine = dict(world.host.machine)
     return outputs(fresh.build(plan))
 
 

@@ -91,8 +91,8 @@ def test_the_plan_says_what_is_left_out():
     world = World()
     chain = search()
     world.build(chain)
-    ports = world.store, world.files, world.history
-    named = dict(zip(("store", "fingerprints", "history"), ports, strict=True))
+    ports = world.store, world.files, world.history, world.host
+    named = dict(zip(("store", "fingerprints", "history", "host"), ports, strict=True))
     planned = {each.step: each for each in plan(chain, CATALOG, **named)}
     assert {name for name, each in planned.items() if each.left_out} == {"b", "b2"}
     assert planned["choose"].hit

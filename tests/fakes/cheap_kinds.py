@@ -16,7 +16,7 @@ import shutil
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
@@ -27,10 +27,11 @@ from onnxbuild.building.wiring import Workspace
 from onnxbuild.catalog import CATALOG
 from onnxbuild.cli.kinds import Kinds
 from onnxbuild.core.action import Expense, Listing, Observed
+from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.errors import BuildError, NotApplicableError, StepError
 from onnxbuild.core.params import to_json
-from onnxbuild.core.ports import Done, Job
+from onnxbuild.core.ports import Done, Host, Job
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import MODEL_FILE, REPORT_FILE, Finding, Outcome, StepContext, StepKind
 
@@ -181,9 +182,13 @@ class _InlineExecutor:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
+        self._hosts = (workspace.host(),)
         self._temp = workspace.root / "tmp" / f"inline-{next(self._numbers)}"
         self._queue: deque[Job] = deque()
         self._count = 0
+
+    def hosts(self) -> Sequence[Host]:
+        return self._hosts
 
     def expect(self) -> None:
         """Always ready."""
@@ -194,9 +199,6 @@ class _InlineExecutor:
     def wait(self, timeout_s: float) -> list[Done]:
         del timeout_s
         return [self._run(self._queue.popleft())] if self._queue else []
-
-    def release(self, done: Done) -> None:
-        """The temporary folder goes with the run."""
 
     def close(self) -> None:
         shutil.rmtree(self._temp, ignore_errors=True)
@@ -211,15 +213,20 @@ class _InlineExecutor:
         expense = Expense(0.0, 0.0, _MEMORY_BYTES)
         try:
             outcome = CHEAP[job.step.kind].run(context)
+            outputs = self._taken(job, context.outputs)
         except NotApplicableError as error:
             outcome = Outcome(not_applicable=Finding(error.what, error.where, error.fix))
-            context.outputs.clear()
+            outputs = {}
         except BuildError as error:
             return Done(job, None, {}, Observed(), expense, error)
         except Exception as error:  # noqa: BLE001 - the user's
             failure = StepError(f"{type(error).__name__}: {error}", where=job.step.name)
             return Done(job, None, {}, Observed(), expense, failure)
-        return Done(job, outcome, context.outputs, self._observed(context.used), expense, None)
+        return Done(job, outcome, outputs, self._observed(context.used), expense, None)
+
+    def _taken(self, job: Job, made: Mapping[str, Path]) -> dict[str, Artifact]:
+        store = self._workspace.store
+        return {name: store.ingest(folder, job.outputs[name]) for name, folder in made.items()}
 
     def _observed(self, files: list[str]) -> Observed:
         """The sources that `files` import, from the folders that they are in; what was looked for there."""

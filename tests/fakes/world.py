@@ -22,7 +22,6 @@ from onnxbuild.core.ports import Done, Job, Missing
 from onnxbuild.core.recipe import Entrypoint, Location
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.engine.build import Builder, Ports, Report
-from onnxbuild.engine.schedule import Limits
 
 HERE = Location("fake.yaml", 1, 1)
 
@@ -82,8 +81,6 @@ class FakeFiles:
 
     files: dict[str, str] = field(default_factory=dict)
     packages: dict[str, str] = field(default_factory=lambda: {"tool": "tool 1.0"})
-    machine: dict[str, str] = field(default_factory=lambda: {"cpu": "fake"})
-    drivers_here: dict[str, str] = field(default_factory=lambda: {"devices": ""})
     racing: bool = False
 
     def file(self, path: str) -> str | None:
@@ -123,14 +120,29 @@ class FakeFiles:
     def python(self) -> str:
         return "python fake"
 
-    def host(self) -> Mapping[str, str]:
+    def still(self, action: Action, observed: Observed) -> bool:
+        return not self.racing
+
+
+@dataclass
+class FakeHost:
+    """Implements Host."""
+
+    name: str = "here"
+    jobs: int = 2
+    memory_bytes: int = 1 << 40
+    machine: dict[str, str] = field(default_factory=lambda: {"cpu": "fake"})
+    drivers_here: dict[str, str] = field(default_factory=lambda: {"devices": ""})
+    refused: frozenset[str] = frozenset()
+
+    def facts(self) -> Mapping[str, str]:
         return self.machine
 
     def drivers(self) -> Mapping[str, str]:
         return self.drivers_here
 
-    def still(self, action: Action, observed: Observed) -> bool:
-        return not self.racing
+    def can_run(self, step: Step) -> bool:
+        return step.name not in self.refused
 
 
 class MemoryStore:
@@ -176,6 +188,9 @@ class MemoryStore:
 
     def paths(self, artifact: Artifact) -> Mapping[str, Path]:
         return {path: Path(digest.sha256) for path, digest in artifact.files}
+
+    def discard(self, digest: Digest) -> None:
+        self.blobs.pop(digest.sha256, None)
 
     def try_lock(self, key: str) -> MemoryLock | None:
         return None if key in self.locked_elsewhere | self.held else MemoryLock(key, self.held)
@@ -265,33 +280,42 @@ class FakeExecutor:
 
     Args:
         files: What steps read.
-        store: Where their outputs are ingested from (content goes in at once).
+        store: Takes their outputs.
+
+    Attributes:
+        machines: The hosts; all are this process.
         fail: Step name -> the error that it ends with.
+        started: Steps in the order in which they were started.
+        places: Step name -> host.
+        together: For each start, the steps that then run.
     """
 
     def __init__(self, files: FakeFiles, store: MemoryStore) -> None:
         self._files = files
         self._store = store
+        self.machines = [FakeHost()]
         self.fail: dict[str, BuildError] = {}
         self.started: list[str] = []
+        self.places: dict[str, str] = {}
         self.together: list[frozenset[str]] = []
         self._queue: deque[Job] = deque()
         self.on_wait: Callable[[], None] = lambda: None
+
+    def hosts(self) -> Sequence[FakeHost]:
+        return self.machines
 
     def expect(self) -> None:
         """Always ready."""
 
     def start(self, job: Job) -> None:
         self.started.append(job.step.name)
+        self.places[job.step.name] = job.host
         self._queue.append(job)
         self.together.append(frozenset(each.step.name for each in self._queue))
 
     def wait(self, timeout_s: float) -> list[Done]:
         self.on_wait()
         return [self._run(self._queue.popleft())] if self._queue else []
-
-    def release(self, done: Done) -> None:
-        """Nothing to remove."""
 
     def close(self) -> None:
         self._queue.clear()
@@ -327,8 +351,7 @@ class FakeExecutor:
         )
         if params.lossy:
             body = b"%d" % (int(sha(body.decode())[:8], 16) % 2)
-        digest = self._store.put(body)
-        artifact = Artifact("report", (("report.json", digest),))
+        artifact = Artifact(job.outputs["out"], (("report.json", self._store.put(body)),))
         observed = Observed(
             sources=dict(sorted(seen.items())),
             listings={".": self._files.listing(".", sorted(looked))} if looked else {},
@@ -344,34 +367,14 @@ class FakeExecutor:
                 None,
             )
         findings = () if params.verdict else (Finding("0.5 is under 0.9", job.step.name),)
-        done = Done(
+        return Done(
             job,
             Outcome(metrics={"n": 1}, findings=findings),
-            {"out": Path("/fake") / digest.sha256},
+            {"out": artifact},
             observed,
             Expense(1.0, 1.0, 1 << 20),
             None,
         )
-        self._store_artifact(artifact)
-        return done
-
-    def _store_artifact(self, artifact: Artifact) -> None:
-        """Remembered so that ingest of the fake folder finds it."""
-        ((_, digest),) = artifact.files
-        self._known = {**getattr(self, "_known", {}), digest.sha256: artifact}
-
-    def artifact(self, folder: Path) -> Artifact:
-        found: Artifact = self._known[folder.name]
-        return found
-
-
-class _IngestingStore(MemoryStore):
-    """Takes the fake executor's outputs by name."""
-
-    executor: FakeExecutor
-
-    def ingest(self, folder: Path, kind: str) -> Artifact:
-        return self.executor.artifact(folder)
 
 
 class World:
@@ -379,9 +382,9 @@ class World:
 
     def __init__(self) -> None:
         self.files = FakeFiles()
-        self.store = _IngestingStore()
+        self.store = MemoryStore()
         self.executor = FakeExecutor(self.files, self.store)
-        self.store.executor = self.executor
+        (self.host,) = self.executor.machines
         self.history = FakeHistory()
         self.views = FakeViews()
         self.sink = RecordingSink()
@@ -389,6 +392,7 @@ class World:
     def build(
         self, graph: Graph, *, keep_going: bool = False, jobs: int = 2, memory: int = 1 << 40
     ) -> Report:
+        self.host.jobs, self.host.memory_bytes = jobs, memory
         self.sink = RecordingSink()
         self.executor.started = []
         builder = Builder(
@@ -402,7 +406,6 @@ class World:
                 events=self.sink,
                 clock=FakeClock(),
             ),
-            Limits(jobs, memory),
             keep_going=keep_going,
             log_of=lambda address: Path("/logs") / address.local,
         )

@@ -24,6 +24,7 @@ from onnxbuild.adapters.kernel.kernel_watch import reason_not
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
+from onnxbuild.building.wiring import ThisHost
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import StepError, StoreError
@@ -52,17 +53,18 @@ class World:
         stats = StatCache(Index(Path(":memory:")))
         installed = Distributions(stats)
         self.prints = DiskFingerprints(self.folder, stats, installed)
-        store = DiskStore(self.store_root, stats)
-        store.prepare()
+        self.host = ThisHost(self.prints, jobs=2, memory_bytes=8 << 30)
+        self.store = DiskStore(self.store_root, stats)
+        self.store.prepare()
         self.executor = ProcessExecutor(
             project=self.folder,
             store_root=self.store_root,
             temp=self.store_root / "tmp/run",
-            store=store,
+            store=self.store,
             fingerprints=self.prints,
             places=self.prints.places,
+            host=self.host,
             timeout_s=60,
-            memory_bytes=8 << 30,
             landlock_abi=landlock.abi() if landlock_abi is None else landlock_abi,
             owners_of=installed.owners_of,
         )
@@ -85,9 +87,10 @@ class World:
             options=ReferenceOptions(),
         )
         step = Step(f"r:s{self.count}", "reference", {}, params, HERE)
-        action = make_action(step, KIND, {}, self.prints)
+        action = make_action(step, KIND, {}, self.prints, self.host)
         address = StepAddress("r", f"s{self.count}")
-        return Job(step, address, action, {}, self.store_root / f"runs/x/{self.count}.log")
+        log = self.store_root / f"runs/x/{self.count}.log"
+        return Job(step, address, action, {}, KIND.outputs, log, self.host.name)
 
     def start(self, body: str, env: dict[str, str] | None = None) -> Job:
         job = self.job(body, env)
@@ -98,7 +101,6 @@ class World:
         deadline_s = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline_s:
             for done in self.executor.wait(0.5):
-                self.executor.release(done)
                 return done
         raise AssertionError("no step ended")
 
@@ -161,7 +163,9 @@ def test_a_step_gives_its_outputs_what_it_used_and_what_it_cost(world):
     assert ended.job is done
     assert ended.error is None
     assert ended.outcome is not None
-    assert set(ended.outputs) == {"reference"}
+    ((name, artifact),) = ended.outputs.items()
+    assert (name, artifact.kind) == ("reference", "reference")
+    assert world.store.faults(artifact, by_content=True) == ()
     assert list(ended.observed.sources) == [f"models/m{world.count}.py"]
     assert "torch" in ended.observed.distributions
     assert 0 < ended.expense.wall_s < 30
@@ -391,7 +395,8 @@ def test_closing_ends_everything_at_once(tmp_path):
 
 def _killed(folder: Path) -> Running:
     """A job that was killed 10 s ago, whose end is not reported yet."""
-    job = Job(Step("r:s", "reference", {}, None, HERE), StepAddress("r", "s"), None, {}, folder)
+    step = Step("r:s", "reference", {}, None, HERE)
+    job = Job(step, StepAddress("r", "s"), None, {}, {}, folder, "")
     return Running(job, folder, since_s=100.0, pid=1, killed_for=StepError("it took too long"))
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from onnxbuild.core.ports import Done, Executor, Job
+from collections.abc import Sequence
+
+from onnxbuild.core.ports import Done, Executor, Host, Job
 from onnxbuild.processes.on_demand import ExecutorOnDemand
+from tests.fakes.world import FakeHost
 
 
 class _Recorder:
@@ -11,6 +14,9 @@ class _Recorder:
 
     def __init__(self) -> None:
         self.calls: list[str] = []
+
+    def hosts(self) -> Sequence[Host]:
+        raise AssertionError
 
     def expect(self) -> None:
         self.calls.append("expect")
@@ -21,9 +27,6 @@ class _Recorder:
     def wait(self, timeout_s: float) -> list[Done]:
         self.calls.append(f"wait {timeout_s}")
         return []
-
-    def release(self, done: Done) -> None:
-        raise AssertionError(done)
 
     def close(self) -> None:
         self.calls.append("close")
@@ -36,7 +39,10 @@ def test_an_executor_that_no_step_needed_is_never_made() -> None:
         made.append(_Recorder())
         return made[-1]
 
-    ExecutorOnDemand(make).close()
+    here = FakeHost()
+    executor = ExecutorOnDemand(here, make)
+    assert [*executor.hosts()] == [here]
+    executor.close()
     assert made == []
 
 
@@ -48,7 +54,7 @@ def test_it_is_made_once_and_receives_every_call() -> None:
         made += 1
         return recorder
 
-    executor = ExecutorOnDemand(make)
+    executor = ExecutorOnDemand(FakeHost(), make)
     executor.expect()
     assert executor.wait(0.5) == []
     executor.close()

@@ -52,7 +52,7 @@ def test_the_beginning_of_a_phase_is_written_at_once(tmp_path, clock):
 def test_the_phase_of_a_step_is_passed_on_once_it_has_run_for_a_second(tmp_path):
     ProgressWriter(tmp_path)(0, 0, "", "decomposing")
     step = Step("b:c", "export", {}, None, Location("r.yaml", 1, 1))
-    running = Running(Job(step, None, None, {}, tmp_path / "log"), tmp_path, since_s=100.0)
+    running = Running(Job(step, None, None, {}, {}, tmp_path / "log", ""), tmp_path, since_s=100.0)
     running.heard_s = 100.0
     assert [running.progress(now_s) for now_s in (100.3, 100.9)] == [None, None]
     assert running.progress(101.1) == StepProgress("b:c", 0, 0, "", "decomposing")

@@ -37,7 +37,7 @@ def record(path: Path, store: str, settings: dict[str, str]) -> dict[str, Any]:
     graph = graph_of(request, loaded)
     planned = {each.step: each for each in plan(request, graph)}
     with closing(open_workspace(request.project, request.store_root, make=False)) as workspace:
-        built = Built(graph, planned, workspace.store)
+        built = Built(graph, planned, workspace.store, workspace.root)
         return {
             "name": recipe.name,
             "description": recipe.description,

@@ -269,6 +269,10 @@ class DiskStore:
         """File of the artifact -> its blob."""
         return {path: self.blob(digest) for path, digest in artifact.files}
 
+    def discard(self, digest: Digest) -> None:
+        """Move a damaged blob out of the way."""
+        self.set_aside(self.blob(digest))
+
     def set_aside(self, path: Path) -> None:
         """Move a bad file out of the way; keep it for whoever wants to know.
 

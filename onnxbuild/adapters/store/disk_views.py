@@ -22,7 +22,6 @@ from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.disk.plain_files import check_no_links, is_real_folder, parse_json
 from onnxbuild.adapters.disk.reflink import clone_or_copy
 from onnxbuild.adapters.disk.statcache import ABSENT, StatCache
-from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.folder_replacement import replace_folder, tidy
 from onnxbuild.adapters.store.housekeeping import tree_bytes
 from onnxbuild.adapters.store.laid_files import is_file_inside
@@ -31,6 +30,7 @@ from onnxbuild.core.digest import Digest, check_sha256
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.file_names import check_file_names
 from onnxbuild.core.graph import Deliverable
+from onnxbuild.core.ports import Store
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.regular_files import open_regular, read_regular
 
@@ -39,14 +39,16 @@ _STAGING = ".staging"
 
 
 class DiskViews:
-    """Views below `store.root`/out.
+    """Views below out/ in a store's folder.
 
     Args:
+        root: The folder.
         store: Where the artifacts are.
         stats: Remembers the identity of every file laid.
     """
 
-    def __init__(self, store: DiskStore, stats: StatCache) -> None:
+    def __init__(self, root: Path, store: Store, stats: StatCache) -> None:
+        self._root = root
         self._store = store
         self._stats = stats
         self._replaced: dict[tuple[str, str], dict[Path, tuple[str, str]]] = {}
@@ -63,19 +65,21 @@ class DiskViews:
         Raises:
             StoreError: The folder can't be written, or a blob is damaged; it is as it was.
         """
-        folder = self._store.root / "out" / view.recipe / view.name
-        places = view_places(self._store.root, view.recipe, view.name)
+        folder = self._root / "out" / view.recipe / view.name
+        places = view_places(self._root, view.recipe, view.name)
         wanted = _files(view, artifacts)
-        now = {name: digest.sha256 for name, digest in wanted.items()}
-        check_no_links(self._store.root, folder)
-        check_no_links(self._store.root, places.staging)
+        now = {name: part.digest.sha256 for name, part in wanted.items()}
+        check_no_links(self._root, folder)
+        check_no_links(self._root, places.staging)
         lock = wait_lock(places.lock)
         try:
             remarks = []
-            if tidy(folder, places.staging, self._store.root / "quarantine"):
+            if tidy(folder, places.staging, self._root / "quarantine"):
                 remarks.append(f"a run was stopped while it replaced {folder}; that is finished")
             laid = laid_files(places.state)
-            missing = [name for name in wanted if not self._holds(folder / name, wanted[name])]
+            missing = [
+                name for name in wanted if not self._holds(folder / name, wanted[name].digest)
+            ]
             for name in missing:
                 if laid.get(name) == now[name]:
                     gone = self._stats.look(str(folder / name)) == ABSENT
@@ -88,7 +92,7 @@ class DiskViews:
                 self._replaced[view.recipe, view.name] = noted
             if now != laid:
                 content = json.dumps(now, sort_keys=True, indent=1).encode()
-                write_atomically(places.state, content, self._store.root / "tmp")
+                write_atomically(places.state, content, self._root / "tmp")
             return tuple(remarks)
         except OSError as error:
             raise store_error(error, error.filename2 or error.filename or folder) from error
@@ -101,18 +105,18 @@ class DiskViews:
         Raises:
             StoreError: The folder can't be written.
         """
-        folder = self._store.root / "out" / recipe / name
-        places = view_places(self._store.root, recipe, name)
-        check_no_links(self._store.root, folder)
-        check_no_links(self._store.root, places.staging)
+        folder = self._root / "out" / recipe / name
+        places = view_places(self._root, recipe, name)
+        check_no_links(self._root, folder)
+        check_no_links(self._root, places.staging)
         lock = wait_lock(places.lock)
         try:
-            tidy(folder, places.staging, self._store.root / "quarantine")
+            tidy(folder, places.staging, self._root / "quarantine")
             _check_free(folder, file)
-            write_atomically(folder / file, content, self._store.root / "tmp")
+            write_atomically(folder / file, content, self._root / "tmp")
             laid = {**laid_files(places.state), file: hashlib.sha256(content).hexdigest()}
             state = json.dumps(laid, sort_keys=True, indent=1).encode()
-            write_atomically(places.state, state, self._store.root / "tmp")
+            write_atomically(places.state, state, self._root / "tmp")
             return folder / file
         except OSError as error:
             raise store_error(error, error.filename2 or error.filename or folder) from error
@@ -123,7 +127,7 @@ class DiskViews:
         self,
         folder: Path,
         staging: Path,
-        wanted: Mapping[str, Digest],
+        wanted: Mapping[str, _Part],
         missing: Collection[str],
         laid: Collection[str],
     ) -> dict[Path, tuple[str, str]]:
@@ -133,21 +137,21 @@ class DiskViews:
         kept: dict[str, str] = {}
 
         def fill(tree: Path) -> None:
-            for name, digest in wanted.items():
+            for name, part in wanted.items():
                 target = tree / name
                 make_folder(target.parent)
                 if name not in missing and _link(folder / name, target):
                     kept[name] = _content_identity(target)
                 else:
-                    self._copy(digest, target)
+                    self._copy(part, target)
 
         replace_folder(folder, staging, fill, own={*wanted, *laid})
         noted = {}
-        for name, digest in wanted.items():
+        for name, part in wanted.items():
             path, found = folder / name, _content_identity(folder / name)
             if kept.get(name, found) == found:
-                self._stats.note_own(str(path), digest.sha256)
-                noted[path] = digest.sha256, found
+                self._stats.note_own(str(path), part.digest.sha256)
+                noted[path] = part.digest.sha256, found
         return noted
 
     def drop_replaced(self) -> None:
@@ -156,7 +160,7 @@ class DiskViews:
         Files that were kept are links to theirs. Without these, their identities are others, which are noted.
         """
         with suppress(StoreError):
-            drop_replaced(self._store.root, set(self._replaced))
+            drop_replaced(self._root, set(self._replaced))
         for noted in self._replaced.values():
             for path, (digest, content) in noted.items():
                 with suppress(OSError):  # gone meanwhile
@@ -166,7 +170,7 @@ class DiskViews:
 
     def held(self, view: Deliverable) -> str:
         """The view's folder if a model is there; else empty."""
-        folder = self._store.root / "out" / view.recipe / view.name
+        folder = self._root / "out" / view.recipe / view.name
         return os.path.relpath(folder) if folder.is_dir() else ""
 
     def _holds(self, path: Path, digest: Digest) -> bool:
@@ -175,15 +179,15 @@ class DiskViews:
             return False
         return self._stats.digest(str(path)) == digest.sha256
 
-    def _copy(self, digest: Digest, path: Path) -> None:
-        """Copy a blob to `path`, verified on the way."""
-        source = self._store.blob(digest)
+    def _copy(self, part: _Part, path: Path) -> None:
+        """Copy a file of an artifact to `path`, verified on the way."""
+        source = self._store.paths(part.artifact)[part.file]
         with open_regular(source) as blob, path.open("xb") as copy:
             found = clone_or_copy(blob.fileno(), copy.fileno())
             share(copy.fileno(), path.parent)
             os.fsync(copy.fileno())
-        if found != digest.sha256:
-            self._store.set_aside(source)
+        if found != part.digest.sha256:
+            self._store.discard(part.digest)
             raise StoreError(
                 f"a blob of {path.name} is damaged in the store",
                 where=str(source),
@@ -286,19 +290,26 @@ def _content_identity(path: Path) -> str:
     return f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"
 
 
-def _files(view: Deliverable, artifacts: Mapping[tuple[str, str], Artifact]) -> dict[str, Digest]:
-    wanted: dict[str, Digest] = {}
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A file of a view: a file of an artifact."""
+
+    artifact: Artifact
+    file: str
+    digest: Digest
+
+
+def _files(view: Deliverable, artifacts: Mapping[tuple[str, str], Artifact]) -> dict[str, _Part]:
+    wanted: dict[str, _Part] = {}
     for ref, name in view.parts:
         artifact = artifacts.get((ref.step, ref.output))
         if artifact is None:
             continue
         for path, digest in artifact.files:
-            if not name:
-                wanted[path] = digest
-            elif path == REPORT_FILE:
-                wanted[name] = digest
-            else:
-                wanted[f"{name.removesuffix('.json')}-{path}"] = digest
+            shown = f"{name.removesuffix('.json')}-{path}"
+            if not name or path == REPORT_FILE:
+                shown = name or path
+            wanted[shown] = _Part(artifact, path, digest)
     return wanted
 
 

@@ -17,6 +17,11 @@ _SWEPT = ("ac", "locks", "pins", "quarantine", "runs", "tmp")
 """Files of these names come and go; in out/ only those that a list names do."""
 
 
+def blob_path(root: Path, sha256: str) -> Path:
+    """Return where a store has the content with a digest, or would have it."""
+    return root / _BLOBS / sha256[:2] / sha256
+
+
 def is_store(folder: Path) -> bool:
     """Return whether a folder is a store, be it without its FORMAT."""
     return (folder / _BLOBS).is_dir()

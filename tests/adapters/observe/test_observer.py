@@ -107,7 +107,7 @@ class Project:
         prints = self.prints()
         action = Action("fake", 1, {}, {}, files or {}, {}, None)
         step = Step("r:s", "fake", {}, FakeParams(), HERE)
-        job = Job(step, StepAddress("r", "s"), action, {}, Path("log"))
+        job = Job(step, StepAddress("r", "s"), action, {}, {}, Path("log"), "")
         places = prints.places() if self.sites else {}
         observed = take_observed(
             seen, job, project=self.folder, places=places, fingerprints=prints

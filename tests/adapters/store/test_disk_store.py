@@ -249,7 +249,7 @@ for n in range(start, start + 10_000):
     artifact = store.ingest(folder, "onnx-model")
     store.record(ActionResult(f"{n:064x}", Observed(sources={"m.py": str(n)}), {"out": artifact}))
     view = Deliverable("r", "v", ((OutputRef("s", "out"), ""),))
-    DiskViews(store, stats).lay(view, {("s", "out"): artifact})
+    DiskViews(store.root, store, stats).lay(view, {("s", "out"): artifact})
     stats.save()
 """
 
