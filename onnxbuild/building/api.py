@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.adapters import machine
+from onnxbuild.adapters import locate, machine
 from onnxbuild.adapters.clock import run_id, settle, wall_ns
 from onnxbuild.adapters.console.sinks import FanOut, RunLog
 from onnxbuild.adapters.disk.locks import wait_lock
@@ -19,6 +19,7 @@ from onnxbuild.adapters.store.run_notes import last_run
 from onnxbuild.building.environments import environments_made
 from onnxbuild.building.out_folders.claim import note_owners, refuse_clash, taken_over
 from onnxbuild.building.remarks import build_remarks, new_store_remark
+from onnxbuild.building.remote import connect
 from onnxbuild.building.request import (
     Loaded,
     Request,
@@ -40,6 +41,7 @@ from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.build import lay_views
 from onnxbuild.engine.report import Report
+from onnxbuild.settings import read_settings
 
 if TYPE_CHECKING:
     from onnxbuild.engine.plan import Planned
@@ -126,7 +128,9 @@ def plan(
     """
     from onnxbuild.engine.plan import plan as plan_graph
 
-    workspace = open_workspace(request.project, request.store_root, make=False)
+    settings = read_settings(request.project, locate.environment())
+    opened = open_workspace(request.project, request.store_root, make=False)
+    workspace, remote = connect(opened, settings, locate.environment(), fetch=False)
     try:
         if graph is None:
             graph = graph_of(request, load(request, workspace.recipes()))
@@ -139,6 +143,8 @@ def plan(
             host=workspace.host(),
         )
     finally:
+        if remote is not None:
+            remote.close()
         workspace.close()
 
 
@@ -208,9 +214,13 @@ def _build(
             request, options, events, catalog=catalog, make_executor=make_executor, lay=lay
         )
     run = run_id(last_run(request.store_root))
+    settings = read_settings(request.project, locate.environment())
     with ExitStack() as cleanup:
         workspace = open_workspace(request.project, request.store_root)
         cleanup.callback(workspace.close)
+        workspace, remote = connect(workspace, settings, locate.environment())
+        if remote is not None:
+            cleanup.callback(remote.close)
         cache = workspace.recipes()
         loaded = load(request, cache)
         graph = graph_of(request, loaded)
@@ -237,6 +247,11 @@ def _build(
         for text in taken_over(workspace.root, request.project, loaded) if lay else ():
             sink.emit(Notice(text))
         report = started.builder.build(graph if lay else replace(graph, deliverables=()), run)
+        if remote is not None:
+            if options.wait_uploads and remote.uploads is not None:
+                remote.uploads.wait()
+            for text in remote.remarks():
+                sink.emit(Notice(text))
         if lay:
             note_owners(workspace.root, request, loaded, graph)
             workspace.views.drop_replaced()

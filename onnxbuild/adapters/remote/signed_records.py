@@ -124,3 +124,26 @@ def read_trusted_key(path: Path) -> Ed25519PublicKey:
     if not isinstance(key, Ed25519PublicKey):
         raise ValueError("it is a key of another kind; expected Ed25519")  # noqa: TRY004 - a file's content
     return key
+
+
+def read_private_key(path: Path) -> Ed25519PrivateKey:
+    """Read an Ed25519 private key in PEM, without a passphrase.
+
+    Raises:
+        OSError: The file can't be read.
+        ValueError: It holds something else.
+    """
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    content = path.read_bytes()
+    if b"PUBLIC KEY" in content:
+        raise ValueError("it is a public key")
+    try:
+        key = load_pem_private_key(content, None)
+    except (TypeError, UnsupportedAlgorithm) as error:
+        raise ValueError(str(error)) from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise ValueError("it is a key of another kind; expected Ed25519")  # noqa: TRY004 - a file's content
+    return key

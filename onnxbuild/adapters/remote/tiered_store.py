@@ -149,6 +149,10 @@ class TieredStore:
         """File of the artifact -> where its content is."""
         return self._disk.paths(artifact)
 
+    def discard(self, digest: Digest) -> None:
+        """Move a damaged blob out of the way; the remote may have it whole."""
+        self._disk.discard(digest)
+
     def try_lock(self, key: str) -> FileLock | None:
         """The right to build `key` on this machine, or None while another run has it."""
         return self._disk.try_lock(key)

@@ -77,11 +77,11 @@ class Uploads:
         digests = {digest for each in results for digest in _digests(each)}
         return count, sum(each.size_bytes for each in digests if each.sha256 not in self._there)
 
-    def wait(self, report: Callable[[int, int], None], every_s: float = 1.0) -> None:
+    def wait(self, report: Callable[[int, int], None] | None = None, every_s: float = 1.0) -> None:
         """Wait until all is uploaded, or nothing more can be.
 
         Args:
-            report: Takes what `left` returns, now and then.
+            report: Takes what `left` returns, now and then; None if nobody looks on.
             every_s: How often.
         """
         while True:
@@ -89,7 +89,8 @@ class Uploads:
                 if self.failed or not (self._waiting or self._busy):
                     return
                 self._changed.wait(every_s)
-            report(*self.left())
+            if report is not None:
+                report(*self.left())
 
     def close(self) -> None:
         """Stop; what is not uploaded stays noted."""

@@ -48,7 +48,7 @@ class Machine:
     def build(self, text=WEIGHTS):
         artifact = self.store.ingest(outputs_of(self.folder, model=text), "onnx-model")
         self.store.record(result(artifact))
-        self.uploads.wait(lambda count, size: None)
+        self.uploads.wait()
         return artifact
 
     def found(self):
@@ -148,7 +148,7 @@ def test_what_could_not_be_uploaded_is_uploaded_by_the_next_run(server, tmp_path
     server.refuse_puts = False
     ci = Machine(tmp_path / "ci", server.url, builder=CI)
     ci.uploads.resume()
-    ci.uploads.wait(lambda count, size: None)
+    ci.uploads.wait()
     assert ci.uploads.left() == (0, 0)
     assert f"/cache/{blob_name(artifact.files[0][1].sha256)}" in server.objects
     assert Machine(tmp_path / "laptop", server.url).found() == [result(artifact)]

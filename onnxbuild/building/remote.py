@@ -1,0 +1,164 @@
+"""The remote store that a project's settings name, behind a workspace's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.adapters.store.disk_views import DiskViews
+from onnxbuild.building.wiring import Workspace
+from onnxbuild.core.errors import UsageError
+from onnxbuild.core.sizes import counted, size_text
+from onnxbuild.settings import Settings
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    from onnxbuild.adapters.remote.client import Client
+    from onnxbuild.adapters.remote.signed_records import Signer
+    from onnxbuild.adapters.remote.tiered_store import TieredStore
+    from onnxbuild.adapters.remote.uploads import Uploads
+
+OFF = "off"
+_PUSH_FIX = "openssl genpkey -algorithm ed25519 -out PRIVATE.pem; then ONNXBUILD_REMOTE_SIGN_KEY=PRIVATE.pem"
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A workspace's remote store, connected.
+
+    Attributes:
+        url: Its URL, as the settings have it.
+        client: Its bytes.
+        store: The workspace's store, with the remote behind it.
+        uploads: What goes up; None if this machine pushes nothing.
+    """
+
+    url: str
+    client: Client
+    store: TieredStore
+    uploads: Uploads | None
+
+    def remarks(self) -> Iterator[str]:
+        """Yield what a run should say of it at its end."""
+        if self.store.hits:
+            read = size_text(self.client.read_bytes)
+            yield f"{counted(self.store.hits, 'result')} came from {self.url} ({read})"
+        yield from self.store.ignored[:3]
+        if self.client.lost:
+            yield f"{self.url} is not used further in this run: {self.client.lost}"
+        if self.uploads is not None:
+            count, size = self.uploads.left()
+            why = f": {self.uploads.failed}" if self.uploads.failed else ""
+            if count:
+                yield (
+                    f"{counted(count, 'result')} (at most {size_text(size)}) are still to be uploaded{why}; "
+                    "the next run goes on with them, or: onnxbuild cache push"
+                )
+
+    def close(self) -> None:
+        """Stop all requests."""
+        if self.uploads is not None:
+            self.uploads.close()
+        self.client.close()
+
+
+def connect(
+    workspace: Workspace, settings: Settings, environment: Mapping[str, str], *, fetch: bool = True
+) -> tuple[Workspace, Remote | None]:
+    """Return the workspace with its remote behind its store; unchanged if the project names none.
+
+    Nothing is sent yet.
+
+    Args:
+        workspace: The project's.
+        settings: The project's.
+        environment: This process's variables.
+        fetch: Fetch the blobs of hits, and upload what is built; False for verbs that only look.
+
+    Raises:
+        UsageError: The settings of the remote can't be used.
+    """
+    url = settings.text("remote.url")
+    if not url or url == OFF:
+        return workspace, None
+    from onnxbuild.adapters.remote.client import Client
+    from onnxbuild.adapters.remote.opening import open_remote
+    from onnxbuild.adapters.remote.tiered_store import TieredStore
+    from onnxbuild.adapters.remote.uploads import Uploads
+
+    where = settings.sources["remote.url"]
+    allow_http = bool(settings.values.get("remote.allow_http", False))
+    trusted = _trusted(settings)
+    agree = int(settings.values.get("remote.agree", 1))
+    signer = _signer(settings, environment)
+    if not trusted and signer is None:
+        raise UsageError(
+            f"the remote {url} is of no use: no key is trusted, and nothing is uploaded",
+            where=where,
+            fix='trusted_keys = ["keys/ci.pem"], with the public key of the machine that uploads',
+        )
+    if trusted and not 1 <= agree <= len(trusted):
+        raise UsageError(
+            f"`remote.agree` is {agree}; expected 1 to {len(trusted)}, the number of trusted keys",
+            where=settings.sources["remote.agree"],
+        )
+    client = Client(open_remote(url, environment, allow_http=allow_http, where=where))
+    uploads = Uploads(workspace.disk, client, signer) if signer is not None and fetch else None
+    if uploads is not None:
+        uploads.resume()
+    store = TieredStore(workspace.disk, client, trusted, agree=agree, uploads=uploads, fetch=fetch)
+    views = DiskViews(workspace.root, store, workspace.stats)
+    return replace(workspace, store=store, views=views), Remote(url, client, store, uploads)
+
+
+def _trusted(settings: Settings) -> dict[str, Ed25519PublicKey]:
+    from onnxbuild.adapters.remote.signed_records import key_id, read_trusted_key
+
+    found = {}
+    for text in settings.values.get("remote.trusted_keys", ()):
+        path = settings.path("remote.trusted_keys", text)
+        try:
+            key = read_trusted_key(path)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            raise UsageError(
+                f"the trusted key {path} can't be used: {why}",
+                where=settings.sources["remote.trusted_keys"],
+                fix="openssl pkey -in PRIVATE.pem -pubout -out PUBLIC.pem",
+            ) from error
+        found[key_id(key)] = key
+    return found
+
+
+def _signer(settings: Settings, environment: Mapping[str, str]) -> Signer | None:
+    """The key of a machine that uploads; None on others."""
+    push = settings.text("remote.push") or "never"
+    if push == "never" or (push == "ci-only" and not _is_ci(environment)):
+        return None
+    from onnxbuild.adapters.remote.signed_records import Signer, read_private_key
+
+    text = settings.text("remote.sign_key")
+    where = settings.sources["remote.push"]
+    if not text:
+        raise UsageError(
+            f"`remote.push` is {push}, and no key signs what is uploaded",
+            where=where,
+            fix=_PUSH_FIX,
+        )
+    path = settings.path("remote.sign_key", text)
+    try:
+        return Signer(read_private_key(Path(path)))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(
+            f"the key {path} can't be used: {why}",
+            where=settings.sources["remote.sign_key"],
+            fix=_PUSH_FIX,
+        ) from error
+
+
+def _is_ci(environment: Mapping[str, str]) -> bool:
+    return environment.get("CI", "").lower() not in ("", "0", "false")
