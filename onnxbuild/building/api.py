@@ -19,7 +19,7 @@ from onnxbuild.adapters.store.run_notes import last_run
 from onnxbuild.building.environments import environments_made
 from onnxbuild.building.out_folders.claim import note_owners, refuse_clash, taken_over
 from onnxbuild.building.remarks import build_remarks, new_store_remark
-from onnxbuild.building.remote import connect
+from onnxbuild.building.remote import RemoteAccess, remote_of
 from onnxbuild.building.request import (
     Loaded,
     Request,
@@ -128,9 +128,10 @@ def plan(
     """
     from onnxbuild.engine.plan import plan as plan_graph
 
-    settings = read_settings(request.project, locate.environment())
-    opened = open_workspace(request.project, request.store_root, make=False)
-    workspace, remote = connect(opened, settings, locate.environment(), fetch=False)
+    workspace = open_workspace(request.project, request.store_root, make=False)
+    remote, access = None, _remote(request)
+    if access is not None:
+        workspace, remote = access.attach(workspace, fetch=False)
     try:
         if graph is None:
             graph = graph_of(request, load(request, workspace.recipes()))
@@ -146,6 +147,11 @@ def plan(
         if remote is not None:
             remote.close()
         workspace.close()
+
+
+def _remote(request: Request) -> RemoteAccess | None:
+    """Return how to reach the remote store that the project's settings name; None if they name none."""
+    return remote_of(read_settings(request.project, locate.environment()), locate.environment())
 
 
 def build(
@@ -202,6 +208,7 @@ def _build(
 ) -> BuildResult:
     started_ns = wall_ns()
     memory_bytes = options.memory_bytes or machine.memory_bytes()
+    access = _remote(request)
     if not request.store_root.is_dir():
         asked = load(request)
         graph_of(request, asked)  # a faulty request makes no store
@@ -214,12 +221,12 @@ def _build(
             request, options, events, catalog=catalog, make_executor=make_executor, lay=lay
         )
     run = run_id(last_run(request.store_root))
-    settings = read_settings(request.project, locate.environment())
     with ExitStack() as cleanup:
         workspace = open_workspace(request.project, request.store_root)
         cleanup.callback(workspace.close)
-        workspace, remote = connect(workspace, settings, locate.environment())
-        if remote is not None:
+        remote = None
+        if access is not None:
+            workspace, remote = access.attach(workspace)
             cleanup.callback(remote.close)
         cache = workspace.recipes()
         loaded = load(request, cache)

@@ -15,6 +15,7 @@ from onnxbuild.settings import Settings
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from obstore.store import ObjectStore
 
     from onnxbuild.adapters.remote.client import Client
     from onnxbuild.adapters.remote.signed_records import Signer
@@ -65,32 +66,67 @@ class Remote:
         self.client.close()
 
 
-def connect(
-    workspace: Workspace, settings: Settings, environment: Mapping[str, str], *, fetch: bool = True
-) -> tuple[Workspace, Remote | None]:
-    """Return the workspace with its remote behind its store; unchanged if the project names none.
+@dataclass(frozen=True, slots=True)
+class RemoteAccess:
+    """How to reach a project's remote store: checked settings.
 
-    Nothing is sent yet.
+    Attributes:
+        url: Its URL.
+        objects: Where requests go; nothing is sent yet.
+        trusted: Key id -> public key of each builder whose records are taken.
+        agree: How many of them must have signed the same result.
+        signer: The key of a machine that uploads; None on others.
+    """
+
+    url: str
+    objects: ObjectStore
+    trusted: Mapping[str, Ed25519PublicKey]
+    agree: int
+    signer: Signer | None
+
+    def attach(self, workspace: Workspace, *, fetch: bool = True) -> tuple[Workspace, Remote]:
+        """Return the workspace with the remote behind its store.
+
+        Args:
+            workspace: The project's.
+            fetch: Fetch the blobs of hits, and upload what is built; False for verbs that only look.
+        """
+        from onnxbuild.adapters.remote.client import Client
+        from onnxbuild.adapters.remote.tiered_store import TieredStore
+        from onnxbuild.adapters.remote.uploads import Uploads
+
+        client = Client(self.objects)
+        uploads = None
+        if self.signer is not None and fetch:
+            uploads = Uploads(workspace.disk, client, self.signer)
+            uploads.resume()
+        store = TieredStore(
+            workspace.disk, client, self.trusted, agree=self.agree, uploads=uploads, fetch=fetch
+        )
+        views = DiskViews(workspace.root, store, workspace.stats)
+        return replace(workspace, store=store, views=views), Remote(
+            self.url, client, store, uploads
+        )
+
+
+def remote_of(settings: Settings, environment: Mapping[str, str]) -> RemoteAccess | None:
+    """Return how to reach the remote store that settings name; None if they name none.
 
     Args:
-        workspace: The project's.
         settings: The project's.
         environment: This process's variables.
-        fetch: Fetch the blobs of hits, and upload what is built; False for verbs that only look.
 
     Raises:
         UsageError: The settings of the remote can't be used.
     """
     url = settings.text("remote.url")
     if not url or url == OFF:
-        return workspace, None
-    from onnxbuild.adapters.remote.client import Client
+        return None
     from onnxbuild.adapters.remote.opening import open_remote
-    from onnxbuild.adapters.remote.tiered_store import TieredStore
-    from onnxbuild.adapters.remote.uploads import Uploads
 
     where = settings.sources["remote.url"]
     allow_http = bool(settings.values.get("remote.allow_http", False))
+    objects = open_remote(url, environment, allow_http=allow_http, where=where)
     trusted = _trusted(settings)
     agree = int(settings.values.get("remote.agree", 1))
     signer = _signer(settings, environment)
@@ -105,13 +141,7 @@ def connect(
             f"`remote.agree` is {agree}; expected 1 to {len(trusted)}, the number of trusted keys",
             where=settings.sources["remote.agree"],
         )
-    client = Client(open_remote(url, environment, allow_http=allow_http, where=where))
-    uploads = Uploads(workspace.disk, client, signer) if signer is not None and fetch else None
-    if uploads is not None:
-        uploads.resume()
-    store = TieredStore(workspace.disk, client, trusted, agree=agree, uploads=uploads, fetch=fetch)
-    views = DiskViews(workspace.root, store, workspace.stats)
-    return replace(workspace, store=store, views=views), Remote(url, client, store, uploads)
+    return RemoteAccess(url, objects, trusted, agree, signer)
 
 
 def _trusted(settings: Settings) -> dict[str, Ed25519PublicKey]:

@@ -69,8 +69,17 @@ class Client:
 
     def close(self) -> None:
         """Drop what is under way."""
+
+        async def cancel() -> None:
+            tasks = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+        asyncio.run_coroutine_threadsafe(cancel(), self._loop).result(timeout=5)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=1)
+        self._thread.join()
+        self._loop.close()
 
     def get(self, name: str, limit_bytes: int) -> bytes | None:
         """Read a small object; None if it is not there, or nothing can be read."""

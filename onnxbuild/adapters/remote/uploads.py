@@ -97,6 +97,7 @@ class Uploads:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+        self._thread.join()
 
     def _run(self) -> None:
         faults = 0

@@ -28,6 +28,16 @@ def server():
         yield store
 
 
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    while MACHINES:
+        MACHINES.pop().close()
+
+
+MACHINES = []
+
+
 class Machine:
     """One machine: a store of its own, and the remote."""
 
@@ -44,6 +54,12 @@ class Machine:
         self.store = TieredStore(
             self.disk, self.client, keys, agree=agree, uploads=self.uploads, fetch=fetch
         )
+        MACHINES.append(self)
+
+    def close(self):
+        if self.uploads is not None:
+            self.uploads.close()
+        self.client.close()
 
     def build(self, text=WEIGHTS):
         artifact = self.store.ingest(outputs_of(self.folder, model=text), "onnx-model")
