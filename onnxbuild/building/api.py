@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.adapters import locate, machine
+from onnxbuild.adapters import machine
 from onnxbuild.adapters.clock import run_id, settle, wall_ns
 from onnxbuild.adapters.console.sinks import FanOut, RunLog
 from onnxbuild.adapters.disk.locks import wait_lock
@@ -19,7 +19,7 @@ from onnxbuild.adapters.store.run_notes import last_run
 from onnxbuild.building.environments import environments_made
 from onnxbuild.building.out_folders.claim import note_owners, refuse_clash, taken_over
 from onnxbuild.building.remarks import build_remarks, new_store_remark
-from onnxbuild.building.remote import RemoteAccess, remote_of
+from onnxbuild.building.remote import remote_of
 from onnxbuild.building.request import (
     Loaded,
     Request,
@@ -41,7 +41,6 @@ from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.build import lay_views
 from onnxbuild.engine.report import Report
-from onnxbuild.settings import read_settings
 
 if TYPE_CHECKING:
     from onnxbuild.engine.plan import Planned
@@ -129,7 +128,7 @@ def plan(
     from onnxbuild.engine.plan import plan as plan_graph
 
     workspace = open_workspace(request.project, request.store_root, make=False)
-    remote, access = None, _remote(request)
+    remote, access = None, remote_of(request)
     if access is not None:
         workspace, remote = access.attach(workspace, fetch=False)
     try:
@@ -147,11 +146,6 @@ def plan(
         if remote is not None:
             remote.close()
         workspace.close()
-
-
-def _remote(request: Request) -> RemoteAccess | None:
-    """Return how to reach the remote store that the project's settings name; None if they name none."""
-    return remote_of(read_settings(request.project, locate.environment()), locate.environment())
 
 
 def build(
@@ -208,7 +202,7 @@ def _build(
 ) -> BuildResult:
     started_ns = wall_ns()
     memory_bytes = options.memory_bytes or machine.memory_bytes()
-    access = _remote(request)
+    access = remote_of(request)
     if not request.store_root.is_dir():
         asked = load(request)
         graph_of(request, asked)  # a faulty request makes no store

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnxbuild.adapters import locate
 from onnxbuild.adapters.store.disk_views import DiskViews
-from onnxbuild.building.wiring import Workspace
+from onnxbuild.building.request import Request, graph_of, load
+from onnxbuild.building.wiring import Workspace, open_workspace
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.sizes import counted, size_text
-from onnxbuild.settings import Settings
+from onnxbuild.core.step import StepKind
+from onnxbuild.engine.plan import Planned, plan
+from onnxbuild.project_folder import PYPROJECT
+from onnxbuild.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -109,16 +114,17 @@ class RemoteAccess:
         )
 
 
-def remote_of(settings: Settings, environment: Mapping[str, str]) -> RemoteAccess | None:
-    """Return how to reach the remote store that settings name; None if they name none.
+def remote_of(request: Request) -> RemoteAccess | None:
+    """Return how to reach the remote store that a project's settings name; None if they name none.
 
     Args:
-        settings: The project's.
-        environment: This process's variables.
+        request: Of the project.
 
     Raises:
         UsageError: The settings of the remote can't be used.
     """
+    environment = locate.environment()
+    settings = read_settings(request.project, environment)
     url = settings.text("remote.url")
     if not url or url == OFF:
         return None
@@ -142,6 +148,90 @@ def remote_of(settings: Settings, environment: Mapping[str, str]) -> RemoteAcces
             where=settings.sources["remote.agree"],
         )
     return RemoteAccess(url, objects, trusted, agree, signer)
+
+
+def push_results(
+    request: Request, catalog: Mapping[str, StepKind], progress: Callable[[str], None]
+) -> tuple[int, int, int, str]:
+    """Upload what earlier runs left, and the results of a request that are up to date.
+
+    Args:
+        request: What to upload.
+        catalog: Step kinds by name.
+        progress: Takes a line now and then.
+
+    Returns: (results uploaded, bytes of their blobs, results left, why these are left).
+
+    Raises:
+        UsageError: No remote is named, or no key signs what is uploaded.
+    """
+    access = _needed(request)
+    if access.signer is None:
+        raise UsageError(
+            "nothing signs what is uploaded",
+            fix="ONNXBUILD_REMOTE_PUSH=always ONNXBUILD_REMOTE_SIGN_KEY=PRIVATE.pem onnxbuild cache push",
+        )
+    opened = open_workspace(request.project, request.store_root)
+    workspace, remote = access.attach(opened)
+    uploads = remote.uploads
+    assert uploads is not None
+    try:
+        for planned in _planned(request, replace(workspace, store=opened.store), catalog):
+            if planned.result is not None:
+                uploads.add(planned.result)
+
+        def report(count: int, size: int) -> None:
+            progress(f"uploading: {counted(count, 'result')} left, at most {size_text(size)}")
+
+        uploads.wait(report, every_s=5.0)
+        return uploads.sent, uploads.sent_bytes, uploads.left()[0], uploads.failed
+    finally:
+        remote.close()
+        workspace.close()
+
+
+def pull_results(request: Request, catalog: Mapping[str, StepKind]) -> Iterator[str]:
+    """Fetch what the remote has of a request; yield what there is to say.
+
+    Raises:
+        UsageError: No remote is named.
+    """
+    workspace, remote = _needed(request).attach(
+        open_workspace(request.project, request.store_root)
+    )
+    try:
+        planned = _planned(request, workspace, catalog)
+        ready = sum(each.hit for each in planned)
+        yield from remote.remarks()
+        yield f"{ready} of {counted(len(planned), 'step')} are up to date"
+    finally:
+        remote.close()
+        workspace.close()
+
+
+def _needed(request: Request) -> RemoteAccess:
+    access = remote_of(request)
+    if access is None:
+        raise UsageError(
+            "no remote store is named",
+            where=str(request.project / PYPROJECT),
+            fix='[tool.onnxbuild.remote] url = "https://cache.example/team": see docs/remote.md',
+        )
+    return access
+
+
+def _planned(
+    request: Request, workspace: Workspace, catalog: Mapping[str, StepKind]
+) -> tuple[Planned, ...]:
+    graph = graph_of(request, load(request, workspace.recipes()))
+    return plan(
+        graph,
+        catalog,
+        store=workspace.store,
+        fingerprints=workspace.fingerprints,
+        history=workspace.history,
+        host=workspace.host(),
+    )
 
 
 def _trusted(settings: Settings) -> dict[str, Ed25519PublicKey]:

@@ -221,3 +221,20 @@ def test_the_token_is_shown_nowhere(tmp_path, private, filled):
     assert "s3cr3t-token" not in got.out + got.err
     assert not [path for path in kept if b"s3cr3t-token" in path.read_bytes()]
     assert os.environ.get("ONNXBUILD_REMOTE_TOKEN") is None
+
+
+def test_results_are_pushed_and_pulled_by_hand(tmp_path, private):
+    with serving() as server:
+        ci = clone(tmp_path / "ci", server.url, private)
+        assert ci.run().code == 0
+        refused = ci("cache", "push", "tiny.yaml")
+        assert (refused.code, "ONNXBUILD_REMOTE_SIGN_KEY" in refused.err) == (2, True)
+        pushed = ci("cache", "push", "tiny.yaml", env=on_ci(private))
+        assert pushed.code == 0, pushed.err
+        assert "uploaded 8 results" in pushed.out
+        laptop = clone(tmp_path / "laptop", server.url, private)
+        assert "8 of 8 steps are up to date" in laptop("cache", "pull", "tiny.yaml").out
+        assert laptop.run(env={"ONNXBUILD_REMOTE": "off"}).ran == []
+    alone = clone(tmp_path / "alone", "", private)
+    alone.write("pyproject.toml", "")
+    assert "no remote store is named" in alone("cache", "pull", "tiny.yaml").err
