@@ -19,6 +19,7 @@ from onnxbuild.adapters.store.runs import last_run
 from onnxbuild.building.environments import environments_made
 from onnxbuild.building.out_folders.claim import note_owners, refuse_clash, taken_over
 from onnxbuild.building.remarks import build_remarks, new_store_remark
+from onnxbuild.building.remote import remote_of
 from onnxbuild.building.request import (
     Loaded,
     Request,
@@ -127,6 +128,9 @@ def plan(
     from onnxbuild.engine.plan import plan as plan_graph
 
     workspace = open_workspace(request.project, request.store_root, make=False)
+    remote, access = None, remote_of(request)
+    if access is not None:
+        workspace, remote = access.attach(workspace, fetch=False)
     try:
         if graph is None:
             graph = graph_of(request, load(request, workspace.recipes()))
@@ -139,6 +143,8 @@ def plan(
             host=workspace.host(),
         )
     finally:
+        if remote is not None:
+            remote.close()
         workspace.close()
 
 
@@ -196,6 +202,7 @@ def _build(
 ) -> BuildResult:
     started_ns = wall_ns()
     memory_bytes = options.memory_bytes or machine.memory_bytes()
+    access = remote_of(request)
     if not request.store_root.is_dir():
         asked = load(request)
         graph_of(request, asked)  # a faulty request makes no store
@@ -211,6 +218,10 @@ def _build(
     with ExitStack() as cleanup:
         workspace = open_workspace(request.project, request.store_root)
         cleanup.callback(workspace.close)
+        remote = None
+        if access is not None:
+            workspace, remote = access.attach(workspace)
+            cleanup.callback(remote.close)
         cache = workspace.recipes()
         loaded = load(request, cache)
         graph = graph_of(request, loaded)
@@ -237,6 +248,11 @@ def _build(
         for text in taken_over(workspace.root, request.project, loaded) if lay else ():
             sink.emit(Notice(text))
         report = started.builder.build(graph if lay else replace(graph, deliverables=()), run)
+        if remote is not None:
+            if options.wait_uploads and remote.uploads is not None:
+                remote.uploads.wait()
+            for text in remote.remarks():
+                sink.emit(Notice(text))
         if lay:
             note_owners(workspace.root, request, loaded, graph)
             workspace.views.drop_replaced()

@@ -44,6 +44,7 @@ class RunOptions:
         keep_going: After a failure, still build what does not depend on it.
         surroundings: Those of the steps.
         force: Variants or steps to run although they are up to date, named as for `Request.only`.
+        wait_uploads: Wait at the end until all is uploaded to the remote store.
         kernel_watch: Let the kernel observe what steps open; else Python does as well as it can.
     """
 
@@ -54,6 +55,7 @@ class RunOptions:
     surroundings: StepEnvironment = ORDINARY
     kernel_watch: bool = True
     force: tuple[str, ...] = ()
+    wait_uploads: bool = False
 
 
 @dataclass(frozen=True, slots=True)

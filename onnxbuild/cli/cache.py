@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import (
     Bytes,
     Number,
@@ -236,6 +237,58 @@ def gc(
             f"{size_text(removed.held_bytes)} are pinned or younger than {grace_hours:g} h"
         )
         ctx.exit(EXIT_STEP)
+
+
+@command.command("push")
+@recipes_argument(needed=False)
+@set_option()
+@store_option()
+@click.pass_context
+def push(
+    ctx: click.Context, *, recipes: tuple[str, ...], settings: Mapping[str, str], store: str | None
+) -> None:
+    """Upload to the remote store what earlier runs left, and the up-to-date results of RECIPE.
+
+    Without RECIPE, those of the project's recipes, as for `onnxbuild run`.
+
+    \b
+    onnxbuild cache push
+    onnxbuild cache push recipes/bert.yaml
+
+    Needs `url` and `sign_key` below `[tool.onnxbuild.remote]` (docs/remote.md).
+    """  # noqa: D301 - click's own mark for text that keeps its lines
+    from onnxbuild.building.remote import push_results
+    from onnxbuild.building.request import Request
+
+    request = Request(tuple(map(Path, recipes)), (), settings, store)
+    sent, sent_bytes, left, why = push_results(
+        request, kinds_of(ctx).catalog, lambda line: say(line, err=True)
+    )
+    say(f"uploaded {counted(sent, 'result')} ({size_text(sent_bytes)})")
+    if left:
+        say(f"{counted(left, 'result')} could not be uploaded: {why}")
+        ctx.exit(EXIT_STEP)
+
+
+@command.command("pull")
+@recipes_argument()
+@set_option()
+@store_option()
+@click.pass_context
+def pull(
+    ctx: click.Context, *, recipes: tuple[str, ...], settings: Mapping[str, str], store: str | None
+) -> None:
+    """Fetch what the remote store has of RECIPE, and build nothing.
+
+    \b
+    onnxbuild cache pull recipes/bert.yaml
+    """  # noqa: D301 - click's own mark for text that keeps its lines
+    from onnxbuild.building.remote import pull_results
+    from onnxbuild.building.request import Request
+
+    request = Request(tuple(map(Path, recipes)), (), settings, store)
+    for line in pull_results(request, kinds_of(ctx).catalog):
+        say(line)
 
 
 @command.command("key")

@@ -77,6 +77,11 @@ class RunCommand(click.Command):
     help="Measure no latency; the same as --set benchmark.measure=false.",
 )
 @click.option(
+    "--wait-uploads",
+    is_flag=True,
+    help="Wait until all that was built is in the remote store.",
+)
+@click.option(
     "--json",
     "as_json",
     is_flag=True,
@@ -112,6 +117,7 @@ def command(
     keep_going: bool,
     locked: bool,
     no_bench: bool,
+    wait_uploads: bool,
     as_json: bool,
     junit: Path | None,
     summary: Path | None,
@@ -144,7 +150,7 @@ def command(
     from onnxbuild.typed.recipe_files import recipes_meant
 
     settings = {**settings, "benchmark.measure": "false"} if no_bench else settings
-    options = RunOptions(jobs, memory, timeout, keep_going, force=force)
+    options = RunOptions(jobs, memory, timeout, keep_going, force=force, wait_uploads=wait_uploads)
     kinds = kinds_of(ctx)
     ci = CiOutputs(recipes, lambda line: click.echo(line, err=as_json), junit, summary, github)
     with ci.refusals():

@@ -277,9 +277,22 @@ class DiskStore:
         if sha256 is None:
             raise StoreError(f"can't read {path}", where=str(path))
         digest = Digest(sha256, path.stat().st_size)
+        self.adopt(path, digest)
+        return digest
+
+    def adopt(self, path: Path, digest: Digest) -> None:
+        """Move a file of known content into the store, unless its blob is there.
+
+        Args:
+            path: A file on the store's filesystem.
+            digest: That of its content.
+
+        Raises:
+            StoreError: It can't be moved.
+        """
         target = self.blob(digest)
         if not self._blob_fault(digest, by_content=True):
-            return digest
+            return
         check_no_links(self.root, target.parent)
         make_folder(target.parent)
         try:
@@ -290,9 +303,8 @@ class DiskStore:
             fsync_folder(target.parent)
         except OSError as error:
             raise store_error(error, target) from error
-        self._stats.note_own(str(target), sha256)
+        self._stats.note_own(str(target), digest.sha256)
         self._read[str(target)] = self._stats.look(str(target))
-        return digest
 
     def faults(self, artifact: Artifact, *, by_content: bool = False) -> tuple[str, ...]:
         """Check the artifact's blobs; return what is wrong, and move bad ones to quarantine."""

@@ -1,0 +1,247 @@
+"""Bytes of a shared store, with a bound on the time that a build waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from onnxbuild.core.digest import Digest
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+T = TypeVar("T")
+
+GRACE_S = 3.0
+
+REQUEST_S = 0.25
+"""Seconds that each answer adds."""
+
+LEAST_SPEED = 256 * 1024
+"""Bytes a second: what is slower is built here instead."""
+
+PARALLEL = 8
+FAULTS_MAX = 3
+CHUNK_BYTES = 1 << 20
+
+
+class RemoteError(Exception):
+    """A request that failed: refused, too slow, or answered with other bytes than asked for."""
+
+
+class Client:
+    """One shared store; its methods block, and end in time whatever the server does.
+
+    Reading is bounded by a budget of seconds: `grace_s`, and more for each answer and for each byte that arrived.
+    When it is used up, or after FAULTS_MAX faults in a row, nothing more is read in this process: `lost` says why.
+
+    Args:
+        store: Where requests go.
+        grace_s: Seconds that a build waits for a server that gives nothing.
+        put_s: Seconds that one upload may take, and one more for each LEAST_SPEED / 16 bytes.
+        clock: Seconds; monotonic.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        *,
+        grace_s: float = GRACE_S,
+        put_s: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._put_s = put_s
+        self._clock = clock
+        self._grace_s = self._left_s = grace_s
+        self._faults = 0
+        self.lost = ""
+        self.read_bytes = 0
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="remote")
+        self._thread.start()
+
+    def close(self) -> None:
+        """Drop what is under way."""
+
+        async def cancel() -> None:
+            tasks = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+        asyncio.run_coroutine_threadsafe(cancel(), self._loop).result(timeout=5)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def get(self, name: str, limit_bytes: int) -> bytes | None:
+        """Read a small object; None if it is not there, or nothing can be read."""
+        return self._read(self._get(name, limit_bytes))
+
+    def download(self, files: Mapping[Path, Digest]) -> list[Path]:
+        """Download blobs in parallel; return those that came whole, with the right digest."""
+        return self._read(self._download_all(files)) or []
+
+    def has(self, names: Iterable[str]) -> set[str]:
+        """Return which objects are there, asked in parallel."""
+        return self._read(self._has_all(list(names))) or set()
+
+    def put(self, name: str, content: bytes | Path) -> None:
+        """Upload one object.
+
+        Raises:
+            RemoteError: It did not arrive.
+        """
+        size = len(content) if isinstance(content, bytes) else content.stat().st_size
+        limit_s = self._put_s + size / (LEAST_SPEED / 16)
+
+        async def upload() -> None:
+            async with asyncio.timeout(limit_s):
+                await self._store.put_async(name, content)
+
+        self._run(upload())
+
+    def holds(self, name: str) -> bool:
+        """Return whether an object is there; for uploads, which don't use the budget of reads.
+
+        Raises:
+            RemoteError: The server does not say.
+        """
+
+        async def ask() -> bool:
+            async with asyncio.timeout(self._put_s):
+                return await self._has(name)
+
+        return self._run(ask())
+
+    def _run(self, task: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(task, self._loop)
+        try:
+            return future.result()
+        except TimeoutError as error:
+            raise RemoteError("it does not answer in time") from error
+        except Exception as error:  # obstore raises what its Rust crates report
+            raise RemoteError(_reason(error)) from error
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _read(self, task: Coroutine[Any, Any, T]) -> T | None:
+        """Run within the budget; None after a fault."""
+        if self.lost:
+            task.close()
+            return None
+        began = self._clock()
+
+        async def bounded() -> T:
+            async with asyncio.timeout(max(self._left_s, 0.05)):
+                return await task
+
+        try:
+            found = self._run(bounded())
+        except RemoteError as fault:
+            self._left_s -= self._clock() - began
+            self._faults += 1
+            if self._left_s <= 0 or self._faults >= FAULTS_MAX:
+                self.lost = str(fault)
+            return None
+        self._left_s += REQUEST_S - (self._clock() - began)
+        self._faults = 0
+        return found
+
+    def _earn(self, size: int) -> None:
+        self.read_bytes += size
+        self._left_s += size / LEAST_SPEED
+
+    async def _get(self, name: str, limit_bytes: int) -> bytes | None:
+        try:
+            answer = await self._store.get_async(name)
+        except FileNotFoundError:
+            return None
+        if answer.meta["size"] > limit_bytes:
+            raise RemoteError(f"{name} has {answer.meta['size']} bytes; at most {limit_bytes}")
+        content = bytearray()
+        async for chunk in answer.stream(min_chunk_size=CHUNK_BYTES):
+            content += chunk
+            if len(content) > limit_bytes:
+                raise RemoteError(f"{name} has more than {limit_bytes} bytes")
+        self._earn(len(content))
+        return bytes(content)
+
+    async def _download_all(self, files: Mapping[Path, Digest]) -> list[Path]:
+        whole: list[Path] = []
+        free = asyncio.Semaphore(PARALLEL)
+
+        async def one(path: Path, digest: Digest) -> None:
+            async with free:
+                if await self._download(path, digest):
+                    whole.append(path)
+
+        async with asyncio.TaskGroup() as group:
+            for path, digest in files.items():
+                group.create_task(one(path, digest))
+        return whole
+
+    async def _download(self, path: Path, digest: Digest) -> bool:
+        name = blob_name(digest.sha256)
+        try:
+            answer = await self._store.get_async(name)
+        except FileNotFoundError:
+            return False
+        if answer.meta["size"] != digest.size_bytes:
+            raise RemoteError(f"{name} has {answer.meta['size']} bytes, not {digest.size_bytes}")
+        sha256, size, began, earned = hashlib.sha256(), 0, self._clock(), 0
+        with path.open("wb") as file:
+            async for chunk in answer.stream(min_chunk_size=CHUNK_BYTES):
+                size += len(chunk)
+                if size > digest.size_bytes:
+                    break
+                sha256.update(chunk)
+                file.write(chunk)
+                spent_s = self._clock() - began
+                if spent_s > self._grace_s and size < LEAST_SPEED * (spent_s - self._grace_s):
+                    raise RemoteError(f"{size / spent_s / 1024:.0f} KiB/s are too slow")
+                self._earn(size - earned)
+                earned = size
+        if sha256.hexdigest() != digest.sha256:
+            raise RemoteError(f"{name} holds other bytes than its name says")
+        return True
+
+    async def _has(self, name: str) -> bool:
+        try:
+            await self._store.head_async(name)
+        except FileNotFoundError:
+            return False
+        return True
+
+    async def _has_all(self, names: list[str]) -> set[str]:
+        free = asyncio.Semaphore(PARALLEL)
+
+        async def one(name: str) -> bool:
+            async with free:
+                return await self._has(name)
+
+        found = await asyncio.gather(*(one(name) for name in names))
+        return {name for name, there in zip(names, found, strict=True) if there}
+
+
+def blob_name(sha256: str) -> str:
+    """Name of a blob, as Bazel's HTTP cache has it."""
+    return f"cas/{sha256}"
+
+
+def _reason(error: BaseException) -> str:
+    """Return the sentence of an error of obstore: the innermost message, else its first line."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    text = str(error)
+    inner = re.findall(r'(?:message|error): "([^"]+)"', text)
+    sentence = inner[-1] if inner else text.partition("\n")[0]
+    return " ".join(sentence.split())[:300] or type(error).__name__

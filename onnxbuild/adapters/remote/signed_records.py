@@ -1,0 +1,149 @@
+"""Records that leave a machine: signed by their builder, checked against the keys that a project trusts.
+
+An object `ac/NAME` is one line of JSON (the signer and the signature) and the record as the local store writes it.
+NAME is made of the action's key and of the signer, so builders don't overwrite each other's records, and a
+reader knows every name to ask for.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.adapters.store.disk_store import read_record, seal
+from onnxbuild.core.action import ActionResult
+from onnxbuild.core.digest import canonical_json, tagged_sha256
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
+
+RECORD_BYTES_MAX = 16 << 20
+_PURPOSE = b"onnxbuild record 1\n"
+_HEAD_BYTES_MAX = 1024
+
+
+class Signer:
+    """A builder's private key."""
+
+    def __init__(self, key: Ed25519PrivateKey) -> None:
+        self._key = key
+        self.id = key_id(key.public_key())
+
+    def record(self, result: ActionResult) -> tuple[str, bytes]:
+        """Return the name and the bytes of a result's record."""
+        content = seal(result.key, [result])
+        signature = base64.b64encode(self._key.sign(_PURPOSE + content)).decode()
+        head = json.dumps({"keyid": self.id, "sig": signature}, sort_keys=True)
+        return record_name(result.key, self.id), head.encode() + b"\n" + content
+
+
+def key_id(key: Ed25519PublicKey) -> str:
+    """sha256 of a public key's DER (SubjectPublicKeyInfo): 64 hex digits."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return hashlib.sha256(der).hexdigest()
+
+
+def record_name(key: str, signer: str) -> str:
+    """Name of the record that a builder signs for an action's key."""
+    return f"ac/{tagged_sha256('signed record', [key, signer])}"
+
+
+def read_signed(content: bytes, key: str, signer: Ed25519PublicKey) -> tuple[ActionResult, ...]:
+    """Return the results of a signed record; none if another version of this program wrote it.
+
+    Args:
+        content: Untrusted.
+        key: The action's key that was asked for.
+        signer: Whose signature it must have.
+
+    Raises:
+        ValueError, KeyError, TypeError: It is damaged, of another key, or not signed by that key.
+    """
+    from cryptography.exceptions import InvalidSignature
+
+    head, newline, record = content.partition(b"\n")
+    if not newline or len(head) > _HEAD_BYTES_MAX:
+        raise ValueError("it is no signed record")
+    signature = base64.b64decode(json.loads(head)["sig"], validate=True)
+    try:
+        signer.verify(signature, _PURPOSE + record)
+    except InvalidSignature:
+        raise ValueError("its signature does not match") from None
+    return read_record(record, key)
+
+
+def agreed(records: Iterable[Sequence[ActionResult]], least: int) -> tuple[ActionResult, ...]:
+    """Return the results that at least so many builders signed with the same inputs and outputs.
+
+    Args:
+        records: One builder's results each.
+        least: Number of builders.
+    """
+    counts: Counter[bytes] = Counter()
+    first: dict[bytes, ActionResult] = {}
+    for results in records:
+        for same, result in {_identity(each): each for each in results}.items():
+            counts[same] += 1
+            first.setdefault(same, result)
+    return tuple(first[same] for same, count in counts.items() if count >= least)
+
+
+def _identity(result: ActionResult) -> bytes:
+    """What builders must agree on: all but the cost and the measured numbers."""
+    body = result.to_json()
+    for own in ("expense", "metrics", "notes"):
+        del body[own]
+    return canonical_json(body)
+
+
+def read_trusted_key(path: Path) -> Ed25519PublicKey:
+    """Read an Ed25519 public key in PEM.
+
+    Raises:
+        OSError: The file can't be read.
+        ValueError: It holds something else.
+    """
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    try:
+        key = load_pem_public_key(path.read_bytes())
+    except UnsupportedAlgorithm as error:
+        raise ValueError(str(error)) from error
+    if not isinstance(key, Ed25519PublicKey):
+        raise ValueError("it is a key of another kind; expected Ed25519")  # noqa: TRY004 - a file's content
+    return key
+
+
+def read_private_key(path: Path) -> Ed25519PrivateKey:
+    """Read an Ed25519 private key in PEM, without a passphrase.
+
+    Raises:
+        OSError: The file can't be read.
+        ValueError: It holds something else.
+    """
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    content = path.read_bytes()
+    if b"PUBLIC KEY" in content:
+        raise ValueError("it is a public key")
+    try:
+        key = load_pem_private_key(content, None)
+    except (TypeError, UnsupportedAlgorithm) as error:
+        raise ValueError(str(error)) from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise ValueError("it is a key of another kind; expected Ed25519")  # noqa: TRY004 - a file's content
+    return key

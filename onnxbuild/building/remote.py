@@ -1,0 +1,284 @@
+"""The remote store that a project's settings name, behind a workspace's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.adapters import locate
+from onnxbuild.adapters.store.disk_views import DiskViews
+from onnxbuild.building.request import Request, graph_of, load
+from onnxbuild.building.wiring import Workspace, open_workspace
+from onnxbuild.core.errors import UsageError
+from onnxbuild.core.sizes import counted, size_text
+from onnxbuild.core.step import StepKind
+from onnxbuild.engine.plan import Planned, plan
+from onnxbuild.project_folder import PYPROJECT
+from onnxbuild.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from obstore.store import ObjectStore
+
+    from onnxbuild.adapters.remote.client import Client
+    from onnxbuild.adapters.remote.signed_records import Signer
+    from onnxbuild.adapters.remote.tiered_store import TieredStore
+    from onnxbuild.adapters.remote.uploads import Uploads
+
+OFF = "off"
+_PUSH_FIX = "openssl genpkey -algorithm ed25519 -out PRIVATE.pem; then ONNXBUILD_REMOTE_SIGN_KEY=PRIVATE.pem"
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A workspace's remote store, connected.
+
+    Attributes:
+        url: Its URL, as the settings have it.
+        client: Its bytes.
+        store: The workspace's store, with the remote behind it.
+        uploads: What goes up; None if this machine pushes nothing.
+    """
+
+    url: str
+    client: Client
+    store: TieredStore
+    uploads: Uploads | None
+
+    def remarks(self) -> Iterator[str]:
+        """Yield what a run should say of it at its end."""
+        if self.store.hits:
+            read = size_text(self.client.read_bytes)
+            yield f"{counted(self.store.hits, 'result')} came from {self.url} ({read})"
+        yield from self.store.ignored[:3]
+        if self.client.lost:
+            yield f"{self.url} is not used further in this run: {self.client.lost}"
+        if self.uploads is not None:
+            count, size = self.uploads.left()
+            why = f": {self.uploads.failed}" if self.uploads.failed else ""
+            if count:
+                yield (
+                    f"{counted(count, 'result')} (at most {size_text(size)}) are still to be uploaded{why}; "
+                    "the next run goes on with them, or: onnxbuild cache push"
+                )
+
+    def close(self) -> None:
+        """Stop all requests."""
+        if self.uploads is not None:
+            self.uploads.close()
+        self.client.close()
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteAccess:
+    """How to reach a project's remote store: checked settings.
+
+    Attributes:
+        url: Its URL.
+        objects: Where requests go; nothing is sent yet.
+        trusted: Key id -> public key of each builder whose records are taken.
+        agree: How many of them must have signed the same result.
+        signer: The key of a machine that uploads; None on others.
+    """
+
+    url: str
+    objects: ObjectStore
+    trusted: Mapping[str, Ed25519PublicKey]
+    agree: int
+    signer: Signer | None
+
+    def attach(self, workspace: Workspace, *, fetch: bool = True) -> tuple[Workspace, Remote]:
+        """Return the workspace with the remote behind its store.
+
+        Args:
+            workspace: The project's.
+            fetch: Fetch the blobs of hits, and upload what is built; False for verbs that only look.
+        """
+        from onnxbuild.adapters.remote.client import Client
+        from onnxbuild.adapters.remote.tiered_store import TieredStore
+        from onnxbuild.adapters.remote.uploads import Uploads
+
+        client = Client(self.objects)
+        uploads = None
+        if self.signer is not None and fetch:
+            uploads = Uploads(workspace.disk, client, self.signer)
+            uploads.resume()
+        store = TieredStore(
+            workspace.disk, client, self.trusted, agree=self.agree, uploads=uploads, fetch=fetch
+        )
+        views = DiskViews(workspace.root, store, workspace.stats)
+        return replace(workspace, store=store, views=views), Remote(
+            self.url, client, store, uploads
+        )
+
+
+def remote_of(request: Request) -> RemoteAccess | None:
+    """Return how to reach the remote store that a project's settings name; None if they name none.
+
+    Args:
+        request: Of the project.
+
+    Raises:
+        UsageError: The settings of the remote can't be used.
+    """
+    environment = locate.environment()
+    settings = read_settings(request.project, environment)
+    url = settings.text("remote.url")
+    if not url or url == OFF:
+        return None
+    from onnxbuild.adapters.remote.opening import open_remote
+
+    where = settings.sources["remote.url"]
+    allow_http = bool(settings.values.get("remote.allow_http", False))
+    objects = open_remote(url, environment, allow_http=allow_http, where=where)
+    trusted = _trusted(settings)
+    agree = int(settings.values.get("remote.agree", 1))
+    signer = _signer(settings, environment)
+    if not trusted and signer is None:
+        raise UsageError(
+            f"the remote {url} is of no use: no key is trusted, and nothing is uploaded",
+            where=where,
+            fix='trusted_keys = ["keys/ci.pem"], with the public key of the machine that uploads',
+        )
+    if trusted and not 1 <= agree <= len(trusted):
+        raise UsageError(
+            f"`remote.agree` is {agree}; expected 1 to {len(trusted)}, the number of trusted keys",
+            where=settings.sources["remote.agree"],
+        )
+    return RemoteAccess(url, objects, trusted, agree, signer)
+
+
+def push_results(
+    request: Request, catalog: Mapping[str, StepKind], progress: Callable[[str], None]
+) -> tuple[int, int, int, str]:
+    """Upload what earlier runs left, and the results of a request that are up to date.
+
+    Args:
+        request: What to upload.
+        catalog: Step kinds by name.
+        progress: Takes a line now and then.
+
+    Returns: (results uploaded, bytes of their blobs, results left, why these are left).
+
+    Raises:
+        UsageError: No remote is named, or no key signs what is uploaded.
+    """
+    access = _needed(request)
+    if access.signer is None:
+        raise UsageError(
+            "nothing signs what is uploaded",
+            fix="ONNXBUILD_REMOTE_PUSH=always ONNXBUILD_REMOTE_SIGN_KEY=PRIVATE.pem onnxbuild cache push",
+        )
+    opened = open_workspace(request.project, request.store_root)
+    workspace, remote = access.attach(opened)
+    uploads = remote.uploads
+    assert uploads is not None
+    try:
+        for planned in _planned(request, replace(workspace, store=opened.store), catalog):
+            if planned.result is not None:
+                uploads.add(planned.result)
+
+        def report(count: int, size: int) -> None:
+            progress(f"uploading: {counted(count, 'result')} left, at most {size_text(size)}")
+
+        uploads.wait(report, every_s=5.0)
+        return uploads.sent, uploads.sent_bytes, uploads.left()[0], uploads.failed
+    finally:
+        remote.close()
+        workspace.close()
+
+
+def pull_results(request: Request, catalog: Mapping[str, StepKind]) -> Iterator[str]:
+    """Fetch what the remote has of a request; yield what there is to say.
+
+    Raises:
+        UsageError: No remote is named.
+    """
+    workspace, remote = _needed(request).attach(
+        open_workspace(request.project, request.store_root)
+    )
+    try:
+        planned = _planned(request, workspace, catalog)
+        ready = sum(each.hit for each in planned)
+        yield from remote.remarks()
+        yield f"{ready} of {counted(len(planned), 'step')} are up to date"
+    finally:
+        remote.close()
+        workspace.close()
+
+
+def _needed(request: Request) -> RemoteAccess:
+    access = remote_of(request)
+    if access is None:
+        raise UsageError(
+            "no remote store is named",
+            where=str(request.project / PYPROJECT),
+            fix='[tool.onnxbuild.remote] url = "https://cache.example/team": see docs/remote.md',
+        )
+    return access
+
+
+def _planned(
+    request: Request, workspace: Workspace, catalog: Mapping[str, StepKind]
+) -> tuple[Planned, ...]:
+    graph = graph_of(request, load(request, workspace.recipes()))
+    return plan(
+        graph,
+        catalog,
+        store=workspace.store,
+        fingerprints=workspace.fingerprints,
+        history=workspace.history,
+        host=workspace.host(),
+    )
+
+
+def _trusted(settings: Settings) -> dict[str, Ed25519PublicKey]:
+    from onnxbuild.adapters.remote.signed_records import key_id, read_trusted_key
+
+    found = {}
+    for text in settings.values.get("remote.trusted_keys", ()):
+        path = settings.path("remote.trusted_keys", text)
+        try:
+            key = read_trusted_key(path)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            raise UsageError(
+                f"the trusted key {path} can't be used: {why}",
+                where=settings.sources["remote.trusted_keys"],
+                fix="openssl pkey -in PRIVATE.pem -pubout -out PUBLIC.pem",
+            ) from error
+        found[key_id(key)] = key
+    return found
+
+
+def _signer(settings: Settings, environment: Mapping[str, str]) -> Signer | None:
+    """The key of a machine that uploads; None on others."""
+    push = settings.text("remote.push") or "never"
+    if push == "never" or (push == "ci-only" and not _is_ci(environment)):
+        return None
+    from onnxbuild.adapters.remote.signed_records import Signer, read_private_key
+
+    text = settings.text("remote.sign_key")
+    where = settings.sources["remote.push"]
+    if not text:
+        raise UsageError(
+            f"`remote.push` is {push}, and no key signs what is uploaded",
+            where=where,
+            fix=_PUSH_FIX,
+        )
+    path = settings.path("remote.sign_key", text)
+    try:
+        return Signer(read_private_key(Path(path)))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(
+            f"the key {path} can't be used: {why}",
+            where=settings.sources["remote.sign_key"],
+            fix=_PUSH_FIX,
+        ) from error
+
+
+def _is_ci(environment: Mapping[str, str]) -> bool:
+    return environment.get("CI", "").lower() not in ("", "0", "false")
