@@ -16,8 +16,9 @@ _SHOWN_CHARACTERS = 100
 
 _PYTHON = frozenset({"load.py", "serve.py"})
 """Python files that onnxbuild writes. Any other may have the name of a module that a Python started there imports."""
+_PLATFORM = re.compile(r"(linux|macos|windows)-\w+")
 _LIBRARIES_FOLDER = "operators"
-"""Folder of a bundle's libraries of custom operators."""
+"""Folder of a bundle's libraries of custom operators, which has one for each platform."""
 _LIBRARY = re.compile(r".+\.(so|dll|dylib)(\.[0-9.]+)?")
 _RUN = re.compile(
     r"head"  # a folder with HEAD, objects/ and refs/ is a git repository, and git reads its config
@@ -170,9 +171,15 @@ def _run_by_itself(folded: str) -> str:
         return "has a name for which programs load or run a file by themselves"
     if file.endswith(".py") and file not in _PYTHON:
         return "is Python that onnxbuild does not write: a Python that is started there imports it"
-    if _LIBRARY.fullmatch(file) and folders[-1:] != [_LIBRARIES_FOLDER]:
+    if _LIBRARY.fullmatch(file) and not _is_for_libraries(folders):
         return f"is a library outside of {_LIBRARIES_FOLDER}/: programs that are started there may load it"
     return ""
+
+
+def _is_for_libraries(folders: list[str]) -> bool:
+    """Return whether a folder is a bundle's of libraries, or below it one of a platform: `operators/linux-x86_64`."""
+    above = folders[:-1] if folders and _PLATFORM.fullmatch(folders[-1]) else folders
+    return above[-1:] == [_LIBRARIES_FOLDER]
 
 
 def _shown(text: str) -> str:

@@ -167,6 +167,7 @@ def test_a_name_that_a_tool_runs_or_reads_by_itself_is_passed_on_by_nobody(name,
 @pytest.mark.parametrize(
     "name",
     [
+        "operators/linux-x86_64/libfancy.so",
         "load.py",
         "packages/fp32-web/serve.py",
         f"{OPERATORS_FOLDER}/libbox.so.1.2",

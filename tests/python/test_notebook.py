@@ -79,7 +79,7 @@ def test_every_cell_runs_and_shows_what_the_text_says(tmp_path):
     assert shown[4] == "(1, 10)"
     assert shown[5] == "('digits-int8.html', True, True)"
     assert "the nearest of 19 are int8" in shown[6]
-    assert "3 ['digits:int8/validate']" in shown[7]
+    assert "3 ['digits:int8/evaluate']" in shown[7]
 
 
 def _text_of(cell) -> str:
