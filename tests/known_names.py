@@ -114,7 +114,6 @@ PROVIDER_PLACES: Mapping[tuple[str, str], str] = {
         "XNNPACK",
     ): "ONNX Runtime's checker has a function for each",
     ("onnxkit/web/content.py", "webgpu"): "an interface of browsers, and onnxruntime-web's word",
-    ("onnxkit/web/runtime.py", "webgpu"): "an interface of browsers, and onnxruntime-web's word",
     ("steps/tensorrt_engines.py", "tensorrt"): "the step makes engines of TensorRT's own",
 }
 """(module, name) -> why an execution provider, or its distribution, is known there. The CPU may be known anywhere."""

@@ -54,24 +54,22 @@ from onnxbuild.onnxkit.packages.signature import ModelSignature, signature_of, w
 from onnxbuild.onnxkit.packages.typescript import NO_ARRAY, refused_port
 from onnxbuild.onnxkit.processing.labels import read_labels
 from onnxbuild.onnxkit.web.content import (
-    MOST_POINTS,
-    Page,
-    opened_files,
-    write_module,
-    write_page,
-)
-from onnxbuild.onnxkit.web.lacking import AS_LINKED, is_of_operators, lacking_operators
-from onnxbuild.onnxkit.web.runtime import (
     ML_DOMAIN,
     MOST_BYTES,
+    MOST_POINTS,
     NPM_LIST,
     PACKAGE,
     VERSION,
     WEBGPU,
+    Page,
     copy_runtime,
+    opened_files,
     session_of,
     settings_left_out,
+    write_module,
+    write_page,
 )
+from onnxbuild.onnxkit.web.lacking import AS_LINKED, is_of_operators, lacking_operators
 
 NAME, ORT = "web", "ort"
 _RUNTIME = Environment(npm=NPM_LIST, needs=(NODE,))

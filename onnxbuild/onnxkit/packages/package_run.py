@@ -98,12 +98,12 @@ def run_own_test(
     Args:
         command: The program and its arguments; it writes what the model gives into `outputs`.
         outputs: Folder that the test makes.
-        read: Reads that folder.
+        read: Reads that folder, if the test made it.
     """
     phase("running the package's own test")
     code, printed = run_program(command, folder)
     try:
-        found = read(outputs)
+        found = read(outputs) if outputs.is_dir() else {}
     except (OSError, ValueError):
         found = {}
     return OwnTest(code, printed.splitlines()[-1], found)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
 from onnxbuild.onnxkit.packages.package_run import run_program
-from onnxbuild.onnxkit.web.runtime import BUILDS, FOLDER
+from onnxbuild.onnxkit.web.content import BUILDS, FOLDER
 
 if TYPE_CHECKING:
     import onnx

@@ -21,7 +21,7 @@ from onnxbuild.core.environment import Environment
 from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.loaders.script import load_script
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.onnxkit.web.runtime import BUILDS, NPM_LIST, PACKAGE
+from onnxbuild.onnxkit.web.content import BUILDS, NPM_LIST, PACKAGE
 from onnxbuild.resolver import resolve
 from tests.fakes.step_context import run_step
 from tests.native.packages import write_bundle, write_ort_bundle, write_reference

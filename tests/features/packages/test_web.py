@@ -14,7 +14,7 @@ from onnxbuild.core.environment import NODE, Environment
 from onnxbuild.core.errors import StepError
 from onnxbuild.features.packages.web import FEATURE, PackageWebParams, RunWebParams
 from onnxbuild.host.host import HostFacts
-from onnxbuild.onnxkit.web.runtime import MOST_BYTES, NPM_LIST
+from onnxbuild.onnxkit.web.content import MOST_BYTES, NPM_LIST
 from onnxbuild.resolver import resolve
 from tests.cli.conftest import make_project
 from tests.fakes.step_context import run_step

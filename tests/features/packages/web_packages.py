@@ -26,7 +26,7 @@ from onnxbuild.onnxkit.bundles.manifest import (
 from onnxbuild.onnxkit.bundles.write import described
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.onnxkit.web.runtime import NPM_LIST
+from onnxbuild.onnxkit.web.content import NPM_LIST
 from tests.fakes.step_context import run_step
 
 BATCH = {"batch": {"min": 1, "max": 8, "example": 2, "multiple_of": 1}}

@@ -16,8 +16,16 @@ from onnxbuild.core.axis import Axis
 from onnxbuild.core.digest import Digest
 from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.onnxkit.web.content import Page, example_of, package_name, write_module, write_page
-from onnxbuild.onnxkit.web.runtime import BUILDS, session_options, settings_left_out
+from onnxbuild.onnxkit.web.content import (
+    BUILDS,
+    Page,
+    example_of,
+    package_name,
+    session_options,
+    settings_left_out,
+    write_module,
+    write_page,
+)
 
 ODD = '</script>"*/'
 AXES = (Axis("batch", 1, 8, 2), Axis("length", 4, 64, 16, 4))
