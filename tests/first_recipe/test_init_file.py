@@ -141,7 +141,7 @@ def test_nothing_is_overwritten(here, onnxbuild):
         (
             "notes.txt",
             "notes.txt is no model",
-            ".keras, a .json or .ubj file that XGBoost's `save_model` wrote, a text file",
+            "a .json or .ubj file that XGBoost's `save_model` wrote, a text file",
         ),
         ("empty", "there is no model in empty", "name the model's file, or the folder"),
         ("models", "models is a folder; it has deep.onnx", "onnxbuild init models/deep.onnx"),

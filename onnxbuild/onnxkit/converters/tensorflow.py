@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ def convert_saved_model(request: Request) -> dict[str, Any]:
 
     tensorflow = one_thread()
     check_opset(request["opset"])
-    with _CustomOperators(tensorflow):
+    with _no_custom_operators(tensorflow):
         graph, inputs, outputs, tables, names = tf_loader.from_saved_model(
             request["folder"],
             None,
@@ -97,7 +98,7 @@ def open_saved_model(request: Request) -> Callable[[Feeds], Callable[[], object]
 def _signature(
     tensorflow: Any, request: Request
 ) -> Callable[[Feeds], Callable[[], dict[str, np.ndarray]]]:
-    with _CustomOperators(tensorflow):
+    with _no_custom_operators(tensorflow):
         loaded = tensorflow.saved_model.load(request["folder"], tags=request["tags"])
     signature = loaded.signatures[request["signature"]]
     taken = signature.structured_input_signature[1]
@@ -130,29 +131,25 @@ def one_thread() -> Any:
     return tf
 
 
-class _CustomOperators:
-    """Refuse a model whose operators TensorFlow itself does not have."""
+@contextlib.contextmanager
+def _no_custom_operators(tensorflow: Any) -> Iterator[None]:
+    """Refuse a model whose operators TensorFlow itself does not have.
 
-    def __init__(self, tensorflow: Any) -> None:
-        self._errors = (tensorflow.errors.NotFoundError, FileNotFoundError)
-
-    def __enter__(self) -> None:
-        """Nothing to do."""
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Report operators that are not registered.
-
-        Raises:
-            Refused: There are such.
-        """
-        if isinstance(error, self._errors) and "not registered" in str(error):
-            found = re.search(r"Op type not registered '([^']+)'", str(error))
-            name = f"'{found[1]}'" if found else "one of its own"
-            raise Refused(
-                f"the model has the operator {name}, which this TensorFlow does not have",
-                "name an environment that has the package of that operator; only operators of TensorFlow "
-                "itself can be converted",
-            ) from error
+    Raises:
+        Refused: There are such.
+    """
+    try:
+        yield
+    except (tensorflow.errors.NotFoundError, FileNotFoundError) as error:
+        if "not registered" not in str(error):
+            raise
+        found = re.search(r"Op type not registered '([^']+)'", str(error))
+        name = f"'{found[1]}'" if found else "one of its own"
+        raise Refused(
+            f"the model has the operator {name}, which this TensorFlow does not have",
+            "name an environment that has the package of that operator; only operators of TensorFlow "
+            "itself can be converted",
+        ) from error
 
 
 def check_opset(opset: int) -> None:
@@ -181,8 +178,7 @@ def converted(graph: Any, opset: int, **names: Any) -> Any:
     from tf2onnx import convert
 
     number_nodes()
-    unsupported = Unsupported()
-    with tf.device("/cpu:0"), unsupported:
+    with tf.device("/cpu:0"), _only_supported():
         model, _ = convert._convert_common(  # noqa: SLF001 - what its command line calls
             graph,
             name="model",
@@ -191,7 +187,7 @@ def converted(graph: Any, opset: int, **names: Any) -> Any:
             custom_op_handlers={"Erfc": (erfc, [])},
             **names,
         )
-    unsupported.check(model)
+    _check_operators(model)
     return model
 
 
@@ -392,40 +388,37 @@ def erfc(context: Any, node: Any, _name: str, _arguments: Any) -> Any:
     )
 
 
-class Unsupported:
-    """Check for operations that tf2onnx can't convert: it only logs them, and leaves them in the graph."""
+@contextlib.contextmanager
+def _only_supported() -> Iterator[None]:
+    """Report what tf2onnx raises for operations that it can't convert.
 
-    def __enter__(self) -> None:
-        """Nothing to do."""
+    Raises:
+        Refused: It names them.
+    """
+    try:
+        yield
+    except (ValueError, RuntimeError, NotImplementedError) as error:
+        what = f"tf2onnx can't convert the model: {first_line(str(error))}"
+        raise Refused(what, _REWRITE) from error
 
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Report what tf2onnx raises for operators.
 
-        Raises:
-            Refused: It names them.
-        """
-        if isinstance(error, (ValueError, RuntimeError, NotImplementedError)):
-            raise Refused(
-                f"tf2onnx can't convert the model: {first_line(str(error))}", _REWRITE
-            ) from error
+def _check_operators(model: Any) -> None:
+    """See that all operators are ONNX's: tf2onnx only logs those that it can't convert, and leaves them in the graph.
 
-    def check(self, model: Any) -> None:
-        """See that all operators are ONNX's.
+    Raises:
+        Refused: Some are TensorFlow's.
+    """
+    import onnx
 
-        Raises:
-            Refused: Some are TensorFlow's.
-        """
-        import onnx
-
-        versions = {each.domain: each.version for each in model.opset_import}
-        unknown = dict[str, None]()
-        for node in _nodes(model.graph):
-            if node.domain in ("", "ai.onnx") and not _is_known(
-                onnx, node.op_type, versions.get("", 1)
-            ):
-                unknown[node.op_type] = None
-        if unknown:
-            raise Refused(f"tf2onnx has no ONNX for {', '.join(sorted(unknown))}", _REWRITE)
+    versions = {each.domain: each.version for each in model.opset_import}
+    unknown = {
+        node.op_type
+        for node in _nodes(model.graph)
+        if node.domain in ("", "ai.onnx")
+        and not _is_known(onnx, node.op_type, versions.get("", 1))
+    }
+    if unknown:
+        raise Refused(f"tf2onnx has no ONNX for {', '.join(sorted(unknown))}", _REWRITE)
 
 
 def _is_known(onnx: Any, name: str, version: int) -> bool:
