@@ -286,7 +286,7 @@ _PLAIN_STYLE = """
 .dot { fill: currentColor; fill-opacity: 0.35; stroke: currentColor; stroke-width: 2 }
 .dot.hollow { fill-opacity: 0; stroke-dasharray: 3 2 }
 """
-"""What the page's style says of these classes, in fixed colours."""
+"""Style of these classes in a file of its own: the page's, in fixed colours."""
 
 _MOST = 1e100
 """Beyond this, floats would overflow."""
