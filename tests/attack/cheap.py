@@ -43,6 +43,8 @@ from tests.fakes.world import CATALOG, FakeParams, RecordingSink, graph, outputs
 FILE_OPERATIONS = frozenset(
     {"open", "os.rename", "os.mkdir", "os.chmod", "os.remove", "os.rmdir", "fcntl.flock"}
 )
+OF_A_GLANCE = 2
+"""Of a build that is up to date at a glance: it opens its memo, by path and by descriptor."""
 
 
 @dataclass(frozen=True)

@@ -301,7 +301,7 @@ class StepsInProgress:
         return None
 
     def _go_on(self, event: StepProgress, now_s: float) -> InProgress | None:
-        """What is made before any step runs begins with its first report, and ends with its last."""
+        """Note how far something is; what is no step begins with its first report, and ends with its last."""
         self.has_begun = True
         began = InProgress(now_s, is_step=False, said_s=now_s)
         running = self.running.setdefault(event.step, began)
