@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NamedFile = tuple[str, Path]
 
 _UNREADABLE = (OSError, ValueError, EOFError, MemoryError, RuntimeError)
-"""What numpy and zipfile raise at files that are cut, encrypted, compressed in another way, or claim a terabyte."""
+"""Errors of numpy and zipfile for files that are cut, encrypted, compressed in another way, or claim a terabyte."""
 
 
 def file_feeds(
