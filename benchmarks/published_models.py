@@ -39,6 +39,16 @@ WHEELS = {
 """Requirement -> how the paths of its models end."""
 
 INT8 = "int8: dynamic"
+
+FILLED_IN = {
+    "khmersm": {"batch: {min: 1, max: 8, example: 2}": "batch: {min: 1, max: 1, example: 1}"},
+    "melspectrogram": {"samples: {min: 1, max: 64, example: 16}": "samples: {min: 512, max: 16000, example: 1280}"},
+    "silero_vad": {
+        "sequence: {min: 1, max: 64, example: 16}": "sequence: {min: 512, max: 1536, example: 512}",
+        "sr: {dtype: int64, shape: []}": "sr: {dtype: int64, shape: [], fill: 16000}",
+    },
+}  # fmt: skip
+"""Part of a wheel's or a file's name -> lines that `init` marks to be filled in, and what they are for this file."""
 PATIENCE_S = 1800
 
 
@@ -97,12 +107,12 @@ def _onnxbuild(folder: Path, *arguments: str) -> tuple[int, str]:
 
 
 def _first_error(text: str) -> str:
-    lines = [line for line in text.splitlines() if re.match(r"\s*(error|failed|fix)\b", line)]
-    return " ".join(line.strip() for line in lines[:2])[:300] or text.strip()[-200:]
+    lines = [line for line in text.splitlines() if re.match(r"(error:|FAILED  )", line)]
+    return "; ".join(re.sub(r"^FAILED +\S+?:", "", line) for line in lines)[:300] or text[-200:]
 
 
 def take(wheel: str, archive: Path, ending: str) -> Row:
-    """Run `init`, add INT8, run."""
+    """Run `init`, add INT8, fill in what `init` can't know, run."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "pyproject.toml").touch()
@@ -114,9 +124,13 @@ def take(wheel: str, archive: Path, ending: str) -> Row:
         outcome = f"init: {_first_error(text)}"
         if code == 0:
             (recipe,) = folder.glob("recipes/*.yaml")
-            recipe.write_text(
-                recipe.read_text().replace("  fp32: none\n", f"  fp32: none\n  {INT8}\n")
-            )
+            changes = {"  fp32: none\n": f"  fp32: none\n  {INT8}\n"}
+            for part, filled_in in FILLED_IN.items():
+                changes |= filled_in if part in f"{wheel} {ending}" else {}
+            written = recipe.read_text()
+            for line, meant in changes.items():
+                written = written.replace(line, meant)
+            recipe.write_text(written)
             code, text = _onnxbuild(
                 folder, "run", str(recipe), "--keep-going", "--set", "benchmark.max_time_s=0.2"
             )

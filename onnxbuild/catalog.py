@@ -212,7 +212,7 @@ _BUILT_IN = Composition()
 
 
 _COMPOSITION: ContextVar[Composition] = ContextVar("composition", default=_BUILT_IN)
-"""What this thread or task uses now: another one may build with other plug-ins meanwhile."""
+"""Features that this thread or task uses now: another one may build with other plug-ins meanwhile."""
 
 
 def use_plugins(plugins: Iterable[Plugin]) -> None:

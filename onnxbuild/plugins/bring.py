@@ -30,7 +30,7 @@ _KNOWN: dict[str, tuple[tuple[str, ...], Plugin]] = {}
 """Plug-ins that this process has loaded: metadata folder, or file -> (identities of its files, the plug-in)."""
 
 _LOOKED_AT: ContextVar[tuple[str, ...]] = ContextVar("looked_at", default=())
-"""What decided which plug-ins this thread or task uses: files and folders."""
+"""Paths that decided which plug-ins this thread or task uses: files and folders."""
 
 _IMPORTS = Lock()
 """One thread at a time imports plug-ins: their modules and the import path are the process's."""

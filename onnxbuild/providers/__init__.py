@@ -51,7 +51,7 @@ PROVIDERS: tuple[Provider, ...] = (
 """Built-in providers, in the order of the schema, the reference page and `doctor`."""
 
 _FROM_PLUGINS: ContextVar[tuple[Provider, ...]] = ContextVar("providers", default=())
-"""Those of plug-ins that this thread or task uses."""
+"""Providers of plug-ins that this thread or task uses."""
 
 _BUILT_IN = {name: each for each in PROVIDERS for name in (each.name, each.full_name)}
 

@@ -147,7 +147,7 @@ def test_a_folder_that_differs_is_left_as_it_is(place, tmp_path, change):
 def test_an_unwritable_place_is_said(place, tmp_path):
     place.push(contents())
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(BuildError, match="can't write"):
+    with pytest.raises(StoreError, match="a file is in its way"):
         place.pull(tmp_path / "file/model")
 
 

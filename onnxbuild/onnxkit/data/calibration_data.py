@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 
 NamedFile = tuple[str, Path]
+
+_UNREADABLE = (OSError, ValueError, EOFError, MemoryError, RuntimeError)
+"""Errors of numpy and zipfile for files that are cut, encrypted, compressed in another way, or claim a terabyte."""
 
 
 def file_feeds(
@@ -98,7 +102,7 @@ def _array(path: Path, label: str, where: str) -> np.ndarray:
 
     try:
         found: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except _UNREADABLE as error:
         raise _unreadable(label, error, where) from error
     return found
 
@@ -108,14 +112,19 @@ def _archive(path: Path, label: str, where: str) -> dict[str, np.ndarray]:
 
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+            found = {name: archive[name] for name in archive.files}
+    except (*_UNREADABLE, zlib.error, zipfile.BadZipFile, AttributeError) as error:
         raise _unreadable(label, error, where) from error
+    for name, array in found.items():
+        if not isinstance(array, np.ndarray):
+            raise _unreadable(label, ValueError(f"'{name}' in it is no array"), where)
+    return found
 
 
 def _unreadable(label: str, error: BaseException, where: str) -> StepError:
+    said = str(error).partition("\n")[0].partition(". ")[0]  # the rest advises to load pickles
     return StepError(
-        f"'{label}' can't be read: {error}",
+        f"'{label}' can't be read: {said}",
         where=where,
         fix="write it with numpy.save or numpy.savez; arrays of objects are refused",
     )

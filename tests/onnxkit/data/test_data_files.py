@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import tracemalloc
 import zipfile
 
@@ -205,3 +206,37 @@ def test_a_flipped_bit_is_noticed(tmp_path):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"its member 'x\.npy' is damaged: BadZipFile: Bad CRC"):
         read_arrays(path)
+
+
+def npy(header: bytes) -> bytes:
+    return b"\x93NUMPY\x02\x00" + struct.pack("<I", len(header)) + header
+
+
+CLAIM = b"{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 2), }\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (npy(CLAIM % 2**50), "Unable to allocate"),  # 9 PB
+        (npy(b"(" * 50_000), "Header info length"),
+        (b"text", "'image' in it is no array"),
+    ],
+    ids=["claim", "header", "text"],
+)
+def test_a_hostile_array_is_refused_in_one_line(content, what, tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("image.npy", content)
+    with pytest.raises(StepError, match=what) as caught:
+        fed(tmp_path)
+    assert "\n" not in caught.value.what
+    assert "allow_pickle" not in caught.value.what
+
+
+def test_an_archive_whose_compressed_bytes_are_damaged_is_an_error(tmp_path):
+    np.savez_compressed(tmp_path / "a.npz", image=ROWS)
+    content = bytearray((tmp_path / "a.npz").read_bytes())
+    content[60:100] = b"\xff" * 40
+    (tmp_path / "a.npz").write_bytes(content)
+    with pytest.raises(StepError, match=r"'a\.npz' can't be read"):
+        fed(tmp_path)
