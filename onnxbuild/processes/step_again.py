@@ -10,7 +10,7 @@ from onnxbuild.adapters.console.words import near
 from onnxbuild.adapters.locate import store_root
 from onnxbuild.core.ports import Job
 from onnxbuild.document.recipe_names import RecipeName
-from onnxbuild.recipe.names_in_file import names_in
+from onnxbuild.recipe.load import names_in
 
 
 def recipe_file(job: Job, project: Path) -> str:
