@@ -32,7 +32,7 @@ from onnxbuild.core.sizes import size_text
 from onnxbuild.core.step import Finding, Outcome
 from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.processes.child import RESULT_FILE
-from onnxbuild.recipe.names_in_file import names_in
+from onnxbuild.recipe.load import names_in
 
 
 def recipe_file(job: Job, project: Path) -> str:

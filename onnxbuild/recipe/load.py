@@ -1,4 +1,4 @@
-"""A recipe's file -> recipes, or all of its faults."""
+"""A recipe's file -> recipes, or all of its faults; or the names of its recipes alone."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from onnxbuild.core.errors import UsageError
+from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.document.faults import hinted, nearest
-from onnxbuild.project_folder import RECIPES_FOLDER
+from onnxbuild.document.faults import Faults, hinted, nearest
+from onnxbuild.project_folder import RECIPES_FOLDER, find_project
 from onnxbuild.regular_files import read_user_file
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -100,3 +100,31 @@ def _read(file: Path, shown: Path) -> bytes:
         reason = getattr(error, "strerror", None) or str(error)
         fix = "check the path and its permissions"
         raise UsageError(f"can't read recipe {shown}: {reason}", fix=fix) from None
+
+
+def names_in(file: Path, environment: Mapping[str, str]) -> frozenset[str]:
+    """Names of a file's recipes, of a matrix without `@KEY=VALUE`; empty if they can't be read.
+
+    What is wrong with the rest of the file does not matter.
+
+    Args:
+        file: A recipe's file; it need not be there.
+        environment: Where the variables named by `env` lists are looked up.
+    """
+    from onnxbuild.recipe.templates.extend import Sources, absolute, read_with_bases
+
+    path, project = absolute(file), absolute(find_project(file))
+    try:
+        root, _ = read_with_bases(path, read_user_file(path), Sources(project), Faults())
+    except (OSError, ValueError):
+        return frozenset()
+    name = None if root is None else root.child("name")
+    if name is None or not isinstance(name.value, str):
+        return frozenset()
+    if not name.templated:
+        return frozenset({name.value})
+    try:
+        loaded = load_recipes(path, project=project, environment=environment)
+    except BuildError:
+        return frozenset()
+    return frozenset(recipe.base for recipe in loaded.recipes)

@@ -100,7 +100,7 @@ def find_recipe(text: str, store: str | None = None, part: str = "") -> Path:
     from onnxbuild.adapters.locate import environment
     from onnxbuild.plugins.bring import bring_plugins
     from onnxbuild.project_folder import find_project
-    from onnxbuild.recipe.names_in_file import names_in
+    from onnxbuild.recipe.load import names_in
 
     if Path(text).is_file():
         return Path(text)

@@ -22,7 +22,7 @@ from onnxbuild.core.file_names import same_on_disk
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.document.recipe_names import RecipeName
-from onnxbuild.recipe.names_in_file import names_in
+from onnxbuild.recipe.load import names_in
 
 
 def refuse_clash(root: Path, project: Path, loaded: Loaded) -> None:

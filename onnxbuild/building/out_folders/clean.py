@@ -29,7 +29,7 @@ from onnxbuild.building.request import Request, graph_of, load
 from onnxbuild.core.errors import BuildError, StoreError
 from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.plugins.bring import bring_plugins
-from onnxbuild.recipe.names_in_file import names_in
+from onnxbuild.recipe.load import names_in
 from onnxbuild.recipe.requested import project_recipes
 
 

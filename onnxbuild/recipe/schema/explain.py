@@ -135,7 +135,7 @@ class Explainer:
         found = _places(key, path[:-1], lambda part: self._takes(value, part))
         near = _key_near(key, known, there, is_elsewhere=bool(found))
         if near:
-            is_there = near in there
+            is_there = near in there and locate_key(root, (*path[:-1], near)).path == at.path
             fix = f"remove it: `{near}` is there already" if is_there else f"write `{near}`"
             return Fault(hinted(what, near), at, fix, path, "" if is_there else near)
         if found and is_at(path, found[0].path):
