@@ -73,7 +73,7 @@ class Remote:
 
 @dataclass(frozen=True, slots=True)
 class RemoteAccess:
-    """How to reach a project's remote store: checked settings.
+    """Access to a project's remote store: checked settings.
 
     Attributes:
         url: Its URL.
@@ -190,8 +190,14 @@ def push_results(
         workspace.close()
 
 
-def pull_results(request: Request, catalog: Mapping[str, StepKind]) -> Iterator[str]:
-    """Fetch what the remote has of a request; yield what there is to say.
+def pull_results(
+    request: Request, catalog: Mapping[str, StepKind]
+) -> tuple[tuple[Planned, ...], list[str]]:
+    """Fetch what the remote has of a request; return its steps as they are now, and what there is to say.
+
+    Args:
+        request: What to fetch.
+        catalog: Step kinds by name.
 
     Raises:
         UsageError: No remote is named.
@@ -200,10 +206,7 @@ def pull_results(request: Request, catalog: Mapping[str, StepKind]) -> Iterator[
         open_workspace(request.project, request.store_root)
     )
     try:
-        planned = _planned(request, workspace, catalog)
-        ready = sum(each.hit for each in planned)
-        yield from remote.remarks()
-        yield f"{ready} of {counted(len(planned), 'step')} are up to date"
+        return _planned(request, workspace, catalog), list(remote.remarks())
     finally:
         remote.close()
         workspace.close()

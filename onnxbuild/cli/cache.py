@@ -243,9 +243,15 @@ def gc(
 @recipes_argument(needed=False)
 @set_option()
 @store_option()
+@json_option()
 @click.pass_context
 def push(
-    ctx: click.Context, *, recipes: tuple[str, ...], settings: Mapping[str, str], store: str | None
+    ctx: click.Context,
+    *,
+    recipes: tuple[str, ...],
+    settings: Mapping[str, str],
+    store: str | None,
+    as_json: bool,
 ) -> None:
     """Upload to the remote store what earlier runs left, and the up-to-date results of RECIPE.
 
@@ -264,6 +270,10 @@ def push(
     sent, sent_bytes, left, why = push_results(
         request, kinds_of(ctx).catalog, lambda line: say(line, err=True)
     )
+    if as_json:
+        record = {"uploaded": sent, "uploaded_bytes": sent_bytes, "left": left, "why": why}
+        print_document({"type": "cache push", **record})
+        ctx.exit(EXIT_STEP if left else 0)
     say(f"uploaded {counted(sent, 'result')} ({size_text(sent_bytes)})")
     if left:
         say(f"{counted(left, 'result')} could not be uploaded: {why}")
@@ -274,9 +284,15 @@ def push(
 @recipes_argument()
 @set_option()
 @store_option()
+@json_option()
 @click.pass_context
 def pull(
-    ctx: click.Context, *, recipes: tuple[str, ...], settings: Mapping[str, str], store: str | None
+    ctx: click.Context,
+    *,
+    recipes: tuple[str, ...],
+    settings: Mapping[str, str],
+    store: str | None,
+    as_json: bool,
 ) -> None:
     """Fetch what the remote store has of RECIPE, and build nothing.
 
@@ -287,8 +303,15 @@ def pull(
     from onnxbuild.building.request import Request
 
     request = Request(tuple(map(Path, recipes)), (), settings, store)
-    for line in pull_results(request, kinds_of(ctx).catalog):
+    planned, remarks = pull_results(request, kinds_of(ctx).catalog)
+    ready = sum(each.hit for each in planned)
+    if as_json:
+        record = {"steps": len(planned), "up_to_date": ready, "remarks": remarks}
+        print_document({"type": "cache pull", **record})
+        return
+    for line in remarks:
         say(line)
+    say(f"{ready} of {counted(len(planned), 'step')} are up to date")
 
 
 @command.command("key")

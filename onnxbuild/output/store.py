@@ -95,6 +95,40 @@ class UnpinnedRecord(TypedDict):
     name: str
 
 
+class PushedRecord(TypedDict):
+    """Output of `cache push`.
+
+    Attributes:
+        type: `cache push`.
+        uploaded: Number of results that were uploaded.
+        uploaded_bytes: Size of their blobs that the remote store did not have.
+        left: Number of results that are still to be uploaded.
+        why: Why they are left; empty where none is.
+    """
+
+    type: Literal["cache push"]
+    uploaded: int
+    uploaded_bytes: int
+    left: int
+    why: str
+
+
+class PulledRecord(TypedDict):
+    """Output of `cache pull`.
+
+    Attributes:
+        type: `cache pull`.
+        steps: Number of steps of the recipes.
+        up_to_date: How many of them need not run.
+        remarks: A sentence for what came from the remote store, and for what it refused.
+    """
+
+    type: Literal["cache pull"]
+    steps: int
+    up_to_date: int
+    remarks: list[str]
+
+
 class StoreCheckRecord(TypedDict):
     """Output of `cache verify`.
 

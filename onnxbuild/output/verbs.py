@@ -111,6 +111,8 @@ OUTPUTS: Mapping[str, Output] = {
     "cache pins": Output((store.PinsRecord,)),
     "cache unpin": Output((store.UnpinnedRecord,)),
     "cache verify": Output((store.StoreCheckRecord,)),
+    "cache push": Output((store.PushedRecord,)),
+    "cache pull": Output((store.PulledRecord,)),
     "cache gc": Output((store.GarbageRecord,)),
     "cache key": Output((store.CacheKeyRecord,)),
     "completion": Output((models.CompletionRecord,)),

@@ -20,7 +20,6 @@ from onnxbuild.onnxkit.model.graphs import all_nodes, opset_of
 from onnxbuild.onnxkit.model.interface import interface_faults
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.model.opsets import checker_faults
-from onnxbuild.onnxkit.optimize.fusing import family_of, fused_operators, known_model_types
 
 if TYPE_CHECKING:
     import onnx
@@ -75,7 +74,7 @@ def run(context: StepContext) -> Outcome:
         StepError: The options name a model type without fusions, or ONNX Runtime refuses the
             model.
     """
-    from onnxbuild.onnxkit.optimize.fusing import Fusing
+    from onnxbuild.onnxkit.optimize.fusing import Fusing, fused_operators
     from onnxbuild.onnxkit.optimize.held_constants import hold_constants
 
     options: OptimizeOptions = context.params.options
@@ -108,7 +107,7 @@ def _save_as_it_is(source: Path, target: Path) -> None:
 
 def _family(context: StepContext, notes: list[str], *, normalizes: bool) -> Family | None:
     """The fusions that fit: the options' own, else those that the model's config names."""
-    from onnxbuild.onnxkit.optimize.fusing import Family
+    from onnxbuild.onnxkit.optimize.fusing import Family, family_of, known_model_types
 
     options: OptimizeOptions = context.params.options
     if not options.transformer:

@@ -37,7 +37,6 @@ from onnxbuild.onnxkit.quantize.common import (
 )
 from onnxbuild.onnxkit.quantize.dynamic_quantizer import fit_to_forms, quantize_weights_alone
 from onnxbuild.onnxkit.quantize.eight_bit_forms import DYNAMIC_OPERATORS, NodeFilter, misfit_notes
-from onnxbuild.onnxkit.sensitivity.losses import most_sensitive
 from onnxbuild.onnxkit.sessions.element_types import load_typed
 from onnxbuild.onnxkit.sessions.open import check_loads
 
@@ -109,6 +108,8 @@ def run(context: StepContext) -> Outcome:
         _split(select_nodes(getattr(options, name), model, option=name, where=where), gemms)
         for name in ("nodes_to_include", "nodes_to_exclude")
     )
+    from onnxbuild.onnxkit.sensitivity.losses import most_sensitive
+
     kept = most_sensitive(context, options.keep_most_sensitive)
     excluded += _split(kept, gemms)
     excluded += [node.name for node in model.graph.node if is_branch(node.name)]

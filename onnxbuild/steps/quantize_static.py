@@ -41,7 +41,6 @@ from onnxbuild.onnxkit.quantize.static_quantizer import (
 )
 from onnxbuild.onnxkit.saturation.pair_bounded_scales import pair_overrides
 from onnxbuild.onnxkit.saturation.saturation import saturating_nodes, saturation_notes
-from onnxbuild.onnxkit.sensitivity.losses import most_sensitive
 from onnxbuild.onnxkit.sensitivity.static_rounding import StaticScheme
 from onnxbuild.onnxkit.sessions.element_types import load_typed
 from onnxbuild.onnxkit.sessions.open import check_loads
@@ -193,6 +192,8 @@ def run(context: StepContext) -> Outcome:
     calibration = json.loads((context.input("calibration") / RANGES_FILE).read_text("utf-8"))
     unbounded = set(calibration["unbounded"])
     masked = [n.name for n in model.graph.node if unbounded & {*n.input, *n.output}]
+    from onnxbuild.onnxkit.sensitivity.losses import most_sensitive
+
     kept = most_sensitive(context, options.keep_most_sensitive)
     branches = [node.name for node in model.graph.node if is_branch(node.name)]
     types = _op_types(options)

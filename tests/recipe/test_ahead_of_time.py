@@ -32,13 +32,13 @@ def test_each_kind_takes_its_options(load):
         VARIANTS + "ahead_of_time: {variants: [int8], ort: {platform: amd64, style: runtime}, "
         "optimized: {}, compiled: {provider: openvino, embed: false}, load_times: false}\n"
     ).recipes
-    assert recipe.sections["ahead_of_time"] == AheadOfTimeOptions(
-        variants=("int8",),
-        ort=OrtFormatOptions("amd64", "runtime", True),
-        optimized=OptimizedOptions(),
-        compiled=CompiledOptions("openvino", embed=False),
-        load_times=False,
-    )
+    section = recipe.section("ahead_of_time", AheadOfTimeOptions)
+    assert (section.variants, section.load_times) == (("int8",), False)
+    assert {key: section.options_of(key) for key in section.requested} == {
+        "ort": OrtFormatOptions("amd64", "runtime", True),
+        "optimized": OptimizedOptions(),
+        "compiled": CompiledOptions("openvino", embed=False),
+    }
 
 
 @pytest.mark.parametrize(

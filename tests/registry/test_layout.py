@@ -85,7 +85,7 @@ def test_what_is_no_layout_is_refused(tmp_path, layout, place):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(UsageError, match="is no OCI layout"):
         Place(f"oci:{tmp_path}/file").push(contents())
-    with pytest.raises(BuildError, match="can't write"):
+    with pytest.raises(BuildError, match=r"can't make .*: a file is in its way"):
         Place(f"oci:{tmp_path}/file/below").push(contents())
 
 

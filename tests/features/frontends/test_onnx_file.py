@@ -138,7 +138,7 @@ def test_as_many_other_outputs_are_new_names_by_position(load):
         ("model: {onnx: m.onnx}\nfrontend: pytorch", "frontend is 'pytorch', and the model is named by `onnx`", "remove"),
         ("model: {onnx: m.onnx}\nopset: 17", "opset is 17, and the model has opset 18", "write `opset: 18`"),
         ("model: {onnx: m.onnx, rename: 3}", "model.rename is 3; expected a mapping", "write a mapping"),
-        ("model: {onnx: m.onnx}\ndynamic_axes: {bach: {min: 2}}", "'bach'", ""),
+        ("model: {onnx: m.onnx}\ndynamic_axes: {bach: {min: 2, max: 4, example: 2}}", "'bach'", ""),
     ],
 )  # fmt: skip
 def test_a_mistake_is_reported_with_its_line_and_the_fix(load, text, what, fix):
