@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.errors import UsageError
+from onnxbuild.core.sizes import size_bytes_of
 from onnxbuild.project_folder import PYPROJECT, tool_settings
 
 PUSH = ("never", "ci-only", "always")
@@ -89,6 +90,13 @@ def read_settings(project: Path, environment: Mapping[str, str]) -> Settings:
         if text:
             values[key] = _of_text(text, kind, variable, expected)
             sources[key] = variable
+    if "memory" in values:
+        try:
+            values["memory"] = size_bytes_of(values["memory"])
+        except ValueError as error:
+            raise UsageError(str(error), where=f"`memory` in {sources['memory']}") from None
+    if values.get("jobs", 1) < 1:
+        raise _wrong("jobs", values["jobs"], _KEYS["jobs"][1], sources["jobs"])
     if (push := values.get("remote.push", PUSH[0])) not in PUSH:
         raise _wrong("remote.push", push, _REMOTE_KEYS["push"][1], sources["remote.push"])
     return Settings(values, sources, project)

@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from onnxbuild.project_folder import PYPROJECT, tool_settings
+
 STORE_VARIABLE = "ONNXBUILD_STORE"
 CACHE_VARIABLE = "ONNXBUILD_CACHE"
 
@@ -16,9 +18,20 @@ def environment() -> Mapping[str, str]:
 
 
 def store_root(project: Path, chosen: str | None) -> Path:
-    """The store's folder: `chosen`, else ONNXBUILD_STORE, else artifacts/ at the project's root."""
+    """The store's folder: `chosen`, else ONNXBUILD_STORE, else `store` in pyproject.toml, else artifacts/ at the project's root."""
     text = chosen or environment().get(STORE_VARIABLE)
-    return Path(os.path.abspath(text)) if text else project / "artifacts"
+    if text:
+        return Path(os.path.abspath(text))
+    return project / (_declared_store(project) or "artifacts")
+
+
+def _declared_store(project: Path) -> str:
+    """`store` of `[tool.onnxbuild]`; empty where it is not, or is faulty: what builds reads all settings and says so."""
+    try:
+        named = tool_settings((project / PYPROJECT).read_bytes(), "store").get("store")
+    except (OSError, ValueError):
+        return ""
+    return os.path.expanduser(named) if isinstance(named, str) else ""
 
 
 def cache_root() -> str:

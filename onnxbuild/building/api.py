@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.adapters import machine
+from onnxbuild.adapters import locate, machine
 from onnxbuild.adapters.clock import run_id, settle, wall_ns
 from onnxbuild.adapters.console.sinks import FanOut, RunLog
 from onnxbuild.adapters.disk.locks import wait_lock
@@ -41,6 +41,7 @@ from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.build import lay_views
 from onnxbuild.engine.report import Report
+from onnxbuild.settings import read_settings
 
 if TYPE_CHECKING:
     from onnxbuild.engine.plan import Planned
@@ -148,6 +149,16 @@ def plan(
         workspace.close()
 
 
+def _with_settings(request: Request, options: RunOptions) -> RunOptions:
+    """Return the options, with those of the project's settings where none is given."""
+    settings = read_settings(request.project, locate.environment()).values
+    return replace(
+        options,
+        jobs=options.jobs or settings.get("jobs"),
+        memory_bytes=options.memory_bytes or settings.get("memory"),
+    )
+
+
 def build(
     request: Request,
     options: RunOptions | None = None,
@@ -201,6 +212,7 @@ def _build(
     lay: bool,
 ) -> BuildResult:
     started_ns = wall_ns()
+    options = _with_settings(request, options)
     memory_bytes = options.memory_bytes or machine.memory_bytes()
     access = remote_of(request)
     if not request.store_root.is_dir():

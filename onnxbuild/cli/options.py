@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from onnxbuild.core.sizes import size_bytes_of
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -178,13 +180,7 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]  # older click is not ge
         """The size in bytes."""
         if isinstance(value, int):
             return value
-        text = str(value).strip().lower().removesuffix("b").removesuffix("i")
-        units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
         try:
-            unit = units.get(text[-1:], 1)
-            size = float(text.rstrip("kmgt")) * unit
-        except ValueError:
-            size = 0.0
-        if not 0 < size < 1 << 60:
-            self.fail(f"'{value}' is not a size; write it like 4GiB or 512MiB", param, ctx)
-        return int(size)
+            return size_bytes_of(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)

@@ -6,6 +6,25 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _THOUSAND = 1000
 
 
+_FACTORS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def size_bytes_of(text: str) -> int:
+    """Return the bytes of a size: `4GiB`, `512 MiB`, `2G`; powers of 1024.
+
+    Raises:
+        ValueError: It is none, or zero.
+    """
+    number = text.strip().lower().removesuffix("b").removesuffix("i")
+    try:
+        size = float(number.rstrip("kmgt")) * _FACTORS.get(number[-1:], 1)
+    except ValueError:
+        size = 0.0
+    if not 0 < size < 1 << 60:
+        raise ValueError(f"'{text}' is not a size; write it like 4GiB or 512MiB")
+    return int(size)
+
+
 def size_text(size_bytes: int) -> str:
     """Return a size in the unit that says most: `1.5 MiB`."""
     step = min((max(size_bytes, 1).bit_length() - 1) // 10, len(_UNITS) - 1)

@@ -123,7 +123,7 @@ class FurtherBundle:
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
+class ExtraReport:
     """A report that is laid next to a bundle and enters none: what is measured, and what was found.
 
     Attributes:
@@ -194,7 +194,18 @@ class WrittenVariant:
 
 
 __all__ = [
-    "AheadOfTimeModel", "ArtifactFormat", "Column", "Feature", "Frontend", "Laid", "Mode", "ProgramFormat", "Section", "Subject", "Trial", "WrittenVariant",
+    "AheadOfTimeModel",
+    "ArtifactFormat",
+    "Column",
+    "ExtraReport",
+    "Feature",
+    "Frontend",
+    "Mode",
+    "ProgramFormat",
+    "Section",
+    "Subject",
+    "Trial",
+    "WrittenVariant",
 ]  # fmt: skip
 
 
@@ -296,9 +307,11 @@ class Feature:
     reports: Callable[[Scope, Subject], Mapping[str, OutputRef]] = no_names
     reports_on: Callable[[Scope, Subject, int], Mapping[str, OutputRef]] = no_names
     laid: Callable[
-        [Scope, Sequence[Subject], Mapping[str, OutputRef]], Mapping[str, Sequence[Laid]]
+        [Scope, Sequence[Subject], Mapping[str, OutputRef]], Mapping[str, Sequence[ExtraReport]]
     ] = no_names
-    laid_ahead: Callable[[Scope, Subject, Sequence[AheadOfTimeModel]], Sequence[Laid]] = nothing
+    laid_ahead: Callable[[Scope, Subject, Sequence[AheadOfTimeModel]], Sequence[ExtraReport]] = (
+        nothing
+    )
     delivers: Callable[[Scope, Subject], Sequence[FurtherBundle]] = nothing
     steps_of: Callable[[Recipe, Variant], Iterable[StepAddress]] = nothing
     class_names: Callable[[Recipe], Iterable[LabelsFile]] = nothing

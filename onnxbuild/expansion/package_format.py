@@ -19,8 +19,8 @@ from onnxbuild.expansion.delivery import artifact_bundle
 from onnxbuild.expansion.feature import (
     AheadOfTimeModel,
     Below,
+    ExtraReport,
     Feature,
-    Laid,
     Subject,
     no_names,
     nothing,
@@ -279,14 +279,14 @@ class PackageFormat(Feature):
 
     def add(
         self, scope: Scope, subject: Subject, bundle: OutputRef, options: Any
-    ) -> tuple[OutputRef, tuple[Laid, ...]]:
+    ) -> tuple[OutputRef, tuple[ExtraReport, ...]]:
         """Add the steps that make a package and run it; return the package, and the reports next to it."""
         packaged = Packaged(scope, subject, options)
-        laid: tuple[Laid, ...] = ()
+        laid: tuple[ExtraReport, ...] = ()
         if (model := self.converts(packaged)) is not None:
             converted = artifact_bundle(scope, subject, model)
             bundle, (gate,) = converted.files, converted.judged_by
-            laid = (Laid(OutputRef(gate, "report"), VALIDATION_FILE),)
+            laid = (ExtraReport(OutputRef(gate, "report"), VALIDATION_FILE),)
         inputs = {"bundle": bundle, **self.inputs_of(packaged)}
         if "reference" in self.kind.inputs:
             inputs["reference"] = self.reference(packaged)
@@ -302,7 +302,7 @@ class PackageFormat(Feature):
         )
         inputs = {"package": package, "reference": self.reference(packaged)}
         ran = self._step(packaged, "run", self.run, self.run_params(run), inputs)
-        return package, (*laid, Laid(OutputRef(ran, "report"), "run.json"))
+        return package, (*laid, ExtraReport(OutputRef(ran, "report"), "run.json"))
 
     def _step(
         self,

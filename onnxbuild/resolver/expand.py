@@ -30,7 +30,7 @@ from onnxbuild.core.recipe import Format, Recipe, Variant
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.artifacts import SECTION as AHEAD_OF_TIME
 from onnxbuild.expansion.delivery import Bundle, artifact_bundle, program_bundle, variant_bundle
-from onnxbuild.expansion.feature import Feature, Laid, Subject
+from onnxbuild.expansion.feature import ExtraReport, Feature, Subject
 from onnxbuild.expansion.package_format import bundle_name, named_bundle
 from onnxbuild.expansion.reported import Reported, reported_in
 from onnxbuild.expansion.requested import PACKAGES, AheadOfTimeOptions, PackagesOptions
@@ -180,9 +180,9 @@ def _add_reports(
 
 def _laid(
     scope: Scope, subjects: Sequence[Subject], programs: Mapping[str, OutputRef]
-) -> dict[str, list[Laid]]:
+) -> dict[str, list[ExtraReport]]:
     """Deliverable -> what all features lay next to it."""
-    found: dict[str, list[Laid]] = {}
+    found: dict[str, list[ExtraReport]] = {}
     for feature in all_features():
         for name, laid in feature.laid(scope, subjects, programs).items():
             found.setdefault(name, []).extend(laid)
@@ -233,7 +233,9 @@ def _add_packages(scope: Scope, subject: Subject, made: Bundle) -> None:
         )
 
 
-def _add_further(scope: Scope, subject: Subject, laid: Mapping[str, Sequence[Laid]]) -> None:
+def _add_further(
+    scope: Scope, subject: Subject, laid: Mapping[str, Sequence[ExtraReport]]
+) -> None:
     """Add what features make of a variant besides."""
     variant = subject.variant.name
     for feature in all_features():
@@ -248,7 +250,7 @@ def _deliver(
     scope: Scope,
     name: str,
     bundle: Bundle,
-    laid: Sequence[Laid],
+    laid: Sequence[ExtraReport],
     *,
     family: DeliverableFamily = VARIANT,
     variant: str = "",

@@ -35,7 +35,7 @@ def problems_here(store: str | None) -> list[Problem]:
         store: The store's folder; None for the project's.
     """
     problems = [*_packages(), *_plugins(), *_providers(), *_environments(), *_programs()]
-    return [*problems, *_machine(), *_store(store)]
+    return [*problems, *_machine(), *_settings(), *_store(store)]
 
 
 def _packages() -> list[Problem]:
@@ -185,6 +185,21 @@ def _brought_by(plugin: Plugin) -> str:
     named = [f"{family_of(each)} {each.name}" for each in plugin.features]
     named += [f"step {kind.name}" for each in plugin.features for kind in each.kinds]
     return ", ".join([*named, *(f"provider {each.name}" for each in plugin.providers)])
+
+
+def _settings() -> list[Problem]:
+    """Show the project's settings, and where each is from."""
+    from onnxbuild.adapters import locate
+    from onnxbuild.project_folder import find_project
+    from onnxbuild.settings import read_settings
+
+    try:
+        settings = read_settings(find_project(Path("recipe.yaml")), locate.environment())
+    except BuildError as error:
+        return [Problem(f"settings are faulty: {error.where}: {error.what}", error.fix)]
+    for key, value in settings.values.items():
+        say(f"setting      {key} = {value!r} ({settings.sources[key]})")
+    return []
 
 
 def _store(store: str | None) -> list[Problem]:

@@ -17,7 +17,7 @@ from onnxbuild.expansion.benchmarks import (
     home_target,
     is_measured,
 )
-from onnxbuild.expansion.feature import Column, Feature, Laid, Section, SideBySide, Subject
+from onnxbuild.expansion.feature import Column, ExtraReport, Feature, Section, SideBySide, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.benchmark.baseline import baseline_of, one_heading
 from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
@@ -33,7 +33,7 @@ _HUNDREDTH = 0.01
 
 def _laid(
     scope: Scope, subjects: Sequence[Subject], programs: Mapping[str, OutputRef]
-) -> Mapping[str, Sequence[Laid]]:
+) -> Mapping[str, Sequence[ExtraReport]]:
     targets = scope.recipe.targets
     if not is_measured(scope):
         return {}
@@ -44,7 +44,7 @@ def _laid(
         programs,
     )
     everywhere = [
-        Laid(
+        ExtraReport(
             report,
             report_file(targets[number].name if number else ""),
             targets[number].name,
@@ -52,7 +52,7 @@ def _laid(
         for number, report in enumerate(reports)
     ]
     home = home_target(scope.recipe)
-    at_home = Laid(reports[home], report_file(), targets[home].name)
+    at_home = ExtraReport(reports[home], report_file(), targets[home].name)
     return {
         **{each.variant.name: everywhere for each in subjects},
         **{name: [at_home] for name in programs},

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from onnxbuild.core.graph import OutputRef, StepAddress
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.expansion.artifacts import SECTION
-from onnxbuild.expansion.feature import AheadOfTimeModel, Feature, Laid, Subject
+from onnxbuild.expansion.feature import AheadOfTimeModel, ExtraReport, Feature, Subject
 from onnxbuild.expansion.requested import AheadOfTimeOptions
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of
@@ -16,7 +16,7 @@ from onnxbuild.steps import load_times
 
 def _laid_ahead(
     scope: Scope, subject: Subject, artifacts: Sequence[AheadOfTimeModel]
-) -> Sequence[Laid]:
+) -> Sequence[ExtraReport]:
     recipe, variant = scope.recipe, subject.variant
     if not artifacts or not recipe.section(SECTION, AheadOfTimeOptions).load_times:
         return ()
@@ -34,7 +34,7 @@ def _laid_ahead(
         at=variant.location,
         section=SECTION,
     )
-    return (Laid(OutputRef(step, "report"), "load-times.json"),)
+    return (ExtraReport(OutputRef(step, "report"), "load-times.json"),)
 
 
 def _steps_of(recipe: Recipe, variant: Variant) -> tuple[StepAddress, ...]:

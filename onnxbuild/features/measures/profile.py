@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.expansion.addresses import of_variant
-from onnxbuild.expansion.feature import Feature, Laid, Subject
+from onnxbuild.expansion.feature import ExtraReport, Feature, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import measured_at, options_of, target_inputs
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
@@ -17,11 +17,13 @@ def _laid(
     scope: Scope,
     subjects: Sequence[Subject],
     programs: Mapping[str, OutputRef],  # noqa: ARG001
-) -> Mapping[str, Sequence[Laid]]:
+) -> Mapping[str, Sequence[ExtraReport]]:
     return dict(_profiles(scope, subjects))
 
 
-def _profiles(scope: Scope, subjects: Sequence[Subject]) -> Iterator[tuple[str, Sequence[Laid]]]:
+def _profiles(
+    scope: Scope, subjects: Sequence[Subject]
+) -> Iterator[tuple[str, Sequence[ExtraReport]]]:
     """Yield each variant that `session: {profiling: true}` asks for, profiled on the first target."""
     recipe = scope.recipe
     first = recipe.targets[0]
@@ -43,7 +45,7 @@ def _profiles(scope: Scope, subjects: Sequence[Subject]) -> Iterator[tuple[str, 
             },
             at=variant.location,
         )
-        yield variant.name, (Laid(OutputRef(step, "report"), "profile.json"),)
+        yield variant.name, (ExtraReport(OutputRef(step, "report"), "profile.json"),)
 
 
 FEATURE = Feature(

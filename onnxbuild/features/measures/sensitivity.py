@@ -9,7 +9,7 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, NodeLosses
 from onnxbuild.expansion.evaluation import without_scores
-from onnxbuild.expansion.feature import Feature, Laid, Section, Subject
+from onnxbuild.expansion.feature import ExtraReport, Feature, Section, Subject
 from onnxbuild.expansion.fidelity import SECTION as FIDELITY
 from onnxbuild.expansion.fidelity import add_sensitivity
 from onnxbuild.expansion.fused import fused_for, own_address
@@ -23,7 +23,7 @@ def _laid(
     scope: Scope,
     subjects: Sequence[Subject],
     programs: Mapping[str, OutputRef],  # noqa: ARG001
-) -> Mapping[str, Sequence[Laid]]:
+) -> Mapping[str, Sequence[ExtraReport]]:
     """Tables of the modes that have their own.
 
     Where there is none, and for searches, it is that of plain dynamic quantization.
@@ -41,7 +41,7 @@ def _laid(
             model = fused_for(scope, each.variant)
             address = own_address(recipe, each.variant, "sensitivity")
             found[each.variant.name] = add_sensitivity(scope, model, address)
-    return {name: [Laid(table, "sensitivity.json")] for name, table in found.items()}
+    return {name: [ExtraReport(table, "sensitivity.json")] for name, table in found.items()}
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:

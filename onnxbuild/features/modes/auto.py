@@ -15,7 +15,7 @@ from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import add_evaluation, without_scores
 from onnxbuild.expansion.feature import (
     Choice,
-    Laid,
+    ExtraReport,
     Mode,
     Subject,
     Trial,
@@ -185,11 +185,11 @@ def _laid(
     scope: Scope,
     subjects: Sequence[Subject],
     programs: Mapping[str, OutputRef],  # noqa: ARG001
-) -> Mapping[str, Sequence[Laid]]:
+) -> Mapping[str, Sequence[ExtraReport]]:
     """Return the report of each search, as search.json of its variant."""
     del scope
     return {
-        each.variant.name: [Laid(OutputRef(each.model.step, "search"), "search.json")]
+        each.variant.name: [ExtraReport(OutputRef(each.model.step, "search"), "search.json")]
         for each in subjects
         if each.variant.mode == NAME
     }

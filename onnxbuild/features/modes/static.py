@@ -11,7 +11,7 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.diagnosis_hints import KeptNodes
-from onnxbuild.expansion.feature import Laid, Mode, Subject, WrittenVariant
+from onnxbuild.expansion.feature import ExtraReport, Mode, Subject, WrittenVariant
 from onnxbuild.expansion.fidelity import add_sensitivity
 from onnxbuild.expansion.fused import fused_for
 from onnxbuild.expansion.scope import Scope
@@ -100,11 +100,11 @@ def _laid(
     scope: Scope,
     subjects: Sequence[Subject],
     programs: Mapping[str, OutputRef],  # noqa: ARG001
-) -> Mapping[str, Sequence[Laid]]:
+) -> Mapping[str, Sequence[ExtraReport]]:
     """The calibrated ranges of each static variant."""
     return {
         each.variant.name: [
-            Laid(_calibrated(scope, each.variant)["calibration"], "calibration.json")
+            ExtraReport(_calibrated(scope, each.variant)["calibration"], "calibration.json")
         ]
         for each in subjects
         if each.variant.mode == NAME

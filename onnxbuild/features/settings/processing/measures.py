@@ -9,7 +9,7 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.expansion.addresses import further, shared
 from onnxbuild.expansion.benchmarks import PIPELINES, is_measured
 from onnxbuild.expansion.benchmarks import SECTION as BENCHMARK
-from onnxbuild.expansion.feature import Laid, Subject
+from onnxbuild.expansion.feature import ExtraReport, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import target_inputs
 from onnxbuild.features.settings.processing.options import SECTION, options_of, texts_of
@@ -23,7 +23,7 @@ _NO_BASELINE = "a pipeline takes raw inputs, which the model in its own framewor
 
 def lay_benchmarks(
     scope: Scope, subjects: Sequence[Subject], _: Mapping[str, OutputRef]
-) -> Mapping[str, Sequence[Laid]]:
+) -> Mapping[str, Sequence[ExtraReport]]:
     """Pipeline -> its benchmark on each target; all of the recipe are measured in one step."""
     pairs = [(each, merged(scope, each)) for each in subjects]
     made = {found.name: (each, found) for each, found in pairs if found is not None}
@@ -33,7 +33,7 @@ def lay_benchmarks(
     for number, target in enumerate(scope.recipe.targets):
         report = _measured(scope, made, number)
         file = f"benchmark-{target.name}.json" if number else "benchmark.json"
-        laid.append(Laid(report, file, target.name))
+        laid.append(ExtraReport(report, file, target.name))
     return dict.fromkeys(made, laid)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
-from onnxbuild.expansion.feature import Choice, Feature, Laid, Section, Subject
+from onnxbuild.expansion.feature import Choice, ExtraReport, Feature, Section, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import SECTION
 from onnxbuild.features.settings.session.faults import faults, remarks
@@ -24,10 +24,10 @@ def _laid(
     scope: Scope,
     subjects: Sequence[Subject],
     programs: Mapping[str, OutputRef],
-) -> Mapping[str, Sequence[Laid]]:
+) -> Mapping[str, Sequence[ExtraReport]]:
     del scope, programs
     return {
-        each.variant.name: [Laid(report, file) for report, file in each.session.reports]
+        each.variant.name: [ExtraReport(report, file) for report, file in each.session.reports]
         for each in subjects
     }
 
