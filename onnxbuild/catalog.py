@@ -18,11 +18,11 @@ from onnxbuild.expansion.feature import (
     Section,
     SourceFormat,
 )
+from onnxbuild.expansion.limits import described
 from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.expansion.package_format import PackageFormat
 from onnxbuild.expansion.plugin import Plugin, kind_of_plugin
 from onnxbuild.expansion.requested import PACKAGES, attribute
-from onnxbuild.expansion.tolerances import described
 from onnxbuild.features.artifacts import compiled, offline, optimized, ort, tensorrt
 from onnxbuild.features.formats import aotinductor, torch_export, torchscript
 from onnxbuild.features.frontends import (

@@ -11,9 +11,9 @@ from onnxbuild.core.target import TargetGates
 from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.artifacts import artifact_address
 from onnxbuild.expansion.feature import AheadOfTimeModel, Subject
+from onnxbuild.expansion.limits import tolerances_of, tolerances_of_format
 from onnxbuild.expansion.reference_plan import taken_axes
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.expansion.tolerances import tolerances_of, tolerances_of_format
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import (
     package,

@@ -25,9 +25,9 @@ from onnxbuild.expansion.feature import (
     no_names,
     nothing,
 )
+from onnxbuild.expansion.limits import tolerances_of
 from onnxbuild.expansion.requested import PACKAGES, NamedBundle, PackagesOptions, packaged_bundles
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.expansion.tolerances import tolerances_of
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import (
     MANIFEST_FILE,

@@ -95,7 +95,7 @@ class UnpinnedRecord(TypedDict):
     name: str
 
 
-class PushedRecord(TypedDict):
+class UploadedRecord(TypedDict):
     """Output of `cache push`.
 
     Attributes:
@@ -113,7 +113,7 @@ class PushedRecord(TypedDict):
     why: str
 
 
-class PulledRecord(TypedDict):
+class FetchedRecord(TypedDict):
     """Output of `cache pull`.
 
     Attributes:

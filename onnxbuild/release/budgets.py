@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from onnxbuild.core.errors import BudgetError
-from onnxbuild.expansion.tolerances import Budgets
+from onnxbuild.expansion.limits import Budgets
 from onnxbuild.release.previous import Previous
 from onnxbuild.release_format.figures import Figures, Latency
 

@@ -18,7 +18,7 @@ from onnxbuild.building.wiring import RunOptions, open_workspace
 from onnxbuild.core.errors import NotReproducibleError
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.expansion.tolerances import SECTION, Budgets, ReleaseOptions
+from onnxbuild.expansion.limits import SECTION, Budgets, ReleaseOptions
 from onnxbuild.lock.places import LockPlaces
 from onnxbuild.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.recipe.load import load_recipes

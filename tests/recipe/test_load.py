@@ -15,8 +15,8 @@ from onnxbuild.core.errors import RecipeErrors, UsageError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint, Location, Recipe
 from onnxbuild.core.target import CPU_TARGET, Link, Target, TargetGates
+from onnxbuild.expansion.limits import Budgets, ReleaseOptions
 from onnxbuild.expansion.scope import TargetOptions
-from onnxbuild.expansion.tolerances import Budgets, ReleaseOptions
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.project_folder import find_project
 from onnxbuild.recipe.load import load_recipes

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from onnxbuild.core.errors import EXIT_GATE, BudgetError
-from onnxbuild.expansion.tolerances import Budgets
+from onnxbuild.expansion.limits import Budgets
 from onnxbuild.release.budgets import check_budgets
 from onnxbuild.release.previous import Previous
 from onnxbuild.release_format.figures import Figures, Latency

@@ -16,9 +16,9 @@ from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import holds_scores
 from onnxbuild.expansion.feature import Column, Feature, Section, Subject
 from onnxbuild.expansion.fused import SECTION as OPTIMIZE
+from onnxbuild.expansion.limits import tolerances_of
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import target_inputs
-from onnxbuild.expansion.tolerances import tolerances_of
 from onnxbuild.onnxkit.model.node_patterns import NODES_OPTION
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import optimize, provider, validate

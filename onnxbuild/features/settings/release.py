@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from onnxbuild.expansion.feature import Feature, Section
-from onnxbuild.expansion.tolerances import SECTION, ReleaseOptions
+from onnxbuild.expansion.limits import SECTION, ReleaseOptions
 
 FEATURE = Feature(name=SECTION, sections=(Section(name=SECTION, options=ReleaseOptions),))

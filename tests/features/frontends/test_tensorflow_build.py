@@ -15,7 +15,7 @@ from onnx import numpy_helper
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.target import CPU_TARGET, TargetGates
-from onnxbuild.expansion.tolerances import tolerances_of
+from onnxbuild.expansion.limits import tolerances_of
 from onnxbuild.onnxkit.converters.frameworks import SAVED_MODEL
 from onnxbuild.onnxkit.data.reference_feeds import ReferenceOptions
 from onnxbuild.onnxkit.model.model_files import load_model, save_model

@@ -15,7 +15,7 @@ from onnx import numpy_helper
 import onnxbuild
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.target import CPU_TARGET, TargetGates
-from onnxbuild.expansion.tolerances import tolerances_of
+from onnxbuild.expansion.limits import tolerances_of
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.steps import check, export, reference, validate

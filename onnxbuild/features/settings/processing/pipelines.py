@@ -12,10 +12,10 @@ from onnxbuild.core.target import TargetGates
 from onnxbuild.expansion.addresses import of_further, shared
 from onnxbuild.expansion.evaluation import add_pipeline_evaluation
 from onnxbuild.expansion.feature import FurtherBundle, Subject
+from onnxbuild.expansion.limits import tolerances_of
 from onnxbuild.expansion.reference_plan import taken_axes
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import target_inputs
-from onnxbuild.expansion.tolerances import tolerances_of
 from onnxbuild.features.settings.processing.class_names import labels_files_of
 from onnxbuild.features.settings.processing.options import (
     PIPELINE,
