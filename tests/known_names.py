@@ -36,10 +36,8 @@ OF_FEATURES = (
 
 ASKED = frozenset(
     {
-        "addresses", "cells", "choice", "comparison", "diagnosis_hints", "feature", "graph_builder",
-        "model_source", "package_format", "plugin", "reported", "scope", "section", "side_by_side",
-        "source_format",
-        "variant_yaml", "variants",
+        "addresses", "cells", "diagnosis_hints", "feature", "model_source", "package_format", "plugin",
+        "reported", "scope", "variants",
     }
 )  # fmt: skip
 """Modules of expansion/ that say how features are asked, or write a variant of any mode; the others hold what some features share."""
@@ -79,6 +77,8 @@ PLACES: Mapping[tuple[str, str], str] = {
     ("core/step.py", "ort"): "a suffix of model files",
     ("bench/external_models.py", "ort"): "a suffix of model files",
     ("recipe/schema/explain.py", "dynamic"): "the example in a message",
+    ("release/budgets.py", "limits"): "the budgets that a release checks",
+    ("release/release.py", "limits"): "the budgets that a release checks",
     ("release_format/bundles.py", "ahead_of_time"): "a key of release.json",
     (
         "expansion/package_format.py",
