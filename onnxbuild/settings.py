@@ -83,7 +83,8 @@ def read_settings(project: Path, environment: Mapping[str, str]) -> Settings:
     values = {**table, **{f"remote.{key}": value for key, value in remote.items()}}
     sources = dict.fromkeys(values, PYPROJECT)
     known = {**_KEYS, **{f"remote.{key}": each for key, each in _REMOTE_KEYS.items()}}
-    del known["remote"]
+    for key in ("remote", "default", "plugins"):  # a table, and what belongs to the files alone
+        del known[key]
     for key, (kind, expected) in known.items():
         variable = "ONNXBUILD_REMOTE" if key == "remote.url" else variable_of(key)
         text = environment.get(variable)
