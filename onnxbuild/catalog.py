@@ -247,11 +247,7 @@ def forms_of_kinds() -> dict[str, str]:
 
 
 class _Now(Mapping[str, Value]):
-    """A part of what this thread uses now: whoever imports it sees the plug-ins that come later.
-
-    Args:
-        part: Gives it.
-    """
+    """A part of what this thread uses now: whoever imports it sees the plug-ins that come later."""
 
     def __init__(self, part: Callable[[Composition], Mapping[str, Value]]) -> None:
         self._part = part

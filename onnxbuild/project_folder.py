@@ -45,7 +45,6 @@ def tool_settings(content: bytes, key: str) -> dict[str, Any]:
     """Return the table `tool.onnxbuild` of a pyproject.toml; empty if a key is nowhere in it.
 
     Args:
-        content: The file's.
         key: What is looked for: a file without it is not parsed, which takes 5 ms.
 
     Raises:

@@ -51,7 +51,6 @@ def look(project: Path, used: Iterable[Path], shipped: Iterable[Path] = ()) -> C
     Any change to a tracked file counts; of other files only those that are used.
 
     Args:
-        project: The project's root.
         used: Files that matter, absolute.
         shipped: Those whose bytes matter as they are, not as git would take them back.
 
@@ -102,7 +101,6 @@ def committed(project: Path, file: Path) -> Committed | None:
     The project's own repository counts; a nested one proves nothing.
 
     Args:
-        project: The project's root.
         file: Its path; a link counts as the file that it leads to.
     """
     try:
@@ -125,7 +123,6 @@ def commit_of(project: Path, revision: str) -> str | None:
 
     Args:
         project: A folder of the repository.
-        revision: As typed.
     """
     wanted = ("--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     try:
@@ -140,7 +137,6 @@ def export_commit(project: Path, commit: str, folder: Path) -> None:
 
     Args:
         project: The project's root, which may be below the repository's.
-        commit: In full.
         folder: Where; it must be there.
 
     Raises:

@@ -73,7 +73,6 @@ def recall(root: Path, request: str, environment: Mapping[str, str]) -> dict[str
     """The summary of the last successful run, if nothing that it looked at has changed.
 
     Args:
-        root: The store's folder.
         request: From `request_key`.
         environment: This process's variables; those that the recipes pass on must be as they were.
     """

@@ -12,9 +12,7 @@ class Tally:
     """Progress of some work. Displays show it from the first report until all of it is done.
 
     Args:
-        events: Take the reports.
         name: What is done, as displays name it.
-        total: Of how much.
         unit: Of the count: `bytes`, `runs`.
     """
 
@@ -27,7 +25,6 @@ class Tally:
         """Report that more is done; the last of it is reported by `end`.
 
         Args:
-            done: How much more.
             note: What is being done now; None for the same as before.
         """
         self._done += done

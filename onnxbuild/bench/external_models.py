@@ -55,7 +55,6 @@ def opened_comparison_models(
     """The models that paths name; archives are unpacked for as long as they are looked at.
 
     Args:
-        against: The paths.
         taken: Names that no model may have.
 
     Raises:

@@ -40,7 +40,6 @@ def bench(
     """Build the variants, and measure them with the models of `against`, interleaved in one process.
 
     Args:
-        request: The recipes.
         against: ONNX files, programs (.pt, .pt2), bundles (`out/RECIPE/VARIANT`), releases
             (folders or archives).
         options: How to use the machine.

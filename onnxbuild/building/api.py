@@ -173,7 +173,6 @@ def build(
     Where all that the last good run looked at is as it was, that is the result, and nothing is loaded.
 
     Args:
-        request: What to build.
         options: How to use the machine.
         events: Sinks for all events.
         catalog: Step kinds by name; of other kinds than this package's, `make_executor` gives what
@@ -287,8 +286,6 @@ def deliver(request: Request, result: BuildResult, events: Sequence[EventSink] =
     """Lay the folders of a build that was made without.
 
     Args:
-        request: What was built.
-        result: What came out.
         events: Receives what had to be put back.
     """
     with closing(open_workspace(request.project, result.store)) as workspace:
@@ -319,7 +316,6 @@ def story(request: Request, steps: Sequence[str]) -> list[str] | None:
     """Return why a step last ran; None if it never ran here.
 
     Args:
-        request: Its recipe.
         steps: Its name, and those of equal steps, which it may have been built as.
     """
     workspace = open_workspace(request.project, request.store_root, make=False)

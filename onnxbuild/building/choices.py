@@ -18,7 +18,6 @@ def choices_of(result: BuildResult, recipes: Collection[str] | None = None) -> d
     """Return a build's choices by name; see `choices_in`.
 
     Args:
-        result: The build.
         recipes: Names of the recipes whose choices are wanted; None for all.
     """
     return choices_in(result.graph, result.report.results, recipes)
@@ -34,7 +33,6 @@ def choices_in(
     `RECIPE:VARIANT/session-TARGET` on others than the first target.
 
     Args:
-        graph: The steps.
         results: Step -> what it gave; only those that are there.
         recipes: Names of the recipes whose choices are wanted; None for all.
     """
@@ -56,8 +54,6 @@ def chooser_of(graph: Graph, recipe: str, variant: str) -> str:
     """Return the name of the step that chooses how a variant's model is made.
 
     Args:
-        graph: The recipe's.
-        recipe: Its name.
         variant: A variant that is searched for.
     """
     kinds = {each.kind for feature in all_features() for each in feature.choices if each.is_model}

@@ -22,7 +22,6 @@ def environments_made(workspace: Workspace, graph: Graph, events: EventSink) -> 
     One that steps can do without is left out where it can't be made; a notice says why.
 
     Args:
-        workspace: Project and store.
         graph: What is to be built.
         events: Receives events of progress.
 

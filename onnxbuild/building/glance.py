@@ -50,7 +50,6 @@ def recalled(root: Path, key: str) -> dict[str, Any] | None:
     """Return what `recall` does, of a request whose key is known.
 
     Args:
-        root: The store's folder.
         key: From `memo.request_key`.
     """
     found = memo.recall(root, key, locate.environment())

@@ -124,8 +124,6 @@ def variant_records(graph: Graph, report: Report, store: Path) -> list[VariantRe
 
     Args:
         graph: What was asked for.
-        report: What happened.
-        store: The store's folder.
     """
     cells = {(row["recipe"], row["variant"]): row for row in summarize(graph, report)}
     failed = {failure.step for failure in report.failures}
@@ -157,7 +155,6 @@ def run_result(result: EndedRun, logs: Mapping[str, str] | None = None) -> Resul
     """Return a run as its last line of JSON.
 
     Args:
-        result: The run.
         logs: Step -> path of its log, of steps that ran in it.
     """
     recalled = result.recalled
@@ -205,7 +202,6 @@ def failure_records(
 
     Args:
         graph: What was asked for.
-        report: What happened.
         logs: Step -> path of its log, of steps that ran in this run.
     """
     blocked: dict[str, int] = {}

@@ -72,8 +72,6 @@ class RecipeCache:
     Args:
         index: Where they are kept.
         stats: Digests of files; it notes all that is looked at.
-        distributions: What is installed.
-        environment: This process's variables.
     """
 
     def __init__(
@@ -106,8 +104,6 @@ class RecipeCache:
         """The recipes of a file as they were read before, if reading it again would change nothing.
 
         Args:
-            path: The recipe's file.
-            project: The project's root.
             settings: `--set`.
         """
         found = self._index.recipes(self._key(path, project, settings))
@@ -135,7 +131,6 @@ class RecipeCache:
             path: As for `recall`.
             project: As for `recall`.
             settings: As for `recall`.
-            loaded: What reading gave.
             started_ns: Wall clock before it was read. A file that has changed since, or so shortly
                 before that a second change could hide in the same clock tick, is no witness.
         """

@@ -9,22 +9,13 @@ from onnxbuild.recipe.checks.remarks import doubts_of
 
 
 def new_store_remark(request: Request) -> str:
-    """Say where the store was created, and why there.
-
-    Args:
-        request: What is built.
-    """
+    """Say where the store was created, and why there."""
     root, project = request.store_root, request.project
     return f"new store: {root}" + (f" ({root_reason(project)})" if root.parent == project else "")
 
 
 def build_remarks(request: Request, loaded: Loaded) -> list[str]:
-    """Return notes for the user about the machine and the recipes.
-
-    Args:
-        request: What is built.
-        loaded: Its recipes.
-    """
+    """Return notes for the user about the machine and the recipes."""
     found = []
     unseen = kernel_watch.reason_not()
     if not landlock.abi():

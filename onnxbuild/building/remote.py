@@ -93,7 +93,6 @@ class RemoteAccess:
         """Return the workspace with the remote behind its store.
 
         Args:
-            workspace: The project's.
             fetch: Fetch the blobs of hits, and upload what is built; False for verbs that only look.
         """
         from onnxbuild.adapters.remote.client import Client
@@ -116,9 +115,6 @@ class RemoteAccess:
 
 def remote_of(request: Request) -> RemoteAccess | None:
     """Return how to reach the remote store that a project's settings name; None if they name none.
-
-    Args:
-        request: Of the project.
 
     Raises:
         UsageError: The settings of the remote can't be used.
@@ -156,7 +152,6 @@ def push_results(
     """Upload what earlier runs left, and the results of a request that are up to date.
 
     Args:
-        request: What to upload.
         catalog: Step kinds by name.
         progress: Takes a line now and then.
 
@@ -196,7 +191,6 @@ def pull_results(
     """Fetch what the remote has of a request; return its steps as they are now, and what there is to say.
 
     Args:
-        request: What to fetch.
         catalog: Step kinds by name.
 
     Raises:

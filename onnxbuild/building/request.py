@@ -121,7 +121,6 @@ def load(request: Request, cache: RecipeCache | None = None) -> Loaded:
     """Load all recipes of a request.
 
     Args:
-        request: Which.
         cache: Those that were read before; None to read them all.
 
     Raises:
@@ -185,12 +184,7 @@ def graph_of(request: Request, loaded: Loaded | None = None) -> Graph:
 
 
 def declared_files(graph: Graph, project: Path) -> Iterator[Path]:
-    """Yield the files that the recipes of a graph declare, whether they are there or not.
-
-    Args:
-        graph: Theirs.
-        project: The project's root.
-    """
+    """Yield the files that the recipes of a graph declare, whether they are there or not."""
     for step in graph.steps.values():
         kind = CATALOG.get(step.kind)
         for entrypoint in () if kind is None else kind.entrypoints(step.params):
@@ -202,7 +196,6 @@ def forced_steps(loaded: Loaded, graph: Graph, names: Sequence[str]) -> frozense
     """Return the names of the steps that `--force` names.
 
     Args:
-        loaded: The recipes.
         graph: Theirs, as far as it was asked for.
         names: Variants and steps, as for `Request.only`.
 
@@ -223,7 +216,6 @@ def check_points(loaded: Loaded, memory_bytes: int) -> None:
     """See that the inputs of every point fit into memory, before anything is made.
 
     Args:
-        loaded: The recipes.
         memory_bytes: What a build may use.
 
     Raises:
@@ -260,12 +252,7 @@ def feature_remarks(recipe: Recipe) -> list[Remark]:
 
 
 def ok_line(loaded: Loaded, graph: Graph) -> str:
-    """Return what `lint` says of recipes without a fault.
-
-    Args:
-        loaded: The recipes.
-        graph: Theirs, whole.
-    """
+    """Return what `lint` says of recipes without a fault."""
     names = sorted(recipe.name for recipe in loaded.recipes)
     return f"ok: {', '.join(names)} ({len(graph.steps)} steps)"
 

@@ -33,13 +33,7 @@ def record_run(
     """Note a run: for garbage collection, and for later reports.
 
     Args:
-        root: The store's folder.
-        run: The run's id.
         request: The key of what was asked for.
-        project: The project's root.
-        loaded: The recipes.
-        graph: What was built.
-        report: What happened.
         catalog: Step kinds by name.
     """
     keys = [each.key for each in report.results.values()]

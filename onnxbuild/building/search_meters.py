@@ -21,12 +21,7 @@ from onnxbuild.expansion.feature import Choice, TrialFigure
 
 
 class SearchMeters:
-    """A sink that counts the trials of each search, and reports them as the progress of the step that will choose.
-
-    Args:
-        graph: The run's.
-        displays: Receive the progress.
-    """
+    """A sink that counts the trials of each search, and reports them as the progress of the step that will choose."""
 
     def __init__(self, graph: Graph, displays: EventSink) -> None:
         self._displays = displays

@@ -28,7 +28,6 @@ def run_again(
     """Return the command that builds what another command did not find.
 
     Args:
-        recipe: The recipe's file.
         settings: `--set` of the command at hand.
         store: `--store` of it.
         only: What is built; empty for all of the recipe.

@@ -62,10 +62,6 @@ def remember(
 
     Args:
         request: What was asked for.
-        loaded: Its recipes.
-        graph: Its graph.
-        report: What happened.
-        workspace: Project and store.
         catalog: Step kinds by name.
         program: The files of this program and its plug-ins.
         started_ns: Wall clock when the run began.

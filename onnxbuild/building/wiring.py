@@ -137,8 +137,6 @@ def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace
     """The project's store.
 
     Args:
-        project: The project's root.
-        root: The store's folder.
         make: Make the store where it is missing; else it is looked at as it is.
 
     Raises:
@@ -214,13 +212,10 @@ def start_run(
     """A run's builder; builds share the store, garbage collection excludes them.
 
     Args:
-        workspace: Project and store.
-        run: The run's id.
         options: How it uses the machine.
         events: Whoever wants to know.
         catalog: Step kinds by name.
         executor: Runs the steps; None for child processes.
-        guard: May refuse steps.
         progress: Receives how far steps are; None if nobody looks on.
         forced: Names of steps that run although they are up to date.
     """
@@ -260,7 +255,6 @@ def make_executor(
     """Return the executor that runs steps as child processes.
 
     Args:
-        workspace: Project and store.
         temp: A folder of its own, on the store's filesystem.
         options: How it uses the machine.
         progress: Receives how far steps are; None if nobody looks on.

@@ -31,9 +31,6 @@ def cache_key(request: Request) -> CacheKeyRecord:
     A key can't know what a build will find: modules that the model imports from other folders. That is no harm: what a
     cache brings is looked at by content, so a key that stayed the same costs time and gives no stale result.
 
-    Args:
-        request: The recipes.
-
     Raises:
         RecipeErrors, UsageError: The request is faulty.
     """

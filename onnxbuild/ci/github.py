@@ -88,7 +88,6 @@ def workflow_command(annotation: Annotation, project: Path, checkout: Path) -> s
     """Return the line that has GitHub show an annotation.
 
     Args:
-        annotation: The message.
         project: The project's root, which files are relative to.
         checkout: The folder that the repository was checked out to.
     """

@@ -19,7 +19,6 @@ def summary_of_run(result: ResultRecord, end: str) -> str:
     """Return a run's summary.
 
     Args:
-        result: The run.
         end: Its last line: how many steps were built.
     """
     state = "passed" if result["exit_code"] == 0 else f"failed (exit code {result['exit_code']})"
@@ -35,11 +34,7 @@ def summary_of_run(result: ResultRecord, end: str) -> str:
 
 
 def summary_of_error(error: ErrorRecord) -> str:
-    """Return the summary of a run that ended without a result.
-
-    Args:
-        error: Why.
-    """
+    """Return the summary of a run that ended without a result."""
     lines = []
     for each in error["errors"]:
         place = f"{_code(each['where'])}: " if each["where"] else ""

@@ -50,7 +50,6 @@ def junit_of_run(graph: Graph, report: Report, recorder: Recorder, started: str)
 
     Args:
         graph: What was asked for.
-        report: What happened.
         recorder: What was noted during the run.
         started: When it began: YYYY-MM-DDTHH:MM:SS.
     """
@@ -72,7 +71,6 @@ def junit_of_error(recipes: Sequence[str], error: BuildError, started: str) -> b
     Args:
         recipes: Those that were asked for, as typed.
         error: Why nothing was run.
-        started: When it began.
     """
     faults = error.faults if isinstance(error, RecipeErrors) else (error,)
     cases = [

@@ -32,11 +32,7 @@ _CHECKOUT, _SUMMARY, _OUTPUT = "GITHUB_WORKSPACE", "GITHUB_STEP_SUMMARY", "GITHU
 
 
 class InterruptedRunError(BuildError):
-    """The run was interrupted: by Ctrl-C, or by a signal that ends the process.
-
-    Args:
-        exit_code: The process's.
-    """
+    """The run was interrupted: by Ctrl-C, or by a signal that ends the process."""
 
     def __init__(self, exit_code: int) -> None:
         super().__init__("interrupted; finished steps are kept")
@@ -133,7 +129,6 @@ class CiOutputs:
         """Write what a run gave. A file that can't be written keeps no other from being written.
 
         Args:
-            result: The run.
             end: The line that it ends with on a terminal.
 
         Raises:
@@ -178,11 +173,7 @@ class CiOutputs:
         self.annotate(annotations_of_remarks(remarks))
 
     def annotate(self, annotations: Iterable[Annotation]) -> None:
-        """Write annotations, where they are asked for.
-
-        Args:
-            annotations: Any.
-        """
+        """Write annotations, where they are asked for."""
         if not self.github:
             return
         first = Path(self.recipes[0] if self.recipes else "")

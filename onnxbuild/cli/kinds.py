@@ -28,11 +28,7 @@ class Kinds:
 
 
 def kinds_of(ctx: click.Context) -> Kinds:
-    """Return the kinds that a command was started with.
-
-    Args:
-        ctx: The command's.
-    """
+    """Return the kinds that a command was started with."""
     if isinstance(ctx.obj, Kinds):
         return ctx.obj
     from onnxbuild.catalog import CATALOG

@@ -97,7 +97,6 @@ def locked(lock: Lock, recipes: tuple[Recipe, ...], workspace: Workspace) -> Sto
     """Return what the store has of a build that is locked.
 
     Args:
-        lock: Its lock.
         recipes: What the recipe's file holds.
         workspace: The project and the store.
     """
@@ -125,9 +124,7 @@ def decided(
     """Return every result that is there for the files as they are, as `plan` finds them.
 
     Args:
-        recipe: The recipe's file.
         request: The same, as a request.
-        recipes: What it holds.
         workspace: The project and the store.
     """
     graph = graph_of(request)
@@ -248,7 +245,6 @@ def recipe_side(name: FoundName, given: str, store: str | None, stack: ExitStack
 
     Args:
         name: Its file, and the only bundle that is meant, if one is named.
-        given: As typed.
         store: `--store`.
         stack: Keeps what is laid for as long as it is looked at.
 
@@ -265,7 +261,6 @@ def commit_side(revision: str, name: FoundName, store: str | None, stack: ExitSt
     """Return the build of a recipe as a commit has it: by its lock, else by what the store has of its files.
 
     Args:
-        revision: As typed.
         name: The recipe's file in the working tree, which need not be there any more, and the only bundle
             that is meant, if one is named.
         store: `--store`.

@@ -53,7 +53,6 @@ def other_files(
 
     Args:
         old: With a model, and a folder if it is a bundle.
-        new: Likewise.
         same_model: Whether the models have the same bytes.
 
     Raises:

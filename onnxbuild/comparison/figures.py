@@ -229,8 +229,6 @@ def latencies(
     """Yield recorded latencies that both sides have.
 
     Args:
-        old: The one.
-        new: The other.
         name: What to call both.
         together: They were recorded in one measurement.
     """

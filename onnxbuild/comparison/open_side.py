@@ -41,7 +41,6 @@ def open_sides(
     """Return both sides.
 
     Args:
-        texts: As typed.
         recipe: `RECIPE` or `RECIPE:VARIANT`, of commits; None where the other side names it.
         store: `--store`.
         stack: Keeps what is unpacked or laid for as long as it is looked at.
@@ -161,8 +160,6 @@ def release_side(path: Path, text: str, stack: ExitStack) -> Side:
 
     Args:
         path: Its folder or archive.
-        text: As typed.
-        stack: Keeps it unpacked.
 
     Raises:
         UsageError: It is none.

@@ -130,7 +130,6 @@ def bundle_in(
     """Return the bundle in a folder.
 
     Args:
-        folder: With manifest.json.
         recipe: The recipe's name; the manifest's where it is empty.
         name: The bundle's; the folder's where it is empty.
         reports: Provider -> report of a measurement, of all variants.

@@ -30,7 +30,6 @@ def lines_of(
     """Yield the lines.
 
     Args:
-        found: The comparison.
         width: Characters in a line of the terminal; None where there is none.
         most: Differences of a group that are shown.
     """
@@ -230,7 +229,6 @@ def lines_about_previous(folder: Path, previous: Path | None) -> Iterator[str]:
     """Yield what differs from the previous release of the same recipe; nothing where there is none.
 
     Args:
-        folder: The release's.
         previous: The previous one, if it is known; None for the one of the next lower version next to it.
     """
     before = previous or _previous(folder)

@@ -52,7 +52,6 @@ def candidates_for(group: click.Group, line: str) -> list[Candidate]:
     """Return what may stand in place of the last word of a line.
 
     Args:
-        group: All verbs.
         line: What was typed up to the cursor, the program first; its last word may be empty.
 
     Raises:

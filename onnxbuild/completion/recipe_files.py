@@ -18,7 +18,6 @@ def paths(
     Args:
         word: What was typed of a path, `~` allowed. Hidden entries count where its name begins with a dot.
         endings: Files must have one of them; empty for any.
-        folders_only: No files.
     """
     folder, begun = os.path.split(word)
     head = word[: len(word) - len(begun)]
@@ -45,11 +44,7 @@ _HEAD_BYTES = 16384
 
 
 def recipe_files(word: str) -> Iterator[str]:
-    """Yield the recipes of recipes/ and of this folder, then the YAML files and folders at a typed path.
-
-    Args:
-        word: What was typed.
-    """
+    """Yield the recipes of recipes/ and of this folder, then the YAML files and folders at a typed path."""
     if not word.startswith((".", "/", "~")):
         for path in _here():
             if _head_of(path) is not None:

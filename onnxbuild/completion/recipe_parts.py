@@ -38,11 +38,7 @@ class RecipeParts:
 
 
 def parts_of(file: Path) -> RecipeParts:
-    """Return the variants and steps of a recipe's file; those of before where it has faults now.
-
-    Args:
-        file: It is there.
-    """
+    """Return the variants and steps of a recipe's file; those of before where it has faults now."""
     path = os.path.abspath(file)  # noqa: PTH100 - keeps links
     name = hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
     kept_in = Path(cache_root(), _FOLDER, f"{name}.json")

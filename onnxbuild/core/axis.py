@@ -132,7 +132,6 @@ def reference_points(
     batch 1 is always tried where it is allowed. Points that repeat an earlier one are dropped.
 
     Args:
-        axes: The dynamic axes.
         extra: More points; axes left out are at their example.
         seed: Picks the point between.
     """

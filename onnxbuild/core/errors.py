@@ -148,7 +148,6 @@ def nearest(found: str, known: Iterable[str], most: int = 3) -> list[str]:
     """Return the names most like what was typed, the most alike first.
 
     Args:
-        found: What was typed.
         known: The names there are.
         most: How many are returned.
     """
@@ -161,7 +160,6 @@ def listed(names: Sequence[str], last: str) -> str:
     """Return names as a sentence has them: `a, b and c`.
 
     Args:
-        names: One or more.
         last: The word before the last: `and`, `or`.
     """
     return f" {last} ".join(filter(None, (", ".join(names[:-1]), names[-1])))

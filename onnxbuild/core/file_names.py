@@ -140,7 +140,6 @@ def _clashes(folded: dict[str, str], names: list[str]) -> Iterable[tuple[str, st
 
     Args:
         folded: Path -> what is compared of it; the path itself where it has none.
-        names: The paths.
     """
     # With the separator before every other character, what is in a folder follows the folder's name at once.
     ordered = sorted((folded.get(path, path).replace("/", "\0"), path) for path in names)

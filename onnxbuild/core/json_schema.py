@@ -46,7 +46,6 @@ class TypeSchemas:
         """Return the schema of a type.
 
         Args:
-            kind: The type.
             limits: Keywords on its value, or on each of its items.
 
         Raises:

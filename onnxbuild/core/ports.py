@@ -137,7 +137,6 @@ class Fingerprints(Protocol):
         """Another environment as it is now; one that is to be made may not be there yet.
 
         Args:
-            environment: Which.
             where: Where it is asked for, for messages.
 
         Raises:

@@ -291,7 +291,6 @@ class Provider:
         """Return why a variant brings no benefit on this provider; empty if it may.
 
         Args:
-            mode: The variant's.
             options: Those of its mode.
         """
         found = self.remarks.get(mode, "")

@@ -35,7 +35,6 @@ def counted(count: int, noun: str) -> str:
     """Return `1 result` or `3 results`.
 
     Args:
-        count: How many.
         noun: What, in the singular; its plural ends in s.
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
@@ -59,7 +58,6 @@ def figure(value: float, digits: int) -> str:
     """Return a number with so many digits that count; from 1,000 on a whole one: `0.123`, `12.3`, `12,345`.
 
     Args:
-        value: The number.
         digits: 4 at most.
     """
     text = f"{value:.{digits}g}"

@@ -40,7 +40,6 @@ def find_variant(graph: Graph, name: FoundName) -> tuple[str, str]:
     """The recipe and the variant that a name means.
 
     Args:
-        graph: The recipe's.
         name: `RECIPE:VARIANT`.
 
     Raises:

@@ -117,7 +117,6 @@ def diagnose(
     """Find where a variant's error comes from.
 
     Args:
-        request: Its recipe.
         name: `RECIPE:VARIANT`.
         options: How to use the machine.
         events: Receives the events of the variant's build.
@@ -213,7 +212,6 @@ def _breaches(result: BuildResult, needed: Sequence[str]) -> tuple[tuple[str, st
     A gate that breaks is none of them: it has no verdict, so no remedy can make it pass.
 
     Args:
-        result: The variant's build.
         needed: Steps without whose results there is nothing to look at.
 
     Raises:

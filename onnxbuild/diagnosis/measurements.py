@@ -61,7 +61,6 @@ def stages_of(chain: Chain, folders: Mapping[str, Path], reference: Path) -> tup
     """Each step against the one before it; the last is the variant against the reference, its share 1.
 
     Args:
-        chain: The variant's way.
         folders: Step -> the folder of its model.
         reference: The folder of the reference artifact.
 
@@ -94,10 +93,8 @@ def is_of_the_runtime(chain: Chain, folder: Path, reference: Path, total: Stage)
     Then the model is right, and ONNX Runtime's own optimizations bring the error in.
 
     Args:
-        chain: The variant's way.
         folder: Of its first model.
         reference: The folder of the reference artifact.
-        total: The whole way.
 
     Raises:
         StepError: The model can't be opened.
@@ -175,8 +172,6 @@ def measured_losses(
     The table is a cached step; a variant that keeps its most sensitive nodes has it already.
 
     Args:
-        request: The variant's recipe.
-        recipe: It, parsed.
         variant: The variant; of a search, as the trial that it is.
         options: How to use the machine.
         events: Receives the events of the build.
@@ -277,8 +272,6 @@ def measure_cost(
     """Build the recipe's benchmark of three variants alone; what is built already is not built again.
 
     Args:
-        request: The recipe.
-        recipe: It, parsed.
         variants: As tried and as mended, each as JSON below `quantization: {NAME: ...}`.
         options: How to use the machine.
         events: Receives the events of the build.
@@ -345,8 +338,6 @@ def openable(request: Request, result: BuildResult, judge: str, target: Target) 
     An environment of a list is kept from being removed until this process ends.
 
     Args:
-        request: What was built.
-        result: Its result.
         judge: The step that judged the variant there.
         target: As the recipe has it.
     """
@@ -386,7 +377,6 @@ def shown_runtime(recipe: Recipe, target: Target) -> str:
     """Return target and ONNX Runtime in words; empty where all targets use the same ONNX Runtime.
 
     Args:
-        recipe: The variant's.
         target: As `openable` gives it.
 
     Raises:

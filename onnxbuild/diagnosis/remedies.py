@@ -89,10 +89,8 @@ def keep_in_fp32(
     """Leave nodes in fp32, besides those that the recipe leaves there.
 
     Args:
-        recipe: The variant's.
         variant: Whose error it is.
         kept: How its mode leaves nodes in fp32.
-        names: The nodes.
     """
     nodes = tuple(dict.fromkeys([*getattr(variant.options, kept.option), *names]))
     count = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
@@ -110,7 +108,6 @@ def do_less(recipe: Recipe, variant: Variant, milder: Milder) -> tuple[Remedy, .
     """Do less in a step, by degrees; changes that change nothing are left out.
 
     Args:
-        recipe: The variant's.
         variant: Whose error it is.
         milder: How the step does less.
     """

@@ -104,7 +104,6 @@ class SearchGoal:
 
         Args:
             request: What was built, `steps` included.
-            result: Its result.
         """
         with artifacts_shown(request, result, self.steps) as folders:
             if len(folders) < len(self.steps):
@@ -183,7 +182,6 @@ class Trials:
 
     Args:
         request: The variant's recipe; what is wanted of it are the gates.
-        chain: The variant's way.
         goal: A search's goal, in addition to the gates; None for none.
         options: How to use the machine.
         on_trial: Called with each trial, if given.
@@ -295,7 +293,6 @@ def pin_trial(
     Its steps are the trial's own, so nothing is built twice.
 
     Args:
-        request: The variant's recipe.
         name: `RECIPE:VARIANT`.
         trial: The trial's name; empty for the one that the search chose, or came nearest with.
         options: How to use the machine, where the search has to run.

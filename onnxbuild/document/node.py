@@ -86,7 +86,6 @@ def node_of(value: Any, at: Location) -> Node:
 
     Args:
         value: Mappings, lists and scalars.
-        at: The place.
     """
     if isinstance(value, Mapping):
         return Node(at, {str(key): Member(at, node_of(each, at)) for key, each in value.items()})
@@ -161,7 +160,6 @@ def renamed(node: Node, path: Path, name: str) -> Node:
     """The tree with another name for the key that ends `path`; places stay those that were written.
 
     Args:
-        node: The tree.
         path: Of a key that is there.
         name: One that is not there.
     """

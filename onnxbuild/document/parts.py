@@ -93,9 +93,7 @@ def key_needs_frontend(
     """Yield a fault if a key is written and the recipe has another frontend.
 
     Args:
-        parts: The recipe.
         frontends: The one that has a use for it, or those that have, the one to name first.
-        path: The key's.
     """
     known = _listed(frontends)
     if parts.node(*path) is not None and _frontend(parts) not in known:

@@ -22,7 +22,6 @@ class Builder(Setup):
         """Make every step of `graph` and lay its views.
 
         Args:
-            graph: What to build.
             run: The run's id, for its events.
 
         Returns:
@@ -61,8 +60,6 @@ def lay_views(graph: Graph, report: Report, views: Views, events: EventSink) -> 
     """Lay the folders of all that was made and passed; say which still hold an earlier build.
 
     Args:
-        graph: What was built.
-        report: What happened.
         views: Where the folders are.
         events: Receives what had to be put back.
     """

@@ -35,8 +35,6 @@ def make_action(
     """Make a step's action: everything that decides its output, as it is now.
 
     Args:
-        step: The step.
-        kind: Its kind.
         inputs: Input name -> artifact.
         fingerprints: How files and packages are now.
         host: The machine that would run it.
@@ -185,9 +183,6 @@ def input_fault(
     """The first damage in what a step is built from: its result could not be right.
 
     Args:
-        step: The step's name.
-        inputs: Its input artifacts.
-        store: Where they are.
         by_content: Before it runs they are read, however sound they look; afterwards a look does.
     """
     for name, artifact in inputs.items():

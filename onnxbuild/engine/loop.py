@@ -62,7 +62,6 @@ class Setup:
 
     Args:
         catalog: Step kinds by name.
-        ports: The outside world.
         keep_going: After a failure, still build what does not depend on it.
         log_of: Where a step stands -> the file its output goes to.
         guard: May refuse steps; None where nobody does.

@@ -60,7 +60,6 @@ def plan(
     Args:
         graph: What would be built.
         catalog: Step kinds by name.
-        store: Where results are.
         fingerprints: How files and packages are now.
         history: What steps were last built from.
         host: The machine that would run them.

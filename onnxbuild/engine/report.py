@@ -60,9 +60,6 @@ class Report:
         """Return why a step could not do its work on this machine; empty where it did.
 
         Its target or a tool is not here, so it ended well and says nothing of the model.
-
-        Args:
-            step: Its name.
         """
         result = self.results.get(step)
         reason = result.metrics.get("skipped") if result is not None else None
@@ -78,10 +75,6 @@ class Report:
 
 def gate_error(step: str, findings: Sequence[Finding]) -> BuildError | None:
     """Return the failure of a gate as the error that the run ends with: its first breach, and how many more there are.
-
-    Args:
-        step: The gate's name.
-        findings: Its breaches.
 
     Returns: None if there is none.
     """

@@ -12,8 +12,6 @@ def shared(recipe: Recipe, step: str, target: str = "") -> StepAddress:
     """A step that a recipe's variants share.
 
     Args:
-        recipe: The recipe.
-        step: What it does.
         target: Where it runs, if that is not the first target.
     """
     return StepAddress(recipe.name, step, target=target)
@@ -23,9 +21,7 @@ def of_variant(recipe: Recipe, variant: Variant, step: str, target: str = "") ->
     """A step of one variant, or of one trial of a search.
 
     Args:
-        recipe: The variant's.
         variant: The variant, or the trial.
-        step: What it does.
         target: Where it runs, if that is not the first target.
     """
     if variant.search:
@@ -41,10 +37,8 @@ def of_further(
     """A step of a bundle that is made of a variant besides its own.
 
     Args:
-        recipe: The variant's.
         variant: That it is made of.
         name: The bundle's: `pipeline`.
-        step: What it does.
         target: Where it runs, if that is not the first target.
     """
     return replace(of_variant(recipe, variant, step, target), further=name)

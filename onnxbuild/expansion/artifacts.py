@@ -35,11 +35,8 @@ def add_artifact(
     """Add the step that makes it.
 
     Args:
-        scope: The recipe.
         variant: That it is made of.
-        name: Its format's.
         kind: What makes it; has the output `artifact`.
-        params: Of the kind.
         inputs: The variant's model, and what else it takes.
     """
     address = artifact_address(scope.recipe, variant, name, "make")
@@ -63,9 +60,7 @@ def only_in_environments(parts: Parts, artifact: str, provider: str) -> Iterator
     """Yield it where the recipe knows the provider in environments alone: what compiles is in none.
 
     Args:
-        parts: The recipe.
         artifact: What is made for it.
-        provider: Its short name.
     """
     targets = [
         target

@@ -113,7 +113,6 @@ def benchmark_of_trials(
 
     Args:
         scope: The recipe, whose points and options count.
-        address: The step's.
         models: Trial -> its model; one that is not applicable is left out.
         session: How each session runs it.
     """

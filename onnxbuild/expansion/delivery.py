@@ -46,8 +46,6 @@ def variant_bundle(scope: Scope, subject: Subject, reports: dict[str, OutputRef]
     """Add the package of a portable variant.
 
     Args:
-        scope: The recipe.
-        subject: The variant.
         reports: What its gates say of it.
     """
     recipe, variant, session = scope.recipe, subject.variant, subject.session

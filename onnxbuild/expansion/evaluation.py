@@ -26,7 +26,6 @@ def without_scores(parts: Parts, what: str, at: Location, otherwise: str) -> Ite
     """Yield a fault where scores of models are needed, and the recipe has none.
 
     Args:
-        parts: The recipe's.
         what: Clause that says what needs them.
         at: Where it is written.
         otherwise: Fix that needs no scores of models.
@@ -64,10 +63,7 @@ def add_evaluation(
     """A variant's score on a target; None if the recipe evaluates nothing.
 
     Args:
-        scope: The recipe.
         variant: One of its, or a trial of one.
-        model: What is scored.
-        target: Where it runs.
         further: The target's name, if it is not the first.
         gates: Hold it to `evaluate.min` and `max_drop`.
     """
@@ -104,7 +100,6 @@ def baseline_score(
     """The score that variants are compared with; None if the recipe evaluates nothing.
 
     Args:
-        scope: The recipe.
         model: What is scored, on the CPU; None for a callable of the user's.
         session: How it is run; None for the defaults.
         original: Gives what is scored in place of the recipe's `torch.nn.Module`.
@@ -138,13 +133,6 @@ def add_pipeline_evaluation(
     """A pipeline's score on a target, compared with that of the user's own; None if none is evaluated.
 
     Args:
-        scope: The recipe.
-        address: The step's.
-        model: The merged model.
-        target: Where it runs.
-        name: The pipeline's.
-        inputs: What it takes.
-        axes: Theirs.
         session: How the variant's session runs it.
     """
     if not _is_of(scope, PIPELINE):

@@ -30,9 +30,7 @@ def add_fidelity(
 
     Args:
         scope: The recipe, which names the data.
-        address: The step's.
         variant: Whose session it is run in.
-        model: What is compared.
         fp32: What it is compared with.
         target: Where the model runs.
         baseline_at: Address of the step that runs the fp32 model.
@@ -72,9 +70,7 @@ def add_sensitivity(
     Args:
         scope: The recipe, which names the data, or the metric.
         model: In fp32.
-        address: The step's.
         static: How a static variant rounds; None rounds as dynamic ones do.
-        calibration: Its ranges.
     """
     recipe = scope.recipe
     options = recipe.section("sensitivity", sensitivity.SensitivityOptions)

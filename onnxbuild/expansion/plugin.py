@@ -67,7 +67,6 @@ def mend_of(name: str, *, of_project: bool) -> str:
     """Return what to do about a faulty plug-in.
 
     Args:
-        name: The plug-in's.
         of_project: Whether it is a file of the project.
     """
     if of_project:
@@ -85,10 +84,6 @@ def kind_of_plugin(kind: StepKind, plugin: Plugin) -> StepKind:
 
     A distribution counts by the content of its files. A file of the project is treated as a model's code
     is: it runs in the fence, and counts with all that it is seen to import and open.
-
-    Args:
-        kind: The plug-in's.
-        plugin: A sound one.
     """
     if not plugin.of_project:
         return replace(kind, toolchain=(*kind.toolchain, *code_names(plugin)))

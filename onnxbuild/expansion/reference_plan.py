@@ -15,7 +15,6 @@ def taken_axes(axes: Sequence[Axis], fixed: Mapping[str, int]) -> tuple[Axis, ..
     """The axes of a model that takes some sizes alone.
 
     Args:
-        axes: The recipe's.
         fixed: Axis -> the one size of it.
     """
     return tuple(
@@ -51,7 +50,6 @@ def reference_plan(
     Real samples have sizes of their own, and are left out where axes are fixed.
 
     Args:
-        recipe: The recipe.
         variant: Whose it is, if some axes are fixed.
         fixed: Axis -> the one size of it.
     """

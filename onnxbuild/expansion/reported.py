@@ -42,7 +42,6 @@ def reported_in(
 
     Args:
         graph: One that holds the recipe's steps.
-        recipe: The recipe's name.
         kinds: Step kinds by name.
         forms: Step kind -> the form of its reports.
     """

@@ -97,7 +97,6 @@ def named_bundles(
     """Yield all bundles that a recipe's packages can be made of.
 
     Args:
-        sections: The recipe's.
         variants: Names of its variants.
         inputs: Those of the model.
     """
@@ -111,12 +110,7 @@ def named_bundles(
 
 
 def bundles_of(sections: Iterable[object], variant: str) -> tuple[str, ...]:
-    """Return the bundles of a variant that packages are made of: its own first.
-
-    Args:
-        sections: A recipe's.
-        variant: Its name.
-    """
+    """Return the bundles of a variant that packages are made of: its own first."""
     asked = [each for each in sections if isinstance(each, RequestSection) and each.are_bundles]
     return (variant, *(name for each in asked for name in each.folders([variant])))
 
@@ -129,12 +123,7 @@ def packaged_bundles(parts: Parts, section: PackagesOptions) -> list[str]:
 
 
 def request_faults(parts: Parts, section: str) -> Iterator[Fault]:
-    """Yield variants that are none, and folders that two things would share.
-
-    Args:
-        parts: The recipe.
-        section: Its section.
-    """
+    """Yield variants that are none, and folders that two things would share."""
     options = parts.sections.get(section)
     if not isinstance(options, RequestSection) or parts.node(section) is None:
         return

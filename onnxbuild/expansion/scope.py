@@ -222,10 +222,6 @@ class Scope:
         """Add a step; returns its name, or that of the equal one that was there first.
 
         Args:
-            address: Where it stands.
-            kind: What it does.
-            params: Its parameters.
-            inputs: What it takes.
             at: Where the recipe asks for it.
             section: The key of the recipe that does, where there is one place for it.
             optional_inputs: Inputs that it runs without where the step that makes them is not applicable

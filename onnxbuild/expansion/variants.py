@@ -25,9 +25,6 @@ def variant_of(
     """A variant, with what its mode says of it.
 
     Args:
-        name: Its name.
-        mode: Its mode.
-        options: The mode's.
         sections: Its own, over the recipe's.
         location: Where the recipe declares it.
         search: Of a trial, the variant that is searched for.

@@ -36,8 +36,6 @@ def explain_file(
     """The recipes of a file in full: each is YAML that builds the same, put next to that file.
 
     Args:
-        path: The recipe's file.
-        project: The project's root.
         overrides: `--set`.
         environment: Where the variables named by `env` lists are looked up.
 

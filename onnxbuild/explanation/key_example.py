@@ -29,9 +29,7 @@ def example_of(key: KnownKey, typed: Sequence[str], schema: Schema) -> dict[str,
     """Return a part of a recipe that has the key.
 
     Args:
-        key: Which.
         typed: Its path as it was typed: names of the user's own are taken from it.
-        schema: The whole recipe's.
     """
     samples = _Samples(schema["$defs"])
     names = [_name(n, part, typed, key.path) for n, part in enumerate(key.path)]

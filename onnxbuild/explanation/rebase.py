@@ -25,7 +25,6 @@ def rebased(root: Node, folder_of: Callable[[Location], FilePath], home: FilePat
     Args:
         root: As it was understood.
         folder_of: Place -> the folder that paths written there are relative to.
-        home: The folder.
     """
     takers = [path for path, _ in entrypoint_paths()]
 

@@ -46,8 +46,6 @@ def recipe_of_file(
 
     Args:
         reader: Reads recipes in their place.
-        source: The file.
-        name: The recipe's.
         options: Keys next to the file's in `model`: its task, ...
         head: The recipe's first line.
         timeout_s: Wall time that running it may take.
@@ -131,8 +129,6 @@ def recipe_of_callable(
 
     Args:
         reader: Reads recipes in their place.
-        source: The callable.
-        name: The recipe's.
         head: The recipe's first line.
         inputs: A callable that gives examples of the model's inputs; None without one.
         outside: Files and folders outside of the project that it reads.

@@ -57,7 +57,6 @@ def write_recipe(
     """Write the first recipe of a source.
 
     Args:
-        text: SOURCE.
         name: The recipe's; None for the source's own.
         options: Keys next to the file's in `model`.
         output: The recipe's path; None for recipes/NAME.yaml.
@@ -199,9 +198,6 @@ def refuse_existing(path: Path) -> None:
 
 def put_files(files: Mapping[Path, str]) -> None:
     """Write files, with the folders above them; after an error nothing of it is left.
-
-    Args:
-        files: Path -> content.
 
     Raises:
         UsageError: Something is at one of the paths, or nothing can be written there.

@@ -111,11 +111,7 @@ jobs:
 
 
 def project_files(name: str) -> Mapping[str, str]:
-    """Path -> content of a project's files.
-
-    Args:
-        name: Of its recipe.
-    """
+    """Path -> content of a project's files."""
     package = "".join(c if c.isalnum() else "-" for c in name.lower()).strip("-") or "models"
     return {
         "pyproject.toml": _PYPROJECT.format(package=package),

@@ -114,8 +114,6 @@ def first_recipe(
     """The recipe of a tree, with comments that teach, read once more as it will be.
 
     Args:
-        reader: Reads it.
-        head: Its first line.
         root: Without `quantization`.
         comment: What to say of a value's place.
 

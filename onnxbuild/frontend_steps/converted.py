@@ -145,7 +145,6 @@ def facts_of_signature(
 
     Args:
         path: The model's, absolute.
-        outline: Of its signature.
         rename: Its names of inputs and outputs -> the recipe's.
         written: The recipe as it is written, rendered; values may be anything.
 
@@ -181,7 +180,6 @@ def estimator_frontend(name: str, source: ModelSource, *packages: str) -> Fronte
 
     Args:
         name: Key of the step kinds.
-        source: Its files.
         packages: Those that the extra of this name brings; the first has the runner of the baseline.
     """
     return Frontend(

@@ -43,7 +43,6 @@ def checked_source(
     """Add the check of a frontend's model; return it as a source.
 
     Args:
-        scope: The recipe.
         step: Gives canonical ONNX, `model`, and what is known of the model besides, `config`.
         opset: What the graph must have; None for any.
         model: What other steps made of the model; None for the step's own.
@@ -66,15 +65,7 @@ def add_reference(
     params: Callable[[ReferencePlan], Any],
     given: Mapping[str, OutputRef] | None = None,
 ) -> OutputRef:
-    """Add the step that runs the model itself at several points.
-
-    Args:
-        scope: The recipe.
-        wanted: Which reference.
-        kind: The step's.
-        params: Makes its parameters.
-        given: Its inputs.
-    """
+    """Add the step that runs the model itself at several points."""
     plan = reference_plan(scope.recipe, *wanted)
     step = scope.step(plan.address, kind, params(plan), given or {}, section=SECTION)
     return OutputRef(step, "reference")
@@ -125,7 +116,6 @@ def exported_program(scope: Scope, each: Format, step: str) -> OutputRef:
     """Add the step that exports the recipe's model by `torch.export`, or find it again.
 
     Args:
-        scope: The recipe.
         each: The format that it is for.
         step: Its name among that format's.
     """
@@ -145,8 +135,6 @@ def given_by(frontend: Frontend, scope: Scope, code: tuple[str, ...]) -> Baselin
     """Return a frontend's baseline; PyTorch's, or none, of one that does not say.
 
     Args:
-        frontend: Of the recipe.
-        scope: The recipe.
         code: What stands for the code of a plug-in's frontend in a toolchain.
     """
     if frontend.baseline is not None:

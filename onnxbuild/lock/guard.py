@@ -150,7 +150,6 @@ def known_now(lock: Lock, recipes: Sequence[Recipe], fingerprints: Fingerprints)
     Args:
         lock: Names the packages, files and sources to look at.
         recipes: What the recipe file holds now.
-        fingerprints: Tell the rest.
     """
     folders = LockPlaces(recipes).folders
     real = {path: real_path(path, folders) for path in (*lock.files, *lock.sources)}

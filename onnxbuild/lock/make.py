@@ -24,10 +24,6 @@ def locked_data(kind: str, observed: Observed) -> Mapping[str, str]:
     Listings of all folders of packages are left out: no two machines have the same, and the packages that
     were used are in the lock. Listings by a step that measures are left out, too: its output is never
     compared, and the compilers that it starts list every folder that they could import from.
-
-    Args:
-        kind: The step's.
-        observed: What it used.
     """
     measures = CATALOG[kind].measures
     return {
@@ -97,12 +93,10 @@ def make_lock(
 
     Args:
         recipe: The file, relative to the project's root.
-        recipes: What it holds.
         own: The graph of these recipes alone.
         actions: Name of a step of `own` -> what decided it.
         results: Name of a step of `own` -> what it gave.
         host: What of the machine can change numbers.
-        python: The Python build.
         choices: Those of `mode: auto`.
         report_of: Reads the report of a step that measures.
     """

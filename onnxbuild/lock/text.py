@@ -138,7 +138,6 @@ def parse_lock(text: str, where: str, fix: str) -> Lock:
     """The lock in a file's content.
 
     Args:
-        text: The content.
         where: The file, for messages.
         fix: What to type if it can't be read.
 

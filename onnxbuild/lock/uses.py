@@ -23,8 +23,6 @@ def used_items(
 
     Args:
         recipe: Name of the step's recipe.
-        action: What decided it.
-        result: What it gave.
         places: Those of the lock.
     """
     observed = result.observed
@@ -42,9 +40,6 @@ def unexplained(
     """Other outputs of steps whose key is as it was, and all that they used.
 
     Args:
-        locked: As it was.
-        now: As it is.
-        found: What differs.
         uses: Step -> items that it used.
     """
     facts = {each.item for each in found if not each.follows}
@@ -64,7 +59,6 @@ def refuse_foreign_locks(recipes: Sequence[Path], project: Path) -> None:
 
     Args:
         recipes: The recipes that are to be locked.
-        project: Their root.
 
     Raises:
         UsageError: The file is not one of this program's, or is the lock of another recipe.

@@ -15,13 +15,7 @@ ADD_DATA = "add `calibration: {data: FILE.py:CALLABLE}` or `{data: FILE.npz}`"
 def pairs_of_unsigned(
     name: str, options: DynamicOptions | StaticOptions, parts: Parts
 ) -> Iterator[Fault]:
-    """Yield the fault of `reduce_range: pairs` with weights that never saturate.
-
-    Args:
-        name: The variant's.
-        options: Its options.
-        parts: The recipe.
-    """
+    """Yield the fault of `reduce_range: pairs` with weights that never saturate."""
     if (options.reduce_range, options.weight_type) == ("pairs", "uint8"):
         what = (
             f"variant '{name}' has `reduce_range: pairs`, which is for signed weights, "
@@ -35,9 +29,7 @@ def missing_calibration(name: str, written: str, parts: Parts) -> Iterator[Fault
     """Yield the fault of an option that needs data, where the recipe names none.
 
     Args:
-        name: The variant's.
         written: The option as a recipe has it: `balance: true`.
-        parts: The recipe.
     """
     if parts.lacks("calibration", "data"):
         what = f"variant '{name}' has `{written}`, and no calibration.data is named"

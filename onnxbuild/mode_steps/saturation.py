@@ -27,7 +27,6 @@ def add_saturation(
     Unsigned weights, those of a reduced range and activations of 16 bits never do.
 
     Args:
-        scope: The recipe.
         variant: One with 8-bit weights.
         options: Its options, `auto` decided.
         model: What its quantizer makes.

@@ -23,7 +23,6 @@ def described_file(folder: Path, name: str, module: str) -> Path:
     """Return the description in an artifact's folder.
 
     Args:
-        folder: The artifact.
         name: The description's file name.
         module: The module whose `write_description` writes it.
 

@@ -63,9 +63,7 @@ def fault_record(what: str, where: str = "", fix: str = "") -> FaultRecord:
     """Return one fault.
 
     Args:
-        what: One sentence.
         where: As `BuildError.where`.
-        fix: What to type.
     """
     file, line, column = place_of(where)
     return {
@@ -89,10 +87,5 @@ def error_record(error: BuildError) -> ErrorRecord:
 
 
 def plain_error(what: str, code: int) -> ErrorRecord:
-    """Return an error that is one sentence: of the command line, an interruption, a bug.
-
-    Args:
-        what: The sentence.
-        code: The exit code.
-    """
+    """Return an error that is one sentence: of the command line, an interruption, a bug."""
     return {"type": "error", "code": code, "message": what, "errors": [fault_record(what)]}

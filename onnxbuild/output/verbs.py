@@ -121,19 +121,12 @@ OUTPUTS: Mapping[str, Output] = {
 
 
 def file_name(verb: str) -> str:
-    """Return the name of a verb's schema file, in schemas/output/.
-
-    Args:
-        verb: One of OUTPUTS.
-    """
+    """Return the name of a verb's schema file, in schemas/output/."""
     return f"{verb.replace(' ', '-')}.schema.json"
 
 
 def output_schema(verb: str) -> dict[str, Any]:
     """Return the JSON Schema of what a verb prints with `--json`: of each line, or of the whole.
-
-    Args:
-        verb: One of OUTPUTS.
 
     Raises:
         UsageError: There is no such verb.
@@ -156,11 +149,7 @@ def output_schema(verb: str) -> dict[str, Any]:
 
 
 def output_schema_text(verb: str) -> str:
-    """Return a verb's schema as the text of its file.
-
-    Args:
-        verb: One of OUTPUTS.
-    """
+    """Return a verb's schema as the text of its file."""
     return json.dumps(output_schema(verb), indent=2, ensure_ascii=False) + "\n"
 
 

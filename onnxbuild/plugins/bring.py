@@ -94,8 +94,6 @@ def _load(key: str, load: Callable[[], Plugin], files: tuple[str, ...] = ()) -> 
     """The plug-in as it was loaded before, if all its files are as they were; else anew.
 
     Args:
-        key: Where it is.
-        load: Imports it.
         files: Those of its code now; none where that is known by importing it.
     """
     known = _KNOWN.get(key)

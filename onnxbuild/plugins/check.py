@@ -81,8 +81,6 @@ def checked(
 
     Args:
         plugins: As they were loaded; of two that take one name, the later is faulty.
-        features: This package's own.
-        providers: The same.
     """
     taken = Taken(dict.fromkeys((("column", "recipe"), ("column", "variant")), _OWN))
     taken.add(features, providers, _OWN)

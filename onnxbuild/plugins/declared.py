@@ -17,9 +17,6 @@ _FIX = 'write `plugins = ["tools/my_steps.py"]` below `[tool.onnxbuild]`'
 def declared_files(project: Path) -> tuple[str, ...]:
     """Return the files that a project names as plug-ins, relative to its root, with slashes.
 
-    Args:
-        project: The project's root.
-
     Raises:
         PluginError: The file can't be read, or says something else than a list of files.
     """

@@ -77,7 +77,6 @@ def guarded(feature: AnyFeature, plugin: Plugin) -> AnyFeature:
     """Return a feature whose functions raise a PluginError for whatever is no BuildError, and for a wrong result.
 
     Args:
-        feature: The plug-in's.
         plugin: Named in the error.
     """
     functions = {

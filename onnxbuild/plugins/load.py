@@ -96,7 +96,6 @@ class _UnusableError(Exception):
     """Error about an object that a plug-in names: it is missing, or nothing that a plug-in can bring.
 
     Args:
-        what: A sentence.
         place: The module's file, where it is known.
     """
 
@@ -133,7 +132,6 @@ def load_file(project: Path, name: str) -> Plugin:
     """Import a project's own file, with its folder and the root at the end of the import path.
 
     Args:
-        project: The project's root.
         name: The file, relative to the root.
     """
     path = str(project / name)

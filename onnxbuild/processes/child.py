@@ -110,7 +110,6 @@ def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket | None
     """Run the job in `folder`, and write its result next to it.
 
     Args:
-        folder: The job's.
         preloaded: What the fork server has loaded.
         supervisor: Where the fork server receives the kernel's reports; None if it can't.
 

@@ -22,8 +22,6 @@ class ChildContext:
 
     Args:
         job: What the parent asks for.
-        folder: The job's folder.
-        params: Parsed parameters.
     """
 
     def __init__(self, job: Mapping[str, Any], folder: Path, params: Any) -> None:

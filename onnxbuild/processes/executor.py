@@ -35,8 +35,6 @@ class ProcessExecutor:
     """Runs jobs in children of one fork server, which is started when a job is expected.
 
     Args:
-        project: The project's root.
-        store_root: The store's folder.
         temp: A folder for this run's jobs, on the store's filesystem; made when needed.
         store: Where inputs are, and outputs go.
         fingerprints: Gives the digests of what a child says that it used.

@@ -46,10 +46,8 @@ def call_fenced(
 
     Args:
         function: `module:name` of a function that takes one JSON value and returns one.
-        argument: That value.
         readable: Files and folders that it may read; installed software it may read in any case.
         scratch: An empty folder, the only one that it may write to.
-        where: For messages.
         timeout_s: Wall time that it may take.
 
     Raises:

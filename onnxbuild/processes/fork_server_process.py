@@ -27,7 +27,6 @@ class ForkServerProcess:
 
     Args:
         folder: Where its log is written; must exist when the fork server is started.
-        project: The project's root.
         surroundings: Those of the steps.
 
     Attributes:

@@ -39,20 +39,13 @@ def recipe_file(job: Job, project: Path) -> str:
     """Return the file that declares a job's step, absolute: a recipe's, or that of a base.
 
     Args:
-        job: The step's.
         project: The project's root, which places are relative to; the working folder may be another.
     """
     return os.path.abspath(os.path.join(project, job.step.location.path))
 
 
 def again(job: Job, project: Path, store: Path) -> str:
-    """Return the command that runs a job's step alone.
-
-    Args:
-        job: The step's.
-        project: The project's root.
-        store: The store's folder.
-    """
+    """Return the command that runs a job's step alone."""
     file, name = recipe_file(job, project), RecipeName.parse(job.address.recipe).base
     is_own = name in names_in(Path(file), os.environ)  # else it is a base, which can't be built
     words = ["onnxbuild", "run", near(file) if is_own else name, "--only", job.address.local]
@@ -289,9 +282,7 @@ def too_much_memory(job: Job, peak_bytes: int, limit_bytes: int) -> StepError:
     """The error for a step that took more than it may.
 
     Args:
-        job: The step's.
         peak_bytes: What it was seen to take.
-        limit_bytes: What it may.
     """
     have = memory_bytes()
     if limit_bytes < _MOST_SHARE * have:

@@ -12,7 +12,6 @@ class ExecutorOnDemand:
 
     Args:
         host: The machine that it uses.
-        make: Makes the executor.
     """
 
     def __init__(self, host: Host, make: Callable[[], Executor]) -> None:

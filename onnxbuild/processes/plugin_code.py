@@ -69,7 +69,6 @@ class _OwnRun:
     """The run() of a step kind in a file of the project: imports the file, then runs what it has.
 
     Args:
-        job: The job.
         own: The file, as an entrypoint without a name.
     """
 

@@ -26,11 +26,7 @@ _NOTE_CHARACTERS = 120
 
 
 class ProgressWriter:
-    """Writes a step's last report: the beginning of a phase at once, a count at most four times a second.
-
-    Args:
-        folder: The job's.
-    """
+    """Writes a step's last report: the beginning of a phase at once, a count at most four times a second."""
 
     def __init__(self, folder: Path) -> None:
         self._file = os.open(
@@ -53,12 +49,7 @@ class ProgressWriter:
 
 
 def read_progress(folder: Path, step: str) -> StepProgress | None:
-    """Return a step's last report; None if there is none that can be read.
-
-    Args:
-        folder: The job's.
-        step: Its name.
-    """
+    """Return a step's last report; None if there is none that can be read."""
     try:
         with open_regular(folder / PROGRESS_FILE) as file:
             record = json.loads(file.read(_RECORD_BYTES))

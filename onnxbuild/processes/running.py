@@ -93,7 +93,6 @@ class Running:
             timeout_s: What a step may take.
             now_s: By the monotonic clock.
             is_loaded: The fork server has loaded the frameworks.
-            fork_server: Its process.
         """
         if self.killed_for:
             silent_s = now_s - self.since_s
@@ -106,7 +105,6 @@ def silence(pid: int, *, is_loaded: bool) -> str:
     """Return what is wrong with a fork server that does not answer.
 
     Args:
-        pid: Its process.
         is_loaded: It has loaded the frameworks.
     """
     name = f"the process that starts steps ({pid})"

@@ -32,7 +32,6 @@ class SpawnedSteps:
 
     Args:
         folder: Of the run's jobs.
-        project: The project's root.
         surroundings: Those of the steps.
 
     Attributes:

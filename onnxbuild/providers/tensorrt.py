@@ -109,7 +109,6 @@ def _with_profiles(
     """Add the three profiles of shapes, from the ranges of the dynamic axes; what is written stays.
 
     Args:
-        options: TensorRT's.
         inputs: The model's; those without a dynamic axis need no profile.
         axes: Name -> its range.
 

@@ -27,10 +27,6 @@ def paths_given(recipe: PathLike | Sequence[PathLike] | None) -> list[str]:
 def path_given(name: str, path: PathLike) -> str:
     """Return a path, which may not be empty: that would be the working folder.
 
-    Args:
-        name: The argument's name.
-        path: The argument.
-
     Raises:
         UsageError: It is empty.
     """

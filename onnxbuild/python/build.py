@@ -69,9 +69,6 @@ class Build(Mapping[str, BuiltVariant]):
     def report(self, path: str | os.PathLike[str] = "report.html") -> Path:
         """Write the HTML report of all that was asked for; return its path, absolute.
 
-        Args:
-            path: The file.
-
         Raises:
             UsageError: Nothing of it is built as the recipes are now.
             StoreError: The file can't be written.

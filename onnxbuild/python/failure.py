@@ -17,7 +17,6 @@ class FailedBuildError(BuildError):
     """A step or a gate failed.
 
     Args:
-        build: What was built.
         lines: What the terminal prints of the failures.
         exit_code: What the command line would end with.
 

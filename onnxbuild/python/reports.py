@@ -11,12 +11,7 @@ from onnxbuild.python.arguments import path_given
 
 
 def anchored(request: Request, store: Path) -> Request:
-    """Return a request that means the same wherever the process goes: absolute paths, and the store that was used.
-
-    Args:
-        request: What was built.
-        store: The store's folder.
-    """
+    """Return a request that means the same wherever the process goes: absolute paths, and the store that was used."""
     recipes = tuple(path.absolute() for path in request.recipes)
     return replace(request, recipes=recipes, store=str(store))
 
@@ -28,7 +23,6 @@ def write_report(
 
     Args:
         request: What was built, as `anchored` returns it.
-        path: The file.
         recipe: The one to show alone; empty for all.
         bundle: The variant of it to show alone; empty for all.
 

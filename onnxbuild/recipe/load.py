@@ -50,7 +50,6 @@ def load_recipes(
     """Read, merge, render, check and parse a recipe.
 
     Args:
-        path: The recipe's file.
         project: The project's root; paths in recipes and messages are relative to it.
         overrides: `--set`: a var, a matrix name or a dotted key -> a YAML scalar.
         environment: Where the variables named by `env` lists are looked up.

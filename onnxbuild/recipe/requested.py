@@ -26,9 +26,6 @@ def recipes_in(folder: str) -> list[str]:
     A recipe is a YAML file with a `version:`. One without a name that another recipe of the folder
     extends is a base, and left out.
 
-    Args:
-        folder: Its path.
-
     Raises:
         UsageError: There is none.
     """
@@ -68,11 +65,7 @@ def _recipes_in(folder: str) -> list[str]:
 
 
 def project_recipes(project: Path) -> list[str]:
-    """Return the recipes in a project's recipes/, else in its root; empty if there are none.
-
-    Args:
-        project: Its root.
-    """
+    """Return the recipes in a project's recipes/, else in its root; empty if there are none."""
     return next(filter(None, map(_recipes_in, _shown([project / RECIPES_FOLDER, project]))), [])
 
 

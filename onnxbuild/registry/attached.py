@@ -63,7 +63,6 @@ def attached_to(
     Args:
         subject: sha256 of the manifest.
         files: The artifact's own; what is among them is not looked for.
-        repository: Where it is.
         where: The reference, for messages.
     """
     found: dict[str, list[bytes]] = {}

@@ -62,7 +62,6 @@ class Connection:
     """Requests to one registry.
 
     Args:
-        registry: HOST or HOST:PORT.
         access: How it is reached.
         pause: Waits some seconds.
         pace: What requests keep to.

@@ -152,8 +152,6 @@ def _check_up_to_date(name: str, planned: Mapping[str, Planned], command: str) -
 
     Args:
         name: `RECIPE:VARIANT`.
-        planned: Its steps.
-        command: What builds it.
 
     Raises:
         UsageError: A step would run.

@@ -48,7 +48,6 @@ def find_credentials(registry: str, username: str | None, password: str | None) 
     """Return the credentials for a registry.
 
     Args:
-        registry: HOST or HOST:PORT.
         username: `--username`.
         password: What came in by `--password-stdin`.
 

@@ -44,7 +44,6 @@ class LayoutRepository:
     """One layout; all its tags.
 
     Args:
-        folder: Where it is.
         make: Make it where there is nothing yet.
 
     Raises:

@@ -33,8 +33,6 @@ class Progress:
 
         Args:
             verb: `sending`, `fetching`.
-            name: The file's.
-            size_bytes: All of it.
         """
         last_s = self._now()
         every_s = _EVERY_S_ON_A_TERMINAL if self._is_terminal else _EVERY_S

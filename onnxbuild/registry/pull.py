@@ -68,8 +68,6 @@ def pull(
     """Fetch an artifact into a folder.
 
     Args:
-        reference: Which.
-        repository: Where it is.
         folder: Where it goes; made. Blobs of a pull that broke off are kept next to it, for the next one.
         key: File of the public key that must have signed it; None to take it as it is.
         progress: Takes how it goes on.

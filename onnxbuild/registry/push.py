@@ -81,9 +81,7 @@ def push(
     """Store an artifact; its tag names it once all of it is there.
 
     Args:
-        contents: What.
         reference: Where, with a tag.
-        repository: The place.
         progress: Takes how it goes on.
 
     Raises:

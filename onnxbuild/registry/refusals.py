@@ -15,9 +15,6 @@ class RegistryUnavailableError(BuildError):
     """The registry can't be reached now, or broke off: trying again may help.
 
     Args:
-        what: One sentence.
-        where: The registry.
-        fix: Something to do.
         after_s: How long the registry asks to wait; 0 if it does not say.
     """
 
@@ -41,8 +38,6 @@ def refusal(
     """Return the error for an answer.
 
     Args:
-        registry: HOST or HOST:PORT.
-        status: HTTP's.
         content: The answer's body, whatever it is.
         credentials: What was sent, or could have been.
         is_upload: Whether something was sent.
@@ -95,7 +90,6 @@ def lost(registry: str, error: Exception) -> BuildError:
     """Return the error for a request without an answer; a RegistryUnavailableError where that may pass.
 
     Args:
-        registry: HOST or HOST:PORT.
         error: What the connection met.
     """
     import http.client

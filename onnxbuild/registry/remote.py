@@ -39,8 +39,6 @@ class RemoteRepository:
     """One repository.
 
     Args:
-        connection: To its registry.
-        name: In the registry.
         mount_from: Another repository of it, whose blobs need not be sent again; empty for none.
     """
 

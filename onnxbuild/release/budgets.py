@@ -41,7 +41,6 @@ def check_budgets(
     Args:
         budgets: Variant -> what it may cost more.
         figures: Variant -> its numbers now.
-        previous: The release before.
         host: Of the lock; latencies of two kinds of machine can't be compared.
 
     Returns:

@@ -34,7 +34,6 @@ def read_previous(path: Path, name: str) -> Previous:
     """Read a release's numbers, from its folder or its archive.
 
     Args:
-        path: Where it is.
         name: What is released now.
 
     Raises:

@@ -60,7 +60,6 @@ def publish(
 
     Args:
         releases: The folder of all releases; made if it is missing.
-        name: Of this one.
         tree: Path in it -> content.
         epoch_s: The time of the archive's entries, in seconds since 1970.
         force: Replace one that differs.

@@ -102,7 +102,6 @@ def make_release(
     """Build a recipe as it is locked, and release what came out.
 
     Args:
-        wanted: What to release.
         options: How to use the machine.
         events: Sinks for all events.
         ask: Asks a person for the passphrase of the key; None if nobody is there.

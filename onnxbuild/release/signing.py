@@ -30,7 +30,6 @@ def read_private_key(path: Path, ask: Callable[[str], str] | None) -> Ed25519Pri
     """An Ed25519 private key, PKCS#8 in PEM.
 
     Args:
-        path: Its file.
         ask: Asks a person for the passphrase of a key that has one, if the environment has none;
             None if nobody is there.
 

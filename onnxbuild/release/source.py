@@ -24,8 +24,6 @@ def used_files(lock: Lock, project: Path, folders: Mapping[str, str]) -> dict[st
     """Files that a lock's build used: name in the lock -> where it is on this machine.
 
     Args:
-        lock: The recipe's.
-        project: The project's root.
         folders: Name of a folder outside the project -> where it is.
 
     Raises:
@@ -57,7 +55,6 @@ def look_at_source(
     """The commit that a project is at.
 
     Args:
-        project: The project's root.
         used: Files that the release is made from: name in the lock -> absolute path.
         shipped: Files that the release holds as they are, absolute.
         allow_dirty: Take it as it is.

@@ -64,7 +64,6 @@ def read_originals(recipe: Path, sources: tuple[Path, ...], project: Path) -> Or
     Args:
         recipe: The recipe's file, as given.
         sources: The recipe's file and its bases, absolute; the recipe first.
-        project: The project's root.
 
     Raises:
         UsageError: There is no lock, or a file is where a release can't show it.

@@ -125,9 +125,7 @@ def about(
     """The release.json.
 
     Args:
-        title: What is released.
         recipes: All that its file holds.
-        graph: Their whole graph.
         source: Where it comes from.
         packaged: Names of the recipes whose packages it holds.
     """

@@ -57,7 +57,6 @@ def write_archive(sink: HashSink, top: str, tree: Mapping[str, Content], epoch_s
     """Write the archive: sorted, owned by nobody, all of one time, not compressed.
 
     Args:
-        sink: Takes it.
         top: The one folder that holds all.
         tree: Path below it, with slashes -> content.
         epoch_s: The time of all entries, in seconds since 1970.

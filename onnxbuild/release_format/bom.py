@@ -45,8 +45,6 @@ def bill_of_materials(
     """The bill of materials; equal releases give equal text.
 
     Args:
-        about: The release.json.
-        lock: The release's.
         files: Path in it -> digest; those that are made after the bill don't matter.
         manifests: Bundle, as in release.json -> its manifest.json.
     """

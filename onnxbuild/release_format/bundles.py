@@ -106,8 +106,6 @@ def artifact_below(kind: str, prefix: str, files: Mapping[str, Digest]) -> Artif
     """The artifact that the files below a folder of the release make.
 
     Args:
-        kind: Its kind.
-        prefix: The folder.
         files: Path in the release -> digest.
     """
     inside = f"{prefix}/"

@@ -126,7 +126,6 @@ def compare_sums(there: Mapping[str, Digest], file: Path) -> tuple[ReleaseFault,
     """Compare files with SHA256SUMS; return what differs.
 
     Args:
-        there: Path -> digest.
         file: SHA256SUMS.
     """
     recorded, faults = _recorded(file)

@@ -65,8 +65,6 @@ def figures_of(variant: Mapping[str, Any], manifest: Manifest, lock: Lock) -> Fi
 
     Args:
         variant: Its entry in release.json.
-        manifest: Its bundle's manifest.json.
-        lock: The release's.
     """
     metrics = {name: each.metrics or {} for name, each in manifest.validation.items()}
     return Figures(
@@ -94,7 +92,6 @@ def latencies_of(variant: str, reports: Mapping[str, Any]) -> tuple[Latency, ...
     """Return what was measured of a variant.
 
     Args:
-        variant: Its name.
         reports: Provider -> the report of the measurement there.
     """
     return tuple(

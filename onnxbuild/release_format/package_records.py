@@ -25,7 +25,6 @@ def record_of(each: Deliverable, below: str) -> dict[str, str]:
     """Return what release.json says of a package.
 
     Args:
-        each: The package.
         below: What stands in front of a bundle's name: `RECIPE/` of a matrix, else nothing.
     """
     return {

@@ -28,8 +28,6 @@ def provenance(
     """The statement on a release.
 
     Args:
-        about: Its release.json.
-        lock: Its lock.
         files: Path in it -> digest, of all its files; those that are no subject are left out.
     """
     return {

@@ -33,8 +33,6 @@ def readme(
     """The page, in Markdown.
 
     Args:
-        about: The release.json.
-        lock: The release's.
         manifests: Bundle -> its manifest.
         figures: Bundle -> its numbers.
     """
@@ -129,8 +127,6 @@ def _row(name: str, figures: Figures, *, compared: bool) -> list[str]:
     """One bundle's cells.
 
     Args:
-        name: The bundle's.
-        figures: Its numbers.
         compared: With how many times as fast as the baseline it is.
     """
     latency = figures.latencies[0] if figures.latencies else None

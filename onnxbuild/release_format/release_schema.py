@@ -85,12 +85,7 @@ def release_schema(files: Collection[str]) -> Schema:
 
 
 def about_fault(about: Any, files: Collection[str]) -> str:
-    """Return what is wrong with a release.json first, `PATH is ...`; empty if nothing is.
-
-    Args:
-        about: Its value.
-        files: The release's files.
-    """
+    """Return what is wrong with a release.json first, `PATH is ...`; empty if nothing is."""
     error = next(StrictValidator(release_schema(files)).iter_errors(about), None)
     if error is not None:
         return _shown(error).strip()

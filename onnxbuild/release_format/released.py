@@ -157,7 +157,6 @@ def damaged(fault: ReleaseFault, given: Path | str) -> NotReproducibleError:
     """The error of a release with a file that is not as released, or a signature that does not hold.
 
     Args:
-        fault: The first one.
         given: What a person named.
     """
     command = f"onnxbuild verify {shlex.quote(str(given))}"

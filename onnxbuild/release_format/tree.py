@@ -48,8 +48,6 @@ def built_files(
     """Bundles, golden files, packages and reports, as the build made them; measurements as locked.
 
     Args:
-        about: The release.json.
-        lock: The recipe's.
         results: Step -> what it gave.
         blobs: Gives where the store has the files of an artifact.
     """
@@ -99,8 +97,6 @@ def described_files(about: Mapping[str, Any], lock: Lock, tree: Tree) -> Tree:
     """Return the tree with release.json, README, bill of materials, provenance and sums.
 
     Args:
-        about: The release.json.
-        lock: The recipe's.
         tree: What was built, the recipe's files and the lock.
     """
     tree = dict(tree)

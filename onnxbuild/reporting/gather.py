@@ -59,7 +59,6 @@ def sources_of(built: Built, recipe: str, bundles: Collection[str] = ()) -> list
 
     Args:
         built: What the store holds.
-        recipe: The recipe's name.
         bundles: Show these, and what variants share; empty for all.
     """
     found = reported_in(built.graph, recipe, CATALOG, forms_of_kinds())
@@ -71,7 +70,6 @@ def cut_to_bundle(graph: Graph, recipe: str, name: str) -> tuple[Graph, frozense
 
     Args:
         graph: That of a request.
-        recipe: The bundle's recipe.
         name: The bundle: a variant, or what is made of one.
 
     Raises:
@@ -163,7 +161,6 @@ class LastRun:
         """Return what became of a step: a failure of what is built now counts most.
 
         Args:
-            step: Its name.
             planned: What the store holds of it.
         """
         if planned.result is None:
@@ -179,9 +176,7 @@ def how_built(project: Path, built: Built, recipe: str) -> Part:
     """Return the graph of a recipe's steps, each with its time and its state in the last run.
 
     Args:
-        project: The project's root.
         built: What the store holds.
-        recipe: The recipe's name.
     """
     places = steps_of(built.graph, recipe)
     run = last_run(built.root, project, set(places))
@@ -211,9 +206,7 @@ def last_run(root: Path, project: Path, names: set[str]) -> LastRun:
     """Return the newest run that says something of these steps.
 
     Args:
-        root: The store's folder.
         project: The project whose runs count; others may share the store.
-        names: The steps.
     """
     home = home_of(root, project)
     of_gone: LastRun | None = None
@@ -311,7 +304,6 @@ def made_of(
 
     Args:
         built: What the store holds.
-        recipe: The recipe's name.
         commit: The project's, in full; empty if there is none.
         changed: Files that differ from it.
         explained: The recipe in full.

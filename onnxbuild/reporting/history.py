@@ -36,8 +36,6 @@ def over_time(project: Path, root: Path, recipe: str, bundles: Collection[str] =
 
     Args:
         project: The folder whose dist/ has the releases.
-        root: The store's folder.
-        recipe: The recipe's name.
         bundles: Show these; empty for all.
     """
     blocks = [

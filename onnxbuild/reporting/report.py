@@ -219,7 +219,6 @@ def write_failed_pages(
     `onnxbuild report` writes. It is in out/RECIPE/report/ until a build that passes lays its own.
 
     Args:
-        request: What was built.
         result: What the build gave.
         catalog: Step kinds by name.
 

@@ -72,7 +72,6 @@ def find_cause(
     """Find what makes the step differ, by running it alone.
 
     Args:
-        suspect: The step.
         around: The surroundings that it differed in.
         store: A store that has the step's inputs; the trials' outputs go there, too.
         options: How to use the machine.

@@ -36,7 +36,6 @@ def comparable(
     """Without the steps that measure times, those that need one of them, and the views.
 
     Args:
-        graph: All steps.
         catalog: Step kinds by name.
         made: The steps that have a result; others are left out, too. None: all have one.
     """
@@ -57,7 +56,6 @@ def first_divergence(graph: Graph, stored: Report, fresh: Report) -> Divergence 
     """The first difference of two builds of one graph; None if there is none.
 
     Args:
-        graph: What both built.
         stored: What the ordinary build has: a result for every step of `graph`.
         fresh: What the fresh build did.
     """

@@ -37,7 +37,6 @@ def recorded_inputs(result: BuildResult, project: Path, places: Mapping[str, str
 
     Args:
         result: A build that passed.
-        project: Its project's root.
         places: Folders of this machine that records may name.
     """
     found = Recorded()
@@ -95,7 +94,6 @@ def unlike_record(result: BuildResult, fingerprints: Fingerprints) -> Iterator[R
     """Return what is not as a build was recorded to have used it.
 
     Args:
-        result: The build.
         fingerprints: How things are now, or in a copy.
     """
     for name, each in result.report.results.items():

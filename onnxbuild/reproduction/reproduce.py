@@ -69,7 +69,6 @@ def reproduce(
     folder, home folder, time zone, locale and umask. It ends with the first build that differs.
 
     Args:
-        request: What to build.
         options: How to use the machine.
         events: Sinks for all events.
         times: How many fresh builds; each has other surroundings.

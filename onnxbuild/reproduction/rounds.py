@@ -31,12 +31,9 @@ class Rounds:
     """Builds from nothing, and reports where they differ from the stored build.
 
     Args:
-        request: What was built.
         options: How to use the machine.
         events: Sinks for all events.
         built: The stored build, which passed.
-        folder: Where to work.
-        kept: The folder stays.
 
     Attributes:
         graph: What is compared.

@@ -31,7 +31,6 @@ def resolve(
     """One graph for all recipes; steps that are equal are one step.
 
     Args:
-        recipes: Names unique.
         host: Decides options left at `auto`.
         only: Variants (`int8`, `bert:int8`) or steps (`export`, `int8/validate`, `bert:export`,
             `recipes/bert.yaml:export`) to build; empty for all.

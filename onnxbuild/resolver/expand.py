@@ -46,7 +46,6 @@ def trials_of(recipe: Recipe, variant: Variant) -> dict[str, Variant]:
     """Trial name -> the variant that it is, in the order in which a smaller budget cuts them off.
 
     Args:
-        recipe: The variant's.
         variant: One that is searched for; others have none.
     """
     trials = MODES[variant.mode].trials
@@ -76,7 +75,6 @@ def scope_of(
     """Return the scope that features expand a recipe in.
 
     Args:
-        recipe: The recipe.
         graph: Where its steps go.
         host: Decides options left at `auto`.
         choices: `RECIPE:VARIANT` -> the trial of `mode: auto` that a lock names;

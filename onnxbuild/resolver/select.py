@@ -98,9 +98,6 @@ def targets_of(
     """The steps that `only` asks for.
 
     Args:
-        graph: Of the recipes.
-        recipes: What is built.
-        only: Variants and steps.
         files: Name of each recipe -> its file, as it may be typed.
         option: The option that they were given with, for messages.
 

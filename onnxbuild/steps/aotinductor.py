@@ -80,7 +80,6 @@ def compile_package(program: Path, target: Path, scratch: Path, where: str) -> N
     compiler's command line, are not packed.
 
     Args:
-        program: Made by torch.export.save.
         target: The package to write.
         scratch: A folder for generated code and the compiler's files.
         where: `recipe:step`, for messages.
@@ -130,7 +129,6 @@ def _compiler_without_paths(compiler: str, script: Path, names: Mapping[Path, st
     TorchInductor takes no flags of its own; `-ffile-prefix-map` also serves __FILE__ in messages.
 
     Args:
-        compiler: Its path.
         script: Where to write it.
         names: Folder -> what it is called instead.
     """

@@ -139,7 +139,6 @@ class _Judged:
     """A fused model that checks and computes what its source computes.
 
     Args:
-        context: The step's.
         fusing: How it is fused.
         given: The source, its weights left.
         target: Where the model goes.

@@ -136,7 +136,6 @@ def grid_for(options: StaticOptions, method: str) -> IntegerGrid:
 
     Args:
         options: Of a variant, `activation_type` decided.
-        method: The calibration's.
     """
     if method in {"minmax", "moving_average"}:
         return IntegerGrid()
@@ -242,10 +241,8 @@ def _quantized(
     """Return the quantized model, and the number of nodes whose biases are corrected.
 
     Args:
-        context: The step's.
         model: As it was read, and prepared; is used up.
         ranges: Value name -> its calibrated range.
-        nodes: Nodes to quantize.
         in_fp32: Values that stay in fp32.
 
     Raises:

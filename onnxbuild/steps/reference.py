@@ -164,11 +164,7 @@ _OPTIMIZED = SessionSettings().judged()
 
 
 class Runner:
-    """Runs a model in its framework.
-
-    Args:
-        context: The step's.
-    """
+    """Runs a model in its framework."""
 
     whose = "model"
     """Name of what computes, for messages."""

@@ -115,8 +115,6 @@ def compile_torchscript(
     Scripted, it keeps forward's own signature and structure.
 
     Args:
-        module: In eval mode.
-        inputs: What it takes.
         outputs: Names of what a trace returns, in their order; see `named_outputs`.
         feeds: One array for each input; tracing runs the module on them.
         method: `trace` follows tensors and freezes all other choices; `script` compiles the source.

@@ -218,7 +218,6 @@ class _Bench:
 
         Args:
             number: Its place among the questions: that of its measurement.
-            asked: The question.
         """
         default: SessionSettings = self._context.params.settings
         p50_ms = self._p50_ms[number]

@@ -128,7 +128,6 @@ def up_to_date_lines(
 
     Args:
         found: From `glance.recall`.
-        as_json: As JSON lines.
         is_quiet: Of these, the result alone.
     """
     steps = found["steps"]
@@ -164,7 +163,6 @@ def summary_lines(rows: list[dict[str, str]], skipped: list[str], store: Path) -
     Args:
         rows: One a variant; see `summary.summarize`.
         skipped: A line for each target that was skipped.
-        store: The store's folder.
     """
     if not rows:
         return []

@@ -13,7 +13,6 @@ def show_report(recipe: str, provider: str, report: Mapping[str, Any]) -> None:
     """Print one report.
 
     Args:
-        recipe: The recipe's name.
         provider: Where it was measured.
         report: See `bench.Bench`.
     """

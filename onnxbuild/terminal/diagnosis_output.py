@@ -76,7 +76,6 @@ def show_nodes(found: Diagnosis, shown: int, below: float) -> None:
     """Print the nodes that add most of the error, and the first that is far off.
 
     Args:
-        found: What was found.
         shown: How many nodes at most.
         below: In dB: what counts as far off.
     """
@@ -167,7 +166,6 @@ def diagnosis_document(found: Diagnosis, below: float) -> dict[str, object]:
     """Return a diagnosis as JSON; `output.diagnosis.DiagnosisRecord` describes it.
 
     Args:
-        found: The diagnosis.
         below: In dB: the first node below is named.
     """
     first = first_below(found, below)

@@ -138,9 +138,7 @@ def locks_document(result: BuildResult, relocked: Sequence[Relocked], code: int)
     """Return what `lock` did.
 
     Args:
-        result: The build.
         relocked: The locks; of a failed build, none counts.
-        code: The exit code.
     """
     from onnxbuild.building.outcome import failure_records
 
@@ -179,9 +177,7 @@ def release_document(
     """Return a release that was written, or why none was.
 
     Args:
-        result: The build.
         release: The release; None where the build failed.
-        pushed: What was pushed.
     """
     from onnxbuild.building.outcome import failure_records
 

@@ -18,7 +18,6 @@ def next_commands(
     """Return (purpose, command): `onnxbuild diagnose` of each variant that failed, then one `onnxbuild report`.
 
     Args:
-        result: Of the build.
         settings: `--set` of the build.
         store: `--store` of the build.
     """

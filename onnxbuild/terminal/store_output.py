@@ -36,8 +36,6 @@ def show_stats(
     """Print what a store holds and how often results were reused.
 
     Args:
-        root: The store's folder.
-        found: What it holds.
         rates: How the last runs went.
         environments: Those of all projects.
     """
@@ -79,7 +77,6 @@ def show_collected(
     """Print what garbage collection removed, and which environments it left.
 
     Args:
-        removed: Of the store.
         environments: Those of all projects.
         kept_days: How long environments are kept after their last use.
         dry_run: Whether all that is still there.
@@ -136,8 +133,6 @@ def stats_document(
     """Return what a store holds.
 
     Args:
-        root: The store's folder.
-        found: What it holds.
         rates: How the last runs went.
         environments: Those of all projects.
     """
@@ -173,7 +168,6 @@ def garbage_document(
     """Return what `cache gc` removed.
 
     Args:
-        removed: Of the store.
         environments: Those of all projects.
         dry_run: Whether all that is still there.
     """

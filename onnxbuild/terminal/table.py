@@ -79,7 +79,6 @@ def say(text: str, *, err: bool = False) -> None:
 
     Args:
         text: Without its last line's end.
-        err: To standard error.
     """
     click.echo(fitted(text, err=err), err=err)
 

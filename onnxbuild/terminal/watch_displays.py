@@ -82,11 +82,7 @@ class BuildLines(_Quiet):
 
 
 class JsonBuilds(_Quiet):
-    """One line of JSON a build.
-
-    Args:
-        write: Takes a record.
-    """
+    """One line of JSON a build."""
 
     def __init__(self, write: Callable[[WatchRecord], None]) -> None:
         super().__init__()
@@ -114,7 +110,6 @@ class Screen:
     """One screen: what was saved, what runs, what came out, what moved since the last good build.
 
     Args:
-        title: What is watched.
         console: Where to; standard output if None.
     """
 

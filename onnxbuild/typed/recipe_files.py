@@ -38,7 +38,6 @@ def recipe_file(text: str, *, can_choose: bool = False) -> str:
     """Return the file that a recipe's file or name means.
 
     Args:
-        text: As typed.
         can_choose: The command has `--only`.
 
     Raises:

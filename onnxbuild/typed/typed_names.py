@@ -154,7 +154,6 @@ def find_deliverable(
     """The folder below out/ that a name means.
 
     Args:
-        graph: The recipe's.
         name: `RECIPE:VARIANT`.
         shown: What an error lists; empty for all.
 
@@ -187,7 +186,6 @@ def find_onnx(
     """The ONNX variant that a name means.
 
     Args:
-        graph: The recipe's.
         name: `RECIPE:VARIANT`.
         verb: What was typed, and what is typed again.
         families: What the verb works on.
@@ -217,7 +215,6 @@ def find_step(graph: Graph, name: FoundName) -> str:
     """The full name of the step that a name means.
 
     Args:
-        graph: The recipe's.
         name: `RECIPE:STEP`.
 
     Raises:
@@ -245,7 +242,6 @@ def recipes_of(graph: Graph, name: FoundName) -> list[str]:
     """Return the names of a file's recipes that a name means; all where it was named with `--set name=...`.
 
     Args:
-        graph: The file's.
         name: `RECIPE` or `RECIPE:LOCAL`.
 
     Raises:

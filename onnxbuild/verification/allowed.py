@@ -50,7 +50,6 @@ def refused_options(provider: str, options: Mapping[str, Any]) -> str:
 
     Args:
         provider: As the manifest has it, by its short or its full name.
-        options: Name -> value.
     """
     known = named(provider)
     files = file_options()

@@ -32,10 +32,8 @@ def check_bytes(found: bytes, name: str, expected: bytes, source: str) -> Iterat
     """Compare a file of the release with the one derived from the rest, byte for byte.
 
     Args:
-        found: What it holds.
         name: Its path in the release.
         expected: What it should hold.
-        source: Who says so.
     """
     if found == expected:
         return
@@ -48,7 +46,6 @@ def check_json(found: bytes, name: str, expected: Any, source: str) -> Iterator[
     """Compare a JSON file of the release with the one derived from the rest, byte for byte.
 
     Args:
-        found: What it holds.
         name: Its path in the release.
         expected: The value that it should hold.
         source: Who says so, with a verb.

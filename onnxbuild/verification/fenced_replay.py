@@ -121,9 +121,6 @@ def attempt(
     """Run a bundle on a provider; return what became of it.
 
     Args:
-        run: The step.
-        variant: The bundle's name.
-        provider: The target's name.
         asked_for: The user named it: that it is not there is an error of the command.
         on_cpu: It is the CPU, which is there everywhere: a model that does not run there fails.
 

@@ -93,10 +93,8 @@ def _faults(
     """Yield the faults in the graph's order: the first is where the builds part.
 
     Args:
-        lock: The release's.
         own: The recipe's whole graph.
         graph: What of it was built.
-        report: What came out.
         is_other: This is another kind of machine than the lock's.
     """
     for failure in report.failures:

@@ -57,10 +57,7 @@ class ReplayContext:
     """Context of a validate step here: two folders to read, one to write.
 
     Args:
-        params: The step's.
-        where: For messages.
         scratch: For reports that nobody reads.
-        inputs: Name -> folder.
         headers: The folder of ONNX Runtime's C++ headers; empty for none.
     """
 

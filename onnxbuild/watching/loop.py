@@ -34,7 +34,6 @@ def difference(before: Sequence[Row], now: Sequence[Row]) -> list[str]:
 
     Args:
         before: Rows of the last good build's table; see `summary.summarize`.
-        now: Of this one's.
     """
     old, new = ({_name(row): row for row in rows} for rows in (before, now))
     lines = []
@@ -83,7 +82,6 @@ class Watch:
 
     Args:
         asked: As `watching.child.build_once` takes it.
-        display: Shows it.
     """
 
     def __init__(self, asked: Mapping[str, Any], display: Display) -> None:

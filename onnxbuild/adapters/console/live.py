@@ -37,11 +37,7 @@ class RunningSteps(StepsInProgress):
         self.take(event, time.monotonic())
 
     def lines(self, width: int) -> list[RenderableType]:
-        """Return a line or two for each running step, and one for the numbers.
-
-        Args:
-            width: Characters a line.
-        """
+        """Return a line or two for each running step, and one for the numbers."""
         run = self.run
         if not (run.total or self.running):
             return [] if self.has_begun else [Text("starting", style="dim")]

@@ -48,7 +48,6 @@ class Meter:
         """Take a report.
 
         Args:
-            event: The report.
             now_s: By the monotonic clock.
         """
         if self._seen and not _goes_on(self._seen[-1][1], event):
@@ -121,7 +120,6 @@ def bar(done: float, total: float, cells: int = BAR_CELLS) -> str:
     Args:
         done: How much is done.
         total: Of how much; 0 if that is not known.
-        cells: Characters.
     """
     if total <= 0:
         return ""

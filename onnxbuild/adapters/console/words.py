@@ -125,11 +125,7 @@ def detail(event: Event) -> list[str]:
 
 
 def log_command(event: StepFailed) -> str:
-    """Return the command that prints a failed step's log, from this folder.
-
-    Args:
-        event: The failure.
-    """
+    """Return the command that prints a failed step's log, from this folder."""
     name = shlex.quote(event.step)
     root = Path(event.log).parent.parent.parent.parent  # of runs/ID/logs/STEP.log
     is_own = root == store_root(_project_here(), None)

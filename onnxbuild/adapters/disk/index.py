@@ -43,7 +43,6 @@ def check_schema(connection: sqlite3.Connection, schema: str) -> None:
     """Refuse tables that this program did not define: a view or a trigger can run without end.
 
     Args:
-        connection: To the index.
         schema: What this program makes its tables with.
 
     Raises:
@@ -94,7 +93,6 @@ def lay_tables(connection: sqlite3.Connection, path: Path | None) -> None:
     """Make the tables, if they are not there in this form.
 
     Args:
-        connection: To the index.
         path: Where it is; None if in memory.
 
     Raises:

@@ -53,7 +53,6 @@ def hash_file(
     """sha256 of a file's bytes; None if it can't be read, or is no regular file.
 
     Args:
-        path: The file.
         note: Takes how many bytes more were read.
         size_bytes: The size that it must have: one of another is not read, and its digest is None. A sparse file
             may have more bytes than anybody can wait for.
@@ -173,7 +172,6 @@ def settled(found: str, checked_ns: int) -> bool:
     """Return whether the last change was long enough before the check to be seen by it.
 
     Args:
-        found: An identity.
         checked_ns: Wall clock when the content was looked at.
     """
     if found == ABSENT:

@@ -139,12 +139,7 @@ class AccessLog:
         software: Folders of installed software, which do not hold the project: known by its
             distributions.
         sites: Those of `software` that hold distributions.
-        interpreter: Python, links resolved.
         named: Folders that are known by names of their own: where they are says nothing.
-        readable: See Fence.
-        listable: See Fence.
-        writable: See Fence.
-        declared: See Fence.
         enforce: Refuse what the fence does not grant, as nothing else does it.
         shared_memory: What lay in /dev/shm when the step began.
     """
@@ -228,7 +223,6 @@ class AccessLog:
 
         Args:
             path: Absolute; need not be normalized.
-            access: What for.
             follows: Whether a link at its end is followed.
             by_step: Whether the step's own process does it.
             who: Gives the name of the program.

@@ -102,7 +102,6 @@ class QuietReads:
     """Makes `open` quiet for regular files of installed software.
 
     Args:
-        installed: Recognizes its files.
         sites: Its folders that hold distributions, links resolved.
         note: Called with each file of a distribution that is opened, links resolved.
         refused: Called with what could not be opened since it may not be.
@@ -158,9 +157,6 @@ def install_quiet_listings(installed: InstalledPaths) -> None:
     """Make `os.listdir` and `os.scandir` quiet for folders of installed software.
 
     There is no way back: the process is for one step.
-
-    Args:
-        installed: Recognizes them.
     """
 
     def quietly(plain: Callable[..., Any], of: Callable[[int, str], Any]) -> Callable[..., Any]:
@@ -196,7 +192,6 @@ class Entry:
 
     Args:
         entry: Python's own, whose path is its name alone.
-        folder: The folder's path.
     """
 
     __slots__ = (
@@ -272,11 +267,7 @@ class Entry:
 
 
 class Entries:
-    """An iterator over a folder's entries, as `os.scandir` returns one.
-
-    Args:
-        entries: All of them.
-    """
+    """An iterator over a folder's entries, as `os.scandir` returns one."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self._left = iter(entries)

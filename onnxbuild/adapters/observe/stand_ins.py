@@ -17,7 +17,6 @@ def stand_in(module: ModuleType, name: str, call: Callable[..., Any]) -> None:
 
     Args:
         module: Where code looks for it.
-        name: Its name there.
         call: Calls the other one in the end.
     """
     plain = getattr(module, name)

@@ -52,8 +52,6 @@ class Supervisor:
     """Observes one step.
 
     Args:
-        folder: The job's.
-        pid: The step's process.
         connection: The fork server's end of `connected`.
 
     Attributes:

@@ -29,7 +29,6 @@ def is_system_file(asked: str, real: str, *, executed: bool) -> bool:
 
     Args:
         asked: Its path as it was asked for.
-        real: Links resolved.
         executed: Whether it is started as a program.
     """
     if real.startswith((*NOT_FILES, *_SYSTEM_LIBRARIES)):

@@ -42,7 +42,6 @@ class Client:
     When it is used up, or after FAULTS_MAX faults in a row, nothing more is read in this process: `lost` says why.
 
     Args:
-        store: Where requests go.
         grace_s: Seconds that a build waits for a server that gives nothing.
         put_s: Seconds that one upload may take, and one more for each LEAST_SPEED / 16 bytes.
         clock: Seconds; monotonic.

@@ -28,7 +28,6 @@ def open_remote(
 
     Args:
         url: `https://`, `s3://`, `gs://`, `az://` or `file://`.
-        environment: Variables.
         allow_http: Take `http://` of other machines than this one.
         where: What names the URL, for messages.
 

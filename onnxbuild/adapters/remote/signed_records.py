@@ -87,7 +87,6 @@ def agreed(records: Iterable[Sequence[ActionResult]], least: int) -> tuple[Actio
 
     Args:
         records: One builder's results each.
-        least: Number of builders.
     """
     counts: Counter[bytes] = Counter()
     first: dict[bytes, ActionResult] = {}

@@ -35,8 +35,6 @@ class TieredStore:
     more is built here.
 
     Args:
-        disk: The local store.
-        client: The remote.
         trusted: Key id -> public key of each builder whose records are taken.
         agree: How many of them must have signed the same result.
         uploads: Takes what is built here; None if nothing is uploaded.

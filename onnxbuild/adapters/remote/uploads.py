@@ -29,8 +29,6 @@ class Uploads:
 
     Args:
         disk: Where results and blobs are.
-        client: Where they go.
-        signer: Signs the records.
     """
 
     def __init__(self, disk: DiskStore, client: Client, signer: Signer) -> None:
@@ -81,7 +79,6 @@ class Uploads:
 
         Args:
             report: Takes what `left` returns, now and then; None if nobody looks on.
-            every_s: How often.
         """
         while True:
             with self._changed:

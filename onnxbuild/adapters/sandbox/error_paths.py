@@ -24,8 +24,6 @@ def named_file(
     holds the whole path in no variable).
 
     Args:
-        error: With its traceback.
-        project: The project's root.
         store: The store's folder, which is not searched.
         is_wanted: Says of an absolute path whether it may be the one.
     """

@@ -79,7 +79,6 @@ def fence_of(
     """The fence of one step.
 
     Args:
-        project: The project's root.
         scratch: The job's own folder, which it may write to.
         inputs: Files of its input artifacts.
         declared: Files that its recipe declares.

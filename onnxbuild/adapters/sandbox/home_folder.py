@@ -40,7 +40,6 @@ def meant_below_home(error: BaseException, own: str, real: str) -> str | None:
     Args:
         error: With its traceback, whose variables name it.
         own: The step's home folder.
-        real: The user's.
     """
     for text in texts_of(error):
         path = os.path.normpath(text)

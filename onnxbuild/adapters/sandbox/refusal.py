@@ -47,7 +47,6 @@ def refused_write(path: str, who: str, reader: RefusedStep) -> StepError:
     Args:
         path: Absolute.
         who: `file:line` of the user's code, or a program; empty where it is not known.
-        reader: The step.
     """
     by = f" ({who})" if who else ""
     return StepError(
@@ -220,7 +219,6 @@ def certain_refusal(
         error: What the step failed with; None if it did not fail.
         guess: `who` of the step's own guess; None if it has none.
         asked_by: File -> `file:line` of the user's code that asked for it.
-        reader: The step.
 
     Returns: None if no refusal matters.
     """

@@ -51,8 +51,6 @@ def sentence_of(
 
     Args:
         error: As it was caught.
-        step: For messages.
-        project: The project's root.
         meant: File -> file of the project that it stands for.
     """
     if isinstance(error, OSError) and (is_full(error) or error.errno == errno.EFBIG):

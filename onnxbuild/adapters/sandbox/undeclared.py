@@ -50,7 +50,6 @@ def undeclared_files(
 
     Args:
         readers: Absolute path -> `file:line` of the user's code; empty where it is not known.
-        step: The step.
         programs: Absolute path -> the program that read it, if that is not the step itself.
     """
     by = {

@@ -20,7 +20,6 @@ class DiskHistory:
     its name is the best that is known of it.
 
     Args:
-        index: The store's index.
         home: Where the project is, from `home_of`.
     """
 

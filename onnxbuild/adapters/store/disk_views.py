@@ -42,7 +42,6 @@ class DiskViews:
     """Views below out/ in a store's folder.
 
     Args:
-        root: The folder.
         store: Where the artifacts are.
         stats: Remembers the identity of every file laid.
     """
@@ -224,7 +223,6 @@ def drop_replaced(root: Path, views: Collection[tuple[str, str]] | None = None) 
     """Remove the folders that were replaced, whoever may read them; the bytes freed.
 
     Args:
-        root: The store's folder.
         views: (recipe, variant) of those to look at; None for all.
 
     Raises:

@@ -91,10 +91,8 @@ def tidy(folder: Path, staging: Path, quarantine: Path, *, keep_s: float = _KEPT
     """Finish what killed processes left, and remove predecessors older than `keep_s`.
 
     Args:
-        folder: The visible folder.
         staging: As for `replace_folder`; whoever calls this holds the folder's lock.
         quarantine: Where a staging folder goes whose list of the program's own files is damaged.
-        keep_s: Younger predecessors stay.
 
     Returns: Whether a replacement had been interrupted.
 

@@ -69,9 +69,6 @@ def collect_garbage(
     run of each request used, and the newest that succeeded, for `keep_days` after its last use.
 
     Args:
-        store: The store.
-        index: Its index.
-        keep_days: As above.
         grace_s: Nothing younger is removed.
         max_bytes: Drop results, those used longest ago first, until the blobs take no more than
             this; what is pinned or younger than the grace stays all the same.

@@ -37,11 +37,7 @@ def write_run(
     """Note which records a run used, so that they are kept as long as the run matters.
 
     Args:
-        root: The store's folder.
-        run: The run's id.
         request: What was asked for, from `memo.request_key`.
-        keys: Of the records.
-        exit_code: The run's.
         recipes: Name of a recipe -> its file, relative to the project's root.
         project: From `home_of`.
     """
@@ -67,12 +63,7 @@ class RunNote:
 
 
 def home_of(root: Path, project: Path) -> str:
-    """Return where a project is, relative to a store: several projects may share one.
-
-    Args:
-        root: The store's folder.
-        project: The project's root.
-    """
+    """Return where a project is, relative to a store: several projects may share one."""
     return os.path.relpath(os.path.realpath(project), os.path.realpath(root))
 
 
@@ -85,8 +76,6 @@ def whose_run(root: Path, run: str, home: str) -> str:
     A run that left no note counts as OWN.
 
     Args:
-        root: The store's folder.
-        run: The run's id.
         home: From `home_of`.
     """
     note = read_run(root / "runs" / run)
@@ -96,11 +85,7 @@ def whose_run(root: Path, run: str, home: str) -> str:
 
 
 def read_run(folder: Path) -> RunNote | None:
-    """The note of a run; None if there is none, or it is damaged.
-
-    Args:
-        folder: The run's.
-    """
+    """The note of a run; None if there is none, or it is damaged."""
     try:
         recorded = parse_json(read_regular(folder / RUN_FILE))
         note = RunNote(
@@ -123,7 +108,6 @@ def verify(
     """Read everything again.
 
     Args:
-        store: The store.
         repair: Set bad files aside, so that the next run rebuilds them.
         events: Take how many bytes were read.
 

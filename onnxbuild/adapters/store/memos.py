@@ -37,7 +37,6 @@ def read_memo(root: Path, request: str) -> tuple[Any, list[str], list[str]]:
     """Return (summary, paths, their identities) of a request.
 
     Args:
-        root: The store's folder.
         request: A name for what was asked for.
 
     Raises:
@@ -57,9 +56,7 @@ def write_memo(
     """Write a memo; return whether that could be done: else the next run decides again.
 
     Args:
-        root: The store's folder.
         request: A name for what was asked for.
-        summary: JSON.
         seen: Path -> its identity.
     """
     from onnxbuild.adapters.disk.atomic_files import write_atomically

@@ -18,9 +18,7 @@ def pin(root: Path, name: str, keys: Iterable[str]) -> None:
     """Keep results, and all blobs that they name, until they are unpinned.
 
     Args:
-        root: The store's folder.
         name: Whatever holds them, such as a release; an earlier pin of that name is replaced.
-        keys: Keys of actions.
 
     Raises:
         UsageError: The name can't be that of a file.

@@ -43,11 +43,7 @@ SLACK = 20  # runs: so few more than that are not worth looking for
 
 
 def last_run(root: Path) -> str:
-    """Return the id of the last run; empty if there was none.
-
-    Args:
-        root: The store's folder.
-    """
+    """Return the id of the last run; empty if there was none."""
     names = [folder.name for folder in _folders(root)]
     return names[-1] if names else ""
 
@@ -56,7 +52,6 @@ def files_built(root: Path, name: str) -> list[str]:
     """Recipe files that held a recipe of this name when they were built, the newest first.
 
     Args:
-        root: The store's folder.
         name: A recipe's, of a matrix without `@KEY=VALUE`.
 
     Returns: Paths relative to the project's root, each once.
@@ -91,7 +86,6 @@ def drop_old_runs(
     the last bad run of each request, and of a run of the last day. A run that goes on stays whole.
 
     Args:
-        root: The store's folder.
         slack: So many runs more are left as they are: this may be called after every run.
         without: Names of runs that are not counted: they are gone, or would be.
         dry_run: Count what would be removed, and remove nothing.
@@ -198,13 +192,7 @@ Reports = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def write_reports(root: Path, run: str, reports: Reports) -> None:
-    """Note which reports a run made or found.
-
-    Args:
-        root: The store's folder.
-        run: The run's id.
-        reports: Its reports.
-    """
+    """Note which reports a run made or found."""
     content = json.dumps(reports, sort_keys=True).encode()
     write_atomically(root / "runs" / run / REPORTS_FILE, content, root / "tmp")
 
@@ -215,9 +203,7 @@ def noted_reports(
     """Yield (run, its reports on a recipe), the oldest run first; what is damaged is left out.
 
     Args:
-        root: The store's folder.
         project: The project whose runs count; others may share the store.
-        recipe: A recipe's name.
     """
     home = home_of(root, project)
     try:
@@ -250,7 +236,6 @@ def log_name(recipe: str, step: str) -> str:
     A `+` in a name is written `%2B`; a long name is cut, and its digest makes the difference.
 
     Args:
-        recipe: The recipe's name.
         step: The step's name in the recipe, `int8/quantize`.
     """
     above = quote(recipe, safe="@=,", errors="surrogateescape")
@@ -266,7 +251,6 @@ def last_log(root: Path, project: Path, steps: Iterable[tuple[str, str]]) -> Pat
     """Return the log of a step's last run, failed or not; None if it never ran here.
 
     Args:
-        root: The store's folder.
         project: The project whose runs count; others may share the store.
         steps: (recipe, name in it) of the step, and of equal steps, which it may have been built as.
     """
@@ -290,11 +274,7 @@ _ABANDONED_S = 3600.0
 
 
 def sweep(root: Path) -> None:
-    """Remove what killed runs left below tmp/ and locks/, and their links in the system's temporary files.
-
-    Args:
-        root: The store's folder.
-    """
+    """Remove what killed runs left below tmp/ and locks/, and their links in the system's temporary files."""
     runs = {path.name.removeprefix("run-") for path in (root / "locks").glob("run-*")}
     runs |= {path.name for path in (root / "tmp").iterdir() if path.is_dir()}
     # Anybody with access to the store chooses the names of files.

@@ -120,7 +120,6 @@ def hit_rates(root: Path, last: int) -> HitRates:
     """Return the cache hit rates of the last runs that came to an end.
 
     Args:
-        root: The store's folder.
         last: How many runs to count at most.
     """
     runs = root / "runs"

@@ -72,11 +72,7 @@ def editable_folders(sites: Iterable[str]) -> tuple[str, ...]:
 
 
 def editable_folder(info: str) -> str:
-    """Return the folder of the project that is installed in place; empty if it is installed otherwise.
-
-    Args:
-        info: Its metadata folder.
-    """
+    """Return the folder of the project that is installed in place; empty if it is installed otherwise."""
     try:
         with open(os.path.join(info, ORIGIN), encoding="utf-8") as file:
             origin = json.load(file)

@@ -62,7 +62,6 @@ def look_at(path: str, stats: StatCache, where: str) -> Python:
 
     Args:
         path: Absolute.
-        stats: Remembers its answer.
         where: Who asks for it, for messages.
 
     Raises:
@@ -171,7 +170,6 @@ class Environments:
     """Environments as they are now; each is looked at once, until `forget`.
 
     Args:
-        stats: Digests of files.
         absolute: Where a recorded path is on this machine.
     """
 

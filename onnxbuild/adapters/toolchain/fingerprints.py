@@ -94,7 +94,6 @@ class MachinePlaces:
     """Paths of the folders that every project's records may name.
 
     Args:
-        distributions: What is installed.
         import_path: What else modules are imported from.
     """
 
@@ -128,7 +127,6 @@ class DiskFingerprints:
     Args:
         project: Relative paths start here.
         stats: Digests by stat identity.
-        distributions: What is installed.
         programs: Folders that steps find programs in.
         extra_of: Package -> the optional extra of this program that brings it; empty where none does.
         plugins: Gives those that are there.

@@ -39,7 +39,6 @@ class ImportPath:
     """The folders that an interpreter adds to its import path when it starts.
 
     Args:
-        sites: Its site folders.
         python_path: The folders of PYTHONPATH, absolute.
         look: Notes that a path was looked at.
     """
@@ -78,9 +77,6 @@ class ImportPath:
         """Digest all code in `.pth` files; the location of the folders that it names does not count.
 
         Hooks of editable installations don't count: the modules that they find are in `folders`.
-
-        Args:
-            places: Name -> folder.
         """
         folders = sorted(((folder, name) for name, folder in places.items()), reverse=True)
         folders += [(sys.prefix, "<prefix>"), (sys.base_prefix, "<base prefix>")]

@@ -36,18 +36,13 @@ def declared_path(env: Mapping[str, str], project: str) -> tuple[str, ...]:
     """The folders of a PYTHONPATH that a recipe declares, absolute.
 
     Args:
-        env: Its variables.
         project: Where relative ones start from.
     """
     return python_path(env.get(PYTHON_PATH, ""), project)
 
 
 def import_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that give another interpreter the import path of this one, user site included.
-
-    Args:
-        environment: Of this process.
-    """
+    """Return the variables that give another interpreter the import path of this one, user site included."""
     folders = [each for each in shell_python_path(environment) if each != IMPORT_ROOT]
     found = {PYTHON_PATH: os.pathsep.join(folders), "PYTHONUSERBASE": user_base()}
     return {name: value for name, value in found.items() if value}

@@ -115,7 +115,6 @@ def installed_entries(names: Iterable[str], sites: Sequence[str]) -> tuple[str, 
 
     Args:
         names: Of modules; `a.b` is looked for in the folder `a`.
-        sites: The folders.
     """
     by_parent: dict[str, set[str]] = {}
     for name in names:
@@ -149,7 +148,6 @@ def found_on_path(
     The names of the entries contain the order of the folders.
 
     Args:
-        names: Of modules.
         entries: From `entries_on_path`.
     """
     wanted = set(names)

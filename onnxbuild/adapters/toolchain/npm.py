@@ -105,7 +105,6 @@ def node_build(path: str, stats: StatCache) -> str | None:
 
     Args:
         path: Absolute.
-        stats: Remembers its answer.
     """
     return stats.digest(path, "node ", _answer)
 

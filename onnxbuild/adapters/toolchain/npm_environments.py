@@ -107,11 +107,7 @@ def _prune(node_modules: Path) -> None:
 
 
 def look_here(environment: Environment) -> Interpreter:
-    """Return where Node is, and the packages of a list of this program: empty paths for what is not there.
-
-    Args:
-        environment: Of npm.
-    """
+    """Return where Node is, and the packages of a list of this program: empty paths for what is not there."""
     stats = StatCache(Index(Path(":memory:")))
     here = Environments(stats, lambda path: real_path(path, {BUILT_IN: OWN_FOLDER}))
     return here.look(environment, "")

@@ -17,7 +17,6 @@ class Preloaded:
     """The modules that the fork server has loaded, and their distributions.
 
     Args:
-        distributions: What is installed.
         roots: Distributions that were loaded on purpose. Every step uses others that none of these
             requires: they load by themselves (plug-ins of torch, code in `.pth` files).
     """

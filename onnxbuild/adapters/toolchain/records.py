@@ -99,7 +99,6 @@ def unrecorded_tops(info: str, name: str) -> tuple[str, ...]:
 
     Args:
         info: Its `.egg-info` (a file or a folder) or `.dist-info`.
-        name: The distribution's, normalized.
     """
     site = os.path.dirname(info)
     named: set[str] = set()
@@ -137,7 +136,6 @@ def tree_digest(tops: Iterable[str], site: str, stats: StatCache) -> str | None:
 
     Args:
         tops: Names in `site`; bytecode in them does not count.
-        site: The folder.
         stats: Knows the digests of files that are as they were.
     """
     found = []

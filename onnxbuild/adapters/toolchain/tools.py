@@ -24,7 +24,6 @@ def header_folder(
     /usr/local/include or in /usr/include.
 
     Args:
-        environment: This process's variables.
         digest: Path -> sha256 of a file's bytes; None if there is none.
     """
     named = environment.get(HEADERS_VARIABLE)
@@ -43,7 +42,6 @@ def headers_digest(folder: str | None, stats: StatCache) -> str | None:
 
     Args:
         folder: From `header_folder`.
-        stats: Digests of files.
     """
     if folder is None:
         return None
@@ -74,7 +72,6 @@ def tool_digest(name: str, stats: StatCache, folders: Sequence[str]) -> str | No
 
     Args:
         name: As in a kind's `toolchain`.
-        stats: Digests of files.
         folders: Where steps find programs.
     """
     if name == COMPILER:

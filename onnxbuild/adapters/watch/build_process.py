@@ -109,9 +109,6 @@ def end_with(parent: int) -> None:
 
     The kernel signals for each thread of a killed parent, since the child falls to the next thread until none is left.
     The second signal would interrupt what cleans up after the first.
-
-    Args:
-        parent: Its process.
     """
     signal.signal(signal.SIGINT, _interrupt_once)
     if sys.platform == "linux":

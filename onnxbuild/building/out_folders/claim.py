@@ -31,8 +31,6 @@ def refuse_clash(root: Path, project: Path, loaded: Loaded) -> None:
     It is not where the other's file is gone, or holds another name now: that recipe was moved or renamed.
 
     Args:
-        root: The store's folder.
-        project: The project's root.
         loaded: The recipes that are built.
 
     Raises:
@@ -73,8 +71,6 @@ def taken_over(root: Path, project: Path, loaded: Loaded) -> Iterator[str]:
     Both are one recipe, and the folder holds the files of whichever was built last.
 
     Args:
-        root: The store's folder.
-        project: The project's root.
         loaded: The recipes that are built.
     """
     owners = read_owners(root)
@@ -93,14 +89,7 @@ def taken_over(root: Path, project: Path, loaded: Loaded) -> Iterator[str]:
 
 
 def note_owners(root: Path, request: Request, loaded: Loaded, graph: Graph) -> None:
-    """Note whose the folders below out/ are, and which of them are left over.
-
-    Args:
-        root: The store's folder.
-        request: What was built.
-        loaded: Its recipes.
-        graph: Theirs.
-    """
+    """Note whose the folders below out/ are, and which of them are left over."""
     folders = {recipe.name: frozenset[str]() for recipe in loaded.recipes}
     for each in graph.deliverables:
         folders[each.recipe] |= {each.name}
@@ -122,8 +111,6 @@ class _Listing:
     """Says whose folders are, after a build of a request.
 
     Args:
-        root: The store's folder.
-        request: What was built.
         folders: Recipe name -> its folders, as far as they were asked for.
     """
 
@@ -143,7 +130,6 @@ class _Listing:
 
         Args:
             file: Relative to the project's root.
-            recipes: What it holds.
             before: What was noted until now.
         """
         built = [each.name for each in recipes if (self._root / "out" / each.name).is_dir()]

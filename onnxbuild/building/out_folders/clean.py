@@ -67,8 +67,6 @@ def clean(root: Path, project: Path, *, dry_run: bool) -> CleanReport:
     """Remove the folders below out/ that no recipe of the project has any more.
 
     Args:
-        root: The store's folder.
-        project: The project's root.
         dry_run: Say what would be removed, and remove nothing.
 
     Raises:

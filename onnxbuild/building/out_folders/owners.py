@@ -63,11 +63,7 @@ class Owner:
         }
 
     def path(self, root: Path) -> Path:
-        """Return the recipe's file, absolute.
-
-        Args:
-            root: The store's folder.
-        """
+        """Return the recipe's file, absolute."""
         return Path(os.path.normpath(root / self.project / self.file))
 
 
@@ -77,11 +73,7 @@ def owners_file(root: Path) -> Path:
 
 
 def read_owners(root: Path) -> dict[str, Owner]:
-    """Return recipe name -> who made out/NAME; empty where nothing is noted, or the list is damaged.
-
-    Args:
-        root: The store's folder.
-    """
+    """Return recipe name -> who made out/NAME; empty where nothing is noted, or the list is damaged."""
     try:
         found = parse_json(read_regular(root / _FILE))
         return {
@@ -112,7 +104,6 @@ class Leftover:
     """A folder below out/ that nothing builds any more.
 
     Args:
-        recipe: The recipe's name.
         folder: Name of the folder in the recipe's; all of them are left over where the file is gone.
         file: The recipe's file, relative to the project's root.
         is_gone: Whether that file is gone.
@@ -131,7 +122,6 @@ def leftovers(root: Path, project: Path) -> Iterator[Leftover]:
     """Yield the folders below out/ whose recipe's file is gone, or no longer has them.
 
     Args:
-        root: The store's folder.
         project: The project's root; what others made in the same store is not looked at.
     """
     here = os.path.realpath(project)
@@ -151,12 +141,7 @@ def leftovers(root: Path, project: Path) -> Iterator[Leftover]:
 
 
 def laid_folders(root: Path, recipe: str) -> list[str]:
-    """Return the folders of a recipe that builds laid and that are there, sorted.
-
-    Args:
-        root: The store's folder.
-        recipe: Its name.
-    """
+    """Return the folders of a recipe that builds laid and that are there, sorted."""
     try:
         with os.scandir(root / "out" / ".laid" / recipe) as entries:
             names = [each.name for each in entries]
@@ -170,8 +155,6 @@ def leftover_line(root: Path, project: Path, store: str | None = None) -> str:
     """Return what the end of a run says of folders that are left over; empty if none is.
 
     Args:
-        root: The store's folder.
-        project: The project's root.
         store: `--store`, as it was typed.
     """
     if not (root / _FILE).is_file():

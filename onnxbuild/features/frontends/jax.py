@@ -55,7 +55,6 @@ def jax_arguments(source: bytes, name: str) -> tuple[str, ...] | None:
 
     Args:
         source: Of the Python file.
-        name: The callable.
 
     Returns: Empty where the function can't be seen; None if the file does not import JAX, or PyTorch too.
     """

@@ -230,7 +230,6 @@ class DominantNode:
         """One line for the run's output, with the YAML to write.
 
         Args:
-            variant: Its name.
             cosine: The worst of its outputs.
             excluded: Nodes that its `nodes_to_exclude` names already.
         """
@@ -255,7 +254,6 @@ def find_dominant_node(
     Args:
         exact: Folder of the fp32 model.
         actual: Folder of what a quantizer made of it.
-        feeds: One item.
         scratch: A folder to work in.
 
     Returns: None if no node outweighs the others, if nodes can't be run by themselves, or if they are too many.

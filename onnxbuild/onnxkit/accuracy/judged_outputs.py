@@ -82,8 +82,6 @@ def excused_rows(expected: Outputs, actual: Outputs, moved: MovedRows) -> np.nda
     """Return which rows differ, and are what the reference itself gives for a moved copy; shape (rows,), bool.
 
     Args:
-        expected: The reference's outputs.
-        actual: The variant's.
         moved: What rows may be instead.
     """
     import numpy as np
@@ -171,11 +169,9 @@ def judge_outputs(
     Args:
         point: Inputs and the reference's outputs.
         found: Output name -> the array that was computed.
-        tolerances: Tolerances in force.
         missing: Text for an output that was not computed.
         where: `recipe:step`, for messages.
         rows: Gets the point's rows on a threshold.
-        parts: Gets its outputs.
 
     Raises:
         StepError: A tolerance names an output that is not there.

@@ -130,9 +130,6 @@ class OutputParts:
         """Take in an output at one point; arrays of exact dtypes and of other shapes or dtypes are left out.
 
         Args:
-            output: Its name.
-            expected: The reference's.
-            actual: The array found.
             real: The point is a sample of real data.
         """
         import numpy as np

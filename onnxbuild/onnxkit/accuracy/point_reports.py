@@ -293,7 +293,6 @@ def only_real_decide(judged: Sequence[JudgedPoint], precision: str, *, scored: b
 
     Args:
         judged: Judgements of all points.
-        precision: The variant's.
         scored: Its score on real data must keep to a bound.
     """
     has_samples = len(deciding_points((name for name, _, _ in judged), precision)) < len(judged)

@@ -34,7 +34,6 @@ def measured_rounding(run: Callable[[Feeds, int], Outputs], feeds: Feeds) -> dic
 
     Args:
         run: (feeds, seed) -> outputs, every value inside moved by its last bit at random, those of seed 0 by nothing.
-        feeds: Of one point.
     """
     import numpy as np
 

@@ -104,9 +104,7 @@ def sample_vectors(
     and string outputs are left out: among ids, a cosine says nothing and drowns what does.
 
     Args:
-        session: The model.
         feeds: Checked feeds, an item at a time.
-        project: The user's.
         target: Its name, for messages.
         where: `recipe:step`, for messages.
 
@@ -137,7 +135,6 @@ def output_vectors(
         outputs: Output name -> array.
         item: Inputs that the outputs were computed from.
         number: Its place in the data, for messages.
-        project: The user's.
         target: Its name, for messages.
         where: `recipe:step`, for messages.
 
@@ -212,8 +209,6 @@ def compare_samples(
     """Compare sample by sample; neither side is held in memory as a whole.
 
     Args:
-        expected: The baseline's vectors.
-        actual: The model's samples.
         where: `recipe:step`, for messages.
         parts: Gets each output of each sample.
 

@@ -27,10 +27,6 @@ class UserMetric:
 
     It is called with lists, one entry for each batch. If the first call raises, it is called with all batches
     joined, and if that gives a score, so it is from then on.
-
-    Args:
-        context: The step's.
-        entrypoint: The metric.
     """
 
     def __init__(self, context: StepContext, entrypoint: Entrypoint) -> None:
@@ -310,7 +306,6 @@ def spread_of(
     """Score `count` draws; with few units, or a score that fails on a draw, nothing is said.
 
     Args:
-        resampling: The data.
         score: (outputs, labels) -> the user's metric.
         count: Draws; 0 for none.
         confidence: 0 to 1.

@@ -33,7 +33,6 @@ def noisy_findings(
 
     Args:
         judged: Judgements of all points.
-        tolerances: In force.
         subject: Name of what is judged, such as `variant 'fp16'`.
         fix: (output, kind of breach) -> the fix to suggest.
     """
@@ -130,7 +129,6 @@ def attempts_of(
     """Return what to try with a variant that is too far from the reference; at least one attempt.
 
     Args:
-        precision: The variant's.
         options: Names of the options that its mode has.
         texts: Option -> what to try with it.
     """

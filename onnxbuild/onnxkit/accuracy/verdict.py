@@ -71,8 +71,6 @@ def judge(
     """Compare one output; shape, dtype, NaN and infinities come before any bound.
 
     Args:
-        expected: The reference's.
-        actual: The variant's.
         bounds: Tolerances in force for this output.
         rounding: How far rounding alone moves it; 0 where that is not known, or does not count.
     """

@@ -66,7 +66,6 @@ def with_own_weights(source: Path, scratch: Path) -> Path:
     """A folder of the model whose weights, if they are in a file next to it, are no link: ORT takes no link.
 
     Args:
-        source: Holds the model.
         scratch: Gets a copy where one is needed.
     """
     if not (source / WEIGHTS_FILE).exists():
@@ -233,7 +232,6 @@ def engine_options(
     none is built again when another size comes.
 
     Args:
-        axes: Their ranges.
         fp16: Whether TensorRT may choose fp16 kernels.
     """
     options = {
@@ -257,7 +255,6 @@ def build_engines(
     """Run a model on TensorRT so that its caches fill; returns the files they are, sorted.
 
     Args:
-        target: Gets the caches.
         options: Provider options from `engine_options`.
         feeds: Sets of inputs to run on.
 

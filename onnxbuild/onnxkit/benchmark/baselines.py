@@ -125,9 +125,7 @@ class _Hosted(LoadsElsewhere):
     """A model in a process of its framework's environment.
 
     Args:
-        original: The model.
         form: Name of the function there that opens it.
-        library: The framework's module.
         request: JSON that the function takes.
     """
 
@@ -304,7 +302,6 @@ def described(baseline: Baseline, runner: BaselineRunner | None) -> dict[str, st
     """Return what a report says of its baseline: `name`, `title` and `how`, or `absent`, the reason.
 
     Args:
-        baseline: The step's parameter.
         runner: Its runner; None for no baseline.
     """
     if runner is None:

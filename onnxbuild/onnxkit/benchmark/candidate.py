@@ -161,7 +161,6 @@ def cost_alone(contender: Contender, feeds: Mapping[str, Feeds], where: str) -> 
     """Load and run a contender in a process of its own.
 
     Args:
-        contender: Contender to measure.
         feeds: Point -> feeds, at least one.
         where: `recipe:step`, for messages.
 

@@ -84,7 +84,6 @@ class LineUp:
         """Return a variant's session settings: those that it is delivered with.
 
         Args:
-            variant: Its name.
             threads: Threads to use if its session sets none; None for this line-up's.
         """
         threads = self.threads if threads is None else threads
@@ -104,7 +103,6 @@ class LineUp:
         """Return all contenders: baseline, PyTorch programs and variants.
 
         Args:
-            original: The recipe's model.
             baseline: Runner of the model as its user runs it; None for no baseline.
             compiled: Whether PyTorch takes part with torch.compile, too.
             io_binding: Whether each variant takes part twice, once with its inputs and outputs bound.

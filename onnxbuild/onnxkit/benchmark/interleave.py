@@ -269,10 +269,8 @@ def measure_loads(
     """Load each contender once a round, in random order.
 
     Args:
-        contenders: Named differently.
         feeds: Feeds that each runs on once it is loaded.
         where: `recipe:step`, for messages.
-        rounds: Number of rounds.
 
     Returns: Name -> what each round found.
 

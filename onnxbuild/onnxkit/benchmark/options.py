@@ -79,7 +79,6 @@ def benchmark_points(
     """Points with one size an axis; several sizes are combined in all ways, others are the example's.
 
     Args:
-        axes: The recipe's.
         wanted: Points of the recipe; empty for the example alone.
         where: `recipe:step`, for messages.
 
@@ -122,7 +121,6 @@ def measured_points(
     Where the recipe names no points, the example with each model's fixed sizes in it is one.
 
     Args:
-        axes: The recipe's.
         wanted: Points of the recipe; empty for the example alone.
         fixed: Model -> axis -> the one size that it takes; at least one model.
         where: `recipe:step`, for messages.

@@ -116,9 +116,7 @@ def show_point(
     """Return a point's part of the report.
 
     Args:
-        point: The point.
         items: Samples in a run.
-        measured: Its figures.
         comparison_models: Models that the others are compared with.
     """
     results = {

@@ -47,11 +47,7 @@ def bound_there(
 
 
 class HostedCall(rounds.Elsewhere):
-    """A call that does its work in a host's process, and is timed there.
-
-    Args:
-        held: The call there.
-    """
+    """A call that does its work in a host's process, and is timed there."""
 
     def __init__(self, held: HeldThere) -> None:
         self._held = held
@@ -98,7 +94,6 @@ def bind_io(
     Args:
         session: On any provider; those that have no memory of their own use the host's.
         feeds: Input -> array, copied once.
-        device_id: Of the device.
     """
     if isinstance(session, HostedSession):
         return bound_there(session, bind_io, feeds, device_id)
@@ -175,10 +170,7 @@ def pytorch(
     """The recipe's module, in inference mode.
 
     Args:
-        context: The step's.
-        model: Gives the module.
         inputs: Inputs of the module.
-        threads: Within an operator.
         compiled: Whether it goes through torch.compile, which happens at the first run; its
             compiler is imported now.
     """
@@ -212,7 +204,6 @@ def program(folder: Path, *, threads: int, where: str) -> Callable[[], Bind]:
 
     Args:
         folder: Holds the program and what describes it.
-        threads: Within an operator.
         where: `recipe:step`, for messages.
     """
     format_ = read_description(folder).format
@@ -253,10 +244,8 @@ def onnx_runtime(
     """A session on a target.
 
     Args:
-        folder: Holds the model.
         target: Target whose providers all load.
         library: A plug-in's; None for providers that are built in.
-        settings: The session's.
         where: `recipe:step`, for messages.
         io_binding: Whether inputs and outputs stay in the device's memory.
     """
@@ -282,7 +271,6 @@ class _Elsewhere(LoadsElsewhere):
 
     Args:
         interpreter: Its absolute path.
-        asked: The session.
         io_binding: Whether inputs and outputs stay in the device's memory.
     """
 

@@ -84,7 +84,6 @@ def calibrate(
 
     Args:
         load: Gives the model anew: every value typed, weights loaded.
-        feeds: Checked feeds.
         rule: Method of drawing ranges.
         scratch: A folder for augmented models and feeds.
         where: `recipe:step`, for messages.

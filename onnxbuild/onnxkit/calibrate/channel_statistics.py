@@ -47,7 +47,6 @@ def measure_peaks(
     Args:
         model: Weights loaded or mapped; gets outputs added and is used up.
         channels: Value name -> size of its last axis.
-        feeds: Checked feeds.
         scratch: A folder for the augmented model.
         where: `recipe:step`, for messages.
 
@@ -211,7 +210,6 @@ def measure_channel_means(
 
     Args:
         model: Weights loaded or mapped; gets outputs added and is used up.
-        feeds: Checked feeds.
         scratch: A folder for the augmented model.
         where: `recipe:step`, for messages.
 
@@ -248,7 +246,6 @@ def _mean(value: str, size: int, prefix: str, opset: int, *, pooled: bool) -> Va
         value: Name of the value.
         size: Its channels: along axis 1 where it is pooled, else along the last.
         prefix: Prefix of the new names.
-        opset: The model's.
         pooled: Whether it is averaged over its positions first.
     """
     import numpy as np

@@ -165,7 +165,6 @@ def measure_ranges(
 
     Args:
         model: Every value typed, weights loaded or mapped; gets outputs added and is used up.
-        feeds: Checked feeds.
         scratch: A folder for the augmented model.
         where: `recipe:step`, for messages.
         averaging: Weight of a new sample in the averages, 0 to 1.

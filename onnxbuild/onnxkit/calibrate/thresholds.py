@@ -271,7 +271,6 @@ def squared_error(histogram: Histogram, bounds: Range, grid: IntegerGrid) -> flo
     """The sum of squared differences that quantization makes, each value taken as its bin's center.
 
     Args:
-        histogram: Of the values.
         bounds: Range that is quantized; if it leaves zero out, it is extended to zero.
         grid: Integer grid that it is mapped to.
     """

@@ -92,7 +92,6 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write named arrays; `read_arrays` of another interpreter and NumPy reads them.
 
     Args:
-        path: An .npz file.
         arrays: Any types; strings may be objects.
     """
     import numpy as np

@@ -136,12 +136,9 @@ def computed_there(
     """Return what a framework computes: for each of the feeds, output -> array.
 
     Args:
-        context: The step's.
-        environment: The framework's.
         function: Function as in `run_there`; its request has `feeds`, paths of files, and `computed`, a path for
             each of them that it writes by `write_arrays`.
         request: Other entries of its request.
-        feeds: Input -> array.
 
     Raises:
         StepError: As `run_there`.

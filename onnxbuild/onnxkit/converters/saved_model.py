@@ -194,7 +194,6 @@ def chosen_signature(outline: SavedModelOutline, wanted: str) -> SourceOutline:
     """Return the signature of a name, or the only one, with the files of the SavedModel and the facts of it.
 
     Args:
-        outline: The SavedModel's.
         wanted: The name; empty if the recipe names none.
 
     Raises:

@@ -211,7 +211,6 @@ def compute_all(tensorflow: Any, run: Any, request: Request) -> None:
     """Run a model on all feeds of a request, and write what it computes.
 
     Args:
-        tensorflow: The module.
         run: Feeds -> output -> array.
         request: `feeds` and `computed` as run_there.computed_there says.
 

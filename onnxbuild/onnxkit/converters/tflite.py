@@ -58,7 +58,6 @@ class _Table:
     """A table of FlatBuffers: its fields by number.
 
     Args:
-        whole: The file.
         at: Offset of its beginning, in bytes.
     """
 

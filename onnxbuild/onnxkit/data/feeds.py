@@ -31,7 +31,6 @@ def dummy_array(each: DummyInput, shape: tuple[int, ...], seed: str | int) -> np
     lowercase letters. See `DummyInput` for `fill`, `mask` and `missing`.
 
     Args:
-        each: The input.
         shape: Its shape, all symbols replaced.
         seed: Any int or string; each input has a generator of its own, seeded by it and the name.
     """

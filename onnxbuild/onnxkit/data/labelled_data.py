@@ -91,7 +91,6 @@ def cut_into_batches(
         feeds: Input name -> array. An input whose first axis is not that of the batch is given whole to each.
         labels: An array or a list with a row for each sample, or a mapping of name -> such.
         inputs: As the recipe declares them.
-        axes: Likewise.
         where: Step and callable, for messages.
 
     Raises:

@@ -142,9 +142,7 @@ def reference_feeds(
     """Yield (name, sizes, feeds) of the seeded points, then of the real samples.
 
     Args:
-        context: The step's.
         inputs: Inputs, as the recipe declares them.
-        axes: The dynamic axes.
         points: The user's own, besides those that every reference has.
         seed: Seed of the dummy inputs.
         samples: A callable that yields feeds; None for none.
@@ -209,7 +207,6 @@ def extreme_rows(
 
     Args:
         inputs: Inputs, as the recipe declares them.
-        sizes: Axis -> size.
         seed: Seeds what is drawn.
     """
     drawn = make_feeds(inputs, sizes, seed)
@@ -235,7 +232,6 @@ def scaled_feeds(
 
     Args:
         inputs: Inputs, as the recipe declares them.
-        sizes: Axis -> size.
         seed: Seeds what is drawn.
     """
     drawn = make_feeds(inputs, sizes, seed)
@@ -258,8 +254,6 @@ def write_unusual(
     Args:
         reference: Folder of the reference.
         inputs: Inputs, as the recipe declares them.
-        sizes: Axis -> size.
-        run: Run the model.
         moved: Find the rows on a threshold; None where the model has none.
         rounding: How far rounding alone moves outputs.
     """

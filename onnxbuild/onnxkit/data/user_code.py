@@ -71,7 +71,6 @@ def misfit(
     """Compare a call with the callable's signature.
 
     Args:
-        function: What was called.
         args: Its keyword arguments, which a recipe gives.
         given: Its positional arguments, which come before them.
 
@@ -164,10 +163,8 @@ def call_entrypoint(
     """Call what an entrypoint names, with its `args`.
 
     Args:
-        function: The callable, loaded.
         entrypoint: What the recipe says of it.
         where: As `call_user` has it.
-        owner: Likewise.
         given: Name -> value of the arguments that come before those of the recipe, by position.
 
     Raises:

@@ -109,8 +109,6 @@ def file_difference(name: str, one: Path, other: Path) -> ArtifactDifference | N
 
     Args:
         name: POSIX path in the artifact.
-        one: The one file.
-        other: The other.
     """
     return None if _first_byte(one, other) is None else _difference(name, one, other)
 

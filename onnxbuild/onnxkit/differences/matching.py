@@ -154,7 +154,6 @@ def signatures_of(
     """Return the signatures of a graph's nodes.
 
     Args:
-        view: The graph.
         inputs: Name of an input -> what it is called in both graphs.
         outputs: Place of an output -> what it is called in both graphs.
     """
@@ -315,7 +314,6 @@ def _by_key(
     """Match nodes with equal keys: of several, those of one name first, the rest in order.
 
     Args:
-        match: Extended.
         key: Of a node of the one graph.
         key_of_other: Of a node of the other.
         equal_counts: Leave keys alone that one graph has more often.

@@ -34,7 +34,6 @@ def draft_of_examples(model: object, given: object, target: str) -> Draft:
     forward runs with each row twice.
 
     Args:
-        model: The module.
         given: An example (a mapping of name -> array, a tuple by position, or an array), or some of them in a list or
             a generator.
         target: Name of the callable that gave it, for messages.

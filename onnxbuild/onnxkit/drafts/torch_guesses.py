@@ -200,9 +200,6 @@ def script_layers(program: Any) -> Iterator[tuple[str, torch.nn.Module]]:
     """Yield (name, layer), in the order in which they are defined; then those of a frozen program's graph.
 
     Their tensors have no storage. Layers that nothing is known of are left out.
-
-    Args:
-        program: A ScriptModule.
     """
     for name, part in program.named_modules():
         tensors = dict(part.named_parameters(recurse=False))

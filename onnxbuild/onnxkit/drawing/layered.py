@@ -55,7 +55,6 @@ def place_all(
         segments: See `Ranked`.
         reach: Box -> how far it reaches left and right of its middle; bends have no size.
         ports: Segment -> where its line meets the upper box and the lower one, from their middles.
-        gap: Between neighbours.
     """
     near: dict[int, list[tuple[int, float, bool]]] = {}
     for upper, lower in segments:
@@ -105,7 +104,6 @@ def straightened(
 
     Args:
         middles: Of boxes and bends.
-        ranked: Layers and segments.
         reach: See `place_all`.
         ports: See `place_all`.
         gap: Least distance to neighbours.
@@ -301,7 +299,6 @@ def lay_out(
     """Return where boxes stand and lines run.
 
     Args:
-        sizes: Of the boxes.
         links: Pairs of their numbers.
         top: Boxes at the very top, such as where lines come in.
         bottom: Boxes at the very bottom.

@@ -30,8 +30,6 @@ def rect(place: tuple[float, float, float, float], radius: float, name: str) -> 
 
     Args:
         place: x, y, width, height.
-        radius: Of its corners.
-        name: The class.
     """
     x, y, width, height = place
     return (
@@ -51,7 +49,6 @@ def render(package: str, template: str, values: Mapping[str, Any]) -> str:
 
     Args:
         package: The package with the folder templates/ that it is in; others there can be included.
-        template: Its file name.
         values: What it shows. Text is escaped; what is markup already is `markupsafe.Markup`.
     """
     return _environment(package).get_template(template).render(values)

@@ -41,7 +41,6 @@ def shown_ratio(value: float | None, low: float | None, high: float | None) -> s
     Args:
         value: How many times as fast; None where it was not measured.
         low: With `high`, the 95 % confidence interval; None or 0 where too little was measured.
-        high: See low.
     """
     return UNKNOWN if value is None or not is_known(low, high) else f"{value:.2f} x"
 

@@ -145,7 +145,6 @@ def with_categories(feeds: Feeds, inputs: Sequence[DummyInput], estimator: Any) 
     Args:
         feeds: One point's: rows of all columns, or an input for each column.
         inputs: As the recipe declares them; floats that are drawn as fractions between `low` and `high` do not stay.
-        estimator: Fitted.
     """
     import numpy as np
 
@@ -195,7 +194,6 @@ def _of_encoders(part: Any, columns: Sequence[int]) -> Iterator[tuple[int, list[
     """Yield the columns of scikit-learn's encoders, missing values left out.
 
     Args:
-        part: An estimator.
         columns: The columns of the whole that it takes.
     """
     from sklearn.impute import SimpleImputer
@@ -452,11 +450,7 @@ def _mended(convert: Callable[[Any, Any, Any], None]) -> Callable[[Any, Any, Any
 
 
 class _Sums:
-    """A random forest of LightGBM, as its converter should see it: trees that are summed up.
-
-    Args:
-        forest: The estimator.
-    """
+    """A random forest of LightGBM, as its converter should see it: trees that are summed up."""
 
     boosting_type = "gbdt"
 

@@ -58,7 +58,6 @@ def convert(
     """A model whose outputs have the shapes and types of the estimator's own, and their names.
 
     Args:
-        estimator: Fitted.
         outputs: Outputs of the estimator, all of them.
         inputs: Inputs, as the recipe declares them.
         opset: Opset of ONNX's default domain.

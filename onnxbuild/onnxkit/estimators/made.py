@@ -45,7 +45,6 @@ def make_estimator(
     Python's and NumPy's random numbers are seeded with 0 before the callable runs.
 
     Args:
-        context: The step's.
         model: The callable, or the estimator's file.
         frontend: `sklearn`, `xgboost` or `lightgbm`.
         threads: Of scikit-learn's OpenMP loops: one, so that sums are the same on machines of other sizes.
@@ -128,7 +127,6 @@ def load_file(
     """The estimator in a file.
 
     Args:
-        path: The file.
         shown: Name of the file, for messages.
         frontend: Name of the frontend that reads the file.
         args: Arguments that the recipe gives for it.

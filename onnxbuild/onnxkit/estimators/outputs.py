@@ -76,7 +76,6 @@ def named_outputs(
     """Return all of an estimator's outputs; under the recipe's names, if it has others.
 
     Args:
-        estimator: Any.
         wanted: The recipe's outputs: some of the estimator's own names, or as many others as it has
             outputs, which go by position; empty keeps its names.
         where: `recipe:step`.

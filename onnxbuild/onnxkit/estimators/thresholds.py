@@ -47,7 +47,6 @@ def rows_on_threshold(compute: Compute, feeds: Feeds) -> MovedRows:
 
     Args:
         compute: The estimator: feeds -> outputs, each with one row a row of the feeds.
-        feeds: One point's.
 
     Returns: The rows, several times each: the outputs that moved copies of them have.
     """

@@ -63,7 +63,6 @@ def disagreement(expected: Sequence[PointRun], model: Path, where: str) -> str:
 
     Args:
         expected: Of the model that it was made of.
-        model: Its folder.
         where: `recipe:step`, for messages.
     """
     try:
@@ -104,7 +103,6 @@ def graph_breach(expected: np.ndarray, actual: np.ndarray) -> Breach | None:
     """Return what shows that a graph computes something else than the one it was made of, or None.
 
     Args:
-        expected: Of the original.
         actual: Comparable with it (see `mismatch`).
     """
     import numpy as np
@@ -132,7 +130,6 @@ def operator_breach(expected: np.ndarray, actual: np.ndarray) -> tuple[float, fl
     Only elements that are finite in PyTorch are compared, however small all of them are.
 
     Args:
-        expected: PyTorch's.
         actual: ONNX Runtime's, on the same inputs.
     """
     import numpy as np

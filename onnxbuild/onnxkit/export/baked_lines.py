@@ -148,7 +148,6 @@ def at_frozen_line(
         exporter: Exporter that made the graph.
         request: Request of that export.
         probes: Gives other sizes to export with.
-        nodes: The graph's.
     """
     if not request.axes:
         return error

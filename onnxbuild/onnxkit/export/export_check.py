@@ -177,8 +177,6 @@ def check_parity(folder: Path, probes: Probes, where: str, *, frozen: bool = Fal
     """Compare the graph in ONNX Runtime (CPU) with PyTorch at every probe point.
 
     Args:
-        folder: Holds the model.
-        probes: PyTorch's outputs.
         where: `recipe:step`, for messages.
         frozen: The exporter says that it froze a choice made by value: more values are tried.
 

@@ -30,7 +30,6 @@ def scanned_recurrences(module: torch.nn.Module, notes: set[str]) -> Iterator[No
     """Replace the loops over the sequence that `module` runs; only torch.export can follow that.
 
     Args:
-        module: Module to export.
         notes: Gets a line for each function whose replacement was called.
     """
 
@@ -60,7 +59,6 @@ def grouped_experts(module: torch.nn.Module, notes: set[str]) -> Iterator[None]:
     number is data. Grouped products compute the same for any routing.
 
     Args:
-        module: Module to export.
         notes: Gets a line where something was changed.
     """
     experts = [each for each in module.modules() if hasattr(each, "_apply_gate")]
@@ -113,14 +111,7 @@ def selective_scan(  # noqa: PLR0917  # called by position
     """Selective state space of Mamba (Gu and Dao 2023, algorithm 2).
 
     Args:
-        hidden_states: (batch, channels, sequence).
         dt: Step sizes, as hidden_states.
-        A: (channels, states).
-        B: (batch, states, sequence).
-        C: As B.
-        D: Skip weights, (channels,).
-        z: Gate, as hidden_states.
-        delta_bias: Of dt, (channels,).
         delta_softplus: Apply softplus to dt.
         return_last_state: Return the state after the last position too.
 
@@ -170,12 +161,8 @@ def chunk_scan(  # noqa: PLR0917  # called by position
     Args:
         hidden_states: (batch, sequence, heads, width).
         dt: Step sizes, (batch, sequence, heads).
-        A: (heads,).
         B: (batch, sequence, groups, states).
-        C: As B.
-        chunk_size: Not used.
         D: Skip weights, (heads,) or (heads, width).
-        dt_bias: Of dt, (heads,).
         initial_states: (batch, heads, width, states); zeros if None.
         dt_softplus: Apply softplus to dt.
         dt_limit: Range that dt is clamped to.
@@ -280,7 +267,6 @@ def rwkv_attention(
     Args:
         time_decay: Logarithm of the decay, (channels,).
         time_first: Bonus of the position itself, (channels,).
-        key: (batch, sequence, channels).
         value: Same shape as key.
         state: Numerator, denominator and largest exponent before, (batch, channels) each.
         return_state: Return them after the last position.

@@ -109,8 +109,6 @@ def export_graph(
     """Export with one of EXPORTERS.
 
     Args:
-        exporter: Its name.
-        request: What to export.
         restricted: Gets the axes that the exporter answers for up to a size only; see `restricted_axes`.
 
     Returns: The model as the exporter made it but for the names, and remarks for the user.

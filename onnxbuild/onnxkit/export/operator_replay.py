@@ -164,9 +164,7 @@ def _first_wrong(
     """Export the calls as one graph, in which none feeds another; in halves where that fails.
 
     Args:
-        exporter: Exporter to try.
         request: Request of the whole module.
-        calls: Calls to export.
         left: Number of exports that may still be tried, in its one element.
         unknown_is_wrong: Whether a call that can't be exported counts as wrong.
     """
@@ -269,7 +267,6 @@ def wrong_operator_error(
     """Return the error of a graph that differs because of an operator.
 
     Args:
-        wrong: The operator.
         exporter: Exporter that made the graph.
         reason: How the graph differs.
         where: `recipe:step`, for an operator that no line of the user's calls.

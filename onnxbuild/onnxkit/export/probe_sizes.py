@@ -33,7 +33,6 @@ def export_sizes(axes: Sequence[Axis], sums: Sequence[str] = ()) -> dict[str, in
     Two axes of one size are taken for one symbol by the exporters, and a size of 1 for a constant.
 
     Args:
-        axes: The dynamic axes.
         sums: Dimensions that are sums of them; their sizes differ from those of the axes, too.
     """
     return _distinct(axes, {axis.name: axis.example for axis in axes}, avoid={}, sums=sums)
@@ -101,7 +100,6 @@ def find_rule(
     """The rule of the axes that explains why forward fails at a probe point.
 
     Args:
-        axes: Axes, as declared.
         shapes: Shapes of the inputs.
         point: The first of the probe points at which forward fails.
         runs: Whether forward runs at these sizes.
@@ -160,7 +158,6 @@ def find_fixed(
     """The axes that take their example alone, where forward runs at the examples.
 
     Args:
-        axes: Axes, as declared.
         shapes: Shapes of the inputs.
         runs: Whether forward runs at these sizes.
     """

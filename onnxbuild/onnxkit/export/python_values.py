@@ -37,7 +37,6 @@ def values_error(
     """Return the error that names the first value which forward takes out of a tensor; None if none depends on the inputs.
 
     Args:
-        module: The module.
         inputs: As the recipe declares them.
         runs: Two feeds or more, of one size each; what is equal for all of them is no value of the inputs.
         where: `recipe:step`, for messages.

@@ -559,7 +559,6 @@ def _grouped_matmul(rows: Any, weights: Any, offs: Any, bias: Any, out_dtype: in
 
     Args:
         rows: (rows, inner), sorted by group.
-        weights: (groups, inner, columns).
         offs: End of each group, (groups,); rows beyond the last give zeros.
         bias: Not taken: no kernel of PyTorch has one.
         out_dtype: ONNX data type of the result; below 0 for that of the rows.

@@ -229,8 +229,6 @@ def run_module(
     """Call forward by keyword.
 
     Args:
-        module: The user's.
-        feeds: Its inputs.
         where: `recipe:step`, for messages.
         outputs: Names for what it returns, as `named_outputs` takes them.
         inputs: Their dtypes, where numpy lacks one.

@@ -102,9 +102,6 @@ def check_values(
     where PyTorch gives the same in twice the precision.
 
     Args:
-        folder: Holds the model.
-        probes: The module.
-        values: Its outputs.
         where: `recipe:step`, for messages.
         explain: Return the error of the operator that makes a difference on some feeds; None where each is right.
 
@@ -175,7 +172,6 @@ def check_beyond(folder: Path, probes: Probes, restricted: Mapping[str, int], wh
     """Compare the graph with PyTorch where restricted axes are just beyond their range, and all others at their maximum.
 
     Args:
-        folder: Holds the model.
         probes: PyTorch's outputs; only the module and what it takes are used.
         restricted: From `torch_wrapping.restricted_axes`; nothing is done if it is empty.
         where: `recipe:step`, for messages.

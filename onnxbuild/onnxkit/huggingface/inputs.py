@@ -53,8 +53,6 @@ def folder_outline(
     """Return what goes into a model, as far as the recipe's own `dummy_inputs` leave it open, and what comes out.
 
     Args:
-        folder: The model's.
-        purpose: Its task.
         names: Those of the task's inputs that are wanted; empty for all.
         own: `dummy_inputs` of the recipe; values may be anything.
 
@@ -258,7 +256,6 @@ def check_further_inputs(config: Mapping[str, Any], own: Collection[str]) -> Non
     """Check that a model that takes more than text gets the rest of its inputs, too.
 
     Args:
-        config: config.json.
         own: Inputs that the recipe declares itself.
 
     Raises:

@@ -28,7 +28,6 @@ def load_folder(context: StepContext, entrypoint: Entrypoint) -> torch.nn.Module
     """The model, in float32, in a module that returns the task's outputs by name.
 
     Args:
-        context: The step's.
         entrypoint: The folder's files, config.json first; its arguments say the task.
 
     Raises:

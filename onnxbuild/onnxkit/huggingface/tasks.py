@@ -154,7 +154,6 @@ def purpose_of(config: Mapping[str, Any], asked: str) -> Purpose:
     """Return what a model is for.
 
     Args:
-        config: config.json.
         asked: The recipe's `task`; empty where it leaves that to the config.
 
     Raises:

@@ -288,7 +288,6 @@ def refuse_unrolled(archive: KerasArchive, shapes: Mapping[str, Any]) -> None:
     """See that recurrent layers get a fixed number of steps: on PyTorch, Keras runs a loop, whose turns an export fixes.
 
     Args:
-        archive: The model's.
         shapes: Name of an input -> its shape in the recipe.
 
     Raises:

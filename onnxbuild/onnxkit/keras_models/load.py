@@ -132,7 +132,6 @@ def _named(
     """A module that calls a model in inference mode.
 
     Args:
-        keras: The package.
         model: A Functional or Sequential model.
         names: Its inputs, in the order in which Keras flattens them.
         outputs: Names for what it returns, in that order; empty to return it as it is.

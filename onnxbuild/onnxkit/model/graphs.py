@@ -100,7 +100,6 @@ def insert_nodes(graph: onnx.GraphProto, before: Mapping[int, Sequence[onnx.Node
     """Insert nodes into a graph without copying the others; time is linear in all together.
 
     Args:
-        graph: Changed in place.
         before: Place of a node that is there -> what comes before it, in that order; the number of
             nodes stands for the end.
     """

@@ -132,7 +132,6 @@ def in_place_of(
 
     Args:
         tensor: The other; where it is mapped, so is what is made.
-        array: The elements.
         spill: An absolute path of a file that they are appended to then, so that memory does not
             hold them; None holds them.
     """
@@ -429,7 +428,6 @@ def save_graph(model: onnx.ModelProto, folder: Path) -> Path:
 
     Args:
         model: Mapped weights are in one file; refers to the link afterwards.
-        folder: Made.
 
     Returns: The path of MODEL_FILE.
 

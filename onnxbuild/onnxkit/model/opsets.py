@@ -226,7 +226,6 @@ def checker_faults(
     Operators of unknown domains (com.microsoft) are left unchecked, as onnx does.
 
     Args:
-        folder_or_file: The model.
         scratch: Where the inferred model may be written.
         later_opset: Fix for an operator that needs a later opset, with a place for `{opset}`.
 

@@ -97,7 +97,6 @@ def rename_reads(node: onnx.NodeProto, renamed: Mapping[str, str]) -> None:
     """Let a node and the graphs nested in it read other values, in place.
 
     Args:
-        node: Of any type.
         renamed: Name -> the name to read instead. A nested graph's own value of such a name stays.
     """
     for n, name in enumerate(node.input):
@@ -135,7 +134,6 @@ def _separate(
     """Rename what a nested graph defines, and what it reads of the graphs around it.
 
     Args:
-        graph: Changed in place.
         renamed: Names of the values around it -> what they are called now.
         seen: Names that are in use already; gets this graph's.
         make: See `name_maker`.

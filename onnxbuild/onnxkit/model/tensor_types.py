@@ -57,7 +57,6 @@ def ort_feeds(session: onnxruntime.InferenceSession, feeds: Mapping[str, Any]) -
     """The feeds with those of bfloat16 as OrtValues: `session.run` takes no array of that dtype.
 
     Args:
-        session: In this process.
         feeds: Input -> array; OrtValues stay as they are.
     """
     import numpy as np

@@ -20,8 +20,6 @@ def set_for_inference(module: torch.nn.Module, shown: str, where: str) -> None:
     """Put a module in eval mode, without gradients, in place.
 
     Args:
-        module: The user's.
-        shown: What gave it.
         where: `recipe:step`, for messages.
 
     Raises:
@@ -51,7 +49,6 @@ def compiled_note(made: object, shown: str) -> tuple[str, ...]:
 
     Args:
         made: As it was returned.
-        shown: What returned it.
     """
     import torch
 
@@ -85,7 +82,6 @@ def training_notes(module: torch.nn.Module, shown: str) -> tuple[str, ...]:
 
     Args:
         module: As it was returned or loaded.
-        shown: What gave it.
     """
     operators = training_operators(module)
     if operators:

@@ -102,7 +102,6 @@ def imagined_bytes(
     """Return the most bytes that a module's values take at once; None where forward needs real values.
 
     Args:
-        module: The user's.
         inputs: Inputs, as the recipe declares them.
         sizes: Axis -> elements along it.
     """

@@ -214,7 +214,6 @@ def _named(
     """A module that takes a program's inputs by name.
 
     Args:
-        program: What is called.
         attribute: Its name in the module.
         arguments: Name -> whether it has a default.
         call: Takes name -> tensor.

@@ -103,7 +103,6 @@ def model_config(
     Args:
         about: `descriptor`: name, title, version, revision.
         technical: `config`: format, precision, paramSize.
-        files: Path -> digest.
     """
     layers = [f"{SHA256}{files[path].sha256}" for path in sorted(files)]
     return canonical_json(
@@ -122,8 +121,6 @@ def model_manifest(
 
     Args:
         config: See `model_config`.
-        files: Path -> digest.
-        annotations: Of the manifest.
     """
     return canonical_json(
         {
@@ -148,7 +145,6 @@ def referrer_manifest(
     """Return the manifest of one file that is attached to another manifest.
 
     Args:
-        artifact_type: What it is.
         layer_type: Media type of the file.
         subject: The manifest that it is attached to.
     """

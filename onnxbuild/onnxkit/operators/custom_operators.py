@@ -39,7 +39,6 @@ def read_translations(context: StepContext, entrypoint: Entrypoint | None) -> Ma
     """Call the user's callable; return PyTorch operator -> onnxscript function.
 
     Args:
-        context: The step's.
         entrypoint: None where the recipe names none.
 
     Raises:

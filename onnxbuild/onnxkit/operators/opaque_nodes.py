@@ -192,7 +192,6 @@ def torchscript_nodes(nodes: Sequence[OpaqueNode], opset: int) -> Iterator[None]
     """Register functions that write the nodes with the torchscript exporter, for as long as needed.
 
     Args:
-        nodes: The operators.
         opset: What is exported to.
     """
     from torch.onnx import register_custom_op_symbolic, unregister_custom_op_symbolic

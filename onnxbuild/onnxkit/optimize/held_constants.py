@@ -112,7 +112,6 @@ def hold_constants(source: Path, folder: Path, where: str) -> HeldConstants:
     """Take the constants out of a model that would be larger when they are folded.
 
     Args:
-        source: The model's folder.
         folder: Where the model without them goes, if there are any.
         where: `recipe:step`, for messages.
     """

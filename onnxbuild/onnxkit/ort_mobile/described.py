@@ -110,7 +110,6 @@ def _nodes(
     """(operator, weights that no node before it read) of each node of a graph and of those in it.
 
     Args:
-        graph: A flatbuffer's.
         outer: Name -> what is left of a tensor of the graphs around it: one entry, or none once it is read.
     """
     own: dict[str, list[tuple[str, int]]] = {}

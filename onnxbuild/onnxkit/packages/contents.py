@@ -101,7 +101,6 @@ def rendered(room: str, template: str, **content: object) -> str:
     Args:
         room: The package that has a folder `templates`, as its `__package__` says.
         template: Name of a file there, which ends with `.j2`.
-        **content: What it names.
     """
     text = resources.files(room).joinpath("templates", template).read_text(encoding="utf-8")
     return _environment().from_string(text).render(**content).rstrip("\n") + "\n"

@@ -80,7 +80,6 @@ class Surroundings:
     """A graph as its pictures need it: who makes and who reads each value, and where.
 
     Args:
-        graph: Of a model.
         root: Its nodes in blocks.
     """
 
@@ -123,7 +122,6 @@ def draw(around: Surroundings, block: FoldedBlock) -> Diagram:
     """Return the picture of a block's items, nothing unfolded.
 
     Args:
-        around: Its graph.
         block: The graph's root, or one below.
     """
     is_root = block is around.root
@@ -255,8 +253,6 @@ def unfold(around: Surroundings, block: FoldedBlock, fits: Callable[[Diagram], b
     Those that stand for several come first, then those with the most nodes.
 
     Args:
-        around: Its graph.
-        block: What is drawn.
         fits: Whether a picture is as large as it may be, at most.
     """
     diagram = draw(around, block)

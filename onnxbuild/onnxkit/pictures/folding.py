@@ -193,7 +193,6 @@ def fold(graph: NodeGraph, name: str) -> FoldedBlock:
     values that carry all that was computed, and stretches that repeat are folded.
 
     Args:
-        graph: Of a model.
         name: Of the outermost block.
     """
     nodes = graph.nodes

@@ -125,7 +125,6 @@ def _scope(
     """Return the scope of a node without a path of its own.
 
     Args:
-        node: The node.
         before: Scopes of the nodes whose values it reads, in its order.
         after: The first scope that follows.
         common: What all scopes that follow have in common.

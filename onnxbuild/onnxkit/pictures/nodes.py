@@ -138,7 +138,6 @@ def node_precision(
 
     Args:
         node: Of one graph, in its order.
-        constants: Name -> dtype.
         types: Value -> `float32[...]`.
         low_bits: Value -> the precision that it was stored in before it was dequantized. It is read,
             and what this node makes is added.
@@ -281,7 +280,6 @@ def _read(
         name: What it is called.
         outer_constants: Those of the graphs around it that it does not define itself.
         outer_types: Value -> type in the graphs around it.
-        shared: Of the model.
     """
     own = names_defined(graph)
     constants = {key: each for key, each in outer_constants.items() if key not in own}

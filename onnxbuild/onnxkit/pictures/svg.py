@@ -246,7 +246,6 @@ def texts(
     """The lines in a box, its title first.
 
     Args:
-        lines: One at least.
         at: x of the text, and y of the box's top.
         room: Width that a line may take.
         is_centred: Whether x is the middle.
@@ -350,7 +349,6 @@ def arrange(diagram: Diagram, *, is_inside: bool = False) -> Drawn:
     """Lay out a picture, and those that are drawn in it.
 
     Args:
-        diagram: What it shows.
         is_inside: Whether it stands in a box of another: values then come in and leave at the box's edge.
     """
     inside: dict[int, Drawn] = {}
@@ -403,7 +401,6 @@ def svg_of(
     """Return a picture as SVG.
 
     Args:
-        drawn: It.
         label: What it is called where it can't be seen.
         heat: How sensitive nodes are.
         link_to: An item -> the address of a picture of what is in it; empty without one.

@@ -42,10 +42,6 @@ def write_log_mel(
 def log_mel(samples: np.ndarray, options: LogMelOptions, _: str = "") -> np.ndarray:
     """Compute a spectrogram by numpy's FFT, in float64.
 
-    Args:
-        samples: (batch, samples).
-        options: Of the operation.
-
     Returns: float32, (batch, mels, frames).
     """
     import numpy as np

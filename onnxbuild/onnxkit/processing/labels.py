@@ -41,9 +41,7 @@ def labelled(
     floats that has as many places along its last axis as the file has lines; of two files the first counts.
 
     Args:
-        outputs: A model's.
         files: Declared by the step.
-        context: The step's.
 
     Raises:
         StepError: A file is no text in UTF-8, or a line is empty.
@@ -73,7 +71,6 @@ def read_labels(name: str, path: Path, where: str) -> tuple[str, ...]:
 
     Args:
         name: As the recipe's project knows it.
-        path: Where it is.
         where: `recipe:step`.
 
     Raises:

@@ -41,9 +41,7 @@ def custom_graphs(
     """Call the user's callable; return its model, and what that gives.
 
     Args:
-        context: Of the step.
         entrypoint: Returns an onnx.ModelProto of one input and one output, without functions.
-        opset: The model's.
 
     Raises:
         StepError: It returns something else.
@@ -86,7 +84,6 @@ def prefixed(
     """A copy of a model's graph whose names don't clash with others.
 
     Args:
-        model: One input.
         prefix: Begins all names inside.
         takes: What its input is called.
         gives: What its outputs are called, in order.
@@ -168,7 +165,6 @@ def raw_inputs(
     Args:
         chains: From raw inputs to the model's.
         inputs: The model's, as the recipe declares them.
-        axes: The recipe's.
     """
     sources = {feed.input: each.source for each in chains for feed in each.feeds}
     raw = tuple(dict.fromkeys(sources.get(each.name, each) for each in inputs))

@@ -119,7 +119,6 @@ def text_chain(
         operations: All of `preprocess`.
         start: Position of `text`.
         end: One past the last operation of the chain.
-        inputs: The model's.
 
     Raises:
         ProcessingError: `tokenize` is not what follows, or the model has no input for what it gives.
@@ -185,8 +184,6 @@ def plan_inputs(
     """Chain the operations of `preprocess`.
 
     Args:
-        operations: The list.
-        inputs: The model's.
         custom: SECTION/POSITION of an operation `model` -> what its graph gives, where that is known.
 
     Raises:
@@ -326,8 +323,6 @@ def checked(
 
     Args:
         place: PREPROCESS or POSTPROCESS, and its position there.
-        name: The operation's.
-        options: Its options.
         types: Of what it takes.
         custom: As for `plan_inputs`.
 
@@ -366,7 +361,6 @@ def plan_outputs(
     """Chain the operations of `postprocess`.
 
     Args:
-        operations: The list.
         inputs: The model's, which some operations take, too.
         outputs: The model's; none where they are not known yet: then any name is one.
         wanted: The pipeline's outputs; empty takes results and outputs of the model that no operation

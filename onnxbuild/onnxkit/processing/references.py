@@ -60,7 +60,6 @@ def resample(
     Args:
         images: uint8, (batch, height, width, channels).
         height: Of the results, in pixels.
-        width: The same.
         method: `bilinear` or `bicubic`.
         antialias: Widen the filter where images shrink, as Pillow does; else as OpenCV and PyTorch do.
         first: `width`, or `smaller`: the axis that leaves the smaller image, the width where both do; of antialias.
@@ -143,7 +142,6 @@ def compute(
 
     Args:
         each: The operation; none of NOT_COMPUTED.
-        values: What it takes.
         labels: Of `labels`; else empty.
     """
     import numpy as np

@@ -57,10 +57,8 @@ class GraphWriter:
         """Add a node; returns its first output.
 
         Args:
-            operator: Its type.
             inputs: Names of values; empty for one that is left out.
             results: Names of its outputs; an empty one for a new name.
-            attributes: The node's.
             domain: Of the operator; empty for ONNX's own.
         """
         import onnx
@@ -297,7 +295,6 @@ def write_on_output(graph: GraphWriter, each: PlannedOperation, labels: Sequence
     """Write an operation.
 
     Args:
-        graph: Takes its nodes.
         each: What it takes and gives.
         labels: Of `labels`; else empty.
     """

@@ -85,7 +85,6 @@ def _archive_fault(
     """Return the fault of one of PyTorch's archives; empty if it has none.
 
     Args:
-        path: The file.
         wanted: Whether a record's name is one that this form must have.
         what: What that record is.
         native: Whether machine code may be in it.

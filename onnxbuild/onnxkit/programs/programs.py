@@ -116,9 +116,6 @@ def load_program(
     """Load a program's file.
 
     Args:
-        path: The file.
-        found: Its format.
-        where: For messages.
         fix: What to do where it can't be loaded; empty for a file from elsewhere.
 
     Raises:

@@ -44,8 +44,6 @@ def signature_of(path: Path, found: ProgramFormat, name: str) -> Signature:
     """Load a program and ask it.
 
     Args:
-        path: The file.
-        found: Its format.
         name: As the user named it, for messages.
 
     Raises:

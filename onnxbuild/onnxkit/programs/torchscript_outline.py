@@ -40,9 +40,6 @@ class Argument:
 class TorchScriptOutline:
     """The code of a TorchScript archive.
 
-    Args:
-        path: The archive.
-
     Raises:
         SourceError: It is none.
         OSError: It can't be read.

@@ -26,8 +26,6 @@ def not_in_package(provider: str, version: str, available: tuple[str, ...]) -> P
     """The installed ONNX Runtime was built without it.
 
     Args:
-        provider: Short name.
-        version: ONNX Runtime's.
         available: Full names of those that it has.
     """
     known = named(provider)

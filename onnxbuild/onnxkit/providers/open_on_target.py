@@ -40,7 +40,6 @@ class ContextSubset:
     """A step's context without some of its inputs: those that do not run on its target.
 
     Args:
-        whole: The step's own.
         names: Inputs that are left out.
     """
 
@@ -105,10 +104,7 @@ def open_on(
     """Open a model on those providers of a target that load.
 
     Args:
-        context: The step's.
-        model: The model's folder.
         target: Where it is to run; `absence` has said that it is there.
-        settings: The session's.
 
     Raises:
         NotOnTargetError: ONNX Runtime leaves all its nodes to the CPU, and the target does not say
@@ -140,7 +136,6 @@ def left_out(context: StepContext, models: Mapping[str, Path], target: Target) -
     """Return which models a target runs no node of, each with the sentence that says so.
 
     Args:
-        context: The step's.
         models: Name -> the model's folder.
         target: Where they are to run. Each is opened there, in a process of its own: a device's
             library must not be loaded before a process forks off.
@@ -190,7 +185,6 @@ def skipped(
     """Return what a step says that could not run on its target: a report with nothing but the reason.
 
     Args:
-        context: The step's.
         target: The one that is not there.
         reason: From `absence`, or of a NotOnTargetError.
         more: What readers of the report look for in any case.

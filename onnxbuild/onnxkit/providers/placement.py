@@ -68,7 +68,6 @@ def placement_findings(
 
     Args:
         placement: Where the model's nodes went.
-        target: Where they should.
         gates: How many of them.
         subject: Whose model it is.
     """

@@ -66,7 +66,6 @@ def probe_target(target: Target, library: Path | None, scratch: Path) -> tuple[P
 
     Args:
         target: Whose options that say where are kept; caches and profiles are of no use here.
-        library: A plug-in's.
         scratch: An empty folder.
     """
     _write_model(scratch / MODEL_FILE)

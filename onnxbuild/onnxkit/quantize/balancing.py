@@ -73,7 +73,6 @@ def balance_values(model: onnx.ModelProto, peaks: Mapping[str, np.ndarray]) -> l
     normalization scales it at no cost.
 
     Args:
-        model: Weights loaded.
         peaks: Value name -> greatest magnitude by channel.
     """
     import numpy as np
@@ -111,7 +110,6 @@ class _Sources:
 
     Args:
         model: Changed in place by `scale`.
-        constants: Its.
     """
 
     def __init__(self, model: onnx.ModelProto, constants: Constants) -> None:
@@ -123,9 +121,7 @@ class _Sources:
         """Let the normalization itself divide, where nothing else reads what it makes.
 
         Args:
-            value: The normalization's output.
             readers: Multiplications whose matrices are scaled already.
-            divisor: By channel.
 
         Returns: Whether it was possible; if not, nothing is changed.
         """
@@ -255,7 +251,6 @@ def branch_outliers(model: onnx.ModelProto, peaks: Mapping[str, np.ndarray]) -> 
     """Take outlier channels out, in place.
 
     Args:
-        model: Weights loaded.
         peaks: Value name -> greatest magnitude by channel, for all of `hidden_values`.
     """
     constants = Constants(model)
@@ -300,8 +295,6 @@ def _branch(
     """Take channels out of an MLP's constants, in place.
 
     Args:
-        constants: The graph's.
-        mlp: Of the graph.
         channels: Of its hidden layer.
         prefix: Of the names of all that is made.
         earlier: The MatMul that carries outliers past the MLP's first matrix, if there is one.

@@ -77,7 +77,6 @@ def quantize_blocks(weight: np.ndarray, grid: BlockGrid, rounding: Rounding) -> 
     Args:
         weight: Finite float32, (rows, columns).
         grid: Bits, block size, symmetry.
-        rounding: round_to_nearest, or half_quadratic.
     """
     import numpy as np
 

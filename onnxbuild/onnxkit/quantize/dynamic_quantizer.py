@@ -158,14 +158,12 @@ def quantize_weights_alone(
     Args:
         model: Every value typed, weights inside or mapped; is used up.
         scratch: A folder to work in.
-        op_types: Operator types.
         per_channel: One scale a channel.
         reduce_range: 7 bits.
         pairs: But for matrices, which keep 8, at scales that bound neighbours together, and
             convolutions, which keep 8 as nothing of theirs saturates.
         weight_type: int8 or uint8.
         included: The only nodes, by name; empty for all.
-        excluded: Nodes that stay.
 
     Raises:
         Exception: The quantizer met a graph it can't read.

@@ -98,7 +98,6 @@ def find_separate_parts(
         model: In fp32.
         ranges: Value name -> its calibrated range.
         narrowest: Value name -> width of its narrowest slices, from the calibration.
-        bits: Of activations.
         symmetric: Activations have zero in the middle of their grid.
     """
     graph = model.graph

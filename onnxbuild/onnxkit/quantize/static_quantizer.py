@@ -38,12 +38,10 @@ def quantize_with_ranges(
     Args:
         model: Every value typed, weights inside or mapped; is used up.
         ranges: Value name -> [least, greatest].
-        weight_type: onnxruntime's QuantType.
         activation_type: The same of activations.
         symmetric: Activations have zero in the middle of their grid.
         per_channel: One scale a channel.
         reduce_range: 7 bits a weight.
-        op_types: Operator types.
         included: The only nodes, by name; empty for all.
         excluded: Nodes that stay in fp32.
         overrides: `TensorQuantOverrides`, see `pair_overrides`.
@@ -175,7 +173,6 @@ def static_overrides(
         ranges: Value name -> its calibrated range.
         weight_type: ONNX Runtime's QuantType of weights.
         per_channel: Whether each channel of a weight gets a scale.
-        bits: Of activations.
     """
     import numpy as np
 

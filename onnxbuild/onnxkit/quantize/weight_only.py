@@ -134,9 +134,6 @@ class _Stored:
         """Store blocks under names that begin with the weight's.
 
         Args:
-            stem: The beginning.
-            blocks: The weight.
-            shape: (rows, columns).
             make: Makes a name that nothing has.
             as_rows: Store codes as the matrix they were, which is what Gather picks rows from.
         """

@@ -60,12 +60,9 @@ def accept(
     """Write a model into the outputs `model` and `config`, as the recipe declares it.
 
     Args:
-        context: The step's.
-        model: Changed in place.
         shown: How messages call it.
         inputs: What the recipe declares.
         outputs: Names in order; empty takes the model's.
-        axes: The recipe's.
         rename: The model's names of inputs and outputs -> the recipe's.
         later_opset: As `checker_faults` takes it.
 
@@ -170,9 +167,7 @@ def random_notes(
 
     Args:
         model: Its weights need not be loaded.
-        folder: Holds it.
         inputs: As the recipe declares them.
-        axes: The recipe's.
         where: `recipe:step`.
 
     Raises:

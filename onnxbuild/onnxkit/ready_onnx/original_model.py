@@ -37,7 +37,6 @@ def load_original(
     """Load the model that a user's callable returns or a file holds, as a function: named arrays -> named arrays.
 
     Args:
-        context: The step's.
         entrypoint: A program's file, or the callable; it returns a torch.nn.Module, or a function that takes one array for each
             input, by name, and returns what a module's forward may, of arrays.
         inputs: Inputs that it is fed with.
@@ -120,7 +119,6 @@ def in_types_of(
     left, and found to be another.
 
     Args:
-        found: Output -> array.
         dtypes: Output -> the model's, as numpy spells it.
     """
     import numpy as np

@@ -59,9 +59,7 @@ def load_named(
     """Load a model whose outputs' axes are named by what it gives at several sizes; see `probe_points`.
 
     Args:
-        folder: Holds the model.
         inputs: As the recipe declares them.
-        axes: The recipe's.
         where: `recipe:step`.
 
     Raises:
@@ -93,9 +91,7 @@ def try_sizes(
     """Run a model at the sizes that an export is tried at.
 
     Args:
-        folder: Holds the model.
         inputs: As the recipe declares them.
-        axes: The recipe's.
         where: `recipe:step`.
 
     Returns: What was seen up to the first fault, and that; None without any.
@@ -186,7 +182,6 @@ def draft_of_sizes(
     """Run a file; return what that changes in the recipe that it declares, None for nothing.
 
     Args:
-        path: The file.
         rename: Its names of inputs and outputs -> the recipe's.
         said: `dummy_inputs`, `outputs` and `dynamic_axes` as the file says them.
         folder: An empty one, to write to.

@@ -92,7 +92,6 @@ def placed(spots: Sequence[Spot], order: Sequence[int], height: int) -> list[Pla
     where it hides no label.
 
     Args:
-        spots: All points.
         order: Their numbers: who chooses first.
         height: Of the plot, in pixels.
     """

@@ -69,7 +69,6 @@ def compose(
     """Return the report of a recipe.
 
     Args:
-        name: The recipe's.
         description: Its own, may be empty.
         bundles: Variants and formats, in the recipe's order; each has a card.
         sources: What its steps reported, in any order.

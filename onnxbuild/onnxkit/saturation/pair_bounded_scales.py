@@ -66,7 +66,6 @@ def deciding_codes(weight: np.ndarray, scales: np.ndarray) -> np.ndarray:
     """Codes of the weights that decide each scale: with them, whatever else changes, it is found again.
 
     Args:
-        weight: (inputs, outputs).
         scales: Its `bounding_scales`.
 
     Returns: Float64 of the weight's shape: +-127 for one weight, or two that add up to +-128, a scale;

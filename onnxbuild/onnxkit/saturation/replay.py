@@ -78,7 +78,6 @@ def replay(
 
     Args:
         model: As a quantizer made it, with QDQ pairs or integer operators; is used up.
-        feeds: Checked feeds.
         scratch: A folder for the model with more outputs.
         where: `recipe:step`, for messages.
 

@@ -62,7 +62,6 @@ def missed(goal: Goal, figures: Mapping[str, Any], margin: float = 0.0) -> dict[
     """Bound -> by how much it is missed, as a share of what may be lost; those met are left out.
 
     Args:
-        goal: What is asked.
         figures: cosine_mean, cosine_min, sqnr_db, drop; None or absent where nothing is lost.
         margin: Share of what may be lost that must be left over.
     """
@@ -121,7 +120,6 @@ def figures_of(
     Args:
         errors: Of its `fidelity` report; None where there is none.
         scored: Its `evaluate` report; empty where there is none.
-        half: CHOOSING or JUDGING.
 
     Returns: samples, cosine_mean, cosine_min, sqnr_db, where there is fidelity data; score of all of
     the evaluation data, drop of the half.
@@ -141,7 +139,6 @@ class MeasuredTrials:
     Args:
         folder: The report's, with the raw samples.
         points: Where they were measured.
-        names: Of the models.
     """
 
     def __init__(self, folder: Path, points: Sequence[str], names: Sequence[str]) -> None:
@@ -272,9 +269,7 @@ def few(variant: str, goal: Goal, chosen: Row, least: int) -> tuple[str, ...]:
     """Data that both chooses and judges.
 
     Args:
-        variant: Its name.
         goal: What is asked of it.
-        chosen: Its trial.
         least: Samples that are halved.
     """
     notes = []

@@ -78,9 +78,7 @@ def search_settings(
 
     Args:
         default: Where it starts, and what it ends with unless something is proven to be faster.
-        options: Questions and time.
         cores: That sessions may use.
-        compare: Measures.
     """
     asked: list[QuestionAnswers] = []
     best = default

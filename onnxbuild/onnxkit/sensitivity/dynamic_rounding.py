@@ -82,7 +82,6 @@ def add_gates(model: onnx.ModelProto, names: Sequence[str], rounding: Rounding) 
     """Put a gate on each node; the graph gets the input GATES.
 
     Args:
-        model: It is changed.
         names: Of the nodes; gate n is that of the nth.
         rounding: What an open gate lets through.
     """

@@ -78,7 +78,6 @@ class GatedLosses:
     """Measures sets of gates.
 
     Args:
-        session: The gated model.
         count: How many gates it has.
         feeds: Checked; all are run for each set.
         project: The user's, or None.
@@ -186,7 +185,6 @@ def rank(
     Args:
         measure: Numbers of nodes -> what they do together; a set that was measured costs nothing.
         blocks: All nodes, each once.
-        names: Of the nodes.
         settings: At least 2.
     """
     several = [each for each in blocks if len(each.nodes) > 1]
@@ -226,7 +224,6 @@ def most_sensitive(context: StepContext, share: float) -> list[str]:
     """Names of the nodes to keep, the most sensitive first; none without the input `sensitivity`.
 
     Args:
-        context: Of a quantizer.
         share: Of all nodes in the report that multiply or compute, 0 to 1, rounded up; below 1 it
             leaves one to quantize, or no small model would get through a search's ladder. Looked-up
             tables don't count: a large one in fp32 costs more bytes than all else saves.

@@ -84,8 +84,6 @@ class StaticRounding:
     """Rounds by calibrated ranges.
 
     Args:
-        model: The calibrated one.
-        scheme: Of the variant.
         ranges: Value name -> [least, greatest].
         unbounded: Values without a usable range: nodes that touch one stay in fp32.
         spill: Where rounded constants go in place of mapped ones; see `in_place_of`.
@@ -191,10 +189,8 @@ def grid_step(
 
     Args:
         low: Least value; one, or one a channel.
-        high: Greatest value.
         kind: int8, uint8, int16 or uint16.
         symmetric: The range is widened to [-t, t].
-        reduced: One bit less.
 
     Source: onnxruntime.quantization.quant_utils.compute_scale_zp.
     """

@@ -105,7 +105,6 @@ def paths_for_this_platform(folder: Path, libraries: Sequence[OperatorLibrary]) 
 
     Args:
         folder: That their names are below.
-        libraries: All of them.
     """
     here = this_platform()
     return tuple(

@@ -91,10 +91,8 @@ def add_plugin(
     """Add a plug-in's provider, on all its devices, to a session's options.
 
     Args:
-        options: The session's.
         target: Its one link says which provider, unless its name is the target's own and the
             library holds but one.
-        library: The shared library.
         where: `recipe:step`, for messages.
 
     Returns: The provider's full name.

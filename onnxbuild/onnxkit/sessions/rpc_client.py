@@ -228,11 +228,7 @@ def runtime_facts() -> dict[str, str]:
 
 
 class HostedSession:
-    """Client of an onnxruntime.InferenceSession in a host's process, as far as steps use it.
-
-    Args:
-        held: The session there.
-    """
+    """Client of an onnxruntime.InferenceSession in a host's process, as far as steps use it."""
 
     def __init__(self, held: HeldThere) -> None:
         self._held = held

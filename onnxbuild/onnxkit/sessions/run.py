@@ -44,9 +44,7 @@ def run_sample(
 
     Args:
         session: A model whose inputs the sample fits.
-        sample: Its feeds.
         number: Which it is, for messages.
-        outputs: Those to fetch.
         where: `recipe:step`, for messages.
 
     Raises:
@@ -71,8 +69,6 @@ def run_session(
     """Output name -> array, in the graph's order.
 
     Args:
-        session: The model.
-        feeds: Its inputs.
         where: `recipe:step`, for messages.
         outputs: Those to fetch; empty for all.
 
@@ -135,7 +131,6 @@ def probed(
     Args:
         model: Weights loaded or mapped; gets outputs added and is used up.
         probes: Name -> its probe.
-        feeds: Checked feeds.
         scratch: A folder for the augmented model.
         where: `recipe:step`, for messages.
 

@@ -48,10 +48,7 @@ def measure_throughput(
 
     Args:
         runners: Name -> calls that do the work once; client n uses call n, and they may be one.
-        clients: Numbers of threads.
         window_s: Seconds of a window.
-        windows: Windows of each.
-        seed: Of the order.
 
     Raises:
         Exception: Whatever a call raised.

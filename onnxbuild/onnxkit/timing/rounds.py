@@ -140,7 +140,6 @@ def measure_turns(
         settled: Whether what was measured so far is enough; asked after each tenth of that time.
         settle_s: The pause, in seconds.
         min_rounds: Least turns of each, time bound or not.
-        seed: Of the order.
 
     Returns: Name -> its turns, in nanoseconds.
     """
@@ -340,7 +339,6 @@ def write_samples(folder: Path, measured: Mapping[str, Groups]) -> None:
     Where there are several groups, also how many of the turns are of each.
 
     Args:
-        folder: Where to.
         measured: Point -> for each group, runner -> its turns.
     """
     import numpy as np

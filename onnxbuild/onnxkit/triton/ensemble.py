@@ -91,7 +91,6 @@ def write_ensemble(
 
     Args:
         served: How the pipeline is served; pre- and postprocessing run on the CPU.
-        whole: The pipeline's signature.
         sources: What it is made of.
         libraries: Of the model's custom operators, relative to the repository.
         scratch: A folder for files on their way.

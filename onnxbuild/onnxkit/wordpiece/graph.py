@@ -142,7 +142,6 @@ class RowWriter(GraphWriter):
         """The longest word of a trie from each position on.
 
         Args:
-            trie: The trie.
             root: Node that each position begins with.
             first: Symbol at each position.
             later: The same, as it is read after the first: 0 where no word may go on.
@@ -235,7 +234,6 @@ def tokenizer_graph(
     """Write the graph.
 
     Args:
-        read: The tokenizer.
         characters: What it makes of each character.
         opset: Of ONNX's own domain.
         max_length: Most ids of a text, special ones included.

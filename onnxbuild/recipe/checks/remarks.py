@@ -62,7 +62,6 @@ def point_faults(recipe: Recipe, memory_bytes: int) -> Iterator[RecipeError]:
     """The points whose inputs do not fit into memory, with the axis to narrow.
 
     Args:
-        recipe: Whose points.
         memory_bytes: What the build may use.
     """
     for point in _points(recipe):

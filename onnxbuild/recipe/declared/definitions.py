@@ -87,7 +87,6 @@ def check_python(recipes: Iterable[Recipe], project: Path) -> None:
     left out.
 
     Args:
-        recipes: Loaded ones.
         project: The root that their paths are relative to.
 
     Raises:

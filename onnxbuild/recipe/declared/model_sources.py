@@ -82,7 +82,6 @@ class ModelSources:
         """The recipe with what its model's file says below it; None where that is not known.
 
         Args:
-            root: The recipe, rendered.
             faults: Takes what is wrong.
             sound: The schema has no fault in `model`.
         """

@@ -115,7 +115,6 @@ def read_targets(
     Args:
         node: The value of `providers`, without faults; None for the CPU alone.
         inputs: The model's, for profiles of shapes.
-        axes: Their sizes.
         read_library: Reads the path of a plug-in's library; None where it has faults.
         read_environment: Reads a target's environment; None where it has faults.
     """

@@ -75,7 +75,6 @@ class Explainer:
 
         Args:
             error: Found below the value at `above`.
-            root: The whole recipe.
             above: The path of the value that was validated.
         """
         found: Any = error.instance
@@ -186,13 +185,7 @@ class Explainer:
         return Fault(hinted(what, near), locate(root, path), fix, path, place=place, lacks=lacks)
 
     def _fix(self, found: object, written: str, schema: Schema) -> str:
-        """The valid value that is meant by one of another type; what is expected, where none is.
-
-        Args:
-            found: The value.
-            written: Its text.
-            schema: Of its place.
-        """
+        """The valid value that is meant by one of another type; what is expected, where none is."""
         if found is None:
             return "write a value, or remove the key"
         for value in _read_otherwise(found):

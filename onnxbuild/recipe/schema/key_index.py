@@ -42,11 +42,7 @@ class KnownKey:
 
 
 def known_keys(schema: Schema) -> tuple[KnownKey, ...]:
-    """Return all keys of a recipe, in the order of the schema.
-
-    Args:
-        schema: The whole recipe's.
-    """
+    """Return all keys of a recipe, in the order of the schema."""
     return tuple(_Walk(schema["$defs"]).below(schema, (), (), ()))
 
 
@@ -94,9 +90,6 @@ class _Walk:
         """Yield the keys of a value and of all that is below it.
 
         Args:
-            schema: The value's.
-            path: Where it stands.
-            above: As for KnownKey.
             names: Definitions that it is inside of: one that names itself is not walked again.
         """
         for each, inside in self._forms(schema, names):

@@ -76,12 +76,7 @@ def reference_markdown() -> str:
 
 
 def titles_of(schema: Schema, keys: Sequence[KnownKey]) -> list[str]:
-    """Return the title of the section that has each key.
-
-    Args:
-        schema: The whole recipe's.
-        keys: Some of it.
-    """
+    """Return the title of the section that has each key."""
     page = _Page(schema)
     list(page.lines())
     return [page.title_of(key) for key in keys]
@@ -100,11 +95,7 @@ def updated_page(page: str) -> str:
 
 
 class _Page:
-    """The lines of the reference, and which of its sections has which key.
-
-    Args:
-        schema: The whole recipe's.
-    """
+    """The lines of the reference, and which of its sections has which key."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema

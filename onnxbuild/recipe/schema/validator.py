@@ -65,7 +65,6 @@ class KeyValidator:
         """The top-level keys that a recipe must have and this one lacks.
 
         Args:
-            root: The recipe.
             by_file: Its model is a file, which says the rest.
         """
         then = self._schema["then"]
@@ -98,7 +97,6 @@ def as_meant(
     What such a key holds can then be checked as all else, and nothing is missed because of it.
 
     Args:
-        root: A recipe.
         faults_of: Returns the faults that the schema finds in a tree.
         fixed: Keys that nothing is taken for: what they say has been read.
     """

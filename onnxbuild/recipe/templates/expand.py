@@ -111,7 +111,6 @@ class Renderer:
         """The tree with its templates replaced by their values; UNKNOWN where one fails.
 
         Args:
-            node: The tree.
             scope: Name -> JSON value.
             path: Where the tree stands in the recipe.
         """

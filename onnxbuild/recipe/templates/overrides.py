@@ -28,7 +28,6 @@ def apply_overrides(
     """The recipe with the command line's values in place.
 
     Args:
-        root: The merged recipe.
         overrides: Dotted key -> text, read as a YAML scalar, or a list or mapping in brackets.
         known: The top-level keys of a recipe.
         faults: Takes what is wrong.

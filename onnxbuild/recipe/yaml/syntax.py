@@ -72,10 +72,8 @@ def _joined(problem: str, at: Location, start: int, text: str) -> Fault | None:
     """Name a missing blank after a key's ':', as in `samples:4`; None where that is not the cause.
 
     Args:
-        problem: PyYAML's.
         at: Where PyYAML met it.
         start: Line in which it began, from 0.
-        text: The file's.
     """
     lines = text.splitlines()
     if "could not find expected ':'" in problem:

@@ -32,7 +32,6 @@ def remarks(recipe: Recipe, cores: int) -> list[Remark]:
     """Return notes on settings that are allowed but usually mistakes, each with its line.
 
     Args:
-        recipe: Whose sessions.
         cores: That this process may use.
     """
     owners = [("session", recipe.sections["session"])]

@@ -25,8 +25,6 @@ def verdict_of(source: ReportSource, report: Mapping[str, Any], figures: str = "
     """Return what a gate says of its bundle.
 
     Args:
-        source: The gate's report.
-        report: Its JSON.
         figures: What decides, as text.
     """
     about = (source.bundle, source.step, source.target)
