@@ -278,7 +278,7 @@ class DaskExecutor:
         """Note which workers are there, and take in those that are new."""
         with self._look_lock:
             is_lost = self._client.status != "running"
-            known = {} if is_lost else self._client.scheduler_info()["workers"]
+            known = {} if is_lost else self._workers()
             for address in [each for each in self._alive if each not in known]:
                 host = self._alive.pop(address)
                 self._lost[address] = host, time.monotonic()
@@ -289,8 +289,16 @@ class DaskExecutor:
                 for address in new:
                     self._take_in(address, known[address], said.get(address))
 
+    def _workers(self) -> Mapping[str, Any]:
+        """Address -> what the scheduler knows; `Client.scheduler_info` may return a cached form without any."""
+        identity = self._client.scheduler.identity
+        workers: Mapping[str, Any] = self._client.sync(identity, n_workers=-1)["workers"]
+        return workers
+
     def _take_in(self, address: str, known: Mapping[str, Any], said: object) -> None:
         name = str(known["name"])
+        if isinstance(said, OSError):
+            return  # it is gone, or the next look reaches it
         if not isinstance(said, str):
             why = f"the worker {name} is refused: {said}"
         else:

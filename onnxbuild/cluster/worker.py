@@ -30,8 +30,18 @@ class _Service:
 
     def __init__(self, place: Place) -> None:
         self.place = place
+        self.said = json.dumps(
+            {
+                "onnxbuild": __version__,
+                "python": machine.python_build(),
+                "packages": packages_here(),
+                "facts": machine.host_class(),
+                "drivers": machine.driver_facts(),
+                "jobs": place.jobs,
+                "memory_bytes": place.memory_bytes,
+            }
+        )
         self._sessions: dict[str, Session] = {}
-        self._ending: list[Session] = []
         self._lock = threading.Lock()
 
     def session(self, run: str, timeout_s: float) -> Session:
@@ -75,18 +85,7 @@ def _service() -> _Service:
 
 def describe() -> str:
     """Return what a driver has to know of this worker, as JSON."""
-    place = _service().place
-    return json.dumps(
-        {
-            "onnxbuild": __version__,
-            "python": machine.python_build(),
-            "packages": packages_here(),
-            "facts": machine.host_class(),
-            "drivers": machine.driver_facts(),
-            "jobs": place.jobs,
-            "memory_bytes": place.memory_bytes,
-        }
-    )
+    return _service().said
 
 
 def run_step(run: str, timeout_s: float, text: str) -> str:
