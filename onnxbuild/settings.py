@@ -42,7 +42,7 @@ def variable_of(key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a project says, and this process's variables.
+    """Settings of a project, and this process's variables.
 
     Attributes:
         values: Dotted key -> value; only keys that are set.

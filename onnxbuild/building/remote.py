@@ -73,7 +73,7 @@ class Remote:
 
 @dataclass(frozen=True, slots=True)
 class RemoteAccess:
-    """How to reach a project's remote store: checked settings.
+    """Access to a project's remote store: checked settings.
 
     Attributes:
         url: Its URL.

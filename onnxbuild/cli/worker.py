@@ -74,7 +74,7 @@ def command(
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.adapters import locate, machine
     from onnxbuild.cluster.requirements import TAGS
-    from onnxbuild.cluster.session import Place
+    from onnxbuild.cluster.session import WorkerPlace
     from onnxbuild.cluster.worker import project_of, serve
 
     scheduler = scheduler.replace("dask+tls://", "tls://").replace("dask://", "tcp://")
@@ -97,7 +97,7 @@ def command(
             err=True,
         )
     root = project_of(project.absolute())
-    place = Place(
+    place = WorkerPlace(
         root,
         locate.store_root(root, store),
         jobs or machine.usable_cores(),

@@ -1,4 +1,4 @@
-"""What `--executor` may say."""
+"""Names of executors, as `--executor` takes them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ FORMS = f"{LOCAL}, dask://HOST:PORT, dask+tls://HOST:PORT or dask:local?workers=
 _SCHEDULER = re.compile(r"dask(\+tls)?://(\[[0-9a-fA-F:.]+\]|[\w.-]+):(\d{1,5})/?")
 _OWN = re.compile(r"dask:local(?:\?workers=(\d{1,3}))?")
 _WORKERS = 2
+_PORTS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where steps run.
+    """Cluster that steps run on.
 
     Attributes:
         text: What was written.
@@ -44,7 +45,7 @@ def read_executor(text: str, where: str = "") -> Cluster | None:
         return None
     if found := _SCHEDULER.fullmatch(text):
         tls, host, port = found.groups()
-        if 0 < int(port) < 1 << 16:
+        if 0 < int(port) < _PORTS:
             return Cluster(text, f"{'tls' if tls else 'tcp'}://{host}:{port}")
     elif (found := _OWN.fullmatch(text)) and found[1] != "0":
         return Cluster(text, workers=int(found[1] or _WORKERS))
@@ -57,7 +58,8 @@ def _meant(text: str) -> str:
     """Return what to type instead."""
     address = re.search(r"([\w.-]+):(\d{1,5})/?$", text)
     if address is not None:
-        return f"--executor dask://{address[1]}:{address[2]}"
+        port = address[2] if 0 < int(address[2]) < _PORTS else 8786
+        return f"--executor dask://{address[1]}:{port}"
     if re.fullmatch(r"dask\W*//?[\w.-]+/?", text):
         return f"--executor dask://{text.rpartition('/')[2] or 'HOST'}:8786"
     near = did_you_mean(text.partition("?")[0], (LOCAL, "dask:local"))

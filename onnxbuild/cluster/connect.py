@@ -13,7 +13,7 @@ from onnxbuild.adapters import machine
 from onnxbuild.building.wiring import Workspace
 from onnxbuild.cluster.addresses import Cluster
 from onnxbuild.cluster.executor import DaskExecutor
-from onnxbuild.cluster.worker import import_distributed
+from onnxbuild.cluster.worker import import_distributed, need_certificates
 from onnxbuild.core.errors import UsageError
 
 _CONNECT_S = 10.0
@@ -45,6 +45,7 @@ def connected(
     """
     distributed = import_distributed()
     if cluster.scheduler:
+        need_certificates(distributed, cluster.scheduler, "client")
         client = _client(distributed, cluster.scheduler, None)
         return _ready(client, workspace, 1, timeout_s=timeout_s, say=say)
     own = _OwnCluster(distributed, workspace, cluster.workers, jobs, memory_bytes)

@@ -136,6 +136,7 @@ class DaskExecutor:
         self._alive: dict[str, RemoteHost] = {}
         self._lost: dict[str, tuple[RemoteHost, float]] = {}
         self._refused: dict[str, str] = {}
+        self._seen = 0
         self._remarks: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._ended: queue.SimpleQueue[_Ended] = queue.SimpleQueue()
         self._numbers = itertools.count()
@@ -155,6 +156,8 @@ class DaskExecutor:
         """
         deadline_s = time.monotonic() + timeout_s
         while len(self._alive) < count and time.monotonic() < deadline_s:
+            if self._refused and len(self._refused) == self._seen:
+                break
             time.sleep(0.05)
         if self._alive:
             self._remarks.put(f"{counted(len(self._alive), 'worker')} at {self._scheduler}")
@@ -207,6 +210,7 @@ class DaskExecutor:
     def close(self) -> None:
         """Stop whatever still runs, at once."""
         self._closed.set()
+        self._pass_on()
         last = threading.Thread(target=self._tell, args=(remote.stop,), daemon=True)
         last.start()
         last.join(5.0)  # a scheduler that is gone gives no answer
@@ -283,6 +287,7 @@ class DaskExecutor:
                 host = self._alive.pop(address)
                 self._lost[address] = host, time.monotonic()
                 self._remarks.put(f"the worker {host.name} is gone")
+            self._seen = len(known)
             new = [each for each in known if each not in self._alive | self._refused]
             if new:
                 said = self._client.run(remote.describe, workers=new, on_error="return")

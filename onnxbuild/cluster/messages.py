@@ -93,7 +93,7 @@ _NOTHING = ActionResult("", Observed(), {})
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a worker says of a job.
+    """Answer of a worker to a job.
 
     Attributes:
         missing: Content that it needs first; all else is empty then.

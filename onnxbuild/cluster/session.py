@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import queue
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -13,13 +14,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onnxbuild.adapters.clock import run_id
+from onnxbuild.adapters.disk import locks
 from onnxbuild.adapters.disk.atomic_files import make_folder
 from onnxbuild.adapters.disk.statcache import hash_file
+from onnxbuild.adapters.locate import cache_root
 from onnxbuild.building.remote import remote_of
 from onnxbuild.building.request import Request
 from onnxbuild.building.wiring import Run, RunOptions, Workspace, open_workspace, start_run
 from onnxbuild.catalog import CATALOG
 from onnxbuild.cluster.messages import Answer, failed, read_job
+from onnxbuild.cluster.requirements import runs_alone
 from onnxbuild.core.action import Action
 from onnxbuild.core.decision import changed_action
 from onnxbuild.core.digest import Digest
@@ -35,8 +39,8 @@ _SILENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What a worker has.
+class WorkerPlace:
+    """Folders and room that a worker has.
 
     Attributes:
         project: Its copy of the project.
@@ -75,11 +79,16 @@ class Session:
         on_end: Called when it has ended, with itself.
     """
 
-    def __init__(self, place: Place, timeout_s: float, on_end: Callable[[Session], None]) -> None:
+    def __init__(
+        self, place: WorkerPlace, timeout_s: float, on_end: Callable[[Session], None]
+    ) -> None:
         self._place, self._timeout_s, self._on_end = place, timeout_s, on_end
         self._id = run_id()
         self._asked: queue.Queue[_Asked] = queue.Queue()
         self._running: dict[str, Future[str]] = {}
+        self._waiting: list[tuple[Job, Future[str]]] = []
+        self._held: dict[str, locks.FileLock] = {}
+        self._machine = Path(cache_root()) / "locks" / f"steps-{socket.gethostname()}"
         self._numbers = itertools.count()
         self._heard_s = time.monotonic()
         self._stopped = threading.Event()
@@ -98,7 +107,7 @@ class Session:
         self.heard()
         asked = _Asked(text, Future())
         self._asked.put(asked)
-        while not self._stopped.is_set():
+        while asked.answer.done() or not self._stopped.is_set():
             with contextlib.suppress(TimeoutError):
                 return asked.answer.result(timeout=1.0)
         return failed(StepError(f"the worker {self._place.name} was stopped")).text()
@@ -136,6 +145,8 @@ class Session:
         except Exception as error:  # noqa: BLE001 - whatever it is, the driver has to hear of it
             self._refuse_all(StepError(f"the worker {self._place.name} failed: {error!r}"))
         finally:
+            for lock in self._held.values():
+                lock.release()
             self._on_end(self)
             self._stopped.set()
 
@@ -161,6 +172,7 @@ class Session:
         with contextlib.suppress(queue.Empty):
             asked = self._asked.get(timeout=_POLL_S)
             self._begin(asked, workspace, run)
+        self._start_waiting(run)
         for done in run.executor.wait(_POLL_S) if self._running else ():
             answer = Answer.of(done)
             if done.error is None and not workspace.fingerprints.still(
@@ -168,6 +180,7 @@ class Session:
             ):
                 answer = failed(_changed(done.job.step.name, self._place.name))
             done.job.log.unlink(missing_ok=True)
+            self._held.pop(str(done.job.log)).release()
             self._running.pop(str(done.job.log)).set_result(answer.text())
 
     def _begin(self, asked: _Asked, workspace: Workspace, run: Run) -> None:
@@ -185,15 +198,23 @@ class Session:
                 raise _differs(job, action, self._place.name)
             action = replace(job.action, outside=action.outside, interpreter=action.interpreter)
             job = Job(job.step, job.address, action, job.inputs, job.outputs, log, host.name)
-            self._running[str(log)] = asked.answer
-            run.executor.start(job)
+            self._waiting.append((job, asked.answer))
         except BuildError as error:
-            self._running.pop(str(log), None)
             told = StepError(
                 f"on the worker {self._place.name}: {error.what}", where=error.where, fix=error.fix
             )
             told.exit_code = error.exit_code
             asked.answer.set_result(failed(told).text())
+
+    def _start_waiting(self, run: Run) -> None:
+        """Start the jobs that wait, unless what runs alone runs on this machine, in whichever worker."""
+        for job, answer in list(self._waiting):
+            lock = locks.try_lock(self._machine, shared=not runs_alone(job.step))
+            if lock is not None:
+                self._waiting.remove((job, answer))
+                self._held[str(job.log)] = lock
+                self._running[str(job.log)] = answer
+                run.executor.start(job)
 
     def _missing(self, job: Job, workspace: Workspace) -> tuple[Digest, ...]:
         """Return what of a job's inputs is not here, after taking in what was sent or the remote has."""
@@ -215,9 +236,9 @@ class Session:
             sent.unlink(missing_ok=True)
 
     def _refuse_all(self, error: BuildError) -> None:
-        for answer in self._running.values():
+        for answer in (*self._running.values(), *(answer for _, answer in self._waiting)):
             answer.set_result(failed(error).text())
-        self._running = {}
+        self._running, self._waiting = {}, []
         with contextlib.suppress(queue.Empty):
             while True:
                 self._asked.get_nowait().answer.set_result(failed(error).text())

@@ -15,7 +15,7 @@ from typing import Any
 from onnxbuild import __version__
 from onnxbuild.adapters import machine
 from onnxbuild.cluster.requirements import SLOTS
-from onnxbuild.cluster.session import Place, Session
+from onnxbuild.cluster.session import Session, WorkerPlace
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, StepError, UsageError
 
@@ -26,9 +26,9 @@ def packages_here() -> dict[str, str]:
 
 
 class _Service:
-    """What a worker process has: its place, and a session for each run of a driver."""
+    """Service of a worker process: its place, and a session for each run of a driver."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: WorkerPlace) -> None:
         self.place = place
         self.said = json.dumps(
             {
@@ -71,7 +71,7 @@ class _Service:
 
 
 _SERVICES: list[_Service] = []
-"""That of this process, if it is a worker."""
+"""The one of this process, if it is a worker."""
 
 
 def _service() -> _Service:
@@ -143,7 +143,7 @@ def stop(run: str) -> None:
 
 def serve(
     scheduler: str,
-    place: Place,
+    place: WorkerPlace,
     *,
     host: str,
     resources: Mapping[str, float],
@@ -173,12 +173,13 @@ def serve(
 
 async def _serve(
     scheduler: str,
-    place: Place,
+    place: WorkerPlace,
     host: str,
     resources: Mapping[str, float],
     say: Callable[[str], None],
 ) -> None:
     distributed = import_distributed()
+    need_certificates(distributed, scheduler, "worker")
     worker = distributed.Worker(
         scheduler,
         nthreads=place.jobs,
@@ -232,6 +233,26 @@ def import_distributed() -> Any:
     )
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     return distributed
+
+
+def need_certificates(distributed: Any, address: str, role: str) -> None:
+    """Refuse an address that needs TLS where Dask's settings have no certificates.
+
+    Args:
+        distributed: Dask.
+        address: As Dask writes it.
+        role: `client` or `worker`.
+
+    Raises:
+        UsageError: They have none.
+    """
+    if address.startswith("tls://"):
+        known = distributed.Security().get_tls_config_for_role(role)
+        if not (known["ca_file"] and known["cert"]):
+            raise UsageError(
+                f"{address} needs TLS, and Dask's settings name no certificates for a {role}",
+                fix="see docs/cluster.md: ~/.config/dask/tls.yaml",
+            )
 
 
 def project_of(folder: Path) -> Path:

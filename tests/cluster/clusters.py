@@ -11,6 +11,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from tests.attack.command import Seen, seen
 
@@ -25,24 +26,29 @@ class Cluster:
         project: What is built.
         folder: Where the copies and stores are.
         workers: Name -> process.
+        tls: Whether certificates are asked for; DASK_CONFIG says which.
     """
 
     project: Path
     folder: Path
     workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    tls: bool = False
     address: str = ""
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         place = self.folder / "scheduler.json"
         self._scheduler = subprocess.Popen(
             [
                 sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
                 "--no-dashboard", "--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(place),
+                "--protocol", "tls" if self.tls else "tcp",
             ],
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
         _wait_for(lambda: place.exists() and place.read_text().rstrip().endswith("}"))
-        self.address = json.loads(place.read_text())["address"].removeprefix("tcp://")
+        self.address = json.loads(place.read_text())["address"]
+        if not self.tls:
+            self.address = self.address.removeprefix("tcp://")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -79,9 +85,14 @@ class Cluster:
         process.send_signal(signal.SIGKILL)
         process.wait()
 
+    @property
+    def executor(self) -> str:
+        """What a driver types."""
+        return f"dask+{self.address}" if self.tls else f"dask://{self.address}"
+
     def begin(self, recipe: str, *options: str) -> subprocess.Popen[str]:
         """`onnxbuild run RECIPE --json --executor dask://...` in the project, not waited for."""
-        return begin(self.project, recipe, "--executor", f"dask://{self.address}", *options)
+        return begin(self.project, recipe, "--executor", self.executor, *options)
 
     def run(self, recipe: str, *options: str) -> Seen:
         """The same, to its end."""

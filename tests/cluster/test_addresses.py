@@ -29,7 +29,7 @@ def test_each_form():
         ("dask:local?worker=4", "--executor dask:local"),
         ("dask:local?workers=0", "--executor dask:local"),
         ("slurm", "--executor dask:local?workers=4"),
-        ("dask://build:99999", "--executor dask://build:99999"),
+        ("dask://build:99999", "--executor dask://build:8786"),
     ],
 )
 def test_a_slip_is_said_with_what_to_type(text, fix):

@@ -99,7 +99,7 @@ def agreed(records: Iterable[Sequence[ActionResult]], least: int) -> tuple[Actio
 
 
 def _identity(result: ActionResult) -> bytes:
-    """What builders must agree on: all but the cost and the measured numbers."""
+    """Return what builders must agree on: all but the cost and the measured numbers."""
     body = result.to_json()
     for own in ("expense", "metrics", "notes"):
         del body[own]
