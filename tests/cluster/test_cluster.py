@@ -118,13 +118,14 @@ def test_workers_of_the_runs_own_need_no_scheduler(project, local, tmp_path):
     assert delivered(store, "ready") == delivered(local, "ready")
 
 
-def test_a_worker_that_is_killed_loses_nothing(cluster, local, tmp_path):
+@pytest.mark.parametrize("moment_s", [0.1, 1.5, 4.0])
+def test_a_worker_that_is_killed_loses_nothing(cluster, local, tmp_path, moment_s):
     cluster.add("one")
     cluster.add("two")
     store = tmp_path / "store"
     run = cluster.begin("slow.yaml", "--store", str(store))
     await_start(run, 2)  # one on each
-    time.sleep(1.5)
+    time.sleep(moment_s)
     cluster.kill("one")
     found = seen(run)
     assert found.code == 0, found.texts
