@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import onnx
+import psutil
 import pytest
 
 from tests.attack.command import seen
@@ -206,6 +207,27 @@ def test_no_scheduler_and_no_worker_are_said(cluster, project, tmp_path):
     gone = seen(begin(project, "ready.yaml", "--store", store, "--executor", "dask://127.0.0.1:9"))
     assert gone.code == 2
     assert "the scheduler tcp://127.0.0.1:9 gives no answer" in gone.err
+
+
+def test_what_is_interrupted_ends_there_too_and_nobody_listens_beyond_loopback(
+    cluster, local, tmp_path
+):
+    cluster.add("one")
+    worker = psutil.Process(cluster.workers["one"].pid)
+    listening = [each for each in worker.net_connections() if each.status == psutil.CONN_LISTEN]
+    assert {each.laddr.ip for each in listening} == {"127.0.0.1"}
+    store = tmp_path / "store"
+    run = cluster.begin("slow.yaml", "--store", str(store))
+    await_start(run, 1)
+    time.sleep(4.0)
+    run.send_signal(signal.SIGINT)
+    assert seen(run).code == 130
+    deadline = time.monotonic() + 10
+    while worker.children(recursive=True):
+        assert time.monotonic() < deadline, "its steps go on"
+        time.sleep(0.1)
+    assert cluster.run("slow.yaml", "--store", str(store)).code == 0
+    assert delivered(store, "slow") == delivered(local, "slow")
 
 
 def test_a_worker_ends_with_its_scheduler_and_leaves_nothing(cluster):
