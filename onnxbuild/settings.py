@@ -20,7 +20,7 @@ _KEYS: dict[str, tuple[type, str]] = {
     "store": (str, 'a folder: "/data/onnxbuild"'),
     "jobs": (int, "a number of steps: 4"),
     "memory": (str, 'a size: "8 GiB"'),
-    "executor": (str, 'an executor: "local"'),
+    "executor": (str, 'an executor: "local", "dask://HOST:PORT"'),
     "remote": (dict, 'a table: {url = "https://cache.example/onnxbuild"}'),
 }
 _REMOTE_KEYS: dict[str, tuple[type, str]] = {

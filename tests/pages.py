@@ -89,4 +89,5 @@ def masked(line: str) -> str:
     line = line.replace(" ?", "")  # measured on a machine that does other work, too
     line = re.sub(r"[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?", "#", line)
     line = line.replace("# to # x", "# x")  # a wide interval stands in the ratio's place
+    line = re.sub(r"(# ms\s+)# x", r"\1-", line)  # or nothing, on a busy machine
     return re.sub(r"\s+", " ", line).strip()

@@ -282,6 +282,7 @@ def main() -> int:
     code, seconds, failed = _pytest(*spread, "-m", SLOW, "--slow-tests", which)
     before = (STATE / "ran.txt").read_text().splitlines() if which == "left" else []
     _write("ran.txt", "\n".join([*before, *seconds]))
+    _write("seconds.json", json.dumps(by_file(seconds), indent=0))
     flaky: list[str] = []
     if code == pytest.ExitCode.TESTS_FAILED and failed:
         print(f"{len(failed)} failed; each runs once more, alone", flush=True)

@@ -20,6 +20,7 @@ from tests.registry import test_page
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("artifacts/*.md")])
 NOT_RUN = {
+    "docs/cluster.md": "needs several machines; tests/cluster/test_tls.py does the same on loopback",
     "docs/gpu.md": "needs a GPU; its command is tried without one in tests/benchmarks",
     "docs/packages.md": "names RECIPE and a registry; tests/features/packages/test_oci.py pulls from a layout",
     "docs/watch.md": "goes on until q is pressed; tests/watching runs it on a terminal",

@@ -25,7 +25,7 @@ from onnxbuild.building.recipe_cache import RecipeCache
 from onnxbuild.catalog import CATALOG, extra_of, plugins
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.graph import Step
-from onnxbuild.core.ports import EventSink, Executor, Guard, Host, Store
+from onnxbuild.core.ports import EventSink, Executor, Guard, Host, Missing, Store
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.build import Builder, Ports
 from onnxbuild.processes.on_demand import ExecutorOnDemand
@@ -75,10 +75,10 @@ class ThisHost:
         """Return the properties of this machine that decide which execution providers load."""
         return self.fingerprints.drivers()
 
-    def can_run(self, step: Step) -> bool:
-        """Return True: steps whose device is not here say so themselves."""
+    def missing(self, step: Step) -> Missing | None:
+        """Return None: steps whose device is not here say so themselves."""
         del step
-        return True
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,8 +179,8 @@ class Host(Protocol):
         """Return the properties of the machine that decide which execution providers load."""
         ...
 
-    def can_run(self, step: Step) -> bool:
-        """Return whether the machine has what a step needs, such as a device."""
+    def missing(self, step: Step) -> Missing | None:
+        """Return what a step needs that the machine has not, such as a device; None if it can run there."""
         ...
 
 

@@ -96,6 +96,7 @@ class Loop:
         self._said_waiting: set[str] = set()
         self._running: dict[str, Pending] = {}
         self._replaced: dict[str, ActionResult] = {}  # of forced steps, for the same inputs
+        self._refused: set[str] = set()
         self._stopping = False
 
     def _expected_bytes(self, name: str) -> int:
@@ -123,6 +124,7 @@ class Loop:
         return self.report
 
     def _run(self) -> None:
+        self._refuse_what_cannot_run()
         while True:
             self._look_at_ready()
             self._start_what_fits()
@@ -133,9 +135,21 @@ class Loop:
             for done in self._ports.executor.wait(_POLL_S):
                 self._finish(done)
 
+    def _refuse_what_cannot_run(self) -> None:
+        """Fail what no machine can ever run before anything is built for it."""
+        hosts = self._ports.executor.hosts()
+        for name, step in self._graph.steps.items():
+            if name in self.report.blocked or any(each.missing(step) is None for each in hosts):
+                continue
+            self._refused.add(name)
+            self._fail(name, _no_host(step, hosts))
+            if self._stopping:
+                break
+
     def _look_at_ready(self) -> None:
+        over = self.report.blocked, self.report.left_out, self._refused
         while not self._stopping and (name := self._schedule.pop_ready()) is not None:
-            if name not in self.report.blocked and name not in self.report.left_out:
+            if not any(name in each for each in over):
                 self._look_at(name)
 
     def _look_at(self, name: str) -> None:
@@ -143,9 +157,9 @@ class Loop:
         inputs = self.report.inputs_of(step)
         kind, hosts = self._kind(name), self._ports.executor.hosts()
         try:
-            host = next((each for each in hosts if each.can_run(step)), None)
+            host = next((each for each in hosts if each.missing(step) is None), None)
             if host is None:
-                raise _no_host(name)
+                raise _no_host(step, hosts)
             action = make_action(step, kind, inputs, self._ports.fingerprints, host)
             if self._setup.guard is not None:
                 self._setup.guard.check_action(name, action)
@@ -197,7 +211,7 @@ class Loop:
         return [
             host
             for host in self._ports.executor.hosts()
-            if host.can_run(pending.step) and host_part(kind, host) == pending.action.host
+            if host.missing(pending.step) is None and host_part(kind, host) == pending.action.host
         ]
 
     def _start(self, pending: Pending) -> bool:
@@ -208,7 +222,7 @@ class Loop:
         name = pending.step.name
         hosts = self._hosts_for(pending)
         if not hosts:
-            self._fail(name, _no_host(name))
+            self._fail(name, _no_host(pending.step, self._ports.executor.hosts()))
             return True
         host = self._schedule.place(name, hosts)
         if host is None:
@@ -366,9 +380,15 @@ class Loop:
             self._stopping = True
 
 
-def _no_host(step: str) -> StepError:
-    what = "no machine that takes steps can run it"
-    return StepError(what, where=step, fix="start one that can, or build on this machine")
+def _no_host(step: Step, hosts: Sequence[Host]) -> StepError:
+    what, fix = (
+        "no machine that takes steps can run it",
+        "start one that can, or build on this machine",
+    )
+    for missing in filter(None, (each.missing(step) for each in hosts)):
+        what, fix = f"{what}: it needs {missing.what}", missing.fix
+        break
+    return StepError(what, where=step.name, fix=fix)
 
 
 def _compared(step: str, before: ActionResult, after: ActionResult) -> str:

@@ -202,6 +202,7 @@ VERBS = {
     "init": "Write a first recipe, from a model or a callable; or a small whole project.",
     "run": "Build recipes: what changed is rebuilt, the rest is reused.",
     "watch": "Build, and build again whenever a file is saved that the build reads.",
+    "worker": "Run steps of `run --executor dask://...` on this machine.",
     "plan": "Show what `run` would build, and why.",
     "why": "Show the inputs that made a step run, or would make it run.",
     "diagnose": "Find the step and the nodes that a variant's error comes from, and a remedy.",

@@ -14,6 +14,7 @@ EXAMPLES: Mapping[str, str] = {
     "init": "{init}",
     "run": "onnxbuild run {recipe}",
     "watch": "onnxbuild watch {recipe}",
+    "worker": "onnxbuild worker 127.0.0.1:8786",
     "plan": "onnxbuild plan {recipe}",
     "why": "onnxbuild why {name}:export",
     "diagnose": "onnxbuild diagnose {name}:{variant}",

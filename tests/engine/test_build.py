@@ -380,10 +380,21 @@ def test_a_step_that_is_bound_to_a_machine_runs_on_one_that_is_as_its_key_says()
 def test_a_step_that_no_machine_can_run_is_an_error_at_once():
     world = World()
     world.host.refused = frozenset({"m"})
-    report = world.build(graph(step("m"), step("after", "m")))
+    report = world.build(graph(step("before"), step("m", "before"), step("after", "m")))
     (failure,) = report.failures
-    assert failure.error.what == "no machine that takes steps can run it"
+    assert failure.error.what == "no machine that takes steps can run it: it needs a device"
+    assert failure.error.fix == "buy one"
     assert world.executor.started == []
+
+
+def test_what_no_machine_can_run_leaves_the_rest_alone_if_it_is_to_go_on():
+    world = World()
+    world.host.refused = frozenset({"m"})
+    report = world.build(
+        graph(step("before"), step("m", "before"), step("other", "before")), keep_going=True
+    )
+    assert [each.step for each in report.failures] == ["m"]
+    assert report.built == ["before", "other"]
 
 
 def test_a_file_that_was_looked_for_in_vain_is_a_change_when_it_comes():

@@ -140,8 +140,8 @@ class FakeHost:
     def drivers(self) -> Mapping[str, str]:
         return self.drivers_here
 
-    def can_run(self, step: Step) -> bool:
-        return step.name not in self.refused
+    def missing(self, step: Step) -> Missing | None:
+        return Missing("a device", "buy one") if step.name in self.refused else None
 
 
 class MemoryStore:

@@ -131,5 +131,5 @@ def test_pages_show_what_a_code_host_shows(site, pages):
     assert "</table>" in site["performance/index.html"].decode().partition("<details")[2]
     drawn = site["architecture/index.html"].count(b"<svg width=")
     diagrams = (ROOT / "docs/architecture.md").read_text().count("```mermaid\n")
-    assert diagrams >= 4
+    assert diagrams >= 1
     assert drawn == (diagrams if shutil.which("dot") else 0)

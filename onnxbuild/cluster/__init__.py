@@ -1,0 +1,1 @@
+"""Steps on other machines: an executor whose workers are processes of a Dask cluster."""
