@@ -16,8 +16,8 @@ from onnxbuild.recipe.yaml.read import read_yaml
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/cookbook/*.md")])
-NO_RECIPES = {"ci.md"}
-"""Pages whose blocks are something else: workflows of GitHub and hooks of pre-commit."""
+NO_RECIPES = {"ci.md", "cluster.md"}
+"""Pages whose blocks are something else: workflows of GitHub, hooks of pre-commit, Dask's settings."""
 
 _SCHEMA = Draft202012Validator(json.loads((ROOT / "schemas/recipe.schema.json").read_text()))
 _FENCE = re.compile(r"^( *)```ya?ml\n(.*?)^\1```", re.DOTALL | re.MULTILINE)

@@ -26,6 +26,7 @@ def commands() -> dict[str, click.Command]:
             found |= {f"{verb} {name}": each for name, each in command.commands.items()}
         else:
             found[verb] = command
+    del found["worker"]  # a server: it prints nothing that a program reads
     return found
 
 
