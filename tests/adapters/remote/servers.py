@@ -21,7 +21,11 @@ CONF = Path(__file__).parents[3] / "docs/remote/nginx.conf"
 
 def _program(name: str) -> str:
     beside = Path(sys.executable).with_name(name)
-    return str(beside) if beside.exists() else shutil.which(name) or missing(name)
+    return (
+        str(beside)
+        if beside.exists()
+        else shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") or missing(name)
+    )
 
 
 def free_port() -> int:
@@ -52,6 +56,8 @@ def _running(command: list[str], port: int, log: Path) -> Iterator[None]:
 @contextmanager
 def nginx(folder: Path) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield the URL and the variables of a client; without TLS, which loopback needs not."""
+    if not shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin"):
+        pytest.skip("nginx is not installed: tests/install_servers.sh")
     program = _program("nginx")
     port = free_port()
     for name in ("tmp", "objects"):
