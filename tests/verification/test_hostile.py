@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import uuid
 from dataclasses import replace
@@ -165,6 +166,17 @@ def test_a_file_that_nothing_names_is_refused(released, name):
     done = look_at(release_of(released))
     assert done.code == 4
     assert f"FAILED  files: {name} is named neither by release.json nor by a manifest" in done.out
+
+
+def test_golden_files_of_extreme_rows_are_named_by_their_own_list(released):
+    golden = release_of(released) / "golden"
+    shutil.copytree(golden, golden / "unusual")
+    Forged(release_of(released)).again()
+    assert "is named neither" not in look_at(release_of(released)).out
+    (golden / "unusual/more.npz").write_bytes(b"x")
+    Forged(release_of(released)).again()
+    done = look_at(release_of(released))
+    assert "files: golden/unusual/more.npz is named neither" in done.out
 
 
 MANIFEST = "variants/fp32/manifest.json"
