@@ -34,6 +34,7 @@ def differing_flags(wanted: Mapping[str, bool], found: Iterable[str]) -> list[st
 
     Args:
         wanted: Flag -> whether the CPU must have it, or must not.
+        found: The CPU's flags.
     """
     there = set(found)
     return [

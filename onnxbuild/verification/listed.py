@@ -33,7 +33,9 @@ def check_listed(release: Released) -> Iterator[ReleaseFault]:
     named = {*_ALWAYS, about["recipe"], about["lock"], *about["bases"], *about["reports"]}
     records = bundles_of(about).values()
     goldens = {each["golden"] for each in records}
-    unusual = {f"{each}/{UNUSUAL}" for each in goldens}  # extreme rows, where the reference has some
+    unusual = {
+        f"{each}/{UNUSUAL}" for each in goldens
+    }  # extreme rows, where the reference has some
     there = {each for each in unusual if f"{each}/{POINTS_FILE}" in release.files}
     for golden in sorted(goldens | there):
         try:
