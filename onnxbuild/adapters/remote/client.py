@@ -8,6 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,7 +29,7 @@ LEAST_SPEED = 256 * 1024
 
 PARALLEL = 8
 FAULTS_MAX = 3
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 16
 
 
 class RemoteError(Exception):
@@ -58,7 +59,8 @@ class Client:
         self._store = store
         self._put_s = put_s
         self._clock = clock
-        self._grace_s = self._left_s = grace_s
+        self._left_s = grace_s
+        self._limit: asyncio.Timeout | None = None
         self._faults = 0
         self.lost = ""
         self.read_bytes = 0
@@ -66,7 +68,7 @@ class Client:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="remote")
         self._thread.start()
 
-    def close(self) -> None:
+    def cancel(self) -> None:
         """Drop what is under way."""
 
         async def cancel() -> None:
@@ -76,6 +78,10 @@ class Client:
             await asyncio.gather(*tasks, return_exceptions=True)
 
         asyncio.run_coroutine_threadsafe(cancel(), self._loop).result(timeout=5)
+
+    def close(self) -> None:
+        """Drop what is under way; nothing may be asked any more."""
+        self.cancel()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -121,16 +127,24 @@ class Client:
         return self._run(ask())
 
     def _run(self, task: Coroutine[Any, Any, T]) -> T:
+        from obstore.exceptions import BaseError
+
         future = asyncio.run_coroutine_threadsafe(task, self._loop)
         try:
             return future.result()
         except TimeoutError as error:
             raise RemoteError("it does not answer in time") from error
-        except Exception as error:  # obstore raises what its Rust crates report
+        except (
+            BaseError,
+            OSError,
+            ValueError,
+            CancelledError,
+            ExceptionGroup,
+            RemoteError,
+        ) as error:
             raise RemoteError(_reason(error)) from error
-        except BaseException:
-            future.cancel()
-            raise
+        finally:
+            future.cancel()  # what Ctrl-C left
 
     def _read(self, task: Coroutine[Any, Any, T]) -> T | None:
         """Run within the budget; None after a fault."""
@@ -140,7 +154,7 @@ class Client:
         began = self._clock()
 
         async def bounded() -> T:
-            async with asyncio.timeout(max(self._left_s, 0.05)):
+            async with asyncio.timeout(max(self._left_s, 0.05)) as self._limit:
                 return await task
 
         try:
@@ -156,8 +170,12 @@ class Client:
         return found
 
     def _earn(self, size: int) -> None:
+        """Give the request that is under way, and those after it, the time that these bytes may take."""
+        earned_s = size / LEAST_SPEED
         self.read_bytes += size
-        self._left_s += size / LEAST_SPEED
+        self._left_s += earned_s
+        if self._limit is not None and (until := self._limit.when()) is not None:
+            self._limit.reschedule(until + earned_s)
 
     async def _get(self, name: str, limit_bytes: int) -> bytes | None:
         try:
@@ -196,7 +214,7 @@ class Client:
             return False
         if answer.meta["size"] != digest.size_bytes:
             raise RemoteError(f"{name} has {answer.meta['size']} bytes, not {digest.size_bytes}")
-        sha256, size, began, earned = hashlib.sha256(), 0, self._clock(), 0
+        sha256, size = hashlib.sha256(), 0
         with path.open("wb") as file:
             async for chunk in answer.stream(min_chunk_size=CHUNK_BYTES):
                 size += len(chunk)
@@ -204,11 +222,7 @@ class Client:
                     break
                 sha256.update(chunk)
                 file.write(chunk)
-                spent_s = self._clock() - began
-                if spent_s > self._grace_s and size < LEAST_SPEED * (spent_s - self._grace_s):
-                    raise RemoteError(f"{size / spent_s / 1024:.0f} KiB/s are too slow")
-                self._earn(size - earned)
-                earned = size
+                self._earn(len(chunk))
         if sha256.hexdigest() != digest.sha256:
             raise RemoteError(f"{name} holds other bytes than its name says")
         return True

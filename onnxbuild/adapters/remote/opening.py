@@ -54,6 +54,7 @@ def open_remote(
             fix="use https://, or set `allow_http = true` in a network that you trust",
         )
     try:
+        from obstore.exceptions import BaseError
         from obstore.store import from_url
     except ImportError:
         raise UsageError(
@@ -76,7 +77,7 @@ def open_remote(
         store: ObjectStore = from_url(
             url, config=None, client_options=options, retry_config={"max_retries": 0}
         )
-    except Exception as error:
+    except (BaseError, ValueError) as error:
         raise UsageError(f"the remote '{url}' can't be used: {error}", where=where) from error
     return store
 

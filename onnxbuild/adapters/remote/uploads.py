@@ -93,7 +93,9 @@ class Uploads:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        self._thread.join()
+        while self._thread.is_alive():
+            self._client.cancel()
+            self._thread.join(0.2)
 
     def _run(self) -> None:
         faults = 0
@@ -128,6 +130,8 @@ class Uploads:
         for digest in _digests(result):
             if digest.sha256 in self._there:
                 continue
+            if self._closed:
+                raise RemoteError("the run is over")
             name, path = blob_name(digest.sha256), self._disk.blob(digest)
             if not self._client.holds(name):
                 self._client.put(name, path)

@@ -13,14 +13,15 @@ class HttpStore:
 
     Attributes:
         objects: Path below the root -> content.
-        fault: `""`, or what answers to GET are: `500`, `hang`, `slow`, `cut`, `flip`, `longer`, `endless`, `away`.
+        fault: `""`, or what answers to GET are: `500`, `hang`, `slow`, `steady` (slower than at once, fast enough), `cut`, `flip`, `longer`.
+        hang_puts: Uploads get no answer.
         requests: (method, path) in the order of arrival.
     """
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
         self.fault = ""
-        self.refuse_puts = False
+        self.refuse_puts = self.hang_puts = False
         self.requests: list[tuple[str, str]] = []
         self.over = threading.Event()
         self.url = ""
@@ -51,6 +52,8 @@ def serving() -> Iterator[HttpStore]:  # noqa: C901 - one handler, a branch for 
         def do_PUT(self) -> None:
             content = self.rfile.read(int(self.headers["content-length"]))
             store.requests.append(("PUT", self.path))
+            if store.hang_puts:
+                store.over.wait(60)
             if store.refuse_puts:
                 return self._head(507)
             store.objects[self.path] = content
@@ -76,6 +79,10 @@ def serving() -> Iterator[HttpStore]:  # noqa: C901 - one handler, a branch for 
                     if store.over.wait(0.1):
                         return None
                     self.wfile.write(content[at : at + 1024])
+            elif store.fault == "steady":
+                for at in range(0, len(content), 1 << 18):
+                    store.over.wait(0.1)
+                    self.wfile.write(content[at : at + (1 << 18)])
             else:
                 self.wfile.write(content)
             return None

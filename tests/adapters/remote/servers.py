@@ -20,10 +20,10 @@ CONF = Path(__file__).parents[3] / "docs/remote/nginx.conf"
 
 
 def _program(name: str) -> str:
-    beside = Path(sys.executable).with_name(name)
+    installed = Path(sys.executable).with_name(name)
     return (
-        str(beside)
-        if beside.exists()
+        str(installed)
+        if installed.exists()
         else shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") or missing(name)
     )
 

@@ -118,6 +118,27 @@ def test_a_faulty_server_costs_seconds_and_gives_nothing_wrong(server, tmp_path,
     assert laptop.found() == [result(own)]
 
 
+def test_a_large_blob_may_take_longer_than_the_first_seconds_while_bytes_arrive(server, tmp_path):
+    Machine(tmp_path / "ci", server.url, builder=CI).build("weights" * 700_000)  # 5 MB
+    server.fault = "steady"
+    laptop = Machine(tmp_path / "laptop", server.url)  # waits half a second at first
+    assert len(laptop.found()) == 1
+    assert laptop.client.lost == ""
+
+
+def test_a_run_ends_although_an_upload_hangs(server, tmp_path):
+    server.hang_puts = True
+    ci = Machine(tmp_path / "ci", server.url, builder=CI)
+    artifact = ci.store.ingest(outputs_of(ci.folder, model=WEIGHTS), "onnx-model")
+    ci.store.record(result(artifact))
+    while not any(method == "PUT" for method, _ in server.requests):
+        time.sleep(0.01)
+    began = time.monotonic()
+    ci.uploads.close()
+    assert time.monotonic() - began < 5
+    assert ci.uploads.left()[0] == 1
+
+
 def test_a_server_that_is_not_there_is_asked_three_times(tmp_path):
     laptop = Machine(tmp_path / "laptop", "http://127.0.0.1:9/cache")
     for n in range(5):
