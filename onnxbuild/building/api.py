@@ -126,8 +126,6 @@ def plan(
         graph: Its graph, if it is known already.
         catalog: Step kinds by name.
     """
-    from onnxbuild.engine.plan import plan as plan_graph
-
     workspace = open_workspace(request.project, request.store_root, make=False)
     remote, access = None, remote_of(request)
     if access is not None:
@@ -135,14 +133,7 @@ def plan(
     try:
         if graph is None:
             graph = graph_of(request, load(request, workspace.recipes()))
-        return plan_graph(
-            graph,
-            catalog,
-            store=workspace.store,
-            fingerprints=workspace.fingerprints,
-            history=workspace.history,
-            host=workspace.host(),
-        )
+        return workspace.plan(graph, catalog)
     finally:
         if remote is not None:
             remote.close()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.adapters import locate
+from onnxbuild.adapters.signing_keys import key_id, read_private_key, read_public_key
 from onnxbuild.adapters.store.disk_views import DiskViews
 from onnxbuild.building.request import Request, graph_of, load
 from onnxbuild.building.wiring import Workspace, open_workspace
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.sizes import counted, size_text
 from onnxbuild.core.step import StepKind
-from onnxbuild.engine.plan import Planned, plan
+from onnxbuild.engine.plan import Planned
 from onnxbuild.project_folder import PYPROJECT
 from onnxbuild.settings import Settings, read_settings
 
@@ -220,34 +220,13 @@ def _needed(request: Request) -> RemoteAccess:
 def _planned(
     request: Request, workspace: Workspace, catalog: Mapping[str, StepKind]
 ) -> tuple[Planned, ...]:
-    graph = graph_of(request, load(request, workspace.recipes()))
-    return plan(
-        graph,
-        catalog,
-        store=workspace.store,
-        fingerprints=workspace.fingerprints,
-        history=workspace.history,
-        host=workspace.host(),
-    )
+    return workspace.plan(graph_of(request, load(request, workspace.recipes())), catalog)
 
 
 def _trusted(settings: Settings) -> dict[str, Ed25519PublicKey]:
-    from onnxbuild.adapters.remote.signed_records import key_id, read_trusted_key
-
-    found = {}
-    for text in settings.values.get("remote.trusted_keys", ()):
-        path = settings.path("remote.trusted_keys", text)
-        try:
-            key = read_trusted_key(path)
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error)
-            raise UsageError(
-                f"the trusted key {path} can't be used: {why}",
-                where=settings.sources["remote.trusted_keys"],
-                fix="openssl pkey -in PRIVATE.pem -pubout -out PUBLIC.pem",
-            ) from error
-        found[key_id(key)] = key
-    return found
+    paths = settings.values.get("remote.trusted_keys", ())
+    keys = [read_public_key(settings.path("remote.trusted_keys", each)) for each in paths]
+    return {key_id(key): key for key in keys}
 
 
 def _signer(settings: Settings, environment: Mapping[str, str]) -> Signer | None:
@@ -255,7 +234,7 @@ def _signer(settings: Settings, environment: Mapping[str, str]) -> Signer | None
     push = settings.text("remote.push") or "never"
     if push == "never" or (push == "ci-only" and not _is_ci(environment)):
         return None
-    from onnxbuild.adapters.remote.signed_records import Signer, read_private_key
+    from onnxbuild.adapters.remote.signed_records import Signer
 
     text = settings.text("remote.sign_key")
     where = settings.sources["remote.push"]
@@ -265,16 +244,7 @@ def _signer(settings: Settings, environment: Mapping[str, str]) -> Signer | None
             where=where,
             fix=_PUSH_FIX,
         )
-    path = settings.path("remote.sign_key", text)
-    try:
-        return Signer(read_private_key(Path(path)))
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise UsageError(
-            f"the key {path} can't be used: {why}",
-            where=settings.sources["remote.sign_key"],
-            fix=_PUSH_FIX,
-        ) from error
+    return Signer(read_private_key(settings.path("remote.sign_key", text), None))
 
 
 def _is_ci(environment: Mapping[str, str]) -> bool:

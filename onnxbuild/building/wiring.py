@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from onnxbuild.adapters import locate, machine
 from onnxbuild.adapters.clock import SystemClock
@@ -24,11 +25,14 @@ from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironm
 from onnxbuild.building.recipe_cache import RecipeCache
 from onnxbuild.catalog import CATALOG, extra_of, plugins
 from onnxbuild.core.errors import StoreError
-from onnxbuild.core.graph import Step
+from onnxbuild.core.graph import Graph, Step
 from onnxbuild.core.ports import EventSink, Executor, Guard, Host, Missing, Store
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.build import Builder, Ports
 from onnxbuild.processes.on_demand import ExecutorOnDemand
+
+if TYPE_CHECKING:
+    from onnxbuild.engine.plan import Planned
 
 _MEMORY_SHARE = 0.9
 
@@ -118,6 +122,19 @@ class Workspace:
         options = options or RunOptions()
         jobs = options.jobs or machine.usable_cores()
         return ThisHost(self.fingerprints, jobs, _memory_bytes(options))
+
+    def plan(self, graph: Graph, catalog: Mapping[str, StepKind]) -> tuple[Planned, ...]:
+        """Return each step's prospect: up to date, or why it would run."""
+        from onnxbuild.engine.plan import plan
+
+        return plan(
+            graph,
+            catalog,
+            store=self.store,
+            fingerprints=self.fingerprints,
+            history=self.history,
+            host=self.host(),
+        )
 
     def drop_old(self) -> None:
         """Drop logs of runs of long ago, and what the index knows of them, once there are many."""

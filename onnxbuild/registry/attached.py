@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Literal
 
+from onnxbuild.adapters.signing_keys import read_public_key
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError
 from onnxbuild.onnxkit.oci.manifests import (
@@ -30,7 +31,7 @@ from onnxbuild.release_format.layout import (
     SIGNATURES,
     SUMS_FILE,
 )
-from onnxbuild.verification.signature import check_signatures, read_public_key
+from onnxbuild.verification.signature import check_signatures
 
 SIGNED_FILES = (SUMS_FILE, PROVENANCE_FILE, *SIGNATURES)
 """Files that are read before anything else is fetched, where the artifact has them."""

@@ -158,8 +158,8 @@ def pull(*, source: str, out: Path | None, key: Path | None, as_json: bool, **ac
     Exit codes: 0 pulled, or already there and identical; 1 the registry can't be reached; 2 no such artifact,
     wrong credentials, another folder is there; 4 damaged, altered, or not signed with the key.
     """  # noqa: D301 - click's own mark for text that keeps its lines
+    from onnxbuild.adapters.signing_keys import read_public_key
     from onnxbuild.registry.pull import pull as pull_artifact
-    from onnxbuild.verification.signature import read_public_key
 
     reference = parse_reference(source)
     if key is not None:

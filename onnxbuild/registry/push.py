@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnxbuild.adapters.signing_keys import read_private_key
 from onnxbuild.adapters.store.delivery import Blob, Content, damaged, digest_of
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, UsageError
@@ -30,7 +31,6 @@ from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES
 from onnxbuild.registry.progress import Progress
 from onnxbuild.registry.repository import BlobSource, Repository
 from onnxbuild.regular_files import open_regular
-from onnxbuild.release.signing import read_private_key
 from onnxbuild.release_format.layout import (
     ENVELOPE_FILE,
     PROVENANCE_FILE,

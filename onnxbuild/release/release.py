@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.adapters import locate
 from onnxbuild.adapters.disk import locks
+from onnxbuild.adapters.signing_keys import read_private_key
 from onnxbuild.adapters.store import pins
 from onnxbuild.building.api import BuildResult, Request, build
 from onnxbuild.building.wiring import RunOptions, open_workspace
@@ -25,7 +26,7 @@ from onnxbuild.recipe.load import load_recipes
 from onnxbuild.release.budgets import check_budgets
 from onnxbuild.release.previous import Previous, read_previous
 from onnxbuild.release.publish import Published, publish
-from onnxbuild.release.signing import read_private_key, signatures
+from onnxbuild.release.signing import signatures
 from onnxbuild.release.source import look_at_source, used_files
 from onnxbuild.release.source_files import Originals, read_originals
 from onnxbuild.release_format.about import Title, about, check_version, name_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,7 @@ from onnxbuild.lock.model import Lock
 from onnxbuild.release_format.layout import NOT_SUMMED, PAYLOAD_TYPE
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    pass
 
 
 def envelope_bytes(keyid: str, statement: bytes, signature: bytes) -> bytes:
@@ -30,14 +29,6 @@ def envelope_bytes(keyid: str, statement: bytes, signature: bytes) -> bytes:
         "signatures": [{"keyid": keyid, "sig": base64.b64encode(signature).decode("ascii")}],
     }
     return json.dumps(envelope, sort_keys=True, indent=2).encode("ascii") + b"\n"
-
-
-def key_id(key: Ed25519PublicKey) -> str:
-    """sha256 of a public key's DER (SubjectPublicKeyInfo): 64 hex digits."""
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return hashlib.sha256(der).hexdigest()
 
 
 def pre_authentication(kind: str, payload: bytes) -> bytes:

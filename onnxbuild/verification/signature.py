@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import base64
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.errors import UsageError
+from onnxbuild.adapters.signing_keys import key_id
 from onnxbuild.release_format.checksums import Files, ReleaseFault
-from onnxbuild.release_format.forms import envelope_bytes, key_id, pre_authentication, read_json
+from onnxbuild.release_format.forms import envelope_bytes, pre_authentication, read_json
 from onnxbuild.release_format.layout import (
     ENVELOPE_FILE,
     PAYLOAD_TYPE,
@@ -22,41 +21,6 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 _SIGNATURE_BYTES = 64
-
-
-def read_public_key(path: Path) -> Ed25519PublicKey:
-    """An Ed25519 public key, in PEM or as OpenSSH writes it.
-
-    Raises:
-        UsageError: The file is missing, or holds something else.
-    """
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    fix = "openssl pkey -in PRIVATE.pem -pubout -out PUBLIC.pem"
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"can't read the key {path}: {error.strerror}", fix=fix) from error
-    if b"PRIVATE KEY" in content:
-        raise UsageError(
-            f"{path} is a private key; a signature is checked with the public one", fix=fix
-        )
-    try:
-        is_ssh = content.startswith(b"ssh-")
-        key: object = (
-            serialization.load_ssh_public_key(content)
-            if is_ssh
-            else serialization.load_pem_public_key(content)
-        )
-    except (ValueError, UnsupportedAlgorithm) as error:
-        raise UsageError(f"{path} is no public key: {error}", fix=fix) from error
-    if not isinstance(key, Ed25519PublicKey):
-        raise UsageError(
-            f"{path} is a key of another kind; releases are signed with Ed25519", fix=fix
-        )
-    return key
 
 
 def check_signatures(files: Files, key: Ed25519PublicKey | None) -> list[ReleaseFault]:

@@ -11,6 +11,7 @@ import yaml
 
 from onnxbuild import __version__
 from onnxbuild.adapters.disk.statcache import hash_file
+from onnxbuild.adapters.signing_keys import read_public_key
 from onnxbuild.adapters.store.delivery import Blob
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE
@@ -52,7 +53,7 @@ from onnxbuild.verification.contents import (
 )
 from onnxbuild.verification.listed import check_listed
 from onnxbuild.verification.packages import check_packages
-from onnxbuild.verification.signature import check_signatures, read_public_key
+from onnxbuild.verification.signature import check_signatures
 
 _OTHER_ARCHIVE = "has other bytes than the archive that a release of these files has"
 

@@ -178,12 +178,12 @@ def test_a_server_that_is_down_is_one_line_and_what_is_not_uploaded_is_uploaded_
         (
             'url = "https://c.example/x"\ntrusted_keys = ["none.pub"]',
             {},
-            "none.pub can't be used: No such file",
+            "none.pub: No such file",
         ),
         (
             'url = "https://c.example/x"\ntrusted_keys = ["tiny.yaml"]',
             {},
-            "tiny.yaml can't be used",
+            "tiny.yaml is no public key",
         ),
         ('url = "https://c.example/x"\npush = "always"', {}, "no key signs what is uploaded"),
         (

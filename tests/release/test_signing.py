@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
+from onnxbuild.adapters.signing_keys import PASSPHRASE_VARIABLE, key_id, read_private_key
 from onnxbuild.core.errors import UsageError
-from onnxbuild.release.signing import PASSPHRASE_VARIABLE, envelope, read_private_key, signatures
+from onnxbuild.release.signing import envelope, signatures
 from onnxbuild.release_format.checksums import check_sums
-from onnxbuild.release_format.forms import key_id
 from onnxbuild.release_format.layout import (
     ENVELOPE_FILE,
     PROVENANCE_FILE,

@@ -8,13 +8,12 @@ reader knows every name to ask for.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnxbuild.adapters.signing_keys import key_id
 from onnxbuild.adapters.store.disk_store import read_record, seal
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.digest import canonical_json, tagged_sha256
@@ -43,14 +42,6 @@ class Signer:
         signature = base64.b64encode(self._key.sign(_PURPOSE + content)).decode()
         head = json.dumps({"keyid": self.id, "sig": signature}, sort_keys=True)
         return record_name(result.key, self.id), head.encode() + b"\n" + content
-
-
-def key_id(key: Ed25519PublicKey) -> str:
-    """sha256 of a public key's DER (SubjectPublicKeyInfo): 64 hex digits."""
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return hashlib.sha256(der).hexdigest()
 
 
 def record_name(key: str, signer: str) -> str:
@@ -103,46 +94,3 @@ def _identity(result: ActionResult) -> bytes:
     for own in ("expense", "metrics", "notes"):
         del body[own]
     return canonical_json(body)
-
-
-def read_trusted_key(path: Path) -> Ed25519PublicKey:
-    """Read an Ed25519 public key in PEM.
-
-    Raises:
-        OSError: The file can't be read.
-        ValueError: It holds something else.
-    """
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
-
-    try:
-        key = load_pem_public_key(path.read_bytes())
-    except UnsupportedAlgorithm as error:
-        raise ValueError(str(error)) from error
-    if not isinstance(key, Ed25519PublicKey):
-        raise ValueError("it is a key of another kind; expected Ed25519")  # noqa: TRY004 - a file's content
-    return key
-
-
-def read_private_key(path: Path) -> Ed25519PrivateKey:
-    """Read an Ed25519 private key in PEM, without a passphrase.
-
-    Raises:
-        OSError: The file can't be read.
-        ValueError: It holds something else.
-    """
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    content = path.read_bytes()
-    if b"PUBLIC KEY" in content:
-        raise ValueError("it is a public key")
-    try:
-        key = load_pem_private_key(content, None)
-    except (TypeError, UnsupportedAlgorithm) as error:
-        raise ValueError(str(error)) from error
-    if not isinstance(key, Ed25519PrivateKey):
-        raise ValueError("it is a key of another kind; expected Ed25519")  # noqa: TRY004 - a file's content
-    return key
