@@ -265,12 +265,12 @@ class DaskExecutor:
     # --- who is there -------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        told_s = time.monotonic()
+        kept_s = time.monotonic()
         while not self._closed.is_set():
             with contextlib.suppress(Exception):  # whatever Dask raises: the next look may succeed
                 self._look()
-            if time.monotonic() - told_s > _KEEP_S:
-                told_s = time.monotonic()
+            if time.monotonic() - kept_s > _KEEP_S:
+                kept_s = time.monotonic()
                 self._tell(remote.keep)
             self._closed.wait(_LOOK_S)
 

@@ -58,7 +58,7 @@ class WorkerPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _JobRequest:
     text: str
     answer: Future[str]
 
@@ -84,7 +84,7 @@ class Session:
     ) -> None:
         self._place, self._timeout_s, self._on_end = place, timeout_s, on_end
         self._id = run_id()
-        self._asked: queue.Queue[_Asked] = queue.Queue()
+        self._requests: queue.Queue[_JobRequest] = queue.Queue()
         self._running: dict[str, Future[str]] = {}
         self._waiting: list[tuple[Job, Future[str]]] = []
         self._held: dict[str, locks.FileLock] = {}
@@ -96,7 +96,7 @@ class Session:
         self._thread = threading.Thread(target=self._live, daemon=True)
         self._thread.start()
 
-    # --- asked by other threads -----------------------------------------------------------------
+    # --- called by other threads -----------------------------------------------------------------
 
     def heard(self) -> None:
         """Note that the driver lives."""
@@ -105,11 +105,11 @@ class Session:
     def run(self, text: str) -> str:
         """Run a job, as JSON; return the answer, as JSON."""
         self.heard()
-        asked = _Asked(text, Future())
-        self._asked.put(asked)
-        while asked.answer.done() or not self._stopped.is_set():
+        request = _JobRequest(text, Future())
+        self._requests.put(request)
+        while request.answer.done() or not self._stopped.is_set():
             with contextlib.suppress(TimeoutError):
-                return asked.answer.result(timeout=1.0)
+                return request.answer.result(timeout=1.0)
         return failed(StepError(f"the worker {self._place.name} was stopped")).text()
 
     def take(self, digest: Digest, offset: int, piece: bytes) -> None:
@@ -170,8 +170,8 @@ class Session:
     def _turn(self, workspace: Workspace, run: Run) -> None:
         """Take a new job, and answer for those that ended."""
         with contextlib.suppress(queue.Empty):
-            asked = self._asked.get(timeout=_POLL_S)
-            self._begin(asked, workspace, run)
+            request = self._requests.get(timeout=_POLL_S)
+            self._begin(request, workspace, run)
         self._start_waiting(run)
         for done in run.executor.wait(_POLL_S) if self._running else ():
             answer = Answer.of(done)
@@ -183,14 +183,14 @@ class Session:
             self._held.pop(str(done.job.log)).release()
             self._running.pop(str(done.job.log)).set_result(answer.text())
 
-    def _begin(self, asked: _Asked, workspace: Workspace, run: Run) -> None:
+    def _begin(self, request: _JobRequest, workspace: Workspace, run: Run) -> None:
         log = workspace.root / "tmp" / self._id / f"log-{next(self._numbers)}"
         host = run.executor.hosts()[0]
         try:
-            job = read_job(asked.text, CATALOG, log, host.name)
+            job = read_job(request.text, CATALOG, log, host.name)
             missing = self._missing(job, workspace)
             if missing:
-                asked.answer.set_result(Answer(missing=missing).text())
+                request.answer.set_result(Answer(missing=missing).text())
                 return
             kind = CATALOG[job.step.kind]
             action = make_action(job.step, kind, job.inputs, workspace.fingerprints, host)
@@ -198,13 +198,13 @@ class Session:
                 raise _differs(job, action, self._place.name)
             action = replace(job.action, outside=action.outside, interpreter=action.interpreter)
             job = Job(job.step, job.address, action, job.inputs, job.outputs, log, host.name)
-            self._waiting.append((job, asked.answer))
+            self._waiting.append((job, request.answer))
         except BuildError as error:
-            told = StepError(
+            refused = StepError(
                 f"on the worker {self._place.name}: {error.what}", where=error.where, fix=error.fix
             )
-            told.exit_code = error.exit_code
-            asked.answer.set_result(failed(told).text())
+            refused.exit_code = error.exit_code
+            request.answer.set_result(failed(refused).text())
 
     def _start_waiting(self, run: Run) -> None:
         """Start the jobs that wait, unless what runs alone runs on this machine, in whichever worker."""
@@ -241,7 +241,7 @@ class Session:
         self._running, self._waiting = {}, []
         with contextlib.suppress(queue.Empty):
             while True:
-                self._asked.get_nowait().answer.set_result(failed(error).text())
+                self._requests.get_nowait().answer.set_result(failed(error).text())
 
 
 def _differs(job: Job, action: Action, worker: str) -> StepError:

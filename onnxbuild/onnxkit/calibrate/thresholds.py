@@ -134,13 +134,13 @@ _SMOOTHING = 1e-4
 def least_divergence(histogram: Histogram, *, levels: int, folded: bool) -> tuple[float, float]:
     """The range [max(low, -t), min(high, t)] with the least Kullback-Leibler divergence.
 
-    For each of up to 128 thresholds t, the distribution that was seen, what lies outside added to
+    For each of up to 128 thresholds t, the distribution that was seen, the values outside added to
     its outermost bins, is compared with the same after its bins were merged to as many as the
     grid has numbers there, and spread again over those that held something.
 
     Zeros are left out (they are exact in every grid, and would hide the rest behind a ReLU).
     Thresholds so low that a bin is wider than a step are not tried: nothing would be merged. Nor
-    are those that leave less than two steps, where zero lies outside what was seen: a range of one
+    are those that leave less than two steps, where zero is outside of what was seen: a range of one
     step holds one number, and whatever is clipped to that diverges from nothing.
 
     Source: Migacz, 8-bit Inference with TensorRT, GTC 2017; ONNX Runtime's own keeps 128 bins
