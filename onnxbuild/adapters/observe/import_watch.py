@@ -159,15 +159,22 @@ class ImportWatch:
             fromlist: Any = (),
             level: int = 0,
         ) -> ModuleType:
+            top = ""
             if level == 0 and globals and globals.get("__name__") not in self._baseline:
-                self._note_asked(name.partition(".")[0])
-            return plain_import(name, globals, locals, fromlist, level)
+                top = name.partition(".")[0]
+                self._note_asked(top)
+            found = plain_import(name, globals, locals, fromlist, level)
+            self._packages.note_imported(top)
+            return found
 
         def import_module(name: str, package: str | None = None) -> ModuleType:
             caller = sys._getframe(1).f_globals.get("__name__")  # noqa: SLF001 - who asks matters
+            top = name.partition(".")[0]
             if caller not in self._baseline:
-                self._note_asked(name.partition(".")[0])
-            return plain_module(name, package)
+                self._note_asked(top)
+            found = plain_module(name, package)
+            self._packages.note_imported(top)
+            return found
 
         stand_in(builtins, "__import__", tracked)
         stand_in(importlib, "import_module", import_module)

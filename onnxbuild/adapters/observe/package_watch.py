@@ -63,7 +63,10 @@ class PackageWatch:
         self._asked.add(top)
         if top == _ENUMERATES and self._asked_by_user():
             self._named.add(PACKAGES)
-        if top == _BACKPORT and top in sys.modules:
+
+    def note_imported(self, top: str) -> None:
+        """Note that the import of a top-level module is over."""
+        if top == _BACKPORT:
             self._watch_metadata(sys.modules[top])
 
     def note_search(self, folder: str, name: str, found: Any) -> None:
@@ -141,10 +144,12 @@ class PackageWatch:
 
     def _watch_metadata(self, module: ModuleType) -> None:
         """Watch `importlib.metadata`, or its backport."""
-        if module.__name__ in self._hooked:
+        finder: Any = getattr(module, "MetadataPathFinder", None)
+        if (
+            module.__name__ in self._hooked or finder is None
+        ):  # the backport imports itself half-way
             return
         self._hooked.add(module.__name__)
-        finder: Any = getattr(module, "MetadataPathFinder")  # noqa: B009 - of two modules
         plain: Callable[..., Any] = finder.find_distributions
 
         def find_distributions(*arguments: Any, **named: Any) -> Any:

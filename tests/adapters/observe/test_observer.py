@@ -134,6 +134,15 @@ def model(body: str, head: str = "") -> str:
     return f"{head}\ndef load():\n{lines}\n"
 
 
+def test_a_question_of_the_backport_of_importlib_metadata_is_seen(project):
+    """Version 10 imports itself before it is whole."""
+    project.write(
+        "models/m.py",
+        model("import importlib_metadata\nreturn importlib_metadata.version('iniconfig')"),
+    )
+    assert "iniconfig" in project.observe().distributions
+
+
 # --- sources --------------------------------------------------------------------------------------
 
 
