@@ -19,7 +19,7 @@ from onnxbuild.adapters.store.runs import last_run
 from onnxbuild.building.environments import environments_made
 from onnxbuild.building.out_folders.claim import note_owners, refuse_clash, taken_over
 from onnxbuild.building.remarks import build_remarks, new_store_remark
-from onnxbuild.building.remote import remote_of
+from onnxbuild.building.remote import check_uploads, remote_of
 from onnxbuild.building.request import (
     Loaded,
     Request,
@@ -184,7 +184,7 @@ def build(
             catalog=catalog, make_executor=make_executor, lay=lay,
         )  # fmt: skip
 
-    is_asked_whole = not lay or bool(options and options.force)
+    is_asked_whole = not lay or bool(options and (options.force or options.wait_uploads))
     recalled = None if is_asked_whole else recall(request, catalog)  # else the report is needed
     if recalled is None:
         return decide(events)
@@ -205,6 +205,8 @@ def _build(
     options = _with_settings(request, options)
     memory_bytes = options.memory_bytes or machine.memory_bytes()
     access = remote_of(request)
+    if options.wait_uploads:
+        check_uploads(access)
     if not request.store_root.is_dir():
         asked = load(request)
         graph_of(request, asked)  # a faulty request makes no store
@@ -251,9 +253,7 @@ def _build(
             sink.emit(Notice(text))
         report = started.builder.build(graph if lay else replace(graph, deliverables=()), run)
         if remote is not None:
-            if options.wait_uploads and remote.uploads is not None:
-                remote.uploads.wait()
-            for text in remote.remarks():
+            for text in remote.remarks(wait=options.wait_uploads):
                 sink.emit(Notice(text))
         if lay:
             note_owners(workspace.root, request, loaded, graph)

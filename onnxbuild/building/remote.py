@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from onnxbuild.adapters.remote.uploads import Uploads
 
 OFF = "off"
-_PUSH_FIX = "openssl genpkey -algorithm ed25519 -out PRIVATE.pem; then ONNXBUILD_REMOTE_SIGN_KEY=PRIVATE.pem"
+_KEY_VARIABLE = "ONNXBUILD_REMOTE_SIGN_KEY"
+_PUSH_FIX = f"openssl genpkey -algorithm ed25519 -out PRIVATE.pem; then {_KEY_VARIABLE}=PRIVATE.pem"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +41,29 @@ class Remote:
         client: Its bytes.
         store: The workspace's store, with the remote behind it.
         uploads: What goes up; None if this machine pushes nothing.
+        unsigned: A machine of CI that should upload, and has no key for it.
     """
 
     url: str
     client: Client
     store: TieredStore
     uploads: Uploads | None
+    unsigned: bool = False
 
-    def remarks(self) -> Iterator[str]:
-        """Yield what a run should say of it at its end."""
+    def remarks(self, *, wait: bool = False) -> Iterator[str]:
+        """Yield what a run should say of it at its end.
+
+        Args:
+            wait: Wait until all is uploaded.
+        """
+        if wait and self.uploads is not None:
+            self.uploads.wait()
         if self.store.hits:
             read = size_text(self.client.read_bytes)
             yield f"{counted(self.store.hits, 'result')} came from {self.url} ({read})"
         yield from self.store.ignored[:3]
+        if self.unsigned:
+            yield f"nothing is uploaded to {self.url}: this CI has no key that signs it ({_KEY_VARIABLE}=PRIVATE.pem)"
         if self.client.lost:
             yield f"{self.url} is not used further in this run: {self.client.lost}"
         if self.uploads is not None:
@@ -81,6 +92,7 @@ class RemoteAccess:
         trusted: Key id -> public key of each builder whose records are taken.
         agree: How many of them must have signed the same result.
         signer: The key of a machine that uploads; None on others.
+        unsigned: A machine of CI that should upload, and has no key for it.
     """
 
     url: str
@@ -88,6 +100,7 @@ class RemoteAccess:
     trusted: Mapping[str, Ed25519PublicKey]
     agree: int
     signer: Signer | None
+    unsigned: bool
 
     def attach(self, workspace: Workspace, *, fetch: bool = True) -> tuple[Workspace, Remote]:
         """Return the workspace with the remote behind its store.
@@ -109,7 +122,7 @@ class RemoteAccess:
         )
         views = DiskViews(workspace.root, store, workspace.stats)
         return replace(workspace, store=store, views=views), Remote(
-            self.url, client, store, uploads
+            self.url, client, store, uploads, self.unsigned
         )
 
 
@@ -131,7 +144,8 @@ def remote_of(request: Request) -> RemoteAccess | None:
     objects = open_remote(url, environment, allow_http=allow_http, where=where)
     trusted = _trusted(settings)
     agree = int(settings.values.get("remote.agree", 1))
-    signer = _signer(settings, environment)
+    pushes = _pushes(settings, environment)
+    signer = _signer(settings) if pushes else None
     if not trusted and signer is None:
         raise UsageError(
             f"the remote {url} is of no use: no key is trusted, and nothing is uploaded",
@@ -143,7 +157,7 @@ def remote_of(request: Request) -> RemoteAccess | None:
             f"`remote.agree` is {agree}; expected 1 to {len(trusted)}, the number of trusted keys",
             where=settings.sources["remote.agree"],
         )
-    return RemoteAccess(url, objects, trusted, agree, signer)
+    return RemoteAccess(url, objects, trusted, agree, signer, unsigned=pushes and signer is None)
 
 
 def push_results(
@@ -162,10 +176,7 @@ def push_results(
     """
     access = _needed(request)
     if access.signer is None:
-        raise UsageError(
-            "nothing signs what is uploaded",
-            fix="ONNXBUILD_REMOTE_PUSH=always ONNXBUILD_REMOTE_SIGN_KEY=PRIVATE.pem onnxbuild cache push",
-        )
+        raise _no_signer("ONNXBUILD_REMOTE_PUSH=always ", "cache push")
     opened = open_workspace(request.project, request.store_root)
     workspace, remote = access.attach(opened)
     uploads = remote.uploads
@@ -229,23 +240,43 @@ def _trusted(settings: Settings) -> dict[str, Ed25519PublicKey]:
     return {key_id(key): key for key in keys}
 
 
-def _signer(settings: Settings, environment: Mapping[str, str]) -> Signer | None:
-    """The key of a machine that uploads; None on others."""
-    push = settings.text("remote.push") or "never"
-    if push == "never" or (push == "ci-only" and not _is_ci(environment)):
-        return None
+def check_uploads(access: RemoteAccess | None) -> None:
+    """Check that a run which waits for its uploads has some.
+
+    Raises:
+        UsageError: This CI should upload, and has no key for it.
+    """
+    if access is not None and access.unsigned:
+        raise _no_signer("", "run --wait-uploads")
+
+
+def _no_signer(before: str, verb: str) -> UsageError:
+    return UsageError(
+        "nothing signs what is uploaded",
+        fix=f"{before}{_KEY_VARIABLE}=PRIVATE.pem onnxbuild {verb}",
+    )
+
+
+def _pushes(settings: Settings, environment: Mapping[str, str]) -> bool:
+    """Whether this machine uploads."""
+    push = settings.text("remote.push")
+    in_ci = environment.get("CI", "").lower() not in ("", "0", "false")
+    return push == "always" or (push == "ci-only" and in_ci)
+
+
+def _signer(settings: Settings) -> Signer | None:
+    """The key of a machine that uploads.
+
+    CI without one reads: a pull request from a fork is given no secrets.
+    """
     from onnxbuild.adapters.remote.signed_records import Signer
 
-    text = settings.text("remote.sign_key")
-    where = settings.sources["remote.push"]
-    if not text:
-        raise UsageError(
-            f"`remote.push` is {push}, and no key signs what is uploaded",
-            where=where,
-            fix=_PUSH_FIX,
-        )
-    return Signer(read_private_key(settings.path("remote.sign_key", text), None))
-
-
-def _is_ci(environment: Mapping[str, str]) -> bool:
-    return environment.get("CI", "").lower() not in ("", "0", "false")
+    if text := settings.text("remote.sign_key"):
+        return Signer(read_private_key(settings.path("remote.sign_key", text), None))
+    if settings.text("remote.push") == "ci-only":
+        return None
+    raise UsageError(
+        "`remote.push` is always, and no key signs what is uploaded",
+        where=settings.sources["remote.push"],
+        fix=_PUSH_FIX,
+    )

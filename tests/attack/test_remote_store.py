@@ -105,6 +105,18 @@ def test_what_ci_built_is_found_and_equal(tmp_path, private, filled):
     assert not [path for method, path in server.requests if method == "PUT" and "laptop" in path]
 
 
+def test_ci_of_a_fork_has_no_key_and_reads(tmp_path, private, filled):
+    server, ci = filled
+    fork = clone(tmp_path / "fork", server.url, private)
+    got = fork.run(env={"CI": "true"})
+    assert (got.code, got.ran) == (0, []), got.out + got.err
+    assert "no key that signs it (ONNXBUILD_REMOTE_SIGN_KEY=PRIVATE.pem)" in got.out
+    assert delivered(fork) == delivered(ci)
+    refused = fork.run("--wait-uploads", env={"CI": "true"})
+    assert refused.code == 2
+    assert "nothing signs what is uploaded" in refused.err
+
+
 def test_an_edit_here_is_built_here(tmp_path, private, filled):
     server, ci = filled
     laptop = clone(tmp_path / "laptop", server.url, private)
