@@ -1,7 +1,7 @@
 """Which slow tests CI runs, and how: `python -m tests.sample`, which `make test-sample` calls.
 
 A commit's sample is all guarantees (marked `always`), a quarter of all other tests (another one for each of four commits
-in a row), and for at most two minutes those nearest to what the last 60 commits changed. A test that fails is run
+in a row), and for at most one minute those nearest to what the last 60 commits changed. A test that fails is run
 once more, alone, at the end: if it passes then, the summary names it as flaky. docs/decisions/0040-tests-in-tiers.md has the reasons.
 
     python -m tests.sample          the sample
@@ -30,8 +30,8 @@ SECONDS = ROOT / "tests/slow_seconds.json"
 STATE = ROOT / "build/sample"
 SLOW = "(slow and not smoke) or sampled"
 QUARTERS, COMMITS, WORKERS = 4, 60, 2
-NEAR_S = 2 * 60 * WORKERS
-"""Seconds of tests near to what changed: two minutes for all workers."""
+NEAR_S = 60 * WORKERS
+"""Seconds of tests near to what changed: a minute of each worker."""
 
 FARTHEST = 2
 """Imports between a test and a change that still counts as near."""
