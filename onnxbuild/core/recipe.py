@@ -172,8 +172,8 @@ class Recipe:
     """One model's build, validated, with all defaults filled in.
 
     Attributes:
-        name: Unique within a run; `NAME@var=value,...` for a matrix combination.
-        base: Its name without the combination, as its file has it.
+        name: Unique within a run; `NAME@COMPONENT` for a component, `NAME@var=value,...` for a matrix combination.
+        base: Its name without these, as its file has it.
         location: The file, its first line.
         model: The callable that returns the model, in the form that the frontend takes.
         inputs: In forward's order as written.
@@ -191,6 +191,7 @@ class Recipe:
         frontend: What makes ONNX of the model: the name of a feature.
         environment: Where the model's framework is installed, if the recipe says it.
         description: For people; enters no key but those of what shows it.
+        component: Which of its file's components it is; empty where the file has none.
     """
 
     name: str
@@ -211,6 +212,7 @@ class Recipe:
     frontend: str = FRONTEND
     environment: Environment | None = None
     description: str = ""
+    component: str = ""
 
     def section(self, name: str, kind: type[T]) -> T:
         """The options of a section.

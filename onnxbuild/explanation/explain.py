@@ -15,6 +15,7 @@ from onnxbuild.explanation.rebase import rebased
 from onnxbuild.recipe.assemble import Loader, Understood
 from onnxbuild.recipe.declared.model_sources import source_of
 from onnxbuild.recipe.load import load_recipes
+from onnxbuild.recipe.parts.keys import COMPONENTS
 from onnxbuild.recipe.templates.extend import absolute
 from onnxbuild.recipe.yaml.write import block_lines
 from onnxbuild.regular_files import read_user_file
@@ -84,7 +85,7 @@ class _Explanation:
             UsageError: It can't be written as one file.
         """
         root = self._with_source_apart(self._understood.root)
-        written = self._with_matrix(rebased(root, self._understood.folder_of, self._file.parent))
+        written = self._with_member(rebased(root, self._understood.folder_of, self._file.parent))
         full = with_defaults(written, self._understood.recipe)
         left_out: set[Keys] = set()
         while True:
@@ -123,8 +124,15 @@ class _Explanation:
         own = Member(model.at, mapping(members, model.node.at))
         return mapping({**root.members, "model": own}, root.at)
 
-    def _with_matrix(self, root: Node) -> Node:
-        """The recipe with a matrix of the one combination, from which it has its name."""
+    def _with_member(self, root: Node) -> Node:
+        """The recipe with the one component, and a matrix of the one combination, from which it has its name."""
+        component = self._understood.recipe.component
+        if component:
+            members = dict(root.members)
+            model = members.pop("model")
+            own = mapping({"model": model}, model.at)
+            one = mapping({component: Member(model.at, own)}, model.at)
+            root = mapping({**members, COMPONENTS: Member(model.at, one)}, root.at)
         chosen, matrix = self._understood.chosen, self._understood.written.child("matrix")
         if not chosen or matrix is None:
             return root

@@ -32,8 +32,8 @@ def resolve(
 
     Args:
         host: Decides options left at `auto`.
-        only: Variants (`int8`, `bert:int8`) or steps (`export`, `int8/validate`, `bert:export`,
-            `recipes/bert.yaml:export`) to build; empty for all.
+        only: Variants (`int8`, `bert:int8`), steps (`export`, `int8/validate`, `bert:export`,
+            `recipes/bert.yaml:export`) or recipes (`whisper@encoder`) to build; empty for all.
         choices: `RECIPE:VARIANT` -> the trial of `mode: auto` that a lock names, and
             `RECIPE:VARIANT/session` -> its session's settings on the first target
             (`.../session-TARGET` on others); nothing is searched for these.

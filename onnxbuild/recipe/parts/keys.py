@@ -12,6 +12,9 @@ _TERM = r"(?:[1-9][0-9]*|[A-Za-z_][A-Za-z0-9_]*)"
 DIMENSION = rf"^(?:{_TERM} *\+ *)*[A-Za-z_][A-Za-z0-9_]*(?: *\+ *{_TERM})*$"
 """A symbol, or a sum of symbols and numbers."""
 INPUT = INPUT_NAME
+COMPONENTS = "components"
+OF_THE_WHOLE = ("version", "name", "description", "extends", "vars", "matrix", COMPONENTS)
+"""Keys that no component has: they are the file's."""
 PATTERN_WORDS: Mapping[str, str] = {
     NAME: "at most 100 letters, digits, '.', '_' and '-', starting with a letter or a digit",
     DIMENSION: "letters, digits and '_', or a sum of such: `past + sequence`",
@@ -30,6 +33,8 @@ PARTS: Mapping[str, str] = {
     "extends": "path of a base recipe, relative to this file; mappings are merged, the rest replaced",
     "vars": "values that templates use: name -> value; a var may use those above it",
     "matrix": "name -> list of values; one build for each combination, named NAME@name=value",
+    "components": "models that belong together: name -> its `model` and all else that a recipe has, merged over the keys "
+    "next to `components`; each is built as NAME@COMPONENT",
     "model": "callable that returns the torch.nn.Module (or what `frontend` takes), or a mapping with its arguments and files, "
     "or a file: `{onnx: model.onnx}`",
     "frontend": "how the model becomes ONNX, and what the variants are compared with; `model: {onnx: FILE}` and other files imply it",
