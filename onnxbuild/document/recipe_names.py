@@ -66,8 +66,8 @@ class TypedName:
     def recipes_of(self, files: Mapping[str, str]) -> list[str]:
         """Return the names of the recipes that `recipe` means; all of them where it is empty.
 
-        A recipe's own name comes first, then one that includes it, then the path of its file, then the
-        file's name without its ending.
+        A recipe's own name comes first, then one that includes it, then that of its component, then the
+        path of its file, then the file's name without its ending.
 
         Args:
             files: Name of each recipe -> its file, as typed.
@@ -80,6 +80,9 @@ class TypedName:
         included = [name for name in files if asked.includes(RecipeName.parse(name))]
         if included:
             return included
+        parts = [name for name in files if self.recipe in RecipeName.parse(name).member.split(",")]
+        if parts:
+            return parts
         path = os.path.abspath(self.recipe)  # noqa: PTH100 - resolves `..`, keeps links
         of_file = [name for name, file in files.items() if os.path.abspath(file) == path]  # noqa: PTH100
         if of_file or asked.member:

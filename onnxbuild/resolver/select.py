@@ -176,6 +176,7 @@ def _unknown(
             return UsageError(what, fix=fix)
     made = {each.name for recipe in meant for each in recipe.variants}
     made |= {each.name for recipe in meant for each in recipe.formats}
+    made |= {recipe.component for recipe in meant if recipe.component}
     steps = (each.local for each in addresses.values() if each.recipe in part.recipes)
     known = sorted(made.union(steps))
     return UsageError(
