@@ -135,9 +135,7 @@ def _comparable_lock(lock: Lock, variant: str) -> Lock:
         own = {key: value for key, value in recipe.items() if key != "name"}
         if variant and variant in own.get("variants", {}):
             own["variant"] = own.pop("variants")[variant]
-        shown = (
-            RecipeName("", RecipeName.parse(name).member) if len(lock.resolved) > 1 else ""
-        )
+        shown = RecipeName("", RecipeName.parse(name).member) if len(lock.resolved) > 1 else ""
         resolved[str(shown)] = own
     return replace(lock, resolved=resolved, recipe="", steps={}, measurements={})
 

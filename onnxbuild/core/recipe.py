@@ -13,7 +13,7 @@ from onnxbuild.core.target import Target, TargetGates
 
 __all__ = [
     "DTYPES", "DUMMY_DATA", "FILE_DATA", "FRONTEND", "INPUT_NAME", "ONNX", "OPSET_MAX", "OPSET_MIN",
-    "Axis", "DummyInput", "Entrypoint", "Fill", "Format", "Location", "Precision", "Recipe", "Variant",
+    "Axis", "Connection", "DummyInput", "Entrypoint", "Fill", "Format", "Location", "Precision", "Recipe", "Variant",
 ]  # fmt: skip
 
 Precision = str
@@ -71,6 +71,23 @@ class DummyInput:
     fill: Fill | tuple[Fill, ...] | None = None
     mask: Literal["right", "left"] | None = None
     missing: float = field(default=0.0, metadata={"sparse": True})
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An input that is another component's output; no step that makes a model depends on it.
+
+    Attributes:
+        input: The input's name.
+        component: Whose output it is.
+        output: That output's name.
+        location: Where the recipe says it.
+    """
+
+    input: str
+    component: str
+    output: str
+    location: Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +209,7 @@ class Recipe:
         environment: Where the model's framework is installed, if the recipe says it.
         description: For people; enters no key but those of what shows it.
         component: Which of its file's components it is; empty where the file has none.
+        connections: Inputs that are outputs of other components.
     """
 
     name: str
@@ -213,6 +231,7 @@ class Recipe:
     environment: Environment | None = None
     description: str = ""
     component: str = ""
+    connections: tuple[Connection, ...] = ()
 
     def section(self, name: str, kind: type[T]) -> T:
         """The options of a section.

@@ -15,7 +15,7 @@ from onnxbuild.explanation.rebase import rebased
 from onnxbuild.recipe.assemble import Loader, Understood
 from onnxbuild.recipe.declared.model_sources import source_of
 from onnxbuild.recipe.load import load_recipes
-from onnxbuild.recipe.parts.keys import COMPONENTS
+from onnxbuild.recipe.parts.keys import COMPONENTS, FROM
 from onnxbuild.recipe.templates.extend import absolute
 from onnxbuild.recipe.yaml.write import block_lines
 from onnxbuild.regular_files import read_user_file
@@ -128,7 +128,7 @@ class _Explanation:
         """The recipe with the one component, and a matrix of the one combination, from which it has its name."""
         component = self._understood.recipe.component
         if component:
-            members = dict(root.members)
+            members = dict(_unconnected(root).members)
             model = members.pop("model")
             own = mapping({"model": model}, model.at)
             one = mapping({component: Member(model.at, own)}, model.at)
@@ -178,6 +178,22 @@ class _Explanation:
         if at in self._templates:
             return f"template, {place}"
         return "" if at.path == self._shown else place
+
+
+def _unconnected(root: Node) -> Node:
+    """The recipe of one component, whose inputs can't name the others."""
+    inputs = root.child("dummy_inputs")
+    if inputs is None:
+        return root
+    own = {
+        name: Member(each.at, _without(each.node, FROM)) for name, each in inputs.members.items()
+    }
+    kept = Member(root.members["dummy_inputs"].at, mapping(own, inputs.at))
+    return mapping({**root.members, "dummy_inputs": kept}, root.at)
+
+
+def _without(node: Node, key: str) -> Node:
+    return mapping({name: each for name, each in node.members.items() if name != key}, node.at)
 
 
 def _templates(node: Node) -> Iterator[Location]:

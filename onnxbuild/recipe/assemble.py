@@ -22,13 +22,20 @@ from onnxbuild.document.node import (
 )
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.model_source import ENVIRONMENT
+from onnxbuild.recipe.checks.connections import connection_faults
 from onnxbuild.recipe.checks.consistency import check_parts
 from onnxbuild.recipe.declared.entrypoints import EntrypointReader
 from onnxbuild.recipe.declared.environments import read_environment
 from onnxbuild.recipe.declared.globs import Glob
 from onnxbuild.recipe.declared.model_sources import FILLED_IN, ModelSources, source_of
 from onnxbuild.recipe.parts.keys import COMPONENTS
-from onnxbuild.recipe.parts.parts import DEFAULT_OPSET, read_parts, variant_nodes, with_mappings
+from onnxbuild.recipe.parts.parts import (
+    DEFAULT_OPSET,
+    connections,
+    read_parts,
+    variant_nodes,
+    with_mappings,
+)
 from onnxbuild.recipe.schema.validator import KeyValidator, as_meant
 from onnxbuild.recipe.templates.components import component_faults, component_trees
 from onnxbuild.recipe.templates.expand import Renderer, combinations, member_name
@@ -119,6 +126,8 @@ class Loader:
                 self._faults.update(self._frame(tree))
             recipes = [each for name, tree in trees for each in self._expanded(tree, name)]
             self._check_names(recipes)
+            if not self._faults:
+                self._faults.update(connection_faults(recipes))
             if not self._faults and overrides:
                 self._faults.update(self._without_effect(trees[0][1], written, overrides))
         if self._faults:
@@ -318,4 +327,5 @@ def _assembled(
         frontend=FRONTEND if frontend is None else str(frontend.value),
         description="" if description is None else str(description.value),
         component=component,
+        connections=tuple(connections(parts.root)),
     )

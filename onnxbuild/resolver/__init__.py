@@ -10,7 +10,8 @@ from onnxbuild.core.errors import UsageError
 from onnxbuild.core.file_names import same_on_disk
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.expansion.scope import Comparison, GraphBuilder
+from onnxbuild.document.recipe_names import RecipeName
+from onnxbuild.expansion.scope import Comparison, GraphBuilder, Scope, Source
 from onnxbuild.host.host import HostFacts
 from onnxbuild.resolver.expand import expand, scope_of
 from onnxbuild.resolver.plugin_code import with_plugins
@@ -67,9 +68,17 @@ def resolve(
     files = files or {each.name: each.location.path for each in recipes}
     wanted = parts_of(only, files)
     builder = GraphBuilder()
+    scopes: dict[str, Scope] = {}
     for recipe in recipes:
-        scope = scope_of(recipe, builder, host, choices, comparison)
-        expand(scope, *chosen(recipe, wanted))
+
+        def connected(component: str, name: str = recipe.name) -> Source:
+            return scopes[str(RecipeName.parse(name).sibling(component))].source()
+
+        scopes[recipe.name] = scope_of(
+            recipe, builder, host, choices, comparison, connected=connected
+        )
+    for recipe in recipes:
+        expand(scopes[recipe.name], *chosen(recipe, wanted))
     graph = with_plugins(builder.graph())
     if comparison is not None:
         return graph.pruned([name for name, step in graph.steps.items() if step.occasion])

@@ -79,7 +79,11 @@ def parts_meant(given: Sequence[str], only: Sequence[str]) -> tuple[str, ...]:
     members = [each for each in given if RecipeName.parse(each).member and not Path(each).exists()]
     if not members:
         return tuple(only)
-    names = [name for each in given for name in ([each] if each in members else recipes_meant([each]))]
+    names = [
+        name for each in given for name in ([each] if each in members else recipes_meant([each]))
+    ]
     return tuple(
-        each if TypedName.parse(each).recipe else f"{name}:{each}" for each in only for name in names
+        each if TypedName.parse(each).recipe else f"{name}:{each}"
+        for each in only
+        for name in names
     ) or tuple(names)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.conftest import QUICK, RECIPE, CheapProject, Project
+from tests.cli.conftest import QUICK, CheapProject, Project
 
 TWO = """\
 version: 1
@@ -46,7 +46,9 @@ def test_all_components_are_built_each_in_folders_of_its_own(two):
     assert done.code == 0, done.err
     out = two.folder / "artifacts/out"
     made = {path.relative_to(out).as_posix() for path in out.glob("*/*/model.onnx")}
-    assert made == {f"two@{each}/model.onnx" for each in ("encoder/fp32", "decoder/fp32", "decoder/int8")}
+    assert made == {
+        f"two@{each}/model.onnx" for each in ("encoder/fp32", "decoder/fp32", "decoder/int8")
+    }
     assert two("run", "two").out.splitlines()[-1].startswith("up to date: ")
 
 

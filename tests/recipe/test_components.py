@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from onnxbuild.core.recipe import Location
+from onnxbuild.core.recipe import Connection, Location
+from onnxbuild.host.host import HostFacts
+from onnxbuild.resolver import resolve
 
 WHOLE = """\
 version: 1
@@ -84,7 +86,9 @@ SLIPS = {
     ),
     "no mapping": (
         HEAD + "components: {encoder: models/model.py:load}\n",
-        ["3:23: components.encoder is 'models/model.py:load' (a string); expected a mapping with at least one entry"],
+        [
+            "3:23: components.encoder is 'models/model.py:load' (a string); expected a mapping with at least one entry"
+        ],
     ),
     "a name that is no name": (
         HEAD + ONE.replace("encoder", "en-coder"),
@@ -109,9 +113,15 @@ SLIPS = {
         ["4:12: key 'model' is missing in the recipe"],
     ),
     "a wrong value in each": (
-        HEAD + ONE + "    opset: 99\n" + ONE.replace("components:\n", "").replace("encoder", "decoder")
+        HEAD
+        + ONE
+        + "    opset: 99\n"
+        + ONE.replace("components:\n", "").replace("encoder", "decoder")
         + "    opset: 99\n",
-        ["7:12: opset is 99; expected an integer from 11 to 23", "11:12: opset is 99; expected an integer from 11 to 23"],
+        [
+            "7:12: opset is 99; expected an integer from 11 to 23",
+            "11:12: opset is 99; expected an integer from 11 to 23",
+        ],
     ),
     "a misspelt `components`": (
         HEAD + ONE.replace("components", "component"),
@@ -124,3 +134,61 @@ SLIPS = {
 def test_a_slip_is_reported_at_its_line(project, slip):
     text, faults = SLIPS[slip]
     assert project.faults(text) == [f"recipes/demo.yaml:{each}" for each in faults]
+
+
+CONNECTED = WHOLE.replace("    quantization: none\n", "    outputs: [cross]\n").replace(
+    "    dynamic_axes: {length",
+    "      cross: {dtype: float32, shape: [batch, 3], from: encoder.cross}\n    dynamic_axes: {length",
+).replace("    dummy_inputs: {ids: {dtype: int64, shape: [batch, length], high: 10}}\n", "    dummy_inputs:\n      ids: {dtype: int64, shape: [batch, length], high: 10}\n")  # fmt: skip
+
+
+def test_an_input_may_be_another_components_output_and_is_no_other_input_for_that(project):
+    decoder = project.load(CONNECTED).recipes[1]
+    at = Location("recipes/demo.yaml", 15, 56)
+    assert decoder.connections == (Connection("cross", "encoder", "cross", at),)
+    plain = project.load(CONNECTED.replace(", from: encoder.cross", "")).recipes[1]
+    assert (plain.inputs, plain.connections) == (decoder.inputs, ())
+
+
+def test_connections_are_those_of_the_same_combination(project):
+    text = CONNECTED.replace("opset: 17\n", "opset: '{{ size }}'\nmatrix: {size: [16, 17]}\n")
+    recipes = project.load(text).recipes
+    graph = resolve(recipes, HostFacts("x86_64", frozenset()))
+    for size in (16, 17):
+        step = graph.steps[f"demo@decoder,size={size}:connections"]
+        assert step.inputs["source/encoder"].step == f"demo@encoder,size={size}:export"
+
+
+DISCONNECTED = {
+    "no such component": (
+        ("encoder.cross", "encodr.cross"),
+        "15:56: input 'cross' is from the component 'encodr', which is not there; did you mean 'encoder'?",
+    ),
+    "its own output": (
+        ("encoder.cross", "decoder.cross"),
+        "15:56: input 'cross' is from the component 'decoder', which is not there; did you mean 'encoder'?",
+    ),
+    "no such output": (
+        ("encoder.cross", "encoder.crosses"),
+        "15:56: input 'cross' is from 'crosses', which is no output of 'encoder' (recipes/demo.yaml:10:5); did you mean 'cross'?",
+    ),
+    "no output is named": (
+        ("    outputs: [cross]\n", ""),
+        "14:56: input 'cross' is from 'cross', which is no output of 'encoder' (recipes/demo.yaml:8:5)",
+    ),
+    "other sizes": (
+        ("dynamic_axes: {length", "dynamic_axes: {batch: {max: 4}, length"),
+        "16:20: axis 'batch' is 1 to 4; 'encoder', whose 'cross' the input 'cross' is, gives 1 to 8 (recipes/demo.yaml:3:16)",
+    ),
+    "no place of an output": (
+        ("encoder.cross", "encoder"),
+        "15:56: dummy_inputs.cross.from is 'encoder'; expected a string of the form COMPONENT.OUTPUT",
+    ),
+}
+
+
+@pytest.mark.parametrize("slip", DISCONNECTED)
+def test_an_input_that_no_output_fits_is_reported_at_its_line_with_the_others(project, slip):
+    (old, new), fault = DISCONNECTED[slip]
+    assert CONNECTED.count(old) == 1
+    assert project.faults(CONNECTED.replace(old, new)) == [f"recipes/demo.yaml:{fault}"]

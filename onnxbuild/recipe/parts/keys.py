@@ -12,6 +12,9 @@ _TERM = r"(?:[1-9][0-9]*|[A-Za-z_][A-Za-z0-9_]*)"
 DIMENSION = rf"^(?:{_TERM} *\+ *)*[A-Za-z_][A-Za-z0-9_]*(?: *\+ *{_TERM})*$"
 """A symbol, or a sum of symbols and numbers."""
 INPUT = INPUT_NAME
+CONNECTION = r"^[A-Za-z_][A-Za-z0-9_]*\.\S+$"
+FROM = "from"
+"""Key of an input that is another component's output."""
 COMPONENTS = "components"
 OF_THE_WHOLE = ("version", "name", "description", "extends", "vars", "matrix", COMPONENTS)
 """Keys that no component has: they are the file's."""
@@ -20,6 +23,7 @@ PATTERN_WORDS: Mapping[str, str] = {
     DIMENSION: "letters, digits and '_', or a sum of such: `past + sequence`",
     SYMBOL: "letters, digits and '_', not starting with a digit",
     INPUT: "letters, digits and '_', not starting with a digit, with single '.' and '/' between them",
+    CONNECTION: "the form COMPONENT.OUTPUT",
     r"^\w+$": "letters, digits and '_'",
 }
 
@@ -68,6 +72,7 @@ PARTS: Mapping[str, str] = {
     "dtype": "type of the elements; PyTorch has no tensors of `string`",
     "shape": "sizes, outermost first: integers, symbols of dynamic_axes, or sums of both "
     "(`past + sequence`)",
+    FROM: "the output of another component that this input is, COMPONENT.OUTPUT; checked once both models are there",
     "low": "least random value",
     "high": "upper bound of the random values; for integers one past the greatest",
     "fill": "a constant instead of random values, or a list of constants, one for each row of the first axis, "

@@ -22,7 +22,9 @@ from onnxbuild.core.recipe import DTYPES, FRONTEND, ONNX, OPSET_MAX, OPSET_MIN
 from onnxbuild.providers import all_providers, provider_names
 from onnxbuild.recipe.parts.keys import (
     COMPONENTS,
+    CONNECTION,
     DIMENSION,
+    FROM,
     INPUT,
     NAME,
     OF_THE_WHOLE,
@@ -294,7 +296,9 @@ def _components(builder: SchemaBuilder, properties: Mapping[str, Schema]) -> Sch
     """The schema of `components`; a component's keys are checked once those of all are merged below them."""
     component: Schema = {"type": "object", "minProperties": 1, "title": "a component"}
     if builder.templated:
-        own = {key: {"$ref": f"#/properties/{key}"} for key in properties if key not in OF_THE_WHOLE}
+        own = {
+            key: {"$ref": f"#/properties/{key}"} for key in properties if key not in OF_THE_WHOLE
+        }
         component |= {"properties": own, "additionalProperties": False}
     return named(component, {"pattern": SYMBOL}, least=1, title="components")
 
@@ -317,6 +321,7 @@ def _head(builder: SchemaBuilder) -> dict[str, Schema]:
             },
             {"pattern": SYMBOL},
         ),
+        COMPONENTS: {},
         "model": {"$ref": "#/$defs/model"},
         "frontend": value({"enum": list(FRONTENDS)}) | {"default": FRONTEND},
         "dummy_inputs": named({"$ref": "#/$defs/dummy_input"}, {"pattern": INPUT}, least=1),
@@ -404,6 +409,7 @@ def _dummy_input(builder: SchemaBuilder) -> Schema:
         "fill": {"anyOf": [value(one), {"type": "array", "minItems": 1, "items": value(one)}]},
         "mask": value({"enum": ["right", "left"]}),
         "missing": value({"type": "number", "exclusiveMinimum": 0, "maximum": 0.9}),
+        FROM: {"type": "string", **_pattern(CONNECTION, builder)},
     }
     for key, schema in properties.items():
         schema["description"] = PARTS[key]

@@ -70,7 +70,7 @@ class KeyValidator:
         """
         then = self._schema["then"]
         required = then["required"]
-        if COMPONENTS not in root.members:  # these have models; each is looked at over what they share
+        if COMPONENTS not in root.members:  # each of these is checked over what they share
             model = then["else"]
             required = [*required, *model["required"]]
             required += [] if by_file else model["else"]["required"]
