@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 
@@ -138,3 +139,67 @@ REFUSED = {
 def test_a_name_that_means_no_component_says_what_to_type(two, command):
     done = two(*command.split())
     assert (done.code, done.out, done.err) == (2, "", f"error: {REFUSED[command]}\n")
+
+
+CONNECTED = TWO.replace("    model: {entrypoint: models/tiny.py:load}\n", "    model: {entrypoint: models/tiny.py:load}\n    outputs: [hidden]\n").replace(
+    "    quantization: {fp32: none, int8: dynamic}\n",
+    "    dummy_inputs: {input: {shape: [batch, 2], from: encoder.hidden}}\n    quantization: {fp32: none, int8: dynamic}\n",
+)  # fmt: skip
+
+
+@pytest.fixture
+def connected(project: Project) -> Project:
+    """Real models: the encoder's two outputs are the decoder's two inputs."""
+    with_two(project)
+    project.write("two.yaml", CONNECTED + QUICK)
+    project.edit("models/other.py", "torch.nn.Linear(4, width)", "torch.nn.Linear(2, width)")
+    return project
+
+
+@pytest.mark.slow
+def test_a_release_holds_all_components_and_every_verb_knows_them(connected):
+    def git(*arguments: str) -> None:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *identity, *arguments], cwd=connected.folder, check=True)
+
+    def works(*arguments: str) -> str:
+        done = connected(*arguments)
+        assert done.code == 0, (arguments, done.out, done.err)
+        return done.out
+
+    connected.write(".gitignore", "/artifacts/\n/dist/\n__pycache__/\n")
+    works("lock", "two.yaml")
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-q", "-m", "a commit")
+    works("release", "two", "--version", "1.0.0")
+    folder = connected.folder / "dist/two-1.0.0"
+    about = json.loads((folder / "release.json").read_text())
+    assert list(about["variants"]) == ["decoder/fp32", "decoder/int8", "encoder/fp32"]
+    assert "reports/decoder/connections.json" in about["reports"]
+    works("verify", "dist/two-1.0.0.tar", "--run")
+    works("verify", "dist/two-1.0.0", "--rebuild")
+    assert "two@encoder: " in works("reproduce", "two")
+    works("report", "two@decoder", "--out", "page.html")
+    page = (connected.folder / "page.html").read_text()
+    assert "two@decoder" in page
+    assert "two@encoder" not in page
+    works("inspect", "two@decoder:int8")
+    works("diff", "two@decoder:int8", "two@decoder:fp32")
+    connected.edit("models/other.py", "manual_seed(0)", "manual_seed(1)")
+    assert "decoder" in connected("diff", "dist/two-1.0.0", "two").out
+    built = connected("run", "two")
+    assert built.code == 0, built.err
+    assert "two@decoder:export" in built.out
+    assert "two@encoder" not in "".join(
+        line for line in built.out.splitlines(True) if line.startswith("run ")
+    )
+
+
+@pytest.mark.slow
+def test_an_input_that_is_not_what_the_other_component_gives_fails_the_decoder_alone(connected):
+    connected.edit("models/tiny.py", "torch.nn.Linear(width, 2)", "torch.nn.Linear(width, 3)")
+    done = connected("run", "two", "--keep-going")
+    assert done.code == 3
+    words = "'hidden' of component 'encoder' is float32 [batch, 3]; the input 'input' takes float32 [batch, 2]"
+    assert words in done.out + done.err
