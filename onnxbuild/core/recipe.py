@@ -12,7 +12,7 @@ from onnxbuild.core.environment import Environment
 from onnxbuild.core.target import Target, TargetGates
 
 __all__ = [
-    "DTYPES", "DUMMY_DATA", "FILE_DATA", "FRONTEND", "INPUT_NAME", "ONNX", "OPSET_MAX", "OPSET_MIN",
+    "DTYPES", "DUMMY_DATA", "FILE_DATA", "FROM", "FRONTEND", "INPUT_NAME", "ONNX", "OPSET_MAX", "OPSET_MIN",
     "Axis", "Connection", "DummyInput", "Entrypoint", "Fill", "Format", "Location", "Precision", "Recipe", "Variant",
 ]  # fmt: skip
 
@@ -71,6 +71,10 @@ class DummyInput:
     fill: Fill | tuple[Fill, ...] | None = None
     mask: Literal["right", "left"] | None = None
     missing: float = field(default=0.0, metadata={"sparse": True})
+
+
+FROM = "from"
+"""Key of an input that is another component's output."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ from pathlib import Path
 from types import MappingProxyType
 
 from onnxbuild.core.errors import RecipeErrors, UsageError
-from onnxbuild.core.recipe import Location, Recipe
+from onnxbuild.core.recipe import FROM, Location, Recipe
 from onnxbuild.document.node import Member, Node, mapping, node_of, sequence
 from onnxbuild.explanation.defaults import DEFAULT, with_defaults
 from onnxbuild.explanation.rebase import rebased
 from onnxbuild.recipe.assemble import Loader, Understood
 from onnxbuild.recipe.declared.model_sources import source_of
 from onnxbuild.recipe.load import load_recipes
-from onnxbuild.recipe.parts.keys import COMPONENTS, FROM
+from onnxbuild.recipe.parts.keys import COMPONENTS
 from onnxbuild.recipe.templates.extend import absolute
 from onnxbuild.recipe.yaml.write import block_lines
 from onnxbuild.regular_files import read_user_file

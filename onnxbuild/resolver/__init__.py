@@ -11,7 +11,7 @@ from onnxbuild.core.file_names import same_on_disk
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.document.recipe_names import RecipeName
-from onnxbuild.expansion.scope import Comparison, GraphBuilder, Scope, Source
+from onnxbuild.expansion.scope import Comparison, GraphBuilder, Scope
 from onnxbuild.host.host import HostFacts
 from onnxbuild.resolver.expand import expand, scope_of
 from onnxbuild.resolver.plugin_code import with_plugins
@@ -71,8 +71,8 @@ def resolve(
     scopes: dict[str, Scope] = {}
     for recipe in recipes:
 
-        def connected(component: str, name: str = recipe.name) -> Source:
-            return scopes[str(RecipeName.parse(name).sibling(component))].source()
+        def connected(component: str, name: str = recipe.name) -> Scope:
+            return scopes[str(RecipeName.parse(name).sibling(component))]
 
         scopes[recipe.name] = scope_of(
             recipe, builder, host, choices, comparison, connected=connected

@@ -72,7 +72,7 @@ def scope_of(
     choices: Mapping[str, str],
     comparison: Comparison | None,
     *,
-    connected: Callable[[str], Source],
+    connected: Callable[[str], Scope],
 ) -> Scope:
     """Return the scope that features expand a recipe in.
 
@@ -82,7 +82,7 @@ def scope_of(
         choices: `RECIPE:VARIANT` -> the trial of `mode: auto` that a lock names;
             `RECIPE:VARIANT/session` -> the settings of `session: {tune: true}`.
         comparison: Which models to compare; None to measure the variants once.
-        connected: Another component -> what its frontend made.
+        connected: Another component of the recipe -> its scope.
     """
     frontend = FRONTENDS[recipe.frontend]
 

@@ -109,7 +109,7 @@ def _reports(scope: Scope, _: Subject) -> Mapping[str, OutputRef]:
         return {}
     connections = tuple(Connected(c.input, c.component, c.output) for c in recipe.connections)
     sources = {
-        f"{_SOURCE}{each.component}": scope.connected(each.component).model
+        f"{_SOURCE}{each.component}": scope.connected(each.component).source().model
         for each in recipe.connections
     }
     step = scope.step(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnxbuild.core.recipe import INPUT_NAME
+from onnxbuild.core.recipe import FROM, INPUT_NAME
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 SYMBOL = r"^[A-Za-z_][A-Za-z0-9_]*$"
@@ -13,8 +13,6 @@ DIMENSION = rf"^(?:{_TERM} *\+ *)*[A-Za-z_][A-Za-z0-9_]*(?: *\+ *{_TERM})*$"
 """A symbol, or a sum of symbols and numbers."""
 INPUT = INPUT_NAME
 CONNECTION = r"^[A-Za-z_][A-Za-z0-9_]*\.\S+$"
-FROM = "from"
-"""Key of an input that is another component's output."""
 COMPONENTS = "components"
 OF_THE_WHOLE = ("version", "name", "description", "extends", "vars", "matrix", COMPONENTS)
 """Keys that no component has: they are the file's."""

@@ -10,6 +10,7 @@ from onnxbuild.catalog import FRONTENDS, MODES, PROGRAM_FORMATS, SECTIONS
 from onnxbuild.core.axis import one_spelling
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import (
+    FROM,
     ONNX,
     Axis,
     Connection,
@@ -33,7 +34,6 @@ from onnxbuild.document.parts import Parts, format_nodes, has_onnx
 from onnxbuild.expansion.feature import Mode, Section
 from onnxbuild.expansion.variants import variant_of
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.recipe.parts.keys import FROM
 from onnxbuild.recipe.parts.targets import ReadEnvironment, read_targets
 
 

@@ -18,13 +18,12 @@ from onnxbuild.catalog import (
 )
 from onnxbuild.core.json_schema import DIALECT, Schema
 from onnxbuild.core.provider import ProviderOption, flag
-from onnxbuild.core.recipe import DTYPES, FRONTEND, ONNX, OPSET_MAX, OPSET_MIN
+from onnxbuild.core.recipe import DTYPES, FROM, FRONTEND, ONNX, OPSET_MAX, OPSET_MIN
 from onnxbuild.providers import all_providers, provider_names
 from onnxbuild.recipe.parts.keys import (
     COMPONENTS,
     CONNECTION,
     DIMENSION,
-    FROM,
     INPUT,
     NAME,
     OF_THE_WHOLE,
