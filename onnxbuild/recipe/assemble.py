@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
@@ -119,9 +119,8 @@ class Loader:
         recipes: list[Recipe] = []
         root, self._complete = read_with_bases(file, content, self._sources, self._faults)
         if root is not None:
-            written = root
-            trees = self._trees(root, overrides)
             self._written = root
+            trees = self._trees(root, overrides)
             for _, tree in trees:
                 self._faults.update(self._frame(tree))
             recipes = [each for name, tree in trees for each in self._expanded(tree, name)]
@@ -129,7 +128,7 @@ class Loader:
             if not self._faults:
                 self._faults.update(connection_faults(recipes))
             if not self._faults and overrides:
-                self._faults.update(self._without_effect(trees[0][1], written, overrides))
+                self._faults.update(self._without_effect(trees, root, overrides))
         if self._faults:
             files = list(self._sources.files)
             raise self._faults.error(files, lambda each: _without_text(each, files[0]))
@@ -177,14 +176,15 @@ class Loader:
         return recipes
 
     def _without_effect(
-        self, root: Node, written: Node, overrides: Mapping[str, str]
+        self, trees: Sequence[tuple[str, Node]], written: Node, overrides: Mapping[str, str]
     ) -> Iterable[Fault]:
         """Settings of vars that no template takes, neither now nor in the recipe as it is written."""
 
         def is_used(var: str) -> bool:
-            return Renderer(self._faults).takers(root, written)(var)
+            return Renderer(self._faults).takers(*roots, written)(var)
 
-        return unused_vars(root, overrides, self._validator.known, is_used)
+        roots = [root for _, root in trees]
+        return unused_vars(roots[0], overrides, self._validator.known, is_used)
 
     def _recipe(
         self,

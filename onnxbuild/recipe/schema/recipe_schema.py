@@ -293,7 +293,12 @@ def _schema(*, templated: bool) -> Schema:
 
 def _components(builder: SchemaBuilder, properties: Mapping[str, Schema]) -> Schema:
     """The schema of `components`; a component's keys are checked once those of all are merged below them."""
-    component: Schema = {"type": "object", "minProperties": 1, "title": "a component"}
+    component: Schema = {
+        "type": "object",
+        "minProperties": 1,
+        "title": "a component",
+        "examples": [{"model": "models/mine.py:encoder", "outputs": ["cross"]}],
+    }
     if builder.templated:
         own = {
             key: {"$ref": f"#/properties/{key}"} for key in properties if key not in OF_THE_WHOLE
@@ -408,7 +413,7 @@ def _dummy_input(builder: SchemaBuilder) -> Schema:
         "fill": {"anyOf": [value(one), {"type": "array", "minItems": 1, "items": value(one)}]},
         "mask": value({"enum": ["right", "left"]}),
         "missing": value({"type": "number", "exclusiveMinimum": 0, "maximum": 0.9}),
-        FROM: {"type": "string", **_pattern(CONNECTION, builder)},
+        FROM: {"type": "string", **_pattern(CONNECTION, builder), "examples": ["encoder.cross"]},
     }
     for key, schema in properties.items():
         schema["description"] = PARTS[key]
