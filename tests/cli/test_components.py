@@ -102,17 +102,30 @@ def test_a_component_that_is_gone_is_left_over(two):
     assert not (two.folder / "artifacts/out/two@encoder").exists()
 
 
-def test_what_a_component_is_in_full_builds_the_same(two):
+def test_a_recipe_in_full_has_all_components_and_builds_the_same(two):
     text = two("explain", "two").out
-    first, second = text.split("---\n")
-    assert first.startswith("# two@encoder: two.yaml in full")
-    before = two("cache", "key", "two").out
-    for name, each in (("encoder", first), ("decoder", second)):
-        two.write("two.yaml", each)
-        keys = two("cache", "key", "two")
-        assert keys.code == 0, keys.err
-        lines = [line for line in before.splitlines() if f"two@{name}:" in line]
-        assert [line for line in keys.out.splitlines() if ":" in line] == lines
+    assert text.startswith("# two: two.yaml in full, as onnxbuild understands it\nversion: 1\n")
+    assert text.count("components:") == text.count("  decoder:\n") == 1
+    assert two("run", "two").code == 0
+    two.write("two.yaml", text)
+    planned = [json.loads(line) for line in two("plan", "two", "--json").out.splitlines()]
+    assert {each["state"] for each in planned} == {"cached"}
+
+
+def test_each_combination_in_full_has_all_components(two):
+    two.edit(
+        "two.yaml", "name: two\n", "name: two\nmatrix: {size: [17, 18]}\nopset: '{{ size }}'\n"
+    )
+    first, second = two("explain", "two").out.split("---\n")
+    assert first.startswith("# two@size=17: ")
+    assert second.count("opset: 18") == 2
+    assert recipes_of(two("plan", "two", "--json")) == {
+        f"two@{name},size={size}" for name in ("encoder", "decoder") for size in (17, 18)
+    }
+    two.write("two.yaml", second)
+    assert recipes_of(two("plan", "two", "--json")) == {
+        f"two@{name},size=18" for name in ("encoder", "decoder")
+    }
 
 
 REFUSED = {
@@ -125,8 +138,8 @@ REFUSED = {
         "  fix: write two.yaml"
     ),
     "run two --only encodr": (
-        "--only encodr is no variant or step of these recipes; the nearest of 13 are export, decoder and encoder\n"
-        "  fix: write one of them; to see all: onnxbuild graph two"
+        "--only encodr is no variant or step of these recipes; the nearest of 16 are encoder, decoder and benchmark\n"
+        "  fix: write one of them; to see all: onnxbuild graph two.yaml"
     ),
     "inspect two:fp32": (
         "'fp32' is a variant of several recipes: two@encoder:fp32, two@decoder:fp32\n"
