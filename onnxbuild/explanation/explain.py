@@ -122,7 +122,7 @@ class _Explanation:
 
     @property
     def component(self) -> str:
-        """Which component it is; empty where the recipe has none."""
+        """The component's name; empty where the recipe has none."""
         return self._understood.recipe.component
 
     def lines(self) -> dict[str, list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from onnxbuild.core.axis import symbols_of
-from onnxbuild.core.recipe import Connection, Recipe
+from onnxbuild.core.recipe import ConnectedInput, Recipe
 from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.document.recipe_names import RecipeName
 
@@ -34,7 +34,7 @@ def connection_faults(recipes: Sequence[Recipe]) -> Iterator[Fault]:
                 yield from _axes(each, recipe, source)
 
 
-def _no_output(each: Connection, source: Recipe) -> Fault:
+def _no_output(each: ConnectedInput, source: Recipe) -> Fault:
     known = source.outputs
     near = nearest(each.output, known)
     at = source.lines.get("outputs", source.lines["model"])
@@ -47,7 +47,7 @@ def _no_output(each: Connection, source: Recipe) -> Fault:
     return Fault(hinted(what, near), each.location, fix)
 
 
-def _axes(each: Connection, recipe: Recipe, source: Recipe) -> Iterator[Fault]:
+def _axes(each: ConnectedInput, recipe: Recipe, source: Recipe) -> Iterator[Fault]:
     """Yield axes of the input that give it fewer sizes than the other component's axis of that name has."""
     shape = next(given.shape for given in recipe.inputs if given.name == each.input)
     given = {axis.name: axis for axis in source.axes}
