@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from onnxbuild.terminal.at_a_glance import answer
 from tests.cli.conftest import QUICK, CheapProject, Project
 
 TWO = """\
@@ -215,3 +216,15 @@ def test_an_input_that_is_not_what_the_other_component_gives_fails_the_decoder_a
     assert done.code == 3
     words = "'hidden' of component 'encoder' is float32 [batch, 3]; the input 'input' takes float32 [batch, 2]"
     assert words in done.out + done.err
+
+
+@pytest.mark.slow
+def test_one_component_is_up_to_date_at_a_glance(connected, monkeypatch):
+    assert connected("run", "two@encoder", "--only", "fp32/check").code == 0
+    monkeypatch.chdir(connected.folder)
+    for name, value in connected.cache.items():
+        monkeypatch.setenv(name, value)
+    found = answer(("run", "two@encoder", "--only", "fp32/check"))
+    assert found is not None
+    assert found[0][-1].startswith("up to date: ")
+    assert answer(("run", "two@decoder", "--only", "fp32/check")) is None
