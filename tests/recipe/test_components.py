@@ -187,6 +187,16 @@ DISCONNECTED = {
 }
 
 
+def test_components_in_a_circle_are_reported_once(project):
+    text = CONNECTED.replace(
+        "high: 10}}\n    outputs", "high: 10, from: decoder.out}}\n    outputs"
+    )
+    text = text.replace("    opset: 18\n", "    opset: 18\n    outputs: [out]\n")
+    assert project.faults(text) == [
+        "recipes/demo.yaml:15:56: components are in a circle: encoder <- decoder <- encoder"
+    ]
+
+
 @pytest.mark.parametrize("slip", DISCONNECTED)
 def test_an_input_that_no_output_fits_is_reported_at_its_line_with_the_others(project, slip):
     (old, new), fault = DISCONNECTED[slip]
