@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from onnxbuild.adapters.store.disk_views import DiskViews
 from onnxbuild.building.request import Request, graph_of, load
 from onnxbuild.building.wiring import Workspace, open_workspace
 from onnxbuild.core.errors import UsageError
+from onnxbuild.core.graph import Graph
 from onnxbuild.core.sizes import counted, size_text
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.plan import Planned
@@ -24,12 +25,15 @@ if TYPE_CHECKING:
 
     from onnxbuild.adapters.remote.client import Client
     from onnxbuild.adapters.remote.signed_records import Signer
-    from onnxbuild.adapters.remote.tiered_store import TieredStore
+    from onnxbuild.adapters.remote.tiered_store import Fetch, TieredStore
     from onnxbuild.adapters.remote.uploads import Uploads
 
 OFF = "off"
+_SMALL_BYTES = 1 << 20
 _KEY_VARIABLE = "ONNXBUILD_REMOTE_SIGN_KEY"
-_PUSH_FIX = f"openssl genpkey -algorithm ed25519 -out PRIVATE.pem; then {_KEY_VARIABLE}=PRIVATE.pem"
+_PUSH_FIX = (
+    f"openssl genpkey -algorithm ed25519 -out PRIVATE.pem; then {_KEY_VARIABLE}=PRIVATE.pem"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,32 @@ class Remote:
     store: TieredStore
     uploads: Uploads | None
     unsigned: bool = False
+
+    def fetch_ahead(
+        self,
+        workspace: Workspace,
+        graph: Graph,
+        catalog: Mapping[str, StepKind],
+        forced: Collection[str],
+    ) -> None:
+        """Fetch what a build of a graph will open, all at once; what can't be had is built here.
+
+        Small results are fetched, too: reports and other verbs read them.
+
+        Args:
+            workspace: With the remote behind its store.
+            graph: What will be built.
+            catalog: Step kinds by name.
+            forced: Names of steps that run although they are up to date.
+        """
+        from onnxbuild.engine.plan import needed_artifacts
+
+        while True:
+            planned = workspace.plan(graph, catalog)
+            made = [artifact for each in planned for artifact in each.outputs.values()]
+            small = [artifact for artifact in made if artifact.size_bytes <= _SMALL_BYTES]
+            if self.store.bring([*needed_artifacts(graph, planned, forced), *small]):
+                return
 
     def remarks(self, *, wait: bool = False) -> Iterator[str]:
         """Yield what a run should say of it at its end.
@@ -102,11 +132,20 @@ class RemoteAccess:
     signer: Signer | None
     unsigned: bool
 
-    def attach(self, workspace: Workspace, *, fetch: bool = True) -> tuple[Workspace, Remote]:
+    def record_names(self, keys: Iterable[str]) -> frozenset[str]:
+        """Return the names that records of some actions have, by each builder that is trusted and by this machine."""
+        from onnxbuild.adapters.remote.signed_records import record_name
+
+        own = () if self.signer is None else (self.signer.id,)
+        return frozenset(
+            record_name(key, signer) for key in keys for signer in (*self.trusted, *own)
+        )
+
+    def attach(self, workspace: Workspace, fetch: Fetch = "all") -> tuple[Workspace, Remote]:
         """Return the workspace with the remote behind its store.
 
         Args:
-            fetch: Fetch the blobs of hits, and upload what is built; False for verbs that only look.
+            fetch: Which blobs of hits are fetched; with "nothing", for verbs that only look, nothing is uploaded.
         """
         from onnxbuild.adapters.remote.client import Client
         from onnxbuild.adapters.remote.tiered_store import TieredStore
@@ -114,7 +153,7 @@ class RemoteAccess:
 
         client = Client(self.objects)
         uploads = None
-        if self.signer is not None and fetch:
+        if self.signer is not None and fetch != "nothing":
             uploads = Uploads(workspace.disk, client, self.signer)
             uploads.resume()
         store = TieredStore(
@@ -174,7 +213,7 @@ def push_results(
     Raises:
         UsageError: No remote is named, or no key signs what is uploaded.
     """
-    access = _needed(request)
+    access = needed_remote(request)
     if access.signer is None:
         raise _no_signer("ONNXBUILD_REMOTE_PUSH=always ", "cache push")
     opened = open_workspace(request.project, request.store_root)
@@ -207,7 +246,7 @@ def pull_results(
     Raises:
         UsageError: No remote is named.
     """
-    workspace, remote = _needed(request).attach(
+    workspace, remote = needed_remote(request).attach(
         open_workspace(request.project, request.store_root)
     )
     try:
@@ -217,7 +256,12 @@ def pull_results(
         workspace.close()
 
 
-def _needed(request: Request) -> RemoteAccess:
+def needed_remote(request: Request) -> RemoteAccess:
+    """Return how to reach the remote store.
+
+    Raises:
+        UsageError: No remote is named, or its settings can't be used.
+    """
     access = remote_of(request)
     if access is None:
         raise UsageError(

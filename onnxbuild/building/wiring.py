@@ -49,6 +49,7 @@ class RunOptions:
         surroundings: Those of the steps.
         force: Variants or steps to run although they are up to date, named as for `Request.only`.
         wait_uploads: Wait at the end until all is uploaded to the remote store.
+        lazy: Leave large results that this build does not open on the remote store.
         kernel_watch: Let the kernel observe what steps open; else Python does as well as it can.
     """
 
@@ -60,6 +61,7 @@ class RunOptions:
     kernel_watch: bool = True
     force: tuple[str, ...] = ()
     wait_uploads: bool = False
+    lazy: bool = False
 
 
 @dataclass(frozen=True, slots=True)

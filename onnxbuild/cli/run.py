@@ -160,7 +160,9 @@ def command(
     from onnxbuild.typed.recipe_files import recipes_meant
 
     settings = {**settings, "benchmark.measure": "false"} if no_bench else settings
-    options = RunOptions(jobs, memory, timeout, keep_going, force=force, wait_uploads=wait_uploads)
+    options = RunOptions(
+        jobs, memory, timeout, keep_going, force=force, wait_uploads=wait_uploads, lazy=True
+    )
     kinds = kinds_of(ctx)
     ci = CiOutputs(recipes, lambda line: click.echo(line, err=as_json), junit, summary, github)
     with ci.refusals():

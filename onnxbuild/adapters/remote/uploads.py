@@ -13,7 +13,6 @@ from onnxbuild.adapters.remote.client import Client, RemoteError, blob_name
 from onnxbuild.adapters.remote.signed_records import Signer
 from onnxbuild.adapters.store.disk_store import DiskStore, read_record, seal
 from onnxbuild.core.action import ActionResult
-from onnxbuild.core.digest import Digest
 
 FOLDER = "uploads"
 """Folder of the store that has a file for each result that is still to be uploaded."""
@@ -71,7 +70,7 @@ class Uploads:
         with self._changed:
             results = list(self._waiting)
             count = len(results) + self._busy
-        digests = {digest for each in results for digest in _digests(each)}
+        digests = {digest for each in results for digest in each.digests()}
         return count, sum(each.size_bytes for each in digests if each.sha256 not in self._there)
 
     def wait(self, report: Callable[[int, int], None] | None = None, every_s: float = 1.0) -> None:
@@ -127,21 +126,20 @@ class Uploads:
                     return
 
     def _upload(self, result: ActionResult) -> None:
-        for digest in _digests(result):
-            if digest.sha256 in self._there:
-                continue
+        names = {
+            blob_name(digest.sha256): digest
+            for digest in result.digests()
+            if digest.sha256 not in self._there
+        }
+        there = self._client.held(names)
+        for name, digest in names.items():
             if self._closed:
                 raise RemoteError("the run is over")
-            name, path = blob_name(digest.sha256), self._disk.blob(digest)
-            if not self._client.holds(name):
-                self._client.put(name, path)
+            if name not in there:
+                self._client.put(name, self._disk.blob(digest))
                 self.sent_bytes += digest.size_bytes
             self._there.add(digest.sha256)
         name, record = self._signer.record(result)
         self._client.put(name, record)
         self.sent += 1
         self._note(result).unlink(missing_ok=True)
-
-
-def _digests(result: ActionResult) -> set[Digest]:
-    return {digest for artifact in result.outputs.values() for _, digest in artifact.files}
