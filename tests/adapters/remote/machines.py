@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -42,10 +43,21 @@ class Machine:
         if builder is not None:
             self.uploads = Uploads(self.disk, self.client, Signer(builder))
         keys = {Signer(each).id: each.public_key() for each in trusted}
-        self.store = TieredStore(
-            self.disk, self.client, keys, agree=agree, uploads=self.uploads, fetch=fetch
+        self._open = partial(
+            TieredStore,
+            self.disk,
+            self.client,
+            keys,
+            agree=agree,
+            uploads=self.uploads,
+            fetch=fetch,
         )
+        self.next_run()
         _OPEN.append(self)
+
+    def next_run(self):
+        """Forget what a process knows."""
+        self.store = self._open()
 
     def close(self):
         if self.uploads is not None:
