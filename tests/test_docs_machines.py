@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import onnx
@@ -111,13 +111,14 @@ def test_a_cluster_runs_in_ten_minutes(tmp_path):
     (tmp_path / "dask/tls.yaml").write_text(tls.replace("/etc/onnxbuild", str(tmp_path)))
     environ = environment(DASK_CONFIG=str(tmp_path / "dask"))
     log = tmp_path / "log"
-    with running(here(scheduler), project, environ, log):
-        with running(f"{here(worker)} --store {tmp_path}/worker-store", project, environ, log):
-            deadline = time.monotonic() + 60
-            while "steps at a time" not in log.read_text():
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.2)
-            code, text = said(here(build), project, environ)
+    with ExitStack() as cleanup:
+        for command in (here(scheduler), f"{here(worker)} --store {tmp_path}/worker-store"):
+            cleanup.enter_context(running(command, project, environ, log))
+        deadline = time.monotonic() + 60
+        while "steps at a time" not in log.read_text():
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.2)
+        code, text = said(here(build), project, environ)
     assert code == 0, text
     assert "1 worker at tls://127.0.0.1" in text
     assert "ok: " in text

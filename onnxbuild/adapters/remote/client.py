@@ -107,14 +107,25 @@ class Client:
         return self._read(self._get(name, limit_bytes))
 
     def download(self, files: Mapping[Path, Digest]) -> list[Path]:
-        """Download blobs in parallel; return those that came whole, with the right digest, be it before a fault."""
+        """Download blobs in parallel; return those that came whole, with the right digest, whatever the others did."""
+        from obstore.exceptions import BaseError
+
         whole: list[Path] = []
+        faults: list[Exception] = []
 
         async def download(path: Path) -> None:
-            if await self._download(path, files[path]):
-                whole.append(path)
+            try:
+                if await self._download(path, files[path]):
+                    whole.append(path)
+            except (BaseError, OSError, ValueError, RemoteError) as fault:
+                faults.append(fault)
 
-        self._read(_all(download, files))
+        async def download_all() -> None:
+            await _all(download, files)
+            if faults:
+                raise faults[0]
+
+        self._read(download_all())
         return whole
 
     def has(self, names: Iterable[str]) -> set[str]:

@@ -85,7 +85,7 @@ _rounds = st.tuples(
 @pytest.mark.always
 @pytest.mark.sampled
 @given(st.lists(_rounds, min_size=2, max_size=5))
-@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_team_s_builds_equal_clean_ones_and_the_next_do_nothing(rounds):
     with tempfile.TemporaryDirectory() as temp, ExitStack() as cleanup:
         folder = Path(temp)
