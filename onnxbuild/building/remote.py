@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from onnxbuild.adapters.remote.uploads import Uploads
 
 OFF = "off"
+_REFUSED = re.compile(
+    r"\b40[13]\b|[Uu]nauthori[sz]ed|[Ff]orbidden|AccessDenied|InvalidAccessKeyId|Signature"
+)
 _SMALL_BYTES = 1 << 20
 _KEY_VARIABLE = "ONNXBUILD_REMOTE_SIGN_KEY"
 _PUSH_FIX = (
@@ -46,6 +50,7 @@ class Remote:
         store: The workspace's store, with the remote behind it.
         uploads: What goes up; None if this machine pushes nothing.
         unsigned: A machine of CI that should upload, and has no key for it.
+        credentials: Which credentials are sent, for messages.
     """
 
     url: str
@@ -53,6 +58,7 @@ class Remote:
     store: TieredStore
     uploads: Uploads | None
     unsigned: bool = False
+    credentials: str = ""
 
     def fetch_ahead(
         self,
@@ -95,7 +101,8 @@ class Remote:
         if self.unsigned:
             yield f"nothing is uploaded to {self.url}: this CI has no key that signs it ({_KEY_VARIABLE}=PRIVATE.pem)"
         if self.client.lost:
-            yield f"{self.url} is not used further in this run: {self.client.lost}"
+            sent = f"; it was sent {self.credentials}" if _REFUSED.search(self.client.lost) else ""
+            yield f"{self.url} is not used further in this run: {self.client.lost}{sent}"
         if self.uploads is not None:
             count, size = self.uploads.left()
             why = f": {self.uploads.failed}" if self.uploads.failed else ""
@@ -123,6 +130,7 @@ class RemoteAccess:
         agree: How many of them must have signed the same result.
         signer: The key of a machine that uploads; None on others.
         unsigned: A machine of CI that should upload, and has no key for it.
+        credentials: Which credentials are sent, for messages.
     """
 
     url: str
@@ -131,6 +139,7 @@ class RemoteAccess:
     agree: int
     signer: Signer | None
     unsigned: bool
+    credentials: str
 
     def record_names(self, keys: Iterable[str]) -> frozenset[str]:
         """Return the names that records of some actions have, by each builder that is trusted and by this machine."""
@@ -161,7 +170,7 @@ class RemoteAccess:
         )
         views = DiskViews(workspace.root, store, workspace.stats)
         return replace(workspace, store=store, views=views), Remote(
-            self.url, client, store, uploads, self.unsigned
+            self.url, client, store, uploads, self.unsigned, self.credentials
         )
 
 
@@ -176,7 +185,7 @@ def remote_of(request: Request) -> RemoteAccess | None:
     url = settings.text("remote.url")
     if not url or url == OFF:
         return None
-    from onnxbuild.adapters.remote.opening import open_remote
+    from onnxbuild.adapters.remote.opening import credentials_sent, open_remote
 
     where = settings.sources["remote.url"]
     allow_http = bool(settings.values.get("remote.allow_http", False))
@@ -196,7 +205,10 @@ def remote_of(request: Request) -> RemoteAccess | None:
             f"`remote.agree` is {agree}; expected 1 to {len(trusted)}, the number of trusted keys",
             where=settings.sources["remote.agree"],
         )
-    return RemoteAccess(url, objects, trusted, agree, signer, unsigned=pushes and signer is None)
+    return RemoteAccess(
+        url, objects, trusted, agree, signer,
+        unsigned=pushes and signer is None, credentials=credentials_sent(url, environment),
+    )  # fmt: skip
 
 
 def push_results(

@@ -302,6 +302,29 @@ def test_a_faulty_setting_is_one_error(tmp_path, private, settings, env, said):
     assert "secret" not in got.err.replace("holds a password", "") or "secret" not in said
 
 
+@pytest.mark.parametrize(
+    ("env", "sent"),
+    [
+        ({}, "it was sent no credentials: ONNXBUILD_REMOTE_TOKEN is not set, and ~/.netrc does not"),
+        (
+            {"ONNXBUILD_REMOTE_TOKEN": "s3cr3t"},
+            "it was sent the credentials in ONNXBUILD_REMOTE_TOK",
+        ),
+    ],
+)
+def test_refused_credentials_are_named_with_where_they_are_from(
+    tmp_path, private, filled, env, sent
+):
+    server, _ = filled
+    server.fault = "401"
+    laptop = clone(tmp_path / "laptop", server.url, private)
+    got = laptop.run(env={"HOME": str(tmp_path), **env})
+    assert got.code == 0
+    said = " ".join(got.out.split())
+    assert sent in said
+    assert "s3cr3t" not in said
+
+
 def test_the_token_is_shown_nowhere(tmp_path, private, filled):
     server, _ = filled
     laptop = clone(tmp_path / "laptop", server.url, private)

@@ -13,7 +13,7 @@ class HttpStore:
 
     Attributes:
         objects: Path below the root -> content.
-        fault: `""`, or what answers to GET are: `500`, `hang`, `slow`, `steady` (slower than at once, fast enough), `cut`, `flip`, `longer`.
+        fault: `""`, or what answers to GET are: a status such as `500`, `hang`, `slow`, `steady` (slower than at once, fast enough), `cut`, `flip`, `longer`.
         hang_puts: Uploads get no answer.
         requests: (method, path) in the order of arrival.
     """
@@ -64,8 +64,10 @@ def serving() -> Iterator[HttpStore]:  # noqa: C901 - one handler, a branch for 
             content = store.objects.get(self.path)
             if store.fault == "hang":
                 store.over.wait(60)
-            if content is None or store.fault == "500":
-                return self._head(404 if content is None and store.fault != "500" else 500)
+            if store.fault.isdigit():
+                return self._head(int(store.fault))
+            if content is None:
+                return self._head(404)
             if store.fault == "flip":
                 content = bytes([content[0] ^ 1]) + content[1:]
             if store.fault == "longer":
