@@ -33,7 +33,6 @@ OFF = "off"
 _REFUSED = re.compile(
     r"\b40[13]\b|[Uu]nauthori[sz]ed|[Ff]orbidden|AccessDenied|InvalidAccessKeyId|Signature"
 )
-_SMALL_BYTES = 1 << 20
 _KEY_VARIABLE = "ONNXBUILD_REMOTE_SIGN_KEY"
 _PUSH_FIX = (
     f"openssl genpkey -algorithm ed25519 -out PRIVATE.pem; then {_KEY_VARIABLE}=PRIVATE.pem"
@@ -66,24 +65,25 @@ class Remote:
         graph: Graph,
         catalog: Mapping[str, StepKind],
         forced: Collection[str],
+        small_bytes: int = 1 << 20,
     ) -> None:
         """Fetch what a build of a graph will open, all at once; what can't be had is built here.
-
-        Small results are fetched, too: reports and other verbs read them.
 
         Args:
             workspace: With the remote behind its store.
             graph: What will be built.
             catalog: Step kinds by name.
             forced: Names of steps that run although they are up to date.
+            small_bytes: Results of at most that size are fetched, too: reports and other verbs read them.
         """
         from onnxbuild.engine.plan import needed_artifacts
 
         while True:
             planned = workspace.plan(graph, catalog)
             made = [artifact for each in planned for artifact in each.outputs.values()]
-            small = [artifact for artifact in made if artifact.size_bytes <= _SMALL_BYTES]
+            small = [artifact for artifact in made if artifact.size_bytes <= small_bytes]
             if self.store.bring([*needed_artifacts(graph, planned, forced), *small]):
+                self.store.leave(made)
                 return
 
     def remarks(self, *, wait: bool = False) -> Iterator[str]:

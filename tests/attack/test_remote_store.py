@@ -305,7 +305,10 @@ def test_a_faulty_setting_is_one_error(tmp_path, private, settings, env, said):
 @pytest.mark.parametrize(
     ("env", "sent"),
     [
-        ({}, "it was sent no credentials: ONNXBUILD_REMOTE_TOKEN is not set, and ~/.netrc does not"),
+        (
+            {},
+            "it was sent no credentials: ONNXBUILD_REMOTE_TOKEN is not set, and ~/.netrc does not",
+        ),
         (
             {"ONNXBUILD_REMOTE_TOKEN": "s3cr3t"},
             "it was sent the credentials in ONNXBUILD_REMOTE_TOK",

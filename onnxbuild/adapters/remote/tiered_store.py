@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 Fetch = Literal["all", "needed", "nothing"]
 """Which blobs of hits are fetched: all; those that `bring` or `paths` asks for; or none.
 
-With `needed`, blobs that are not here count as being on the remote until one turns out not to be. With `nothing`,
-the remote is asked whether it has them.
+With `needed`, blobs that are not here count as being on the remote until one turns out not to be; after `leave`, those
+that it names. With `nothing`, the remote is asked whether it has them.
 """
 
 
@@ -65,6 +65,7 @@ class TieredStore:
         self._asked: dict[str, tuple[ActionResult, ...]] = {}
         self._awaited: dict[str, list[ActionResult]] = {}
         self._gone: set[str] = set()
+        self._left: set[str] | None = None
         self.hits = 0
         self.ignored: list[str] = []
 
@@ -116,10 +117,10 @@ class TieredStore:
         if missing and self._fetch == "nothing":
             names = {blob_name(sha256) for sha256 in missing}
             return () if self._client.has(names) == names else faults
-        if missing and (by_content or self._fetch == "all"):
-            self._fetch_blobs(missing)
+        staying = set() if by_content else self._staying(missing)
+        self._fetch_blobs({each: missing[each] for each in missing.keys() - staying})
         if faults:
-            faults = self._faults_here(artifact)
+            faults = self._disk.faults(artifact) if by_content else self._faults_here(artifact)
         if not faults:
             for result in self._awaited.pop(artifact.sha256, ()):
                 if not any(self._faults_here(each) for each in result.outputs.values()):
@@ -128,11 +129,19 @@ class TieredStore:
 
     def _faults_here(self, artifact: Artifact) -> tuple[str, ...]:
         """Return what is wrong with the blobs that are here, or should be."""
-        if self._fetch != "needed":
-            return self._disk.faults(artifact)
-        left = self._missing([artifact]).keys() - self._gone
-        files = tuple(each for each in artifact.files if each[1].sha256 not in left)
+        staying = self._staying(self._missing([artifact]))
+        files = tuple(each for each in artifact.files if each[1].sha256 not in staying)
         return self._disk.faults(Artifact(artifact.kind, files)) if files else ()
+
+    def _staying(self, missing: Iterable[str]) -> set[str]:
+        """Return which of some blobs may stay on the remote."""
+        if self._fetch != "needed":
+            return set()
+        return {
+            sha256
+            for sha256 in missing
+            if sha256 not in self._gone and (self._left is None or sha256 in self._left)
+        }
 
     def _missing(self, artifacts: Iterable[Artifact]) -> dict[str, Digest]:
         """Return SHA-256 -> digest of the blobs that are not here."""
@@ -142,6 +151,14 @@ class TieredStore:
             for _, digest in artifact.files
             if not self._disk.blob(digest).exists()
         }
+
+    def leave(self, artifacts: Iterable[Artifact]) -> None:
+        """Let only these stay on the remote from now on; others are fetched as their hits are found.
+
+        After a step that ran, steps may turn out to be up to date that no plan knew to be. What follows them may run,
+        and then it is too late to find that their content is gone.
+        """
+        self._left = {digest.sha256 for artifact in artifacts for _, digest in artifact.files}
 
     def bring(self, artifacts: Iterable[Artifact]) -> bool:
         """Fetch in parallel what is not here; return whether all came.

@@ -25,8 +25,8 @@ _OPEN = []
 def closed():
     """Close all machines at the end of a test; for a fixture."""
     yield
-    while _OPEN:
-        _OPEN.pop().close()
+    for each in [*_OPEN]:
+        each.close()
 
 
 class Machine:
@@ -60,6 +60,7 @@ class Machine:
         self.store = self._open()
 
     def close(self):
+        _OPEN.remove(self)
         if self.uploads is not None:
             self.uploads.close()
         self.client.close()

@@ -6,10 +6,10 @@ import tempfile
 from contextlib import ExitStack, closing
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from onnxbuild.building.remote import Remote
@@ -55,16 +55,19 @@ class TeamWorld(World):
         self.machine.next_run()
         self.store = self.machine.store  # type: ignore[assignment]
         remote = Remote("", self.machine.client, self.machine.store, self.machine.uploads)
-        remote.fetch_ahead(SimpleNamespace(plan=prospect), graph, CATALOG, ())  # type: ignore[arg-type]
+        remote.fetch_ahead(SimpleNamespace(plan=prospect), graph, CATALOG, (), 0)  # type: ignore[arg-type]
         report = self.build(graph)
         self.machine.uploads.wait()
         return report
 
 
 def spoil(folder: Path, kind: str, number: int) -> None:
-    """Lose or damage a file of a store."""
+    """Lose all or one of the files of a store, or damage one."""
     found = sorted(path for path in folder.rglob("*") if path.is_file())
-    if found and kind == "lose":
+    if kind == "wipe":
+        for path in found:
+            path.unlink()
+    elif found and kind == "lose":
         found[number % len(found)].unlink()
     elif found:
         path = found[number % len(found)]
@@ -74,18 +77,33 @@ def spoil(folder: Path, kind: str, number: int) -> None:
 
 _spoils = st.tuples(
     st.sampled_from(["shared/cas", "shared/ac", "0/store/cas", "1/store/cas", "0/store/ac"]),
-    st.sampled_from(["lose", "flip"]),
+    st.sampled_from(["lose", "flip", "wipe"]),
     st.integers(0, 50),
 )
-_rounds = st.tuples(
-    st.integers(0, 1), graphs(), st.lists(edits, max_size=3), st.lists(_spoils, max_size=2)
-)
+
+
+@st.composite
+def _courses(draw: st.DrawFn) -> list[tuple[int, Graph, list[Any], list[Any]]]:
+    """Who builds which of a few graphs, after which edits and losses."""
+    plans = draw(st.lists(graphs(), min_size=1, max_size=2))
+    one = st.tuples(
+        st.integers(0, 1),
+        st.sampled_from(plans),
+        st.lists(edits, max_size=3),
+        st.lists(_spoils, max_size=2),
+    )
+    return draw(st.lists(one, min_size=2, max_size=6))
 
 
 @pytest.mark.always
 @pytest.mark.sampled
-@given(st.lists(_rounds, min_size=2, max_size=5))
-@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(_courses())
+@settings(
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),  # each example takes a second
+    max_examples=examples(20),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 def test_a_team_s_builds_equal_clean_ones_and_the_next_do_nothing(rounds):
     with tempfile.TemporaryDirectory() as temp, ExitStack() as cleanup:
         folder = Path(temp)

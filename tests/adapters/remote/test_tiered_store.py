@@ -68,6 +68,11 @@ def test_a_lazy_build_fetches_a_blob_when_somebody_opens_it(server, tmp_path):
     assert laptop.store.paths(artifact)["model"].read_text() == WEIGHTS
     assert len(gets_of_blobs(server)) == 1
     assert laptop.store.faults(artifact, by_content=True) == ()
+    assert again.store.faults(artifact, by_content=True) == ()
+    lost = Machine(tmp_path / "other", server.url, fetch="needed")
+    assert len(lost.found()) == 1
+    server.objects.clear()
+    assert lost.store.faults(artifact, by_content=True) == ("model is missing from the store",)
 
 
 def test_a_blob_that_can_not_be_brought_is_missing_from_then_on(server, tmp_path):
