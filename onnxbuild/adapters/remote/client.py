@@ -333,10 +333,12 @@ async def _where(ask: Callable[[K], Coroutine[Any, Any, bool]], about: Iterable[
 
 
 def _reason(error: BaseException) -> str:
-    """Return the sentence of an error of obstore: the innermost message, else its first line."""
+    """Return the sentence of an error of obstore: the status, the innermost message, or its first line."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     text = str(error)
+    if status := re.search(r"status code: (\d{3} [A-Za-z ]+)", text):
+        return f"it answers {status[1].strip()}"
     inner = re.findall(r'(?:message|error): "([^"]+)"', text)
     sentence = inner[-1] if inner else text.partition("\n")[0]
     return " ".join(sentence.split())[:300] or type(error).__name__
