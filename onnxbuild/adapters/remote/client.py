@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import mmap
 import re
 import threading
 import time
@@ -73,6 +74,7 @@ class Client:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
+        self._is_plain = type(store).__name__ == "HTTPStore"  # which takes no upload in parts
         self._put_s = put_s
         self._clock = clock
         self._left_s = grace_s
@@ -141,11 +143,18 @@ class Client:
         size = len(content) if isinstance(content, bytes) else content.stat().st_size
         limit_s = self._put_s + size / (LEAST_SPEED / 16)
 
-        async def upload() -> None:
+        async def upload(source: bytes | Path | mmap.mmap, *, in_parts: bool | None) -> None:
             async with asyncio.timeout(limit_s):
-                await self._store.put_async(name, content)
+                await self._store.put_async(name, source, use_multipart=in_parts)
 
-        self._run(upload())
+        if isinstance(content, bytes) or not size or not self._is_plain:
+            self._run(upload(content, in_parts=None))
+            return
+        with (
+            content.open("rb") as file,
+            mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped,
+        ):
+            self._run(upload(mapped, in_parts=False))
 
     # --- for uploads and housekeeping, which don't use the budget of reads ----------------------
 

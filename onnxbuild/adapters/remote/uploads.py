@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +18,7 @@ FOLDER = "uploads"
 """Folder of the store that has a file for each result that is still to be uploaded."""
 
 FAULTS_MAX = 3
-"""Uploads that fail one after the other before the rest is left to a later run."""
+"""Uploads that fail one after the other, or tries of one, before the rest is left to a later run."""
 
 
 class Uploads:
@@ -35,8 +35,10 @@ class Uploads:
         self._waiting: deque[ActionResult] = deque()
         self._changed = threading.Condition()
         self._there: set[str] = set()
+        self._given_up: list[ActionResult] = []
+        self._tries: Counter[str] = Counter()
         self._busy = False
-        self._closed = False
+        self._closed = self._lost = False
         self.sent = self.sent_bytes = 0
         self.failed = ""
         self._thread = threading.Thread(target=self._run, daemon=True, name="uploads")
@@ -68,7 +70,7 @@ class Uploads:
     def left(self) -> tuple[int, int]:
         """Return how many results are still to be uploaded, and at most how many bytes these are."""
         with self._changed:
-            results = list(self._waiting)
+            results = [*self._waiting, *self._given_up]
             count = len(results) + self._busy
         digests = {digest for each in results for digest in each.digests()}
         return count, sum(each.size_bytes for each in digests if each.sha256 not in self._there)
@@ -81,7 +83,7 @@ class Uploads:
         """
         while True:
             with self._changed:
-                if self.failed or not (self._waiting or self._busy):
+                if self._lost or not (self._waiting or self._busy):
                     return
                 self._changed.wait(every_s)
             if report is not None:
@@ -115,14 +117,17 @@ class Uploads:
             except (RemoteError, OSError) as fault:
                 faults += 1
                 with self._changed:
-                    self._waiting.append(result)
-                    if faults >= FAULTS_MAX:
+                    self._tries[result.key] += 1
+                    is_last = self._tries[result.key] >= FAULTS_MAX
+                    (self._given_up if is_last else self._waiting).append(result)
+                    self._lost = faults >= FAULTS_MAX
+                    if is_last or self._lost:
                         self.failed = str(fault)
                 time.sleep(0.1 * faults)
             with self._changed:
                 self._busy = False
                 self._changed.notify_all()
-                if self.failed:
+                if self._lost:
                     return
 
     def _upload(self, result: ActionResult) -> None:

@@ -65,11 +65,12 @@ class Machine:
             self.uploads.close()
         self.client.close()
 
-    def build(self, text=WEIGHTS, *, key=KEY):
+    def build(self, text=WEIGHTS, *, key=KEY, wait=True):
         files = text if isinstance(text, dict) else {"model": text}
         artifact = self.store.ingest(outputs_of(self.folder, **files), "onnx-model")
         self.store.record(result(artifact, key=key))
-        self.uploads.wait()
+        if wait:
+            self.uploads.wait()
         return artifact
 
     def found(self, key=KEY):

@@ -113,7 +113,7 @@ def test_a_faulty_server_costs_seconds_and_gives_nothing_wrong(server, tmp_path,
 
 
 def test_a_large_blob_may_take_longer_than_the_first_seconds_while_bytes_arrive(server, tmp_path):
-    Machine(tmp_path / "ci", server.url, builder=CI).build("weights" * 700_000)  # 5 MB
+    Machine(tmp_path / "ci", server.url, builder=CI).build("weights" * 1_000_000)  # 7 MB
     server.fault = "steady"
     laptop = Machine(tmp_path / "laptop", server.url)  # waits half a second at first
     assert len(laptop.found()) == 1
@@ -167,6 +167,18 @@ def test_results_count_where_enough_builders_agree(server, tmp_path):
     assert Machine(tmp_path / "two", server.url, **both).found() == []
     Machine(tmp_path / "again", server.url, builder=OTHER).build()
     assert len(Machine(tmp_path / "three", server.url, **both).found()) == 1
+
+
+def test_one_upload_that_is_always_refused_holds_up_no_other(server, tmp_path):
+    ci = Machine(tmp_path / "ci", server.url, builder=CI)
+    server.refused = record_name(KEY, Signer(CI).id)
+    ci.build(wait=False)
+    for n in range(9):
+        ci.build(f"{n}" * 9, key=f"{n}" * 64, wait=False)
+    ci.uploads.wait()
+    assert ci.uploads.sent == 9
+    assert ci.uploads.left() == (1, 0)
+    assert ci.uploads.failed == "it answers 507 Insufficient Storage"
 
 
 def test_what_could_not_be_uploaded_is_uploaded_by_the_next_run(server, tmp_path):
