@@ -1,4 +1,4 @@
-"""What a remote store holds, and what of it may go."""
+"""Measure a remote store, and remove from it what is old."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from onnxbuild.core.step import StepKind
 
 if TYPE_CHECKING:
     from onnxbuild.adapters.remote.client import Client
-    from onnxbuild.adapters.remote.garbage import CollectedObjects, Contents
+    from onnxbuild.adapters.remote.garbage import CollectedObjects, RemoteContents
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteStats:
-    """What a remote store holds.
+    """Counts of what a remote store holds.
 
     Attributes:
         url: Its URL.
@@ -37,7 +37,7 @@ class RemoteStats:
     url: str
     steps: int
     there: int
-    contents: Contents | None
+    contents: RemoteContents | None
 
 
 def remote_stats(request: Request, catalog: Mapping[str, StepKind]) -> RemoteStats:

@@ -1,4 +1,4 @@
-"""Where steps run: the option `--executor` of the verbs that build."""
+"""Choose where steps run: the option `--executor` of the verbs that build."""
 
 from __future__ import annotations
 

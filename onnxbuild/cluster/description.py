@@ -1,4 +1,4 @@
-"""What a worker says of itself, and how it differs from the machine that builds."""
+"""Description of a worker, and how it differs from the machine that builds."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ LOOK_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class BatchJob:
-    """What a batch job has to know; `text` is its argument.
+    """Facts that a batch job has to know; `text` is its argument.
 
     Attributes:
         folder: Of the run, in the store.

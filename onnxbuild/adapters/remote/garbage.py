@@ -18,8 +18,8 @@ BLOBS = "cas"
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
-    """What a shared store holds: the objects of its records and of its blobs."""
+class RemoteContents:
+    """The objects of a shared store: its records and its blobs."""
 
     records: tuple[StoredObject, ...]
     blobs: tuple[StoredObject, ...]
@@ -43,14 +43,14 @@ class CollectedObjects:
     held_bytes: int
 
 
-def contents(client: Client) -> Contents:
+def contents(client: Client) -> RemoteContents:
     """List a shared store; blobs first, since a record is uploaded after its blobs.
 
     Raises:
         RemoteError: The server does not list them.
     """
     blobs = client.objects(BLOBS)
-    return Contents(tuple(client.objects(RECORDS)), tuple(blobs))
+    return RemoteContents(tuple(client.objects(RECORDS)), tuple(blobs))
 
 
 def collect_objects(

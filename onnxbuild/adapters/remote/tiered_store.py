@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 Fetch = Literal["all", "needed", "nothing"]
-"""Which blobs of hits are fetched: all; those that `bring` or `paths` asks for; or none.
+"""Choice of the blobs of hits that are fetched: all; those that `bring` or `paths` asks for; or none.
 
 With `needed`, blobs that are not here count as being on the remote until one turns out not to be; after `leave`, those
 that it names. With `nothing`, the remote is asked whether it has them.
