@@ -129,7 +129,7 @@ def plan(
     workspace = open_workspace(request.project, request.store_root, make=False)
     remote, access = None, remote_of(request)
     if access is not None:
-        workspace, remote = access.attach(workspace, fetch=False)
+        workspace, remote = access.attach(workspace, "nothing")
     try:
         if graph is None:
             graph = graph_of(request, load(request, workspace.recipes()))
@@ -224,7 +224,7 @@ def _build(
         cleanup.callback(workspace.close)
         remote = None
         if access is not None:
-            workspace, remote = access.attach(workspace)
+            workspace, remote = access.attach(workspace, "needed" if options.lazy else "all")
             cleanup.callback(remote.close)
         cache = workspace.recipes()
         loaded = load(request, cache)
@@ -240,21 +240,21 @@ def _build(
         cleanup.callback(log.close)
         displays = FanOut([*events])
         sink = FanOut([log, *events, SearchMeters(graph, displays)])
-        executor = None if make_executor is None else make_executor(workspace)
+        forced = forced_steps(loaded, graph, options.force)
         started = start_run(
-            workspace, run, options, sink, catalog=catalog, executor=executor, guard=guard,
+            workspace, run, options, sink, catalog=catalog, guard=guard, forced=forced,
+            executor=None if make_executor is None else make_executor(workspace),
             progress=displays if events else None,
-            forced=forced_steps(loaded, graph, options.force),
         )  # fmt: skip
         cleanup.callback(started.close)
-        for text in build_remarks(request, loaded):
+        taken = taken_over(workspace.root, request.project, loaded) if lay else ()
+        for text in (*build_remarks(request, loaded), *taken):
             sink.emit(Notice(text))
-        for text in taken_over(workspace.root, request.project, loaded) if lay else ():
-            sink.emit(Notice(text))
+        if remote is not None and options.lazy:
+            remote.fetch_ahead(workspace, graph, catalog, forced)
         report = started.builder.build(graph if lay else replace(graph, deliverables=()), run)
-        if remote is not None:
-            for text in remote.remarks(wait=options.wait_uploads):
-                sink.emit(Notice(text))
+        for text in remote.remarks(wait=options.wait_uploads) if remote is not None else ():
+            sink.emit(Notice(text))
         if lay:
             note_owners(workspace.root, request, loaded, graph)
             workspace.views.drop_replaced()
@@ -269,8 +269,7 @@ def _build(
                 workspace=workspace, catalog=catalog, program=cache.program_files,
                 started_ns=started_ns,
             )  # fmt: skip
-        root = workspace.root
-    return BuildResult(report.exit_code, run, root, lambda: (loaded, graph, report))
+    return BuildResult(report.exit_code, run, workspace.root, lambda: (loaded, graph, report))
 
 
 def deliver(request: Request, result: BuildResult, events: Sequence[EventSink] = ()) -> None:

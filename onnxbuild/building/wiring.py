@@ -49,6 +49,7 @@ class RunOptions:
         surroundings: Those of the steps.
         force: Variants or steps to run although they are up to date, named as for `Request.only`.
         wait_uploads: Wait at the end until all is uploaded to the remote store.
+        lazy: Leave large results that this build does not open on the remote store.
         kernel_watch: Let the kernel observe what steps open; else Python does as well as it can.
     """
 
@@ -60,6 +61,7 @@ class RunOptions:
     kernel_watch: bool = True
     force: tuple[str, ...] = ()
     wait_uploads: bool = False
+    lazy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +152,14 @@ class Workspace:
         self.index.close()
 
 
-def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace:
+def open_workspace(
+    project: Path, root: Path, *, make: bool = True, index: bool = True
+) -> Workspace:
     """The project's store.
 
     Args:
         make: Make the store where it is missing; else it is looked at as it is.
+        index: Use its index; False on a machine that sees the store over a network, where SQLite's locks don't hold.
 
     Raises:
         StoreError: The store can't be made or read, or libraries could open nothing in it.
@@ -165,14 +170,14 @@ def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace
         outline.prepare()
     else:
         outline.check_format()
-    index = Index(root / "index.db" if is_store(root) else Path(":memory:"))
-    stats = StatCache(index)
+    opened = Index(root / "index.db" if index and is_store(root) else Path(":memory:"))
+    stats = StatCache(opened)
     disk = DiskStore(root, stats)
     distributions = Distributions(stats)
     return Workspace(
         project=project,
         root=root,
-        index=index,
+        index=opened,
         stats=stats,
         disk=disk,
         store=disk,
@@ -180,7 +185,7 @@ def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace
         fingerprints=DiskFingerprints(
             project, stats, distributions, extra_of=extra_of, plugins=plugins
         ),
-        history=DiskHistory(index, home_of(root, project)),
+        history=DiskHistory(opened, home_of(root, project)),
         views=DiskViews(root, disk, stats),
     )
 

@@ -11,6 +11,7 @@ import click
 from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import (
     Bytes,
+    Decorator,
     Number,
     github_option,
     recipes_argument,
@@ -24,6 +25,7 @@ from onnxbuild.terminal.store_output import show_collected, show_stats
 from onnxbuild.terminal.table import say
 
 if TYPE_CHECKING:
+    from onnxbuild.building.request import Request
     from onnxbuild.building.wiring import Workspace
 
 _DAY_S = 24 * 3600.0
@@ -50,6 +52,18 @@ def _open(store: str | None) -> Workspace:
     return open_workspace(project, root)
 
 
+def _remote_option(text: str) -> Decorator:
+    return click.option("--remote", "of_remote", is_flag=True, help=text)
+
+
+def _project_request(store: str | None) -> Request:
+    """Return a request for all recipes of the project."""
+    from onnxbuild.building.request import Request
+    from onnxbuild.typed.recipe_files import recipes_meant
+
+    return Request(tuple(map(Path, recipes_meant(()))), (), {}, store)
+
+
 @command.command("stats")
 @store_option()
 @click.option(
@@ -59,9 +73,25 @@ def _open(store: str | None) -> Workspace:
     show_default=True,
     help="Number of last runs that the hit rate covers.",
 )
+@_remote_option(
+    "Show what the remote store holds instead: of this project's recipes, and of all projects "
+    "where the server lists that."
+)
 @json_option()
-def stats(*, store: str | None, runs: int, as_json: bool) -> None:
+@click.pass_context
+def stats(
+    ctx: click.Context, *, store: str | None, runs: int, of_remote: bool, as_json: bool
+) -> None:
     """Show what the store holds, what takes the space, and how often results were reused."""
+    if of_remote:
+        from onnxbuild.building.remote_upkeep import remote_stats
+        from onnxbuild.terminal.store_output import remote_stats_document, show_remote_stats
+
+        document = remote_stats_document(
+            remote_stats(_project_request(store), kinds_of(ctx).catalog)
+        )
+        (print_document if as_json else show_remote_stats)(document)
+        return
     from onnxbuild.adapters.store.usage import collect_stats, hit_rates
     from onnxbuild.adapters.toolchain.virtual_environments import made_environments
 
@@ -181,6 +211,10 @@ def verify(ctx: click.Context, *, store: str | None, repair: bool, as_json: bool
     type=Bytes(),
     help="Then remove the least recently used results until all blobs fit in this size.",
 )
+@_remote_option(
+    "Clean the remote store instead, where its server can list and remove: what is older than "
+    "--keep-days goes, except for the results that this project's recipes use now."
+)
 @json_option()
 @click.option(
     "--dry-run", is_flag=True, help="Show what would go and how much that is; remove nothing."
@@ -194,6 +228,7 @@ def gc(
     environment_days: float | None,
     grace_hours: float,
     max_size: int | None,
+    of_remote: bool,
     as_json: bool,
     dry_run: bool,
 ) -> None:
@@ -204,6 +239,14 @@ def gc(
     decides about these. Logs of the last 50 runs stay, and those of 30 days up to 200 runs; a run also
     drops older ones once there are 20.
     """
+    if of_remote:
+        if environment_days is not None:
+            raise click.UsageError("--environment-days is for this machine, not for --remote")
+        _collect_remote(
+            ctx, store, keep_days * _DAY_S, grace_hours * 3600.0, max_size,
+            as_json=as_json, dry_run=dry_run,
+        )  # fmt: skip
+        return
     from onnxbuild.adapters.store.garbage import collect_garbage
     from onnxbuild.adapters.toolchain.environment_gc import collect_environments
 
@@ -231,12 +274,44 @@ def gc(
         ctx.exit(EXIT_STEP if is_over else 0)
     show_collected(removed, environments, kept_days, dry_run=dry_run)
     if max_size is not None and removed.left_bytes > max_size:
-        left = f"{size_text(removed.left_bytes)} {'would be' if dry_run else 'are'} left"
-        say(
-            f"{left}, over the {size_text(max_size)} asked for: "
-            f"{size_text(removed.held_bytes)} are pinned or younger than {grace_hours:g} h"
-        )
+        held = f"{size_text(removed.held_bytes)} are pinned or younger than {grace_hours:g} h"
+        _say_over(removed.left_bytes, max_size, held, dry_run=dry_run)
         ctx.exit(EXIT_STEP)
+
+
+def _collect_remote(
+    ctx: click.Context,
+    store: str | None,
+    keep_s: float,
+    grace_s: float,
+    max_size: int | None,
+    *,
+    as_json: bool,
+    dry_run: bool,
+) -> None:
+    from onnxbuild.building.remote_upkeep import collect_remote
+    from onnxbuild.terminal.store_output import remote_garbage_document, show_remote_collected
+
+    url, removed = collect_remote(
+        _project_request(store), kinds_of(ctx).catalog, keep_s=keep_s, grace_s=grace_s,
+        max_bytes=max_size, dry_run=dry_run,
+    )  # fmt: skip
+    if as_json:
+        print_document(remote_garbage_document(url, removed, dry_run=dry_run))
+    else:
+        show_remote_collected(removed, dry_run=dry_run)
+    if max_size is not None and removed.left_bytes > max_size:
+        if not as_json:
+            held = (
+                f"{size_text(removed.held_bytes)} are in use or younger than {grace_s / 3600:g} h"
+            )
+            _say_over(removed.left_bytes, max_size, held, dry_run=dry_run)
+        ctx.exit(EXIT_STEP)
+
+
+def _say_over(left_bytes: int, max_size: int, held: str, *, dry_run: bool) -> None:
+    left = f"{size_text(left_bytes)} {'would be' if dry_run else 'are'} left"
+    say(f"{left}, over the {size_text(max_size)} asked for: {held}")
 
 
 @command.command("push")

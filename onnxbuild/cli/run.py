@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from onnxbuild.adapters import locate
+from onnxbuild.cli.executors import executor_of, executor_option
 from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import (
     PathName,
@@ -22,16 +22,14 @@ from onnxbuild.cli.options import (
     store_option,
 )
 from onnxbuild.core.errors import UsageError
-from onnxbuild.settings import read_settings
 from onnxbuild.terminal.at_a_glance import summary_lines, up_to_date_lines
 from onnxbuild.terminal.display import wants_json
 from onnxbuild.terminal.table import say
 
 if TYPE_CHECKING:
     from onnxbuild.building.api import BuildResult, Request
-    from onnxbuild.building.wiring import RunOptions, Workspace
     from onnxbuild.cli.kinds import Kinds
-    from onnxbuild.core.ports import EventSink, Executor
+    from onnxbuild.core.ports import EventSink
 
 
 class RunCommand(click.Command):
@@ -66,12 +64,7 @@ class RunCommand(click.Command):
 @set_option()
 @store_option()
 @machine_options()
-@click.option(
-    "--executor",
-    metavar="WHERE",
-    help="Where steps run: local (this machine's own processes), dask://HOST:PORT (the workers of a "
-    "cluster) or dask:local?workers=N [default: `executor` of `[tool.onnxbuild]`, else local].",
-)
+@executor_option()
 @click.option(
     "-k", "--keep-going", is_flag=True, help="After a failure, build what does not depend on it."
 )
@@ -160,7 +153,9 @@ def command(
     from onnxbuild.typed.recipe_files import parts_meant, recipes_meant
 
     settings = {**settings, "benchmark.measure": "false"} if no_bench else settings
-    options = RunOptions(jobs, memory, timeout, keep_going, force=force, wait_uploads=wait_uploads)
+    options = RunOptions(
+        jobs, memory, timeout, keep_going, force=force, wait_uploads=wait_uploads, lazy=True
+    )
     kinds = kinds_of(ctx)
     ci = CiOutputs(recipes, lambda line: click.echo(line, err=as_json), junit, summary, github)
     with ci.refusals():
@@ -168,7 +163,7 @@ def command(
         request = Request(files, parts_meant(recipes, only), settings, store, locked)
         with make_display(as_json=as_json, verbose=verbose, quiet=quiet) as display:
             sinks: list[EventSink] = [display, ci.recorder]
-            make_executor = _executor_of(request, executor, options, display)
+            make_executor = executor_of(request.project, executor, options, display)
             result = build(
                 request, options, sinks,
                 catalog=kinds.catalog, make_executor=make_executor or kinds.make_executor,
@@ -185,32 +180,6 @@ def command(
     if as_json:
         print_line(run_result(result, ci.recorder.logs))
     ctx.exit(result.exit_code)
-
-
-def _executor_of(
-    request: Request, text: str | None, options: RunOptions, display: EventSink
-) -> Callable[[Workspace], Executor] | None:
-    """Return what makes the executor that is asked for; None for this machine's own processes."""
-    from onnxbuild.cluster.addresses import LOCAL, read_executor
-    from onnxbuild.core.event import Notice
-
-    where = ""
-    if text is None:
-        settings = read_settings(request.project, locate.environment())
-        text, where = settings.text("executor") or LOCAL, settings.sources.get("executor", "")
-    cluster = read_executor(text, where)
-    if cluster is None:
-        return None
-
-    def make(workspace: Workspace) -> Executor:
-        from onnxbuild.cluster.connect import connected
-
-        return connected(
-            cluster, workspace, jobs=options.jobs, memory_bytes=options.memory_bytes,
-            timeout_s=options.timeout_s, say=lambda text: display.emit(Notice(text)),
-        )  # fmt: skip
-
-    return make
 
 
 def _failed_pages(request: Request, result: BuildResult, kinds: Kinds) -> dict[str, Path]:

@@ -207,11 +207,11 @@ class Loop:
 
     def _hosts_for(self, pending: Pending) -> list[Host]:
         """Return the machines that can run a step and are as its key says."""
-        kind = self._kind(pending.step.name)
+        step, kind = pending.step, self._kind(pending.step.name)
         return [
             host
             for host in self._ports.executor.hosts()
-            if host.missing(pending.step) is None and host_part(kind, host) == pending.action.host
+            if host.missing(step) is None and host_part(kind, step, host) == pending.action.host
         ]
 
     def _start(self, pending: Pending) -> bool:

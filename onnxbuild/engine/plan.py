@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from onnxbuild.core.action import ActionResult
@@ -121,3 +121,23 @@ def plan(
         else:
             planned.append(Planned(name, reasons=decision.reasons))
     return tuple(planned)
+
+
+def needed_artifacts(
+    graph: Graph, planned: Sequence[Planned], forced: Collection[str] = ()
+) -> Iterator[Artifact]:
+    """Yield the artifacts whose content a build opens: what it delivers, and the inputs of what would run, or might.
+
+    Args:
+        planned: Each step's prospect.
+        forced: Names of steps that run although they are up to date.
+    """
+    outputs = {each.step: each.outputs for each in planned}
+    refs = [ref for view in graph.deliverables for ref, _ in view.parts]
+    for each in planned:
+        if not each.hit or each.step in forced:
+            refs += graph.steps[each.step].inputs.values()
+    for ref in dict.fromkeys(refs):
+        artifact = outputs.get(ref.step, {}).get(ref.output)
+        if artifact is not None:
+            yield artifact

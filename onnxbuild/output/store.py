@@ -57,6 +57,54 @@ class StatsRecord(TypedDict):
     failed: int
 
 
+class RemoteStatsRecord(TypedDict):
+    """Output of `cache stats --remote`; sizes are in bytes.
+
+    Attributes:
+        type: `cache stats`.
+        remote: Its URL.
+        steps: Number of steps of the project's recipes whose results are known.
+        there: How many of these results the remote store holds, signed by a builder that is trusted.
+        results: How many it holds of all projects; null where the server lists nothing.
+        blobs: How many files; null likewise.
+        blob_bytes: Their size; null likewise.
+    """
+
+    type: Literal["cache stats"]
+    remote: str
+    steps: int
+    there: int
+    results: int | None
+    blobs: int | None
+    blob_bytes: int | None
+
+
+class RemoteGarbageRecord(TypedDict):
+    """Output of `cache gc --remote`; sizes are in bytes.
+
+    Attributes:
+        type: `cache gc`.
+        remote: Its URL.
+        dry_run: Whether nothing was removed, and all this would be.
+        results: How many results were removed.
+        blobs: How many files.
+        bytes: The size of all that.
+        left_results: How many results are left.
+        left_bytes: Size of the files that are left.
+        held_bytes: Of those, ones that are in use or too young.
+    """
+
+    type: Literal["cache gc"]
+    remote: str
+    dry_run: bool
+    results: int
+    blobs: int
+    bytes: int
+    left_results: int
+    left_bytes: int
+    held_bytes: int
+
+
 class PinRecord(TypedDict):
     """Results that stay at any age.
 
