@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -56,6 +56,7 @@ __all__ = [
     "graph_of",
     "load",
     "load_recipe",
+    "opened_to_look",
     "plan",
     "request_of",
     "story",
@@ -126,14 +127,21 @@ def plan(
         graph: Its graph, if it is known already.
         catalog: Step kinds by name.
     """
+    with opened_to_look(request) as workspace:
+        if graph is None:
+            graph = graph_of(request, load(request, workspace.recipes()))
+        return workspace.plan(graph, catalog)
+
+
+@contextmanager
+def opened_to_look(request: Request) -> Iterator[Workspace]:
+    """Open a request's store, and the remote one behind it, to look at results; nothing is fetched or built."""
     workspace = open_workspace(request.project, request.store_root, make=False)
     remote, access = None, remote_of(request)
     if access is not None:
         workspace, remote = access.attach(workspace, fetch=False)
     try:
-        if graph is None:
-            graph = graph_of(request, load(request, workspace.recipes()))
-        return workspace.plan(graph, catalog)
+        yield workspace
     finally:
         if remote is not None:
             remote.close()

@@ -82,11 +82,16 @@ class Loaded:
 
     Attributes:
         by_file: Recipe file, as given -> the recipes it holds.
-        paths: Files and folders, absolute.
+        decided_by: Recipe file, as given -> the files and folders that decided it, absolute.
     """
 
     by_file: Mapping[Path, tuple[Recipe, ...]]
-    paths: tuple[Path, ...]
+    decided_by: Mapping[Path, tuple[Path, ...]]
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files and folders that decided any of them, absolute."""
+        return tuple(path for each in self.decided_by.values() for path in each)
 
     @property
     def recipes(self) -> tuple[Recipe, ...]:
@@ -130,7 +135,7 @@ def load(request: Request, cache: RecipeCache | None = None) -> Loaded:
     """
     refuse_faulty(bring_plugins(request.project))
     by_file: dict[Path, tuple[Recipe, ...]] = {}
-    paths: list[Path] = []
+    decided_by: dict[Path, tuple[Path, ...]] = {}
     faults: list[RecipeError] = []
     for path in request.recipes:
         try:
@@ -139,10 +144,10 @@ def load(request: Request, cache: RecipeCache | None = None) -> Loaded:
             faults += errors.faults
             continue
         by_file[path] = (*by_file.get(path, ()), *loaded.recipes)
-        paths += loaded.witnesses
+        decided_by[path] = loaded.witnesses
     if faults:
         raise RecipeErrors(faults)
-    return Loaded(by_file, tuple(paths))
+    return Loaded(by_file, decided_by)
 
 
 def _load_file(path: Path, request: Request, cache: RecipeCache | None) -> LoadedRecipes:

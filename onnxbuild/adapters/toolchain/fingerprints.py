@@ -157,14 +157,15 @@ class DiskFingerprints:
         self._host: Mapping[str, str] | None = None
         self._drivers: Mapping[str, str] | None = None
         self._installed_now: dict[str, str | None] = {}
-        self.environments = Environments(stats, self._absolute)
+        self.environments = Environments(stats, self.absolute)
         self._listed: dict[str, tuple[str, Importable]] = {}
 
     def places(self) -> Mapping[str, str]:
         """Folders of this machine that records may name (see core.places)."""
         return self._places.folders()
 
-    def _absolute(self, path: str) -> str:
+    def absolute(self, path: str) -> str:
+        """Return where a path is that records have (see core.places)."""
         if path.startswith("<"):
             path = real_path(path, {**self._places.folders(), BUILT_IN: OWN_FOLDER})
         return os.path.join(self._project, path)
@@ -176,13 +177,13 @@ class DiskFingerprints:
                 self._stats.look(site)
             return names_digest(self._distributions.folders)
         if path.endswith("/"):
-            return self._stats.digest(self._absolute(path).rstrip("/"), "list ", list_digest)
-        return self._stats.digest(self._absolute(path))
+            return self._stats.digest(self.absolute(path).rstrip("/"), "list ", list_digest)
+        return self._stats.digest(self.absolute(path))
 
     def source(self, path: str) -> str | None:
         """sha256 of a Python file's syntax tree, of its bytes if it does not parse."""
         tag = f"ast {sys.implementation.cache_tag} "
-        return self._stats.digest(self._absolute(path), tag, source_digest)
+        return self._stats.digest(self.absolute(path), tag, source_digest)
 
     def listing(self, folder: str, names: Sequence[str]) -> Listing:
         """Return which entries of `folder` could be one of the modules `names`."""
@@ -194,7 +195,7 @@ class DiskFingerprints:
             return Listing(tuple(names), found_on_path(names, entries_on_path(folders)))
         if folder == SITE_FOLDERS:
             return Listing(tuple(names), self._installed(names))
-        absolute = self._absolute(folder)
+        absolute = self.absolute(folder)
         now, looked_ns = self._stats.look(absolute), time.time_ns()
         known = self._listed.get(absolute)
         if known is not None and known[0] == now:
@@ -206,7 +207,7 @@ class DiskFingerprints:
 
     def link(self, path: str) -> str | None:
         """Return where a symbolic link points, as records have it; None if it is none."""
-        absolute = self._absolute(path)
+        absolute = self.absolute(path)
         self._stats.look(absolute)
         self._stats.look(os.path.dirname(absolute))  # it changes whenever the link does
         try:
@@ -218,7 +219,7 @@ class DiskFingerprints:
 
     def existence(self, path: str) -> str:
         """Return the kind of a path: `file`, `folder`, `other` or `absent`."""
-        absolute = self._absolute(path)
+        absolute = self.absolute(path)
         self._stats.look(absolute)
         return kind_of(absolute)
 
