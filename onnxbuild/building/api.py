@@ -136,7 +136,8 @@ def plan(
 @contextmanager
 def opened_to_look(request: Request) -> Iterator[Workspace]:
     """Open a request's store, and the remote one behind it, to look at results; nothing is fetched or built."""
-    workspace = open_workspace(request.project, request.store_root, make=False)
+    bases = request.store_bases
+    workspace = open_workspace(request.project, request.store_root, bases=bases, make=False)
     remote, access = None, remote_of(request)
     if access is not None:
         workspace, remote = access.attach(workspace, fetch=False)
@@ -228,7 +229,7 @@ def _build(
         )
     run = run_id(last_run(request.store_root))
     with ExitStack() as cleanup:
-        workspace = open_workspace(request.project, request.store_root)
+        workspace = open_workspace(request.project, request.store_root, bases=request.store_bases)
         cleanup.callback(workspace.close)
         remote = None
         if access is not None:
@@ -260,9 +261,9 @@ def _build(
         for text in taken_over(workspace.root, request.project, loaded) if lay else ():
             sink.emit(Notice(text))
         report = started.builder.build(graph if lay else replace(graph, deliverables=()), run)
-        if remote is not None:
-            for text in remote.remarks(wait=options.wait_uploads):
-                sink.emit(Notice(text))
+        from_remote = () if remote is None else remote.remarks(wait=options.wait_uploads)
+        for text in (*workspace.remarks(), *from_remote):
+            sink.emit(Notice(text))
         if lay:
             note_owners(workspace.root, request, loaded, graph)
             workspace.views.drop_replaced()

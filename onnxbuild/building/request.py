@@ -38,7 +38,7 @@ class Request:
         recipes: Paths of recipe files.
         only: Variants or steps to build; empty for all.
         settings: `--set`: dotted key -> value as text.
-        store: The store's folder; None for the project's own.
+        store: The store's folder, and those of stores below it (see `locate.store_layers`); None for the project's own.
         locked: Refuse whatever is not as the recipes' locks say.
         choices: `RECIPE:VARIANT` -> the trial that `mode: auto` is to take, `RECIPE:VARIANT/session`
             -> settings of its session; None to search, or to take those of the locks.
@@ -74,6 +74,11 @@ class Request:
     def store_root(self) -> Path:
         """The store's folder."""
         return locate.store_root(self.project, self.store)
+
+    @property
+    def store_bases(self) -> tuple[Path, ...]:
+        """Folders of the stores below it, which are only read."""
+        return locate.store_layers(self.project, self.store)[1:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from onnxbuild.adapters.store.disk_history import DiskHistory
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.disk_views import DiskViews
 from onnxbuild.adapters.store.housekeeping import home_of
+from onnxbuild.adapters.store.layered_store import BaseLayer, LayeredStore
 from onnxbuild.adapters.store.layout import is_store
 from onnxbuild.adapters.store.runs import drop_old_runs, log_name, sweep
 from onnxbuild.adapters.toolchain.distributions import Distributions
@@ -100,6 +101,7 @@ class Workspace:
         fingerprints: How files and packages are now.
         history: What steps were last built from.
         views: The folders below out/.
+        bases: Stores below `disk`, which are only read.
     """
 
     project: Path
@@ -112,6 +114,7 @@ class Workspace:
     fingerprints: DiskFingerprints
     history: DiskHistory
     views: DiskViews
+    bases: tuple[BaseLayer, ...] = ()
 
     def recipes(self) -> RecipeCache:
         """Recipes that were read before."""
@@ -136,6 +139,11 @@ class Workspace:
             host=self.host(),
         )
 
+    def remarks(self) -> Iterator[str]:
+        """Yield what a run should say at its end of the stores below this one."""
+        for base in self.bases:
+            yield from base.remarks()
+
     def drop_old(self) -> None:
         """Drop logs of runs of long ago, and what the index knows of them, once there are many."""
         runs, _ = drop_old_runs(self.root)
@@ -150,10 +158,13 @@ class Workspace:
         self.index.close()
 
 
-def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace:
+def open_workspace(
+    project: Path, root: Path, *, bases: Sequence[Path] = (), make: bool = True
+) -> Workspace:
     """The project's store.
 
     Args:
+        bases: Folders of stores below it, which are only read.
         make: Make the store where it is missing; else it is looked at as it is.
 
     Raises:
@@ -167,7 +178,8 @@ def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace
         outline.check_format()
     index = Index(root / "index.db" if is_store(root) else Path(":memory:"))
     stats = StatCache(index)
-    disk = DiskStore(root, stats)
+    layers = tuple(map(BaseLayer, bases))
+    disk = LayeredStore(root, stats, layers, fetch=make) if layers else DiskStore(root, stats)
     distributions = Distributions(stats)
     return Workspace(
         project=project,
@@ -182,6 +194,7 @@ def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace
         ),
         history=DiskHistory(index, home_of(root, project)),
         views=DiskViews(root, disk, stats),
+        bases=layers,
     )
 
 

@@ -50,7 +50,7 @@ def answer(arguments: Sequence[str]) -> Answer | None:
 
     verb, flags, recipes, given = asked
     settings = dict(text.split("=", 1) for text in given["settings"])
-    store = given["store"][-1] if given["store"] else None
+    store = os.pathsep.join(given["store"]) or None
     try:
         found = recall(recipes, given["only"], settings, store, locked="--locked" in flags)
     except _NOT_FOR_US:
