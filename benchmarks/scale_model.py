@@ -101,9 +101,16 @@ def simulate(
     )
 
 
-def measured(recipes: Sequence[Path], store: str | None) -> tuple[Graph, dict[str, StepCost]]:
-    """Return the graph of recipes that are built, and what their steps took."""
-    request = Request(tuple(recipes), settings={"benchmark.measure": "false"}, store=store)
+def measured(
+    recipes: Sequence[Path], store: str | None, only: Sequence[str] = ()
+) -> tuple[Graph, dict[str, StepCost]]:
+    """Return the graph of recipes that are built, and what their steps took.
+
+    Args:
+        only: Steps and variants; empty for all.
+    """
+    settings = {"benchmark.measure": "false"}
+    request = Request(tuple(recipes), tuple(only), settings, store)
     with opened_to_look(request) as workspace:
         graph = graph_of(request, load(request, workspace.recipes()))
         found = {}
