@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from operator import eq
 from pathlib import Path
@@ -112,7 +112,7 @@ def _same_content(
     from onnxbuild.adapters.toolchain.importable import ENTRIES_TAG, digest_of, entries_of
     from onnxbuild.adapters.toolchain.source_digest import SOURCE_TAG, source_digest
 
-    makes = {
+    makes: dict[str, Callable[[str], str | None]] = {
         "": hash_file,
         SOURCE_TAG: source_digest,
         ENTRIES_TAG: lambda folder: digest_of(entries_of(folder)),

@@ -117,9 +117,10 @@ def lay_tables(connection: sqlite3.Connection, path: Path | None) -> None:
         check_schema(connection, _SCHEMA)
 
 
+RECIPES_MAX = 1_000
 _ALL_BUT = "DELETE FROM {} WHERE {} NOT IN (SELECT {} FROM {} ORDER BY {} DESC LIMIT ?)"
 _DROPS = (
-    (_ALL_BUT.format("recipe", "request", "request", "recipe", "used_s"), 3_000),
+    (_ALL_BUT.format("recipe", "request", "request", "recipe", "used_s"), RECIPES_MAX),
     (_ALL_BUT.format("step", "rowid", "rowid", "step", "rowid"), 200_000),
 )
 """(statement, how many of the latest stay); a row that is written again has a new rowid."""
