@@ -187,9 +187,6 @@ class _Steps:
     ) -> None:
         self.workspace, self.graph, self.catalog = workspace, graph, catalog
         self.planned = {each.step: each for each in workspace.plan(graph, catalog)}
-        self.of_recipe: dict[str, dict[str, None]] = {}
-        for name, address in graph.addresses.items():
-            self.of_recipe.setdefault(address.recipe, {})[graph.resolve(name)] = None
 
     def absolute(self, path: str, outside: Mapping[str, str]) -> Path:
         """Return where a path is that an action or a record has."""
@@ -202,7 +199,8 @@ def _inputs_of(recipe: str, file: Path, loaded: Loaded, steps: _Steps) -> _Input
         found.add_file(path, "the recipe")
         if path.is_dir():
             found.add_folder(path, "the recipe")
-    for name in steps.of_recipe.get(recipe, ()):
+    names = steps.graph.names_by_recipe.get(recipe, ())
+    for name in dict.fromkeys(map(steps.graph.resolve, names)):
         _add_declared(found, name, steps)
         kind = steps.catalog[steps.graph.steps[name].kind]
         if kind.user_code:
