@@ -136,7 +136,7 @@ def commit_of(project: Path, revision: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class TreeChanges:
     """Changes from a commit to the working tree, untracked files included.
 
     Attributes:
@@ -150,7 +150,7 @@ class Changes:
     entries: frozenset[Path]
 
 
-def changes_since(project: Path, revision: str) -> Changes:
+def changes_since(project: Path, revision: str) -> TreeChanges:
     """Return what differs between a revision and the working tree; files that git ignores are left out.
 
     Args:
@@ -191,7 +191,7 @@ def changes_since(project: Path, revision: str) -> Changes:
             while above and (above in tracked) != os.path.isdir(os.path.join(root, above)):
                 entries.add(above)
                 above = os.path.dirname(above)
-    return Changes(
+    return TreeChanges(
         commit,
         {root / path: _STATES.get(state, "changed") for state, path in states},
         frozenset(root / path for path in entries),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
-from onnxbuild.adapters.git import Changes, changes_since
+from onnxbuild.adapters.git import TreeChanges, changes_since
 from onnxbuild.adapters.sandbox.fence import SOURCES
 from onnxbuild.adapters.toolchain.fingerprints import IMPORT_PATH, SITE_FOLDERS
 from onnxbuild.building.api import opened_to_look
@@ -35,7 +35,7 @@ _METADATA = (".egg-info", ".dist-info")
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class CauseOfChange:
     """A change that can change a recipe.
 
     Attributes:
@@ -61,7 +61,7 @@ class RecipeChange:
 
     recipe: str
     file: Path
-    causes: tuple[Cause, ...]
+    causes: tuple[CauseOfChange, ...]
 
 
 def changed_since(
@@ -96,7 +96,7 @@ def changed_since(
     return changes.commit, tuple(found)
 
 
-def _causes_of_all(changes: Changes) -> list[Cause]:
+def _causes_of_all(changes: TreeChanges) -> list[CauseOfChange]:
     """Return the changes that can change every recipe."""
     program = {Path(path).resolve() for path in program_files()}
     found = []
@@ -109,7 +109,7 @@ def _causes_of_all(changes: Changes) -> list[Cause]:
         elif path.name == _ATTRIBUTES:
             reason = "it can change how git writes files"
         if reason:
-            found.append(Cause(path, change, reason))
+            found.append(CauseOfChange(path, change, reason))
     return found
 
 
@@ -141,24 +141,28 @@ class _Inputs:
         for each in _named(path):
             self.entries.setdefault(each, []).append((reader, names))
 
-    def causes(self, changes: Changes) -> Iterator[Cause]:
+    def causes(self, changes: TreeChanges) -> Iterator[CauseOfChange]:
         """Yield the changes that matter."""
         for path, change in changes.files.items():
             reader = self.files.get(path) or self._reader_below(path)
             if reader:
-                yield Cause(path, change, f"{reader} reads it")
+                yield CauseOfChange(path, change, f"{reader} reads it")
             elif self.unknown and (path in changes.entries or _is_open(path)):
-                yield Cause(path, change, f"it is not known what {self.unknown} reads")
+                yield CauseOfChange(path, change, f"it is not known what {self.unknown} reads")
         for path in sorted(changes.entries):
             change = changes.files.get(path) or ("added" if path.is_dir() else "deleted")
             stem = path.name.partition(".")[0]
             for reader, names in self.entries.get(path.parent, ()):
                 if names is None or stem in names:
-                    yield Cause(path, change, f"{reader} lists its folder")
+                    yield CauseOfChange(path, change, f"{reader} lists its folder")
             if path in self.existence:
-                yield Cause(path, change, f"{self.existence[path]} looks whether it is there")
+                yield CauseOfChange(
+                    path, change, f"{self.existence[path]} looks whether it is there"
+                )
             if stem in self.modules:
-                yield Cause(path, change, f"{self.modules[stem]} looks for a module of its name")
+                yield CauseOfChange(
+                    path, change, f"{self.modules[stem]} looks for a module of its name"
+                )
 
     def _reader_below(self, path: Path) -> str:
         """Return who reads a file below a changed path, where that is a submodule or a link to a folder."""
