@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -56,6 +56,7 @@ __all__ = [
     "graph_of",
     "load",
     "load_recipe",
+    "opened_to_look",
     "plan",
     "request_of",
     "story",
@@ -126,14 +127,22 @@ def plan(
         graph: Its graph, if it is known already.
         catalog: Step kinds by name.
     """
-    workspace = open_workspace(request.project, request.store_root, make=False)
+    with opened_to_look(request) as workspace:
+        if graph is None:
+            graph = graph_of(request, load(request, workspace.recipes()))
+        return workspace.plan(graph, catalog)
+
+
+@contextmanager
+def opened_to_look(request: Request) -> Iterator[Workspace]:
+    """Open a request's store, and the remote one behind it, to look at results; nothing is fetched or built."""
+    bases = request.store_bases
+    workspace = open_workspace(request.project, request.store_root, bases=bases, make=False)
     remote, access = None, remote_of(request)
     if access is not None:
         workspace, remote = access.attach(workspace, "nothing")
     try:
-        if graph is None:
-            graph = graph_of(request, load(request, workspace.recipes()))
-        return workspace.plan(graph, catalog)
+        yield workspace
     finally:
         if remote is not None:
             remote.close()
@@ -201,26 +210,17 @@ def _build(
     make_executor: Callable[[Workspace], Executor] | None,
     lay: bool,
 ) -> BuildResult:
-    started_ns = wall_ns()
     options = _with_settings(request, options)
     memory_bytes = options.memory_bytes or machine.memory_bytes()
     access = remote_of(request)
     if options.wait_uploads:
         check_uploads(access)
     if not request.store_root.is_dir():
-        asked = load(request)
-        graph_of(request, asked)  # a faulty request makes no store
-        check_points(asked, memory_bytes)
-        # Made before the run begins: a folder that appears in it would count as a change.
-        open_workspace(request.project, request.store_root).close()
-        FanOut([*events]).emit(Notice(new_store_remark(request)))
-        settle()
-        return _build(
-            request, options, events, catalog=catalog, make_executor=make_executor, lay=lay
-        )
+        _make_store(request, memory_bytes, events)
+    started_ns = wall_ns()
     run = run_id(last_run(request.store_root))
     with ExitStack() as cleanup:
-        workspace = open_workspace(request.project, request.store_root)
+        workspace = open_workspace(request.project, request.store_root, bases=request.store_bases)
         cleanup.callback(workspace.close)
         remote = None
         if access is not None:
@@ -253,7 +253,8 @@ def _build(
         if remote is not None and options.lazy:
             remote.fetch_ahead(workspace, graph, catalog, forced)
         report = started.builder.build(graph if lay else replace(graph, deliverables=()), run)
-        for text in remote.remarks(wait=options.wait_uploads) if remote is not None else ():
+        from_remote = () if remote is None else remote.remarks(wait=options.wait_uploads)
+        for text in (*workspace.remarks(), *from_remote):
             sink.emit(Notice(text))
         if lay:
             note_owners(workspace.root, request, loaded, graph)
@@ -270,6 +271,16 @@ def _build(
                 started_ns=started_ns,
             )  # fmt: skip
     return BuildResult(report.exit_code, run, workspace.root, lambda: (loaded, graph, report))
+
+
+def _make_store(request: Request, memory_bytes: int, events: Sequence[EventSink]) -> None:
+    """Make the store before the run begins: a folder that appears in it would count as a change."""
+    asked = load(request)
+    graph_of(request, asked)  # a faulty request makes no store
+    check_points(asked, memory_bytes)
+    open_workspace(request.project, request.store_root).close()
+    FanOut([*events]).emit(Notice(new_store_remark(request)))
+    settle()
 
 
 def deliver(request: Request, result: BuildResult, events: Sequence[EventSink] = ()) -> None:

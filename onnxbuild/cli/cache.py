@@ -38,18 +38,18 @@ def command() -> None:
 
 
 def _open(store: str | None) -> Workspace:
-    from onnxbuild.adapters.locate import store_root
+    from onnxbuild.adapters.locate import store_layers
     from onnxbuild.adapters.store.layout import is_store
     from onnxbuild.building.wiring import open_workspace
     from onnxbuild.project_folder import find_project
 
     project = find_project(Path("recipe.yaml"))
-    root = store_root(project, store)
+    root, *bases = store_layers(project, store)
     if not is_store(root):
         raise UsageError(
             f"there is no store at {root}", fix="--store FOLDER, or run a recipe first"
         )
-    return open_workspace(project, root)
+    return open_workspace(project, root, bases=bases)
 
 
 def _remote_option(text: str) -> Decorator:
@@ -92,22 +92,23 @@ def stats(
         )
         (print_document if as_json else show_remote_stats)(document)
         return
-    from onnxbuild.adapters.store.usage import collect_stats, hit_rates
+    from onnxbuild.adapters.store.usage import collect_stats, held_by, hit_rates
     from onnxbuild.adapters.toolchain.virtual_environments import made_environments
 
     workspace = _open(store)
     try:
         found = collect_stats(workspace.disk, workspace.index)
         rates = hit_rates(workspace.root, runs)
+        bases = [held_by(base) for base in workspace.bases]
     finally:
         workspace.close()
     environments = list(made_environments())
     if as_json:
         from onnxbuild.terminal.store_output import stats_document
 
-        print_document(stats_document(str(workspace.root), found, rates, environments))
+        print_document(stats_document(str(workspace.root), found, rates, environments, bases))
         return
-    show_stats(str(workspace.root), found, rates, environments)
+    show_stats(str(workspace.root), found, rates, environments, bases)
 
 
 @command.command("pins")
@@ -158,30 +159,43 @@ def unpin(*, name: str, store: str | None, as_json: bool) -> None:
 @json_option()
 @click.pass_context
 def verify(ctx: click.Context, *, store: str | None, repair: bool, as_json: bool) -> None:
-    """Read every blob and record again; exit 1 if any is damaged."""
+    """Read every blob and record again, also of stores below; exit 1 if any is damaged."""
+    from onnxbuild.adapters.store.disk_store import DiskStore
     from onnxbuild.adapters.store.housekeeping import verify as verify_store
     from onnxbuild.terminal.display import make_display
 
     workspace = _open(store)
     with make_display(as_json=False, verbose=False, on_stderr=as_json) as display:
         count, bad = verify_store(workspace.disk, repair=repair, events=[display])
+        below = []
+        for base in workspace.bases:
+            more, theirs = verify_store(
+                DiskStore(base.root, workspace.stats), repair=False, events=[display]
+            )
+            count += more
+            below += [f"{base.root}/{sentence}" for sentence in theirs]
     workspace.close()
+    is_left = bool(below) or (bool(bad) and not repair)
     if as_json:
-        found = {"ok": not bad, "files": count, "damaged": bad, "repaired": repair and bool(bad)}
-        print_document({"type": "cache verify", **found})
-        ctx.exit(EXIT_STEP if bad and not repair else 0)
-    for sentence in bad:
+        found = {"ok": not bad and not below, "files": count, "damaged": [*bad, *below]}
+        print_document({"type": "cache verify", **found, "repaired": repair and bool(bad)})
+        ctx.exit(EXIT_STEP if is_left else 0)
+    for sentence in (*bad, *below):
         say(sentence)
-    if not bad:
+    if below:
+        say(
+            f"{counted(len(below), 'file')} of stores below, which are only read: their owner repairs them"
+        )
+    if not bad and not below:
         say(f"ok: {counted(count, 'file')}, none damaged")
-    elif repair:
+    elif bad and repair:
         say(f"set aside: {len(bad)} of {counted(count, 'file')}; `onnxbuild run` makes them again")
-    else:
+    elif bad:
         from onnxbuild.building.type_again import options_again
 
         command = " ".join(["onnxbuild cache verify --repair", *options_again(None, store)])
         say(f"damaged: {len(bad)} of {counted(count, 'file')}; to set them aside: {command}")
-        ctx.exit(EXIT_STEP)
+    ctx.exit(EXIT_STEP if is_left else 0)
 
 
 @command.command("gc")
@@ -273,6 +287,8 @@ def gc(
         print_document(garbage_document(removed, environments, dry_run=dry_run))
         ctx.exit(EXIT_STEP if is_over else 0)
     show_collected(removed, environments, kept_days, dry_run=dry_run)
+    for base in workspace.bases:
+        say(f"the store below, {base.root}, is only read: nothing was removed there")
     if max_size is not None and removed.left_bytes > max_size:
         held = f"{size_text(removed.held_bytes)} are pinned or younger than {grace_hours:g} h"
         _say_over(removed.left_bytes, max_size, held, dry_run=dry_run)

@@ -53,13 +53,16 @@ def _parts_meant(
 
 
 def store_option() -> Decorator:
-    """Another store."""
+    """Another store, and those below it."""
     return click.option(
         "--store",
         type=PathName(),
+        multiple=True,
+        callback=lambda ctx, param, values: os.pathsep.join(values) or None,  # noqa: ARG005
         metavar="FOLDER",
         help="Keep artifacts here instead of artifacts/ at the project's root "
-        "(or set ONNXBUILD_STORE).",
+        "(or set ONNXBUILD_STORE). Further folders are stores that are only read: results there are "
+        "copied instead of built.",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from onnxbuild.cli.options import (
     store_option,
 )
 from onnxbuild.core.errors import UsageError
-from onnxbuild.terminal.at_a_glance import summary_lines, up_to_date_lines
+from onnxbuild.terminal.at_a_glance import ROWS_MAX, summary_lines, up_to_date_lines
 from onnxbuild.terminal.display import wants_json
 from onnxbuild.terminal.table import say
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from onnxbuild.building.api import BuildResult, Request
     from onnxbuild.cli.kinds import Kinds
     from onnxbuild.core.ports import EventSink
+
+_LINES_MAX = 10
+"""Lines about failures, and commands to type next, that the end of a run shows."""
 
 
 class RunCommand(click.Command):
@@ -170,7 +173,7 @@ def command(
             )  # fmt: skip
         pages = _failed_pages(request, result, kinds) if result.exit_code else {}
         if not as_json:
-            _show(result, settings, store)
+            _show(result, settings, store, verbose=verbose)
             left_over = leftover_line(result.store, request.project, store)
             if left_over and not quiet:
                 say(left_over, err=True)
@@ -189,22 +192,38 @@ def _failed_pages(request: Request, result: BuildResult, kinds: Kinds) -> dict[s
     return write_failed_pages(request, result, catalog=kinds.catalog)
 
 
-def _show(result: BuildResult, settings: Mapping[str, str], store: str | None) -> None:
+def _show(
+    result: BuildResult, settings: Mapping[str, str], store: str | None, *, verbose: bool
+) -> None:
     """Print the table, the last line, and what to type next."""
     from onnxbuild.building.outcome import skipped_targets, summarize
     from onnxbuild.terminal.next_commands import next_commands
 
     if result.recalled is not None:
-        for line in up_to_date_lines(result.recalled, as_json=False):
+        for line in up_to_date_lines(
+            result.recalled, as_json=False, built=None if verbose else ()
+        ):
             say(line)
         return
     rows = summarize(result.graph, result.report)
     skipped = skipped_targets(result.graph, result.report)
-    for line in summary_lines(rows, skipped, result.store):
+    graph, report = result.graph, result.report
+    built = {graph.addresses[step].recipe for step in report.passed_of(report.built)}
+    for line in summary_lines(rows, skipped, result.store, None if verbose else built):
         say(line)
+    if len(graph.deliverables) > ROWS_MAX:  # what was said of a failure is far above
+        failed = [f"failed  {each.step}: {each.error.what}" for each in report.failures]
+        _say_some(failed)
     print_end(result)
-    for what, command in next_commands(result, settings, store):
-        say(f"{what}: {command}", err=True)
+    _say_some([f"{what}: {command}" for what, command in next_commands(result, settings, store)])
+
+
+def _say_some(lines: Sequence[str]) -> None:
+    """Print the first lines, and how many more there are."""
+    for line in lines[:_LINES_MAX]:
+        say(line, err=True)
+    if len(lines) > _LINES_MAX:
+        say(f"... and {len(lines) - _LINES_MAX} more", err=True)
 
 
 def print_end(result: BuildResult) -> None:

@@ -247,6 +247,22 @@ class Graph:
                 users.setdefault(need, []).append((name, each))
         return users
 
+    @cached_property
+    def names_by_recipe(self) -> Mapping[str, tuple[str, ...]]:
+        """Recipe -> names of its steps, aliases included, in recipe order."""
+        found: dict[str, list[str]] = {}
+        for name, address in self.addresses.items():
+            found.setdefault(address.recipe, []).append(name)
+        return {recipe: tuple(names) for recipe, names in found.items()}
+
+    @cached_property
+    def deliverables_by_recipe(self) -> Mapping[str, tuple[Deliverable, ...]]:
+        """Recipe -> its deliverables."""
+        found: dict[str, list[Deliverable]] = {}
+        for each in self.deliverables:
+            found.setdefault(each.recipe, []).append(each)
+        return {recipe: tuple(own) for recipe, own in found.items()}
+
     def names(self) -> tuple[str, ...]:
         """Return all names that a person may ask for, aliases included."""
         return (*self.steps, *self.aliases)

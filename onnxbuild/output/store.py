@@ -5,12 +5,31 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 
+class HeldBelowRecord(TypedDict):
+    """A store below, which is only read.
+
+    Attributes:
+        store: Its folder.
+        results: How many results it holds.
+        blobs: How many files.
+        blob_bytes: Their size.
+        trouble: Why it is not used; empty if it is.
+    """
+
+    store: str
+    results: int
+    blobs: int
+    blob_bytes: int
+    trouble: str
+
+
 class StatsRecord(TypedDict):
     """Output of `cache stats`; sizes are in bytes.
 
     Attributes:
         type: `cache stats`.
         store: Its folder.
+        below: The stores below, which are only read.
         results: How many results it holds.
         blobs: How many files.
         blob_bytes: Their size.
@@ -35,6 +54,7 @@ class StatsRecord(TypedDict):
 
     type: Literal["cache stats"]
     store: str
+    below: list[HeldBelowRecord]
     results: int
     blobs: int
     blob_bytes: int
@@ -184,8 +204,8 @@ class StoreCheckRecord(TypedDict):
         type: `cache verify`.
         ok: Whether nothing is damaged.
         files: How many files were read.
-        damaged: A sentence for each that is.
-        repaired: Whether they were set aside, so that the next run rebuilds them.
+        damaged: A sentence for each that is; one of a store below begins with its folder.
+        repaired: Whether those of the store itself were set aside, so that the next run rebuilds them.
     """
 
     type: Literal["cache verify"]

@@ -86,7 +86,7 @@ OUTPUTS: Mapping[str, Output] = {
     "init": Output((models.InitRecord,)),
     "run": Output((build.ResultRecord,), lines=True, events=True),
     "watch": Output((pages.WatchRecord,), lines=True),
-    "plan": Output((build.PlannedRecord,), lines=True),
+    "plan": Output((build.PlannedRecord, build.RecipeChangeRecord), lines=True),
     "why": Output((build.WhyRecord,)),
     "diagnose": Output((diagnosis.DiagnosisRecord,)),
     "bench": Output((dict[str, dict[str, dict[str, Any]]],)),

@@ -23,7 +23,7 @@ from onnxbuild.terminal.table import say
 if TYPE_CHECKING:
     from onnxbuild.adapters.remote.garbage import CollectedObjects
     from onnxbuild.adapters.store.garbage import Collected
-    from onnxbuild.adapters.store.usage import HitRates, Stats
+    from onnxbuild.adapters.store.usage import HeldBelow, HitRates, Stats
     from onnxbuild.adapters.toolchain.environment_gc import CollectedEnvironment
     from onnxbuild.adapters.toolchain.virtual_environments import MadeEnvironment
     from onnxbuild.building.out_folders.clean import CleanReport
@@ -40,17 +40,25 @@ def _list(heading: str, sizes: Mapping[str, int]) -> None:
 
 
 def show_stats(
-    root: str, found: Stats, rates: HitRates, environments: Sequence[MadeEnvironment]
+    root: str,
+    found: Stats,
+    rates: HitRates,
+    environments: Sequence[MadeEnvironment],
+    below: Sequence[HeldBelow],
 ) -> None:
     """Print what a store holds and how often results were reused.
 
     Args:
         rates: How the last runs went.
         environments: Those of all projects.
+        below: The stores below, which are only read.
     """
     by_kind = {**found.bytes_by_kind, "in no result": found.unreferenced_bytes}
     by_recipe = {name or "earlier builds": size for name, size in found.bytes_by_recipe.items()}
     click.echo(f"store        {root}")
+    for each in below:
+        held = f"{counted(each.results, 'result')}, {size_text(each.blob_bytes)}"
+        click.echo(f"below        {each.store}, only read: {each.trouble or held}")
     click.echo(f"results      {found.records}")
     click.echo(f"blobs        {found.blobs}, {size_text(found.blob_bytes)}")
     _list("by kind", by_kind)
@@ -199,17 +207,32 @@ def _removed(verb: str, removed: Collected) -> str:
 
 
 def stats_document(
-    root: str, found: Stats, rates: HitRates, environments: Sequence[MadeEnvironment]
+    root: str,
+    found: Stats,
+    rates: HitRates,
+    environments: Sequence[MadeEnvironment],
+    below: Sequence[HeldBelow],
 ) -> StatsRecord:
     """Return what a store holds.
 
     Args:
         rates: How the last runs went.
         environments: Those of all projects.
+        below: The stores below, which are only read.
     """
     return {
         "type": "cache stats",
         "store": root,
+        "below": [
+            {
+                "store": each.store,
+                "results": each.results,
+                "blobs": each.blobs,
+                "blob_bytes": each.blob_bytes,
+                "trouble": each.trouble,
+            }
+            for each in below
+        ],
         "results": found.records,
         "blobs": found.blobs,
         "blob_bytes": found.blob_bytes,

@@ -18,7 +18,9 @@ BUILT = (
 
 @pytest.mark.always
 @pytest.mark.slow
-def test_recipes_of_every_source_build_their_variants_pass_and_a_release_verifies(tmp_path, shared_results):
+def test_recipes_of_every_source_build_their_variants_pass_and_a_release_verifies(
+    tmp_path, shared_results
+):
     project = Project(tmp_path / "project", patience_s=400)
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(RECIPES, project.folder / "recipes", ignore=ignored)

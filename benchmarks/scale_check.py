@@ -1,0 +1,200 @@
+"""Check the model of scale_model.py against real runs: 1, 2, 4 and 8 workers on this machine, and a slow remote store.
+
+Steps sleep, so that eight workers have something to do on two cores.
+
+    python -m benchmarks.scale_check [--seconds 3] [--steps 32]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.many_steps import TOOL
+from benchmarks.scale_model import measured, simulate
+from benchmarks.side_by_side import machine
+from benchmarks.slow_link import slow_link
+from benchmarks.virtual_cluster import Costs
+from tests.adapters.remote.http_store import serving
+
+MODEL = """\
+import time
+
+import torch
+
+
+def load(number):
+    time.sleep({seconds})
+    return torch.nn.Linear({width}, {width})
+"""
+RECIPE = """\
+version: 1
+name: slow
+matrix: {{number: [{numbers}]}}
+model: {{entrypoint: "slow.py:load", args: {{number: "{{{{ number }}}}"}}}}
+dummy_inputs:
+  input: {{dtype: float32, shape: [batch, {width}]}}
+dynamic_axes:
+  batch: {{min: 1, max: 8, example: 2}}
+export: {{exporter: torchscript}}
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A run on a cluster.
+
+    Attributes:
+        wall_s: From the first step's start to the last one's end.
+        start_s: What the first step took longer than the step itself.
+        driver_cpu_s: CPU time of the driver, the scheduler in it included.
+    """
+
+    wall_s: float
+    start_s: float
+    driver_cpu_s: float
+
+
+def write_project(folder: Path, steps: int, seconds: float, width: int = 4) -> Path:
+    """Write a project of `steps` exports that sleep; return its recipe."""
+    folder.mkdir(parents=True)
+    (folder / "pyproject.toml").write_text("")
+    (folder / "slow.py").write_text(MODEL.format(seconds=seconds, width=width))
+    numbers = ", ".join(map(str, range(steps)))
+    (folder / "slow.yaml").write_text(RECIPE.format(numbers=numbers, width=width))
+    return folder / "slow.yaml"
+
+
+def run(recipe: Path, workers: int) -> Ran:
+    """Build all exports on workers of this machine, one step at a time on each."""
+    store = recipe.parent / f"store-{workers}"
+    shutil.rmtree(store, ignore_errors=True)
+    command = [
+        TOOL, "run", str(recipe), "--only", "export", "--no-bench", "--json", "--store", str(store),
+        "--executor", f"dask:local?workers={workers}", "--jobs", str(workers),
+    ]  # fmt: skip
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started: dict[str, float] = {}
+    first = end_s = 0.0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            event, now_s = json.loads(line), time.monotonic()
+            if event["type"] == "step_started":
+                started.setdefault(event["step"], now_s)
+            elif event["type"] == "step_finished":
+                end_s = now_s
+                first = first or now_s - started[event["step"]] - event["wall_s"]
+    if running.returncode:
+        raise SystemExit(f"{' '.join(command)} failed")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Ran(end_s - min(started.values()), first, spent_s)
+
+
+def check_workers(temp: Path, steps: int, seconds: float) -> None:
+    """Print measured and simulated times of 1, 2, 4 and 8 workers."""
+    recipe = write_project(temp / "workers", steps, seconds)
+    alone = run(recipe, 1)
+    request_store = str(recipe.parent / "store-1")
+    graph, of_steps = measured([recipe], request_store, only=("export",))
+    cores = len(os.sched_getaffinity(0))
+    overhead_s = (
+        alone.wall_s - alone.start_s - sum(each.wall_s for each in of_steps.values())
+    ) / steps
+    costs = Costs(step_s=0.0, round_trip_s=overhead_s, start_s=alone.start_s, cores=cores)
+    print(
+        f"of one worker: start {alone.start_s:.2f} s, a step's way there and back {overhead_s * 1e3:.0f} ms"
+    )
+    print("| workers | measured | model | model / measured |\n|---|---:|---:|---:|")
+    for workers in (1, 2, 4, 8):
+        found = alone if workers == 1 else run(recipe, workers)
+        expected = simulate(graph, of_steps, workers, costs)
+        ratio = expected.wall_s / found.wall_s
+        print(
+            f"| {workers} | {found.wall_s:.1f} s | {expected.wall_s:.1f} s | {ratio:.2f} |",
+            flush=True,
+        )
+
+
+def check_remote(temp: Path, steps: int) -> None:
+    """Print measured and expected times of `cache pull` over links of several kinds."""
+    recipe = write_project(temp / "remote", steps, 0.0, width=256)
+    key = temp / "key.pem"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", key], check=True)
+    public = temp / "key.pub"
+    subprocess.run(["openssl", "pkey", "-in", key, "-pubout", "-out", public], check=True)
+    variables = {
+        **os.environ, "ONNXBUILD_REMOTE_TRUSTED_KEYS": str(public),
+        "ONNXBUILD_REMOTE_SIGN_KEY": str(key), "ONNXBUILD_REMOTE_ALLOW_HTTP": "1",
+    }  # fmt: skip
+
+    def command(url: str, verb: list[str], store: str, push: str) -> float:
+        began_s = time.monotonic()
+        given = variables | {"ONNXBUILD_REMOTE": url, "ONNXBUILD_REMOTE_PUSH": push}
+        done = subprocess.run(
+            [TOOL, *verb, str(recipe), "--store", str(temp / store)],
+            env=given, check=False, capture_output=True, text=True,
+        )  # fmt: skip
+        if done.returncode:
+            raise SystemExit(done.stdout + done.stderr)
+        return time.monotonic() - began_s
+
+    with serving() as server:
+        port = int(server.url.rpartition(":")[2].partition("/")[0])
+        path = server.url.partition(f":{port}")[2]
+        build = ["run", "--no-bench", "--wait-uploads"]
+        command(server.url, build, "built", "always")
+        size = sum(len(content) for content in server.objects.values())
+        server.requests.clear()
+        results: list[tuple[str, float, float, float]] = []
+        for name, round_trip_s, bytes_s in LINKS:
+            with slow_link(port, round_trip_s=round_trip_s, bytes_s=bytes_s) as near:
+                store = f"pulled-{len(results)}"
+                wall_s = command(
+                    f"http://127.0.0.1:{near}{path}", ["cache", "pull"], store, "never"
+                )
+            results.append((name, round_trip_s, bytes_s, wall_s))
+        requests = len(server.requests) // len(LINKS)
+    base_s, far_s = results[0][3], results[1][3]
+    trips = (far_s - base_s) / results[1][1]
+    print(
+        f"{size / 1e6:.1f} MB, {requests} requests, of which {trips:.0f} wait for the one before"
+    )
+    print("| link | measured | model | model / measured |\n|---|---:|---:|---:|")
+    for name, round_trip_s, bytes_s, wall_s in results:
+        expected = base_s + trips * round_trip_s + (size / bytes_s if bytes_s else 0.0)
+        print(f"| {name} | {wall_s:.1f} s | {expected:.1f} s | {expected / wall_s:.2f} |")
+
+
+LINKS = (
+    ("loopback", 0.0, 0.0),
+    ("20 ms", 0.02, 0.0),
+    ("80 ms", 0.08, 0.0),
+    ("2 MB/s", 0.0, 2e6),
+    ("20 ms, 1 MB/s", 0.02, 1e6),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--steps", type=int, default=32)
+    arguments = parser.parse_args()
+    print(machine(), sys.platform)
+    with tempfile.TemporaryDirectory() as temp:
+        check_workers(Path(temp), arguments.steps, arguments.seconds)
+        check_remote(Path(temp), arguments.steps // 4)
+
+
+if __name__ == "__main__":
+    main()
