@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 OFF = "off"
 _KEY_VARIABLE = "ONNXBUILD_REMOTE_SIGN_KEY"
-_PUSH_FIX = f"openssl genpkey -algorithm ed25519 -out PRIVATE.pem; then {_KEY_VARIABLE}=PRIVATE.pem"
+_PUSH_FIX = (
+    f"openssl genpkey -algorithm ed25519 -out PRIVATE.pem; then {_KEY_VARIABLE}=PRIVATE.pem"
+)
 
 
 @dataclass(frozen=True, slots=True)

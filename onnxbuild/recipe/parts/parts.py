@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from onnxbuild.catalog import FRONTENDS, MODES, PROGRAM_FORMATS, SECTIONS
@@ -32,6 +32,7 @@ from onnxbuild.document.parts import Parts, format_nodes, has_onnx
 from onnxbuild.expansion.feature import Mode, Section
 from onnxbuild.expansion.variants import variant_of
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.recipe.parts.states import read_states
 from onnxbuild.recipe.parts.targets import ReadEnvironment, read_targets
 
 
@@ -103,12 +104,17 @@ def read_parts(
             lambda node, path: read(node, path, parts),
             read_environment,
         )
+    states = read_states(parts)
+    parts.inputs |= {each.name: each for each in states.inputs}
+    parts.outputs += states.outputs
     written = [(parts.node(*path), path, name) for path, name in entrypoint_paths()]
     for node, path, name in [*written, *_entrypoints_below(parts)]:
         if node is not None:
             entrypoint = read(node, path, parts)
             if entrypoint is not None:
                 parts.entrypoints[name] = entrypoint
+    if states.states and "model" in parts.entrypoints:
+        parts.entrypoints["model"] = replace(parts.entrypoints["model"], state=states.states)
     return parts
 
 
@@ -180,7 +186,8 @@ def _named(parts: Parts, key: str, make: Callable[[str, Any], Any]) -> dict[str,
 def _input(name: str, value: Any) -> DummyInput:
     lists = {key: tuple(each) for key, each in value.items() if isinstance(each, list)}
     shape = tuple(map(one_spelling, value["shape"]))
-    return DummyInput(name, **{**value, **lists, "shape": shape})
+    arange = {"arange": one_spelling(value["arange"])} if "arange" in value else {}
+    return DummyInput(name, **{**value, **lists, **arange, "shape": shape})
 
 
 def _axis(name: str, value: Any) -> Axis:
