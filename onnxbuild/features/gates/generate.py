@@ -48,7 +48,7 @@ def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, Out
         },
         at=variant.location,
     )
-    return {f"{NAME}/{target.name}": OutputRef(step, "report")}
+    return {f"gate/{NAME}/{target.name}": OutputRef(step, "report")}
 
 
 def _expected(scope: Scope, options: generate.GenerateOptions) -> OutputRef:

@@ -41,7 +41,7 @@ def dummy_array(each: DummyInput, sizes: Mapping[str, int], seed: str | int) -> 
     made: np.ndarray
     if each.arange is not None:
         counted = size_at(each.arange, sizes) + np.arange(shape[-1])
-        made = np.broadcast_to(counted, shape).astype(dtype)
+        made = np.broadcast_to(counted, shape).astype(dtype, order="C")
     elif each.mask is not None:
         made = _mask(each, shape, seed).astype(dtype)
     elif each.fill is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.axis import is_sum, symbols_of
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.core.state import Growth
-from onnxbuild.onnxkit.data.states import empty_state, growth_in, next_state
+from onnxbuild.onnxkit.data.states import empty_state, growth_in, next_state, state_inputs
 from onnxbuild.onnxkit.model.tensor_types import numpy_dtype
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ class Roles:
         masks: Ones and zeros; those over the past and the new tokens, or over the new ones.
         positions: Positions of the new tokens.
         inputs: All inputs, as the recipe declares them.
-        growth: How the state grows.
+        growth: How the state grows; None for one of one size, whose model takes one token at a time.
     """
 
     tokens: DummyInput
     masks: tuple[DummyInput, ...]
     positions: tuple[DummyInput, ...]
     inputs: tuple[DummyInput, ...]
-    growth: Growth
+    growth: Growth | None
 
     @property
     def takes_padding(self) -> bool:
@@ -50,21 +50,22 @@ def roles_of(inputs: Sequence[DummyInput]) -> Roles:
     """Find what each input is, by its declaration.
 
     Raises:
-        RolesError: The state doesn't grow, an input is neither ids, mask, positions nor state, or there are no ids.
+        RolesError: There is no state, an input is neither ids, mask, positions nor state, or there are no ids.
     """
     growth = growth_in(inputs)
-    if growth is None:
-        raise RolesError("there is no `state` that grows")
+    if not state_inputs(inputs):
+        raise RolesError("it has no `state`")
     tokens, masks, positions = [], [], []
     for each in inputs:
         if each.fed_by:
             continue
-        last = symbols_of(each.shape[-1]) if each.shape else ()
+        last = each.shape[-1] if each.shape else 0
+        is_new = last == 1 if growth is None else growth.by in symbols_of(last)
         if each.arange is not None:
             positions.append(each)
-        elif growth.by in last and (each.mask == "left" or each.fill == 1):
+        elif is_new and (each.mask == "left" or each.fill == 1):
             masks.append(each)
-        elif growth.by in last and each.dtype in ("int64", "int32") and each.fill is None:
+        elif is_new and each.dtype in ("int64", "int32") and each.fill is None:
             tokens.append(each)
         else:
             raise RolesError(
@@ -101,7 +102,12 @@ def decode(
     length = max(map(len, prompts))
     ids = np.stack([np.pad(each, (length - len(each), 0)) for each in prompts])
     mask = np.stack([np.arange(length) >= length - len(each) for each in prompts])
-    state = empty_state(_feeds(roles, ids, mask), roles.inputs)
+    state = empty_state(_feeds(roles, ids[:, :1], mask[:, :1]), roles.inputs)
+    if roles.growth is None:
+        for seen in range(1, length):
+            part = _feeds(roles, ids[:, seen - 1 : seen], mask[:, :seen])
+            state = next_state(run(part | state), roles.inputs)
+        ids = ids[:, -1:]
     for n in range(count):
         outputs = run(_feeds(roles, ids, mask) | state)
         last = outputs[logits][:, -1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,9 @@ def read_prompts(
     for n, (label, item) in enumerate(islice(_items(context, data, roles, known, seed), count)):
         where = f"{context.where} ({label}, prompt {n})"
         prompt = _ids(item, where)
-        _check_room(len(prompt), tokens, known[roles.growth.by], known[roles.growth.axis], where)
+        if roles.growth is not None:
+            new, past = known[roles.growth.by], known[roles.growth.axis]
+            _check_room(len(prompt), tokens, new, past, where)
         found.append(prompt)
     if not found:
         raise StepError(
@@ -68,11 +71,11 @@ def _items(
         for item in iterate_user(context, data):
             yield data.target, item
         return
-    axis, number = axes[roles.growth.by], 0
+    most = _DUMMY_MAX if roles.growth is None else min(_DUMMY_MAX, axes[roles.growth.by].max)
+    number = 0
     while True:
-        length = min(1 + (5 * number + 3) % _DUMMY_MAX, axis.max)
-        sizes = dict.fromkeys(axes, 1) | {axis.name: axis.nearest(length)}
-        yield "dummy", dummy_array(roles.tokens, sizes, f"{seed}:prompt:{number}").reshape(-1)
+        one = replace(roles.tokens, shape=(1 + (5 * number + 3) % most,))
+        yield "dummy", dummy_array(one, {}, f"{seed}:prompt:{number}")
         number += 1
 
 

@@ -36,13 +36,15 @@ def check_state(
         StepError: It has other layers, parts, sizes or another type; or sizes are beyond the model's positions.
     """
     growth = growth_in(inputs)
-    if not is_stateful(module) or growth is None:
+    if not is_stateful(module):
         return
     inner = getattr(module, INNER)
-    _check_positions(inner, axes, growth, where)
+    sizes = {each.name: each.nearest(_SMALL) for each in axes}
+    if growth is not None:
+        _check_positions(inner, axes, growth, where)
+        sizes |= {growth.axis: 0}
     state = {each.name: each for each in inputs if each.name in module.state_parameters}
     own = [each for each in inputs if each.name not in state]
-    sizes = {each.name: each.nearest(_SMALL) for each in axes} | {growth.axis: 0}
     for name, places in state_places(module).items():
         value = call_forward(inner, make_feeds(own, sizes, "state"), own, where)
         found = tensors_of(_cache_in(value, name, where))
@@ -80,8 +82,8 @@ def check_new_state(
                 f"output '{each.fed_by}' has shape {list(came)}; input '{each.name}', which it feeds, has "
                 f"{list(went)}, so {expected} was expected",
                 where=where,
-                fix="return the new state after all `outputs`, in the order of its inputs "
-                f"({each.name} first, if it is the first), or correct `shape` and `each` in `state`",
+                fix="return all `outputs` first, then the new state in the order of `each`, `return logits, *present`; or "
+                "correct `shape` in `state`",
             )
 
 

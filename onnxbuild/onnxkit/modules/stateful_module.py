@@ -76,13 +76,19 @@ def stateful(module: torch.nn.Module, states: Sequence[State], where: str) -> to
             return _without_caches(value) | found
 
     Stateful.__name__ = Stateful.__qualname__ = type(module).__name__
-    Stateful.forward.__signature__ = inspect.signature(module.forward)  # type: ignore[attr-defined]
+    Stateful.forward.__signature__ = _as_method(parameters)  # type: ignore[attr-defined]
     wrapper = Stateful()
     wrapper.state_parameters = {
         each.input: state.parameter for state in states for each in state.tensors
     }
     wrapper.state_places = cached
     return wrapper.eval()
+
+
+def _as_method(parameters: Mapping[str, inspect.Parameter]) -> inspect.Signature:
+    """The signature of a method that takes these besides `self`."""
+    first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    return inspect.Signature([first, *parameters.values()])
 
 
 def is_stateful(module: torch.nn.Module) -> bool:

@@ -75,30 +75,33 @@ def cache_of(tensors: Tensors, config: Any) -> Any:
 
 def _dynamic(tensors: Tensors, config: Any) -> Any:
     from transformers import DynamicCache
-    from transformers.cache_utils import Cache, DynamicLayer
+    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-    linear = {(n, p): t for (n, p), t in tensors.items() if p in _LINEAR}
-    if linear:
+    if any(part in _LINEAR for _, part in tensors):
         cache = DynamicCache(config=config)
     else:
         count = 1 + max((n for n, _ in tensors), default=-1)
-        cache = Cache(layers=[DynamicLayer() for _ in range(count)])
-        cache.__class__ = DynamicCache
+        cache = DynamicCache([(None, None)] * count)
     for (n, part), tensor in tensors.items():
         layer = cache.layers[n]
         if part in _LINEAR:
-            getattr(layer, _LINEAR[part])[0] = tensor.clone()  # a layer writes into it
-            getattr(layer, f"is_{_LINEAR[part]}_initialized")[0] = True
-            layer.has_previous_state[0] = True
-            layer.dtype, layer.device = tensor.dtype, tensor.device
-            if part == "conv":
-                layer.conv_kernel_size[0] = tensor.shape[-1]
+            _fill_linear(layer, _LINEAR[part], tensor)
             continue
-        if type(layer).__name__ == "DynamicSlidingWindowLayer":
+        if isinstance(layer, DynamicSlidingWindowLayer):
             cache.layers[n] = layer = DynamicLayer()
         setattr(layer, f"{part}s", tensor)
         layer.dtype, layer.device, layer.is_initialized = tensor.dtype, tensor.device, True
     return cache
+
+
+def _fill_linear(layer: Any, attribute: str, tensor: torch.Tensor) -> None:
+    """Set a state of a layer of a state-space model, as after a first call."""
+    getattr(layer, attribute)[0] = tensor.clone()  # the layer writes into it
+    getattr(layer, f"is_{attribute}_initialized")[0] = True
+    layer.has_previous_state[0] = True
+    layer.dtype, layer.device = tensor.dtype, tensor.device
+    if attribute == _LINEAR["conv"]:
+        layer.conv_kernel_size[0] = tensor.shape[-1]
 
 
 def tensors_of(cache: Any) -> dict[tuple[int, str], torch.Tensor]:

@@ -23,12 +23,13 @@ def check_states(parts: Parts) -> Iterator[Fault]:
         yield Fault(
             what, parts.key_at(STATE), "name what forward returns besides: `outputs: [logits]`"
         )
-    states = written_states(parts)
-    for each in states.values():
-        yield from _patterns(each, parts)
-        yield from _parameter(each, parts)
-        yield from _update(each, parts)
-    yield from _names(states.values(), parts)
+    taken = Counter((*parts.declared("dummy_inputs"), *parts.outputs))
+    for state in written_states(parts).values():
+        patterns = list(_patterns(state, parts))
+        yield from patterns or _names(state, taken, parts)
+        yield from _parameter(state, parts)
+        yield from _update(state, parts)
+        taken.update(each.input for each in state.tensors())
 
 
 def _patterns(state: WrittenState, parts: Parts) -> Iterator[Fault]:
@@ -74,23 +75,21 @@ def _update(state: WrittenState, parts: Parts) -> Iterator[Fault]:
         yield Fault(what, parts.at(*path, "shape"), f"{fix}, or write `update: replaced`")
 
 
-def _names(states: Iterator[WrittenState], parts: Parts) -> Iterator[Fault]:
-    """Names that can't be an input's, and those of two values: the first of each state."""
-    taken = Counter((*parts.declared("dummy_inputs"), *parts.outputs))
-    for state in states:
-        for key in ("input", "output"):
-            path = (STATE, state.name, key)
-            for each in state.tensors():
-                name = getattr(each, key)
-                if not name:
-                    break
-                if not re.fullmatch(INPUT_NAME, name):
-                    what = f"{'.'.join(path)} gives the name '{name}'"
-                    fix = "use letters, digits and '_', with single '.' and '/' between them"
-                    yield Fault(what, parts.at(*path), fix)
-                    break
-                if taken[name] > (key == "output"):
-                    what = f"{'.'.join(path)} gives the name '{name}', which another input or output has"
-                    yield Fault(what, parts.at(*path), "write another pattern")
-                    break
-            taken.update(each.input for each in state.tensors() if key == "input")
+def _names(state: WrittenState, taken: Counter[str], parts: Parts) -> Iterator[Fault]:
+    """The first name of each pattern that can't be one, or that something else has.
+
+    Args:
+        taken: Names of inputs and outputs, those of all states' outputs, too -> how many have it.
+    """
+    for key, own in (("input", 0), ("output", 1)):
+        path = (STATE, state.name, key)
+        for name in filter(None, (getattr(each, key) for each in state.tensors())):
+            what = f"{'.'.join(path)} gives the name '{name}'"
+            if not re.fullmatch(INPUT_NAME, name):
+                fix = "use letters, digits and '_', with single '.' and '/' between them"
+                yield Fault(what, parts.at(*path), fix)
+                break
+            if taken[name] > own:
+                what = f"{what}, which another input or output has"
+                yield Fault(what, parts.at(*path), "write another pattern")
+                break
