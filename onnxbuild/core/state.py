@@ -9,7 +9,7 @@ from typing import Literal
 from onnxbuild.core.axis import Dimension, sums_of, symbols_of
 
 Update = Literal["grows", "replaced", "constant"]
-"""What a call does to a state: adds the new elements along one axis; gives others of the same shape; nothing."""
+"""Effect of a call on a state: it adds elements along one axis, gives others of the same shape, or changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class StateTensor:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What one parameter of forward takes as a list of tensors, or as a Cache of transformers'.
+    """A parameter of forward: a list of tensors, or a Cache of transformers', that goes out of one call and into the next.
 
     Attributes:
         parameter: Forward's parameter.
@@ -48,7 +48,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How a state grows: a call adds as many elements along `axis` as `by` has.
+    """Growth of a state: a call adds as many elements along `axis` as `by` has.
 
     Attributes:
         axis: The axis of the elements that are there: `past`.

@@ -55,7 +55,7 @@ class WrittenState:
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """What `state` adds to a recipe."""
+    """Inputs, outputs and states that `state` adds to a recipe."""
 
     inputs: tuple[DummyInput, ...]
     outputs: tuple[str, ...]
