@@ -81,6 +81,7 @@ PARTS: Mapping[str, str] = {
     "state.output": "pattern of the outputs' names; left out: `present.{layer}.{part}`",
     "state.update": "what a call does to it: adds elements along one axis (grows), gives others of the same shape (replaced), or nothing "
     "(constant), and then it is no output",
+    "state.by": "the axis of the new elements of a state that grows, where no sum of axes says it (`past + sequence`)",
     "min": "least size; 0 where tensors may be empty, such as a cache",
     "multiple_of": "all sizes are multiples of this: 32 for a network that halves its input five times",
     "max": "greatest size",

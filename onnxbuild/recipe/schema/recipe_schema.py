@@ -409,6 +409,7 @@ def _state(builder: SchemaBuilder) -> Schema:
         "input": pattern,
         "output": pattern,
         "update": value({"enum": list(get_args(Update))}) | {"default": "grows"},
+        "by": {"type": "string", **_pattern(SYMBOL, builder)},
         "parameter": {"type": "string", **_pattern(SYMBOL, builder)},
     }
     dtypes = [each for each in DTYPES if each != "string"]
