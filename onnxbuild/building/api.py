@@ -210,6 +210,7 @@ def _build(
     make_executor: Callable[[Workspace], Executor] | None,
     lay: bool,
 ) -> BuildResult:
+    started_ns = wall_ns()
     options = _with_settings(request, options)
     memory_bytes = options.memory_bytes or machine.memory_bytes()
     access = remote_of(request)
@@ -217,7 +218,9 @@ def _build(
         check_uploads(access)
     if not request.store_root.is_dir():
         _make_store(request, memory_bytes, events)
-    started_ns = wall_ns()
+        return _build(
+            request, options, events, catalog=catalog, make_executor=make_executor, lay=lay
+        )
     run = run_id(last_run(request.store_root))
     with ExitStack() as cleanup:
         workspace = open_workspace(request.project, request.store_root, bases=request.store_bases)
