@@ -20,7 +20,7 @@ from tests.cluster.test_cluster import delivered, local, project  # noqa: F401 -
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
 
-KILLS = int(os.environ.get("ONNXBUILD_KILLS", "3"))
+KILLS = int(os.environ.get("ONNXBUILD_KILLS", "4"))
 SEED = int(os.environ.get("ONNXBUILD_SEED") or random.randrange(10**6))
 WORKERS = 2
 
