@@ -111,11 +111,10 @@ def check_workers(temp: Path, steps: int, seconds: float) -> None:
     alone = run(recipe, 1)
     request_store = str(recipe.parent / "store-1")
     graph, of_steps = measured([recipe], request_store, only=("export",))
-    cores = len(os.sched_getaffinity(0))
     overhead_s = (
         alone.wall_s - alone.start_s - sum(each.wall_s for each in of_steps.values())
     ) / steps
-    costs = Costs(step_s=0.0, round_trip_s=overhead_s, start_s=alone.start_s, cores=cores)
+    costs = Costs(step_s=0.0, round_trip_s=overhead_s, start_s=alone.start_s)
     print(
         f"of one worker: start {alone.start_s:.2f} s, a step's way there and back {overhead_s * 1e3:.0f} ms"
     )
