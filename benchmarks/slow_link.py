@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 _CHUNK_BYTES = 1 << 16
 
@@ -26,7 +27,8 @@ class _Link:
     async def connected(self, near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
         """Carry one connection until either side closes it."""
         far, there = await asyncio.open_connection("127.0.0.1", self._port)
-        await asyncio.gather(self._carry(near, there, 0), self._carry(far, back, 1))
+        with suppress(asyncio.CancelledError):  # the proxy ends
+            await asyncio.gather(self._carry(near, there, 0), self._carry(far, back, 1))
 
     async def _carry(
         self, source: asyncio.StreamReader, target: asyncio.StreamWriter, way: int
@@ -65,14 +67,20 @@ class _Link:
 @contextmanager
 def slow_link(port: int, *, round_trip_s: float = 0.0, bytes_s: float = 0.0) -> Iterator[int]:
     """Yield the port of a proxy to a port of loopback."""
-    loop = asyncio.new_event_loop()
-    link = _Link(port, round_trip_s / 2, bytes_s)
-    server = loop.run_until_complete(asyncio.start_server(link.connected, "127.0.0.1", 0))
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    opened: queue.Queue[tuple[asyncio.AbstractEventLoop, asyncio.Event, int]] = queue.Queue()
+
+    async def serve() -> None:
+        link, over = _Link(port, round_trip_s / 2, bytes_s), asyncio.Event()
+        server = await asyncio.start_server(link.connected, "127.0.0.1", 0)
+        opened.put((asyncio.get_running_loop(), over, server.sockets[0].getsockname()[1]))
+        await over.wait()
+        server.close()
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
+    loop, over, near = opened.get()
     try:
-        yield server.sockets[0].getsockname()[1]
+        yield near
     finally:
-        loop.call_soon_threadsafe(server.close)
-        loop.call_soon_threadsafe(loop.stop)
+        loop.call_soon_threadsafe(over.set)
         thread.join()

@@ -27,14 +27,12 @@ class Costs:
         round_trip_s: From the driver to a worker and back.
         link_bytes_s: Bytes a second that all workers together get from the driver or the remote store, and send.
         start_s: From a worker's first step until its frameworks are loaded.
-        cores: Processors that all workers share, where they are on one machine; 0 where each has its own.
     """
 
     step_s: float = 0.004
     round_trip_s: float = 0.0005
     link_bytes_s: float = 110e6
     start_s: float = 2.5
-    cores: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,17 +45,16 @@ class StepCost:
     outputs: Mapping[str, int]
 
 
-class Servers:
-    """Servers of one queue: a link is one, a machine's cores are several."""
+class Server:
+    """A server that takes one request after the other: the driver, or a link."""
 
-    def __init__(self, count: int) -> None:
-        self._free_s = [0.0] * count
+    def __init__(self) -> None:
+        self._free_s = 0.0
 
     def book(self, now_s: float, duration_s: float) -> float:
         """Return when a request ends that comes now."""
-        began_s = max(now_s, heapq.heappop(self._free_s))
-        heapq.heappush(self._free_s, began_s + duration_s)
-        return began_s + duration_s
+        self._free_s = max(now_s, self._free_s) + duration_s
+        return self._free_s
 
 
 @dataclass
@@ -92,8 +89,7 @@ class VirtualCluster:
     ) -> None:
         self._workers = {each.name: each for each in workers}
         self._costs, self._of_steps = costs, of_steps
-        self._driver, self._link = Servers(1), Servers(1)
-        self._cores = Servers(costs.cores or 1)
+        self._driver, self._link = Server(), Server()
         self._events: list[tuple[float, int, str, Job]] = []
         self._count = 0
         self.now_s = 0.0
@@ -149,11 +145,7 @@ class VirtualCluster:
         start_s = 0.0 if worker.is_warm else self._costs.start_s
         worker.is_warm = True
         self.busy_s += cost.wall_s
-        if not self._costs.cores:
-            self._at(self.now_s + start_s + cost.wall_s, "ran", job)
-            return
-        computed_s = self._cores.book(self.now_s, start_s + min(cost.cpu_s, cost.wall_s))
-        self._at(computed_s + max(0.0, cost.wall_s - cost.cpu_s), "ran", job)
+        self._at(self.now_s + start_s + cost.wall_s, "ran", job)
 
     def _ran(self, job: Job) -> None:
         made = outputs_of(job, self._of_steps[job.step.name])
