@@ -36,7 +36,7 @@ from onnxbuild.features.frontends import (
     tflite,
     torchscript_file,
 )
-from onnxbuild.features.gates import check, evaluate, fidelity, validate
+from onnxbuild.features.gates import check, connections, evaluate, fidelity, validate
 from onnxbuild.features.measures import benchmark, load_times, profile, report, sensitivity
 from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
 from onnxbuild.features.packages import (
@@ -47,6 +47,7 @@ from onnxbuild.features.packages import (
     node,
     oci,
     ort_mobile,
+    shared_weights,
     triton,
     web,
     wheel,
@@ -93,6 +94,7 @@ FEATURES: tuple[Feature, ...] = (
     weight_only.FEATURE,
     auto.FEATURE,
     check.FEATURE,
+    connections.FEATURE,
     fidelity.FEATURE,
     validate.FEATURE,
     session.FEATURE,
@@ -120,6 +122,7 @@ FEATURES: tuple[Feature, ...] = (
     cpp.FEATURE,
     ort_mobile.FEATURE,
     http_server.FEATURE,
+    shared_weights.FEATURE,
     packages.FEATURE,
     processing.FEATURE,
     target.FEATURE,

@@ -157,7 +157,7 @@ def command(
     from onnxbuild.building.wiring import RunOptions
     from onnxbuild.ci.outputs import CiOutputs
     from onnxbuild.terminal.display import make_display, print_line
-    from onnxbuild.typed.recipe_files import recipes_meant
+    from onnxbuild.typed.recipe_files import parts_meant, recipes_meant
 
     settings = {**settings, "benchmark.measure": "false"} if no_bench else settings
     options = RunOptions(jobs, memory, timeout, keep_going, force=force, wait_uploads=wait_uploads)
@@ -165,7 +165,7 @@ def command(
     ci = CiOutputs(recipes, lambda line: click.echo(line, err=as_json), junit, summary, github)
     with ci.refusals():
         files = tuple(map(Path, recipes_meant(recipes, can_choose=True)))
-        request = Request(files, only, settings, store, locked)
+        request = Request(files, parts_meant(recipes, only), settings, store, locked)
         with make_display(as_json=as_json, verbose=verbose, quiet=quiet) as display:
             sinks: list[EventSink] = [display, ci.recorder]
             make_executor = _executor_of(request, executor, options, display)

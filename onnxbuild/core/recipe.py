@@ -12,8 +12,8 @@ from onnxbuild.core.environment import Environment
 from onnxbuild.core.target import Target, TargetGates
 
 __all__ = [
-    "DTYPES", "DUMMY_DATA", "FILE_DATA", "FRONTEND", "INPUT_NAME", "ONNX", "OPSET_MAX", "OPSET_MIN",
-    "Axis", "DummyInput", "Entrypoint", "Fill", "Format", "Location", "Precision", "Recipe", "Variant",
+    "DTYPES", "DUMMY_DATA", "FILE_DATA", "FROM", "FRONTEND", "INPUT_NAME", "ONNX", "OPSET_MAX", "OPSET_MIN",
+    "Axis", "Connection", "DummyInput", "Entrypoint", "Fill", "Format", "Location", "Precision", "Recipe", "Variant",
 ]  # fmt: skip
 
 Precision = str
@@ -71,6 +71,27 @@ class DummyInput:
     fill: Fill | tuple[Fill, ...] | None = None
     mask: Literal["right", "left"] | None = None
     missing: float = field(default=0.0, metadata={"sparse": True})
+
+
+FROM = "from"
+"""Key of an input that is another component's output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An input that is another component's output; no step that makes a model depends on it.
+
+    Attributes:
+        input: The input's name.
+        component: Whose output it is.
+        output: That output's name.
+        location: Where the recipe says it.
+    """
+
+    input: str
+    component: str
+    output: str
+    location: Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +193,8 @@ class Recipe:
     """One model's build, validated, with all defaults filled in.
 
     Attributes:
-        name: Unique within a run; `NAME@var=value,...` for a matrix combination.
-        base: Its name without the combination, as its file has it.
+        name: Unique within a run; `NAME@COMPONENT` for a component, `NAME@var=value,...` for a matrix combination.
+        base: Its name without these, as its file has it.
         location: The file, its first line.
         model: The callable that returns the model, in the form that the frontend takes.
         inputs: In forward's order as written.
@@ -191,6 +212,8 @@ class Recipe:
         frontend: What makes ONNX of the model: the name of a feature.
         environment: Where the model's framework is installed, if the recipe says it.
         description: For people; enters no key but those of what shows it.
+        component: Which of its file's components it is; empty where the file has none.
+        connections: Inputs that are outputs of other components.
     """
 
     name: str
@@ -211,6 +234,8 @@ class Recipe:
     frontend: str = FRONTEND
     environment: Environment | None = None
     description: str = ""
+    component: str = ""
+    connections: tuple[Connection, ...] = ()
 
     def section(self, name: str, kind: type[T]) -> T:
         """The options of a section.

@@ -177,6 +177,7 @@ class Scope:
         choices: `RECIPE:VARIANT` -> the trial that a lock names; `RECIPE:VARIANT/session` -> its
             session's settings.
         comparison: Models from elsewhere to compare with; None to measure the variants once.
+        connected: Another component of the recipe -> its scope.
         source: What the frontend made; asked for when it is needed, so that a recipe without ONNX
             exports none.
         reference: (variant, axis -> its one size) -> what the user's framework computes.
@@ -193,6 +194,7 @@ class Scope:
     host: HostFacts
     choices: Mapping[str, str]
     comparison: Comparison | None
+    connected: Callable[[str], Scope]
     source: Callable[[], Source]
     reference: Callable[[Variant | None, Mapping[str, int]], OutputRef]
     score: Callable[[], OutputRef | None]

@@ -8,13 +8,14 @@ from pathlib import Path
 from types import MappingProxyType
 
 from onnxbuild.core.errors import RecipeErrors, UsageError
-from onnxbuild.core.recipe import Location, Recipe
+from onnxbuild.core.recipe import FROM, Location, Recipe
 from onnxbuild.document.node import Member, Node, mapping, node_of, sequence
 from onnxbuild.explanation.defaults import DEFAULT, with_defaults
 from onnxbuild.explanation.rebase import rebased
 from onnxbuild.recipe.assemble import Loader, Understood
 from onnxbuild.recipe.declared.model_sources import source_of
 from onnxbuild.recipe.load import load_recipes
+from onnxbuild.recipe.parts.keys import COMPONENTS
 from onnxbuild.recipe.templates.extend import absolute
 from onnxbuild.recipe.yaml.write import block_lines
 from onnxbuild.regular_files import read_user_file
@@ -84,7 +85,7 @@ class _Explanation:
             UsageError: It can't be written as one file.
         """
         root = self._with_source_apart(self._understood.root)
-        written = self._with_matrix(rebased(root, self._understood.folder_of, self._file.parent))
+        written = self._with_member(rebased(root, self._understood.folder_of, self._file.parent))
         full = with_defaults(written, self._understood.recipe)
         left_out: set[Keys] = set()
         while True:
@@ -123,8 +124,15 @@ class _Explanation:
         own = Member(model.at, mapping(members, model.node.at))
         return mapping({**root.members, "model": own}, root.at)
 
-    def _with_matrix(self, root: Node) -> Node:
-        """The recipe with a matrix of the one combination, from which it has its name."""
+    def _with_member(self, root: Node) -> Node:
+        """The recipe with the one component, and a matrix of the one combination, from which it has its name."""
+        component = self._understood.recipe.component
+        if component:
+            members = dict(_unconnected(root).members)
+            model = members.pop("model")
+            own = mapping({"model": model}, model.at)
+            one = mapping({component: Member(model.at, own)}, model.at)
+            root = mapping({**members, COMPONENTS: Member(model.at, one)}, root.at)
         chosen, matrix = self._understood.chosen, self._understood.written.child("matrix")
         if not chosen or matrix is None:
             return root
@@ -170,6 +178,22 @@ class _Explanation:
         if at in self._templates:
             return f"template, {place}"
         return "" if at.path == self._shown else place
+
+
+def _unconnected(root: Node) -> Node:
+    """The recipe of one component, whose inputs can't name the others."""
+    inputs = root.child("dummy_inputs")
+    if inputs is None:
+        return root
+    own = {
+        name: Member(each.at, _without(each.node, FROM)) for name, each in inputs.members.items()
+    }
+    kept = Member(root.members["dummy_inputs"].at, mapping(own, inputs.at))
+    return mapping({**root.members, "dummy_inputs": kept}, root.at)
+
+
+def _without(node: Node, key: str) -> Node:
+    return mapping({name: each for name, each in node.members.items() if name != key}, node.at)
 
 
 def _templates(node: Node) -> Iterator[Location]:

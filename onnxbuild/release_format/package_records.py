@@ -25,7 +25,7 @@ def record_of(each: Deliverable, below: str) -> dict[str, str]:
     """Return what release.json says of a package.
 
     Args:
-        below: What stands in front of a bundle's name: `RECIPE/` of a matrix, else nothing.
+        below: What stands in front of a bundle's name: `RECIPE/` of a matrix, `COMPONENT/`, else nothing.
     """
     return {
         "recipe": each.recipe,

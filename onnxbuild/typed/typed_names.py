@@ -90,7 +90,7 @@ def find_recipe(text: str, store: str | None = None, part: str = "") -> Path:
     Files are looked for in recipes/, here, and among those that were built last.
 
     Args:
-        text: `recipes/bert.yaml`, `bert`; of a matrix, `bert@size=8`, too.
+        text: `recipes/bert.yaml`, `bert`; of a file with several, `bert@size=8` or `whisper@encoder`, too.
         store: `--store`, whose runs know which files were built.
         part: The step or variant that was named with it, for what to type instead.
 
@@ -245,11 +245,11 @@ def recipes_of(graph: Graph, name: FoundName) -> list[str]:
         name: `RECIPE` or `RECIPE:LOCAL`.
 
     Raises:
-        UsageError: It names a combination that the file's matrix has not.
+        UsageError: It names a component or a combination that the file has not.
     """
     files = dict.fromkeys((at.recipe for at in graph.addresses.values()), str(name.file))
     found = name.typed.recipes_of(files)
-    if not found and RecipeName.parse(name.typed.recipe).combination:
+    if not found and RecipeName.parse(name.typed.recipe).member:
         known = sorted(files)
         raise UsageError(
             f"{name.file} makes no '{name.typed.recipe}'; it makes {', '.join(known)}",
