@@ -36,7 +36,7 @@ from onnxbuild.features.frontends import (
     tflite,
     torchscript_file,
 )
-from onnxbuild.features.gates import check, connections, evaluate, fidelity, validate
+from onnxbuild.features.gates import check, connections, evaluate, fidelity, generate, validate
 from onnxbuild.features.measures import benchmark, load_times, profile, report, sensitivity
 from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
 from onnxbuild.features.packages import (
@@ -100,6 +100,7 @@ FEATURES: tuple[Feature, ...] = (
     session.FEATURE,
     profile.FEATURE,
     evaluate.FEATURE,
+    generate.FEATURE,
     sensitivity.FEATURE,
     benchmark.FEATURE,
     torchscript.FEATURE,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from onnxbuild.core.state import State
+
 FILE_DATA, DUMMY_DATA = "files", "dummy"
 """Targets of an Entrypoint that is no callable: its `files` are the data; the dummy inputs are."""
 
@@ -25,6 +27,7 @@ class Entrypoint:
             `outside`, nearest first.
         outside: Name of a folder outside the project (see core.places) -> where it is on this
             machine, absolute; in no key.
+        state: Of a model that has one: which inputs are its caches; left out of keys where there is none.
     """
 
     target: str
@@ -33,3 +36,4 @@ class Entrypoint:
     env: Mapping[str, str] = field(default_factory=dict)
     roots: tuple[str, ...] = ()
     outside: Mapping[str, str] = field(default_factory=dict, metadata={"local": True})
+    state: tuple[State, ...] = field(default=(), metadata={"sparse": True})

@@ -61,6 +61,8 @@ class DummyInput:
             way round (`left`); the first row is full, all others are shorter.
         missing: Floats: the share of random values that are NaN, for missing values; the user's data
             may hold NaN then. Left out of keys where it is 0.
+        arange: Integers that count up along the last axis, the first of which is this size: positions.
+        fed_by: The output that is this input of the next call; empty where it is no state.
     """
 
     name: str
@@ -71,6 +73,8 @@ class DummyInput:
     fill: Fill | tuple[Fill, ...] | None = None
     mask: Literal["right", "left"] | None = None
     missing: float = field(default=0.0, metadata={"sparse": True})
+    arange: Dimension | None = field(default=None, metadata={"sparse": True})
+    fed_by: str = field(default="", metadata={"sparse": True})
 
 
 FROM = "from"

@@ -63,6 +63,7 @@ def variant_bundle(scope: Scope, subject: Subject, reports: dict[str, OutputRef]
             targets=recipe.targets,
             session=SessionSettings() if session.steps else session.settings,
             labels=scope.labels,
+            state={each.name: each.fed_by for each in recipe.inputs if each.fed_by} or None,
         ),
         inputs,
         at=variant.location,

@@ -17,6 +17,7 @@ from onnxbuild.onnxkit.model.linear_nodes import linear_nodes
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.optimize.held_constants import folded_constants
 from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.sessions.calibration_feeds import calibration_feeds
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 
@@ -75,7 +76,7 @@ def run(context: StepContext) -> Outcome:
     found = measure_peaks(
         model,
         {name: channels[name] for name in values},
-        _keeping(kept, source.feeds(context, params.samples)),
+        _keeping(kept, calibration_feeds(context, source, params.samples)),
         scratch=context.scratch / "probed",
         where=context.where,
     )

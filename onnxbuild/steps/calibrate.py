@@ -15,6 +15,7 @@ from onnxbuild.onnxkit.calibrate.calibration import Calibration, Method, Rule, c
 from onnxbuild.onnxkit.calibrate.ranges import RANGES_FILE
 from onnxbuild.onnxkit.calibrate.thresholds import IntegerGrid
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
+from onnxbuild.onnxkit.sessions.calibration_feeds import calibration_feeds
 from onnxbuild.onnxkit.sessions.element_types import load_typed
 
 MEANS_FILE = "means.json"
@@ -74,7 +75,7 @@ def run(context: StepContext) -> Outcome:
     source = FeedSource(params.data, params.inputs, params.axes, options.seed)
     found = calibrate(
         lambda: load_typed(context.input("model"), weights="mapped"),
-        source.feeds(context, options.samples),
+        calibration_feeds(context, source, options.samples),
         Rule(options.method, params.grid, options.percentile, options.averaging, params.means),
         scratch=context.scratch,
         where=context.where,

@@ -30,6 +30,7 @@ from onnxbuild.onnxkit.export.exporters import (
     ExportRequest,
     export_graph,
 )
+from onnxbuild.onnxkit.export.state_check import check_new_state, check_state
 from onnxbuild.onnxkit.export.torch_module import (
     call_forward,
     check_signature,
@@ -115,8 +116,12 @@ def run(context: StepContext) -> Outcome:
     module, mode_notes = load_module_noted(context, params.model)
     check_signature(module, params.inputs, context.where)
     check_output_names(params.outputs, [each.name for each in params.inputs], context.where)
+    check_state(module, params.inputs, params.axes, context.where)
     loaded = state_sums(module)
     probes = run_probes(module, params.inputs, params.axes, params.outputs, context.where)
+    first = probes.runs[0]
+    given = dict(zip(probes.names, first.outputs, strict=True))
+    check_new_state(params.inputs, first.feeds, given, context.where)
     if changed_names(loaded, state_sums(module)):
         refuse_first_call(
             lambda: load_module(context, params.model), loaded, probes, context.where

@@ -13,6 +13,7 @@ from onnxbuild.onnxkit.data.feeds import FeedCache
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.optimize.held_constants import folded_constants
 from onnxbuild.onnxkit.quantize.gptq import input_widths, rounded_nodes, write_factors
+from onnxbuild.onnxkit.sessions.calibration_feeds import calibration_feeds
 
 if TYPE_CHECKING:
     import onnx
@@ -58,7 +59,7 @@ def run(context: StepContext) -> Outcome:
             fix="take this variant out of `quantization`",
         )
     kept_feeds = FeedCache(context.scratch / "feeds")
-    samples = sum(1 for _ in kept_feeds.keep(source.feeds(context, params.samples)))
+    samples = sum(1 for _ in kept_feeds.keep(calibration_feeds(context, source, params.samples)))
     if not samples:
         raise source.nothing(params.samples, context.where)
     notes = []

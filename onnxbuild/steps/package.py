@@ -59,6 +59,7 @@ class PackageParams:
         targets: Where it is meant to run, in order of preference.
         session: How the variant's session runs it, where no input `session/TARGET` says so.
         labels: Names of classes.
+        state: Input -> the output that is this input of the next call; None for a model without state.
     """
 
     onnxbuild: str
@@ -70,6 +71,7 @@ class PackageParams:
     targets: tuple[Target, ...]
     session: SessionSettings = field(default_factory=SessionSettings)
     labels: tuple[LabelsFile, ...] = field(default=(), metadata={"sparse": True})
+    state: dict[str, str] | None = field(default=None, metadata={"sparse": True})
 
 
 def run(context: StepContext) -> Outcome:
@@ -116,6 +118,7 @@ def run(context: StepContext) -> Outcome:
         },
         fidelity=_ran(reports_of(context, "fidelity")),
         versions=versions_of(params.onnxbuild, "onnx", "onnxruntime"),
+        state=params.state,
     )
     reports = {
         VALIDATION_FILE: validations,

@@ -14,6 +14,7 @@ from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.linear_nodes import Constants, by_activation, linear_nodes
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.optimize.held_constants import folded_constants
+from onnxbuild.onnxkit.sessions.calibration_feeds import calibration_feeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def run(context: StepContext) -> Outcome:
     groups = by_activation(linear_nodes(model))
     channels = {name: linears[0].channels for name, linears in groups.items()}
     kept_feeds = FeedCache(context.scratch / "feeds")
-    samples = sum(1 for _ in kept_feeds.keep(source.feeds(context, params.samples)))
+    samples = sum(1 for _ in kept_feeds.keep(calibration_feeds(context, source, params.samples)))
     if samples == 0:
         raise source.nothing(params.samples, context.where)
     budget = budget_bytes(model)

@@ -13,6 +13,7 @@ from onnxbuild.onnxkit.data.calibration_data import FeedSource
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.saturation.saturation import GIVEN_IN_8_BITS
+from onnxbuild.onnxkit.sessions.calibration_feeds import calibration_feeds
 
 if TYPE_CHECKING:
     from onnxbuild.onnxkit.saturation.replay import Saturation
@@ -54,7 +55,7 @@ def run(context: StepContext) -> Outcome:
     source = FeedSource(params.data, params.inputs, params.axes, params.seed)
     found, samples = replay(
         load_model(context.input("model"), weights="mapped"),
-        source.feeds(context, params.samples),
+        calibration_feeds(context, source, params.samples),
         scratch=context.scratch,
         where=context.where,
     )

@@ -149,6 +149,7 @@ class Manifest:
         portable_size_bytes: Size of the model that this one is made from.
         operators: Libraries of custom operators, below OPERATORS_FOLDER, that every session registers.
         facts: Additional facts of a model made ahead of time.
+        state: Input -> the output that is this input of the next call; None for a model without state.
     """
 
     name: str
@@ -180,6 +181,7 @@ class Manifest:
     portable_size_bytes: int | None = None
     operators: tuple[OperatorLibrary, ...] | None = None
     facts: dict[str, Any] | None = None
+    state: dict[str, str] | None = dataclasses.field(default=None, metadata={"sparse": True})
 
     @property
     def runtime(self) -> Runtime:

@@ -92,12 +92,20 @@ def _groups(
             )
     for label, members in order:
         if isinstance(members, dict):
-            yield label, {n: _array(path, shown, where) for n, (shown, path) in members.items()}
+            yield (
+                label,
+                {n: array_of_file(path, shown, where) for n, (shown, path) in members.items()},
+            )
         else:
             yield label, _archive(members[1], label, where)
 
 
-def _array(path: Path, label: str, where: str) -> np.ndarray:
+def array_of_file(path: Path, label: str, where: str) -> np.ndarray:
+    """Return the array of an .npy file.
+
+    Raises:
+        StepError: It can't be read.
+    """
     import numpy as np
 
     try:

@@ -12,6 +12,7 @@ from onnxbuild.core.axis import is_sum, shape_at, size_at
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.data.feed_checks import check_array, check_names
+from onnxbuild.onnxkit.data.states import empty_state
 from onnxbuild.onnxkit.data.user_code import an
 from onnxbuild.onnxkit.model.tensor_types import BFLOAT16, STRING, numpy_dtype, rounded
 
@@ -23,20 +24,25 @@ _WORDS, _LETTERS = 4, 8
 """Most words of a random string, and most letters of each."""
 
 
-def dummy_array(each: DummyInput, shape: tuple[int, ...], seed: str | int) -> np.ndarray:
+def dummy_array(each: DummyInput, sizes: Mapping[str, int], seed: str | int) -> np.ndarray:
     """Make the values of an input.
 
     Floats are standard normal, or uniform in [low, high); integers uniform in [low, high), by
     default 0 or 1 (all values for 8-bit types); bools are fair coins; strings are some words of
-    lowercase letters. See `DummyInput` for `fill`, `mask` and `missing`.
+    lowercase letters. See `DummyInput` for `fill`, `mask`, `missing` and `arange`.
 
     Args:
-        shape: Its shape, all symbols replaced.
+        sizes: Axis name -> elements along it, for every symbol in its shape.
         seed: Any int or string; each input has a generator of its own, seeded by it and the name.
     """
-    dtype = numpy_dtype(each.dtype)
+    import numpy as np
+
+    dtype, shape = numpy_dtype(each.dtype), shape_at(each.shape, sizes)
     made: np.ndarray
-    if each.mask is not None:
+    if each.arange is not None:
+        counted = size_at(each.arange, sizes) + np.arange(shape[-1])
+        made = np.broadcast_to(counted, shape).astype(dtype, order="C")
+    elif each.mask is not None:
         made = _mask(each, shape, seed).astype(dtype)
     elif each.fill is not None:
         made = _filled(each.fill, shape, dtype)
@@ -48,8 +54,9 @@ def dummy_array(each: DummyInput, shape: tuple[int, ...], seed: str | int) -> np
 
 
 def is_free(each: DummyInput) -> bool:
-    """Return whether an input's values are drawn: not those of a mask, nor fixed ones, nor texts."""
-    return each.mask is None and each.fill is None and each.dtype != STRING
+    """Return whether an input's values are drawn: not those of a mask, nor positions, nor fixed ones, nor texts."""
+    fixed = each.mask is not None or each.arange is not None or each.fill is not None
+    return not fixed and each.dtype != STRING
 
 
 def value_range(each: DummyInput) -> tuple[float, float] | None:
@@ -174,7 +181,7 @@ def make_feeds(inputs: Sequence[DummyInput], sizes: Mapping[str, int], seed: str
         sizes: Axis name -> elements along it, for every symbol in a shape.
         seed: Any int or string.
     """
-    return {each.name: dummy_array(each, shape_at(each.shape, sizes), seed) for each in inputs}
+    return {each.name: dummy_array(each, sizes, seed) for each in inputs}
 
 
 def check_feeds(
@@ -183,7 +190,7 @@ def check_feeds(
     """User-supplied feeds as arrays, in the inputs' order, or an error that says what is wrong.
 
     Args:
-        feeds: A mapping of input name -> numpy array or torch tensor.
+        feeds: A mapping of input name -> numpy array or torch tensor; without the state it is empty, as at a first call.
         inputs: Inputs, as the recipe declares them.
         where: Sample and callable, for messages.
         axes: The declared ones; sizes that they do not take are refused. Empty checks none.
@@ -200,8 +207,12 @@ def check_feeds(
             where=where,
             fix=f"yield {{{', '.join(repr(i.name) + ': ...' for i in inputs)}}}{aside}",
         )
-    check_names(feeds, inputs, where)
-    checked = {each.name: check_array(each, feeds[each.name], where) for each in inputs}
+    is_first = not any(each.name in feeds for each in inputs if each.fed_by)
+    given = [each for each in inputs if not (each.fed_by and is_first)]
+    check_names(feeds, given, where)
+    checked = {each.name: check_array(each, feeds[each.name], where) for each in given}
+    if is_first:
+        checked |= empty_state(checked, inputs)
     ranges = {axis.name: axis for axis in axes}
     for name, size in sizes_of(checked, inputs, where).items():
         axis = ranges.get(name)

@@ -29,6 +29,7 @@ from onnxbuild.onnxkit.data.reference_files import (
     ReferencePoint,
     ReferenceWriter,
 )
+from onnxbuild.onnxkit.data.states import decoding_points
 from onnxbuild.onnxkit.data.user_code import call_entrypoint, call_user, own_copy
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.model.tensor_types import STRING
@@ -152,7 +153,7 @@ def reference_feeds(
     Raises:
         StepError: The callable yields nothing, or a sample is not as declared.
     """
-    every = reference_points(axes, points, seed)
+    every = (*reference_points(axes, points, seed), *decoding_points(inputs, axes))
     for each in counted(every, "points", doing=lambda point: f"running at {point.shown}"):
         point = each if fitting is None else fitting.fitted(each)
         if point is None:

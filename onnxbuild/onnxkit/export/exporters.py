@@ -40,6 +40,7 @@ from onnxbuild.onnxkit.model.graphs import all_graphs
 from onnxbuild.onnxkit.model.opsets import OpsetError
 from onnxbuild.onnxkit.model.shapes import spell_dimensions
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
+from onnxbuild.onnxkit.modules.stateful_module import INNER, is_stateful
 from onnxbuild.onnxkit.operators.opaque_nodes import OpaqueNode, dynamo_nodes, torchscript_nodes
 
 if TYPE_CHECKING:
@@ -149,6 +150,8 @@ def export_graph(
     names = list(request.output_names)
     final |= zip(_safe_names("output", len(names)), names, strict=True)
     settle_names(model, final, WRAPPED)
+    if is_stateful(request.module):
+        settle_names(model, {}, INNER)
     spell_dimensions(model, dimension_spellings(request.inputs, request.axes))
     return model, (*trace_remarks(caught), *sorted(notes))
 

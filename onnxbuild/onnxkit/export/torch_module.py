@@ -26,6 +26,7 @@ from onnxbuild.onnxkit.modules.inference import (
 from onnxbuild.onnxkit.modules.module_outputs import has_keys, named_outputs
 from onnxbuild.onnxkit.modules.no_module import no_module
 from onnxbuild.onnxkit.modules.program_modules import load_program, module_of_program
+from onnxbuild.onnxkit.modules.stateful_module import parameters_of, stateful
 from onnxbuild.onnxkit.sources.outline import FORM
 
 if TYPE_CHECKING:
@@ -106,6 +107,8 @@ def load_module_noted(
         module = found
     notes = (*compiled, *training_notes(module, shown))
     set_for_inference(module, shown, context.where)
+    if entrypoint.state:
+        module = stateful(module, entrypoint.state, context.where)
     return module, notes
 
 
@@ -153,7 +156,7 @@ def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where
         if parameter.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)
     }
     takes_any = any(p.kind is kinds.VAR_KEYWORD for p in parameters.values())
-    names = [each.name for each in inputs]
+    names = parameters_of(module, [each.name for each in inputs])
     shown = f"{type(module).__name__}.forward"
     for name in names:
         if name not in by_name and not takes_any:

@@ -20,6 +20,7 @@ from onnxbuild.onnxkit.export.torch_module import (
 )
 from onnxbuild.onnxkit.modules.inference import set_for_inference
 from onnxbuild.onnxkit.modules.module_outputs import Returned, named_outputs
+from onnxbuild.onnxkit.modules.stateful_module import stateful
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,6 +52,8 @@ def load_original(
     module = as_module(made, context.where)
     if module is not None:
         set_for_inference(module, entrypoint.target, context.where)
+        if entrypoint.state:
+            module = stateful(module, entrypoint.state, context.where)
         check_signature(module, inputs, context.where)
         return lambda feeds: (
             run_module(

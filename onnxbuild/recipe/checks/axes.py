@@ -11,14 +11,18 @@ from onnxbuild.document.faults import Fault, hinted, nearest
 from onnxbuild.document.node import Node, Path, dotted, locate, locate_key
 from onnxbuild.document.parts import Parts
 from onnxbuild.recipe.parts.keys import AXIS_EXAMPLE
+from onnxbuild.recipe.parts.states import STATE
+
+_Shape = tuple[str, str, str]
+"""The path of a shape: `("dummy_inputs", "ids", "shape")`."""
 
 
 def check_axes(parts: Parts) -> Iterator[Fault]:
     """Yield the faults in `dynamic_axes`, in shapes, and in points."""
     for axis in parts.axes.values():
         yield from _axis(axis, parts)
-    for name in _declared(parts, "dummy_inputs"):
-        yield from _symbols(name, parts)
+    for path in _shapes(parts):
+        yield from _symbols(path, parts)
     yield from _unused_axes(parts)
     yield from _axes_in_sums_alone(parts)
     for section in SECTIONS.values():
@@ -53,26 +57,32 @@ def _axis(axis: Axis, parts: Parts) -> Iterator[Fault]:
         yield Fault(what, _at(parts, *path, "example"), fix)
 
 
-def _dimensions(name: str, parts: Parts) -> Iterator[tuple[int, object]]:
-    """(position, dimension) of each part of an input's shape that has no fault."""
-    shape = parts.node("dummy_inputs", name, "shape")
+def _shapes(parts: Parts) -> list[_Shape]:
+    """The paths of all shapes: of inputs, and of states."""
+    keys = ("dummy_inputs", STATE)
+    return [(key, name, "shape") for key in keys for name in _declared(parts, key)]
+
+
+def _dimensions(path: _Shape, parts: Parts) -> Iterator[tuple[int, object]]:
+    """(position, dimension) of each part of a shape that has no fault."""
+    shape = parts.node(*path)
     for n, item in enumerate(shape.items if shape else ()):
-        if parts.sound("dummy_inputs", name, "shape", n):
+        if parts.sound(*path, n):
             yield n, item.value
 
 
-def _symbols(name: str, parts: Parts) -> Iterator[Fault]:
+def _symbols(shape: _Shape, parts: Parts) -> Iterator[Fault]:
     axes = parts.node("dynamic_axes")
     if axes is not None and not isinstance(axes.value, dict):
         return
     declared = _declared(parts, "dynamic_axes")
-    for n, dimension in _dimensions(name, parts):
+    for n, dimension in _dimensions(shape, parts):
         if not isinstance(dimension, str):
             continue
         for symbol in symbols_of(dimension):
             if symbol in declared:
                 continue
-            path = ("dummy_inputs", name, "shape", n)
+            path = (*shape, n)
             near = nearest(symbol, declared)
             what = f"symbol '{symbol}' in {dotted(path)} is not declared in dynamic_axes"
             axis = "batch" if symbol == "None" else symbol  # Python's, for any size
@@ -111,28 +121,28 @@ def _axes_in_sums_alone(parts: Parts) -> Iterator[Fault]:
         return
     alone = {dimension for _, _, dimension in _all(parts) if not is_sum(dimension)}
     declared, reported = _declared(parts, "dynamic_axes"), set[str]()
-    for name, n, dimension in _all(parts):
+    for shape, n, dimension in _all(parts):
         for symbol in symbols_of(dimension) if is_sum(dimension) else ():
             if symbol in alone or symbol in reported or symbol not in declared:
                 continue
             reported.add(symbol)
-            path = ("dummy_inputs", name, "shape", n)
+            path = (*shape, n)
             what = f"axis '{symbol}' is only in sums, so no input shows its size: {dotted(path)}"
             fix = f"write `{'_'.join(map(str, symbols_of(dimension)))}_size`, an axis of its own"
             yield Fault(what, _at(parts, *path), fix)
 
 
-def _all(parts: Parts) -> Iterator[tuple[str, int, int | str]]:
-    """(input, position, dimension) of all shapes."""
-    for name in _declared(parts, "dummy_inputs"):
-        for n, dimension in _dimensions(name, parts):
+def _all(parts: Parts) -> Iterator[tuple[_Shape, int, int | str]]:
+    """(path of the shape, position, dimension) of all shapes."""
+    for path in _shapes(parts):
+        for n, dimension in _dimensions(path, parts):
             if isinstance(dimension, (int, str)):
-                yield name, n, dimension
+                yield path, n, dimension
 
 
 def _shapes_are_sound(parts: Parts) -> bool:
-    names = _declared(parts, "dummy_inputs")
-    return bool(names) and all(parts.sound("dummy_inputs", name, "shape") for name in names)
+    paths = _shapes(parts)
+    return bool(paths) and all(parts.sound(*path) for path in paths)
 
 
 def _points(section: str, parts: Parts) -> Iterator[Fault]:

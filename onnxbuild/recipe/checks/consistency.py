@@ -15,6 +15,7 @@ from onnxbuild.expansion.requested import PACKAGES, NamedBundle, PackagesOptions
 from onnxbuild.recipe.checks.axes import check_axes
 from onnxbuild.recipe.checks.dummy_inputs import check_dummy_input
 from onnxbuild.recipe.checks.providers import check_providers
+from onnxbuild.recipe.checks.states import check_states
 from onnxbuild.recipe.parts.parts import variant_nodes
 
 _VARIANTS = {"quantization": "its variants are ONNX models"}
@@ -87,6 +88,7 @@ def check_parts(parts: Parts) -> Iterator[Fault]:
     yield from check_axes(parts)
     for name in parts.declared("dummy_inputs"):
         yield from check_dummy_input(name, parts)
+    yield from check_states(parts)
     yield from _output_names(parts)
     yield from _variant_names(parts)
     yield from check_formats(parts)
@@ -102,8 +104,8 @@ def check_parts(parts: Parts) -> Iterator[Fault]:
 
 
 def _output_names(parts: Parts) -> Iterator[Fault]:
-    inputs = parts.declared("dummy_inputs")
-    for n, name in enumerate(parts.outputs):
+    inputs, written = parts.declared("dummy_inputs"), parts.node("outputs")
+    for n, name in enumerate(parts.outputs[: len(written.items) if written else 0]):
         if name in inputs:
             what = f"output '{name}' has the name of an input; a graph's names are unique"
             yield Fault(what, parts.at("outputs", n), _other_output(parts, name))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnxbuild.document.faults import Fault, show
+from onnxbuild.core.axis import symbols_of
+from onnxbuild.document.faults import Fault, hinted, nearest, show
 from onnxbuild.document.node import Node, Path, dotted, locate, locate_key
 from onnxbuild.document.parts import Parts
 
@@ -22,10 +23,11 @@ _TEXT = "a string"
 def check_dummy_input(name: str, parts: Parts) -> Iterator[Fault]:
     """Yield the faults, as far as the parts without faults show them."""
     path = ("dummy_inputs", name)
-    keys = ("dtype", "low", "high", "fill", "mask", "missing")
+    keys = ("dtype", "low", "high", "fill", "mask", "missing", "arange")
     sound = {key: parts.node(*path, key) for key in keys if parts.sound(*path, key)}
     given = {key: node for key, node in sound.items() if node is not None}
     for first, others in (
+        ("arange", ("mask", "fill", "low", "high", "missing")),
         ("mask", ("fill", "low", "high", "missing")),
         ("fill", ("low", "high", "missing")),
     ):
@@ -74,17 +76,36 @@ def _shape(
     shape = parts.node(*path, "shape")
     is_scalar = shape is not None and shape.value == ()
     for key, node in given.items():
-        by_row = key == "mask" or (key == "fill" and isinstance(node.value, tuple))
+        by_row = key in ("mask", "arange") or (key == "fill" and isinstance(node.value, tuple))
         if by_row and is_scalar:
             what = f"{dotted((*path, key))} is for rows, and the shape is []"
-            fix = "remove it" if key == "mask" else "write one value"
+            fix = "write one value" if key == "fill" else "remove it"
             yield Fault(what, locate_key(parts.root, (*path, key)), fix)
         if key == "missing" and dtype and not dtype.startswith(("float", "bfloat")):
             what = f"{dotted((*path, key))} makes NaN, which {dtype} has not"
             yield Fault(what, locate_key(parts.root, (*path, key)), "remove it, or change `dtype`")
+        if key == "arange" and dtype and dtype not in _INTEGER_RANGES:
+            what = f"{dotted((*path, key))} makes integers; the dtype is {dtype}"
+            yield Fault(what, locate_key(parts.root, (*path, key)), "write `dtype: int64`")
+        if key == "arange" and isinstance(node.value, str):
+            yield from _unknown_axes(path, node.value, parts)
         if key == "mask" and dtype == "string":
             what = f"{dotted((*path, key))} makes ones and zeros; the dtype is string"
             yield Fault(what, locate_key(parts.root, (*path, key)), "write `dtype: int64`")
+
+
+def _unknown_axes(path: tuple[str, str], dimension: str, parts: Parts) -> Iterator[Fault]:
+    axes = parts.declared("dynamic_axes")
+    for symbol in symbols_of(dimension) if parts.sound("dynamic_axes") else ():
+        if symbol not in axes:
+            near = nearest(symbol, axes)
+            what = f"{dotted((*path, 'arange'))} names axis '{symbol}', which dynamic_axes does not declare"
+            fix = (
+                f"write `{near}`"
+                if near
+                else f"declare '{symbol}' in dynamic_axes, or write `arange: 0`"
+            )
+            yield Fault(hinted(what, near), parts.at(*path, "arange"), fix)
 
 
 def _misfit(dtype: str, key: str, value: object) -> str:

@@ -41,6 +41,8 @@ PARTS: Mapping[str, str] = {
     "or a file: `{onnx: model.onnx}`",
     "frontend": "how the model becomes ONNX, and what the variants are compared with; `model: {onnx: FILE}` and other files imply it",
     "dummy_inputs": "inputs of the model's forward, in its order: name -> dtype, shape, values",
+    "state": "what one call gives and the next one takes, such as a cache of keys and values: forward's parameter, which takes "
+    "a list of tensors or a Cache of transformers' -> the tensors in it; each is an input and an output of the graph",
     "outputs": "keys of what forward returns, dotted where they are nested: any of them, in any order; "
     "where it returns a tensor or a tuple, a name for each by position. Left out: all keys, or output_0, "
     "output_1, ...",
@@ -79,6 +81,14 @@ PARTS: Mapping[str, str] = {
     "first row is full, and inputs of one shape have the same lengths",
     "missing": "for models that take missing values: the share of random values that are NaN; your own data may "
     "hold NaN then",
+    "arange": "integers that count up along the last axis, for positions: the first is this size, an axis, a sum or a number",
+    "state.parameter": "forward's parameter, where the name is your own: two states of different shapes may be one parameter",
+    "state.each": "what the tensors differ in -> how often, or a list: `{layer: 4, part: [key, value]}`, the last one fastest; of a Cache the "
+    "parts are key, value, cross_key, cross_value, conv and recurrent",
+    "state.input": "pattern of the inputs' names; left out: the parameter and all of `each`, `past.{layer}.{part}`",
+    "state.output": "pattern of the outputs' names; left out: `present.{layer}.{part}`",
+    "state.update": "what a call does to it: adds elements along one axis (grows), gives others of the same shape (replaced), or nothing "
+    "(constant), and then it is no output",
     "min": "least size; 0 where tensors may be empty, such as a cache",
     "multiple_of": "all sizes are multiples of this: 32 for a network that halves its input five times",
     "max": "greatest size",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from onnxbuild.catalog import FRONTENDS, MODES, PROGRAM_FORMATS, SECTIONS
@@ -34,6 +34,7 @@ from onnxbuild.document.parts import Parts, format_nodes, has_onnx
 from onnxbuild.expansion.feature import Mode, Section
 from onnxbuild.expansion.variants import variant_of
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.recipe.parts.states import read_states
 from onnxbuild.recipe.parts.targets import ReadEnvironment, read_targets
 
 
@@ -105,12 +106,17 @@ def read_parts(
             lambda node, path: read(node, path, parts),
             read_environment,
         )
+    states = read_states(parts)
+    parts.inputs |= {each.name: each for each in states.inputs}
+    parts.outputs += states.outputs
     written = [(parts.node(*path), path, name) for path, name in entrypoint_paths()]
     for node, path, name in [*written, *_entrypoints_below(parts)]:
         if node is not None:
             entrypoint = read(node, path, parts)
             if entrypoint is not None:
                 parts.entrypoints[name] = entrypoint
+    if states.states and "model" in parts.entrypoints:
+        parts.entrypoints["model"] = replace(parts.entrypoints["model"], state=states.states)
     return parts
 
 
@@ -183,7 +189,8 @@ def _input(name: str, value: Any) -> DummyInput:
     lists = {key: tuple(each) for key, each in value.items() if isinstance(each, list)}
     shape = tuple(map(one_spelling, value["shape"]))
     own = {key: each for key, each in value.items() if key != FROM}
-    return DummyInput(name, **{**own, **lists, "shape": shape})
+    arange = {"arange": one_spelling(value["arange"])} if "arange" in value else {}
+    return DummyInput(name, **{**own, **lists, **arange, "shape": shape})
 
 
 def connections(root: Node) -> Iterator[Connection]:

@@ -54,6 +54,7 @@ _KEYS: Mapping[str, str] = {
     "outputs": "output_names",
     "providers": "execution_providers eps devices targets",
     "shape": "size sizes dims dimensions",
+    "state": "cache caches kv_cache past past_key_values",
     "quantization": "quantize quant precision variants",
 }
 """Keys of no feature; the section of a feature, or its form of `model`, has `words` of its own."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 
 from onnxbuild.catalog import (
     FRONTENDS,
@@ -19,6 +19,7 @@ from onnxbuild.catalog import (
 from onnxbuild.core.json_schema import DIALECT, Schema
 from onnxbuild.core.provider import ProviderOption, flag
 from onnxbuild.core.recipe import DTYPES, FROM, FRONTEND, ONNX, OPSET_MAX, OPSET_MIN
+from onnxbuild.core.state import Update
 from onnxbuild.providers import all_providers, provider_names
 from onnxbuild.recipe.parts.keys import (
     COMPONENTS,
@@ -259,6 +260,7 @@ def _schema(*, templated: bool) -> Schema:
         "entrypoint": entrypoint_schema(builder),
         "model": model_schema(builder),
         "dummy_input": _dummy_input(builder),
+        "state": _state(builder),
         "axis": _axis(builder),
         "variant": _variant(builder),
         **_modes(builder),
@@ -329,6 +331,7 @@ def _head(builder: SchemaBuilder) -> dict[str, Schema]:
         "model": {"$ref": "#/$defs/model"},
         "frontend": value({"enum": list(FRONTENDS)}) | {"default": FRONTEND},
         "dummy_inputs": named({"$ref": "#/$defs/dummy_input"}, {"pattern": INPUT}, least=1),
+        "state": named({"$ref": "#/$defs/state"}, {"pattern": SYMBOL}, least=1),
         "outputs": {
             "type": "array",
             "items": {"type": "string", "pattern": r"^\S+$", "title": "a name without blanks"},
@@ -399,25 +402,59 @@ def _sections(builder: SchemaBuilder) -> dict[str, Schema]:
 
 def _dummy_input(builder: SchemaBuilder) -> Schema:
     value = builder.value
-    size = {"type": "integer", "minimum": 1}
-    symbol = {"type": "string", "title": "a symbol of dynamic_axes, or a sum of them"}
     one = {"type": ["number", "boolean", "string"], "title": "a number, true, false or a string"}
     properties: dict[str, Schema] = {
         "dtype": value({"enum": list(DTYPES)}),
-        "shape": {
-            "type": "array",
-            "items": {"anyOf": [size, {**symbol, **_pattern(DIMENSION, builder)}]},
-        },
+        "shape": {"type": "array", "items": _dimension(builder, least=1)},
         "low": value({"type": "number"}),
         "high": value({"type": "number"}),
         "fill": {"anyOf": [value(one), {"type": "array", "minItems": 1, "items": value(one)}]},
         "mask": value({"enum": ["right", "left"]}),
         "missing": value({"type": "number", "exclusiveMinimum": 0, "maximum": 0.9}),
         FROM: {"type": "string", **_pattern(CONNECTION, builder), "examples": ["encoder.cross"]},
+        "arange": _dimension(builder, least=0),
     }
     for key, schema in properties.items():
         schema["description"] = PARTS[key]
     return closed("a dummy input", properties, _unless_editing(builder, ["dtype", "shape"]))
+
+
+def _dimension(builder: SchemaBuilder, *, least: int) -> Schema:
+    symbol = {"type": "string", "title": "a symbol of dynamic_axes, or a sum of them"}
+    size = {"type": "integer", "minimum": least}
+    return {"anyOf": [size, {**symbol, **_pattern(DIMENSION, builder)}]}
+
+
+def _state(builder: SchemaBuilder) -> Schema:
+    value = builder.value
+    names = {
+        "type": "array",
+        "minItems": 1,
+        "uniqueItems": True,
+        "items": {"type": ["integer", "string"]},
+    }
+    count = value({"type": "integer", "minimum": 1})
+    pattern = {"type": "string", "minLength": 1}
+    each = named({"anyOf": [count, names]}, {"pattern": SYMBOL}, least=1)
+    own: dict[str, Schema] = {
+        "each": each,
+        "input": pattern,
+        "output": pattern,
+        "update": value({"enum": list(get_args(Update))}) | {"default": "grows"},
+        "parameter": {"type": "string", **_pattern(SYMBOL, builder)},
+    }
+    dtypes = [each for each in DTYPES if each != "string"]
+    properties: dict[str, Schema] = {
+        **{key: {**schema, "description": PARTS[f"state.{key}"]} for key, schema in own.items()},
+        "dtype": {"description": PARTS["dtype"], **value({"enum": dtypes}), "default": "float32"},
+        "shape": {
+            "description": PARTS["shape"],
+            "type": "array",
+            "minItems": 1,
+            "items": _dimension(builder, least=1),
+        },
+    }
+    return closed("a state", properties, _unless_editing(builder, ["each", "shape"]))
 
 
 def _axis(builder: SchemaBuilder) -> Schema:

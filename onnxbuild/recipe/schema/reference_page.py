@@ -134,6 +134,7 @@ class _Page:
             ("Every other key that names a callable", "entrypoint"),
             ("Each of `dummy_inputs`", "dummy_input"),
             ("Each of `dynamic_axes`", "axis"),
+            ("Each of `state`", "state"),
         ):
             yield from self._table(title, "", self._properties(self._definitions[name]))
         for mode in MODES:

@@ -1,0 +1,82 @@
+"""A model's state: tensors that one call gives and the next call takes, such as a cache of keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from onnxbuild.core.axis import Dimension, sums_of, symbols_of
+
+Update = Literal["grows", "replaced", "constant"]
+"""What a call does to a state: adds the new elements along one axis; gives others of the same shape; nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateTensor:
+    """One tensor of a state.
+
+    Attributes:
+        input: The graph's input.
+        output: The output that is the input of the next call; empty where a call changes nothing.
+        of: What the tensor is: `{"layer": 0, "part": "key"}`.
+    """
+
+    input: str
+    output: str = ""
+    of: Mapping[str, int | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What one parameter of forward takes as a list of tensors, or as a Cache of transformers'.
+
+    Attributes:
+        parameter: Forward's parameter.
+        tensors: In the order in which forward takes them; it returns those with an output in the same order,
+            after all other outputs.
+    """
+
+    parameter: str
+    tensors: tuple[StateTensor, ...]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the outputs that forward gives for it."""
+        return tuple(each.output for each in self.tensors if each.output)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How a state grows: a call adds as many elements along `axis` as `by` has.
+
+    Attributes:
+        axis: The axis of the elements that are there: `past`.
+        by: The axis of the new ones: `sequence`.
+    """
+
+    axis: str
+    by: str
+
+
+def growth_of(shape: Sequence[Dimension], others: Sequence[Sequence[Dimension]]) -> Growth | None:
+    """Return how a state grows; None where its shape and those of the other inputs don't say.
+
+    A sum says it (`past + sequence`, the size of a mask); else the only axis of the state after the first, and the
+    only axis of the others that the state has not.
+
+    Args:
+        shape: The state's.
+        others: Those of the inputs that are no state.
+    """
+    own = {symbol for each in shape for symbol in symbols_of(each)}
+    for each in sums_of(others):
+        parts = symbols_of(each)
+        old, new = [p for p in parts if p in own], [p for p in parts if p not in own]
+        if len(old) == len(new) == 1:
+            return Growth(old[0], new[0])
+    inner = {symbol for each in shape[1:] for symbol in symbols_of(each)}
+    fresh = {symbol for each in others for part in each for symbol in symbols_of(part)} - own
+    if len(inner) == len(fresh) == 1:
+        return Growth(inner.pop(), fresh.pop())
+    return None

@@ -1,0 +1,121 @@
+"""Whether a decoder, its state going round, gives the tokens that PyTorch's own `generate` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.parts import Parts
+from onnxbuild.expansion import cells
+from onnxbuild.expansion.addresses import further, of_variant, shared
+from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
+from onnxbuild.expansion.feature import Column, Feature, Section, Subject
+from onnxbuild.expansion.fused import fused
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.expansion.sessions import settings_of, target_inputs
+from onnxbuild.onnxkit.data.greedy import RolesError, roles_of
+from onnxbuild.steps import expected_tokens, generate
+
+NAME = "generate"
+PROMPTS = "prompts"
+
+
+def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, OutputRef]:
+    recipe, variant, target = scope.recipe, subject.variant, scope.recipe.targets[number]
+    if PROMPTS not in recipe.entrypoints:
+        return {}
+    options = recipe.section(NAME, generate.GenerateOptions)
+    step = scope.step(
+        of_variant(recipe, variant, NAME, further(recipe, number)),
+        generate.KIND,
+        generate.GenerateParams(
+            variant=variant.name,
+            precision=variant.precision,
+            inputs=recipe.inputs,
+            logits=recipe.outputs[0],
+            batches=options.batches,
+            distinct=options.distinct,
+            max_kl=options.max_kl,
+            target=target,
+            session=settings_of(recipe, variant).judged_anywhere(),
+        ),
+        {
+            "model": subject.model,
+            "tokens": _expected(scope, options),
+            **({} if variant.precision in generate.EXACT else {"exact": fused(scope)}),
+            **target_inputs(scope, target),
+        },
+        at=variant.location,
+    )
+    return {f"gate/{NAME}/{target.name}": OutputRef(step, "report")}
+
+
+def _expected(scope: Scope, options: generate.GenerateOptions) -> OutputRef:
+    recipe = scope.recipe
+    step = scope.step(
+        shared(recipe, expected_tokens.KIND.name),
+        expected_tokens.KIND,
+        expected_tokens.ExpectedTokensParams(
+            model=recipe.model,
+            inputs=recipe.inputs,
+            axes=recipe.axes,
+            outputs=recipe.outputs,
+            prompts=recipe.entrypoints[PROMPTS],
+            tokens=options.tokens,
+            count=options.count,
+            seed=options.seed,
+        ),
+        section=NAME,
+    )
+    return OutputRef(step, "tokens")
+
+
+def _faults(parts: Parts) -> Iterator[Fault]:
+    if parts.node(NAME) is None or not parts.sound(NAME) or not parts.sound("dummy_inputs"):
+        return
+    if parts.lacks(NAME, PROMPTS):
+        what = f"{NAME} has no {PROMPTS}; they are what is continued"
+        yield Fault(
+            what, parts.key_at(NAME), f"add `{PROMPTS}: dummy`, or `{PROMPTS}: FILE.py:CALLABLE`"
+        )
+    if parts.sound("state"):
+        try:
+            roles_of(tuple(parts.inputs.values()))
+        except RolesError as error:
+            fix = "declare it so, or remove `generate`"
+            if parts.node("state") is None:
+                fix = "declare the cache, `state: {past_key_values: {each: {layer: 4, part: [key, value]}, shape: [batch, 2, past, 32]}}`"
+            yield Fault(f"{NAME} can't run this model: {error}", parts.key_at(NAME), fix)
+
+
+FEATURE = Feature(
+    name=NAME,
+    sections=(
+        Section(
+            name=NAME,
+            options=generate.GenerateOptions,
+            callables={
+                PROMPTS: (
+                    PROMPTS,
+                    (
+                        "prompts: a callable that yields arrays of token ids, shape [length]; .npy files with one "
+                        "each; or `dummy` for random ones"
+                    ),
+                )
+            },
+            files=(PROMPTS,),
+            needs_onnx="tokens are those of ONNX models",
+            words="decode greedy generation",
+        ),
+    ),
+    kinds=(expected_tokens.KIND, generate.KIND),
+    faults=_faults,
+    reports_on=_reports_on,
+    columns=(
+        Column("tokens", NAME, cells.number("equal", 4), place=82, if_any=True),
+        Column("KL", NAME, cells.number("kl", 5), place=84, if_any=True),
+    ),
+    shown={generate.KIND.name: "plain"},
+    diagnosis=DiagnosisHints(judges=(generate.KIND.name,)),
+)

@@ -1,0 +1,109 @@
+"""Prompts as ids of tokens: those of a callable or of files, or random ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import DUMMY_DATA, FILE_DATA, Axis, Entrypoint
+from onnxbuild.core.step import StepContext
+from onnxbuild.onnxkit.data.calibration_data import array_of_file
+from onnxbuild.onnxkit.data.feeds import dummy_array
+from onnxbuild.onnxkit.data.greedy import Roles
+from onnxbuild.onnxkit.data.user_code import iterate_user
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_DUMMY_MAX = 12
+"""Most tokens of a random prompt."""
+
+
+def read_prompts(
+    context: StepContext,
+    data: Entrypoint,
+    roles: Roles,
+    axes: Sequence[Axis],
+    *,
+    count: int,
+    tokens: int,
+    seed: int,
+) -> list[np.ndarray]:
+    """The first prompts, each of shape (length,), int64.
+
+    Args:
+        data: A callable that yields them, files with one each, or DUMMY_DATA.
+        count: How many to take.
+        tokens: How many tokens will follow each, which the model must have room for.
+
+    Raises:
+        StepError: There is none, one is no list of ids, or a prompt and its tokens don't fit the axes.
+    """
+    known = {each.name: each for each in axes}
+    found = []
+    for n, (label, item) in enumerate(islice(_items(context, data, roles, known, seed), count)):
+        where = f"{context.where} ({label}, prompt {n})"
+        prompt = _ids(item, where)
+        if roles.growth is not None:
+            new, past = known[roles.growth.by], known[roles.growth.axis]
+            _check_room(len(prompt), tokens, new, past, where)
+        found.append(prompt)
+    if not found:
+        raise StepError(
+            f"{data.target} yields no prompt",
+            where=context.where,
+            fix="yield at least one array of token ids, shape (length,)",
+        )
+    return found
+
+
+def _items(
+    context: StepContext, data: Entrypoint, roles: Roles, axes: dict[str, Axis], seed: int
+) -> Iterator[tuple[str, object]]:
+    if data.target == FILE_DATA:
+        for label, path in context.files(data):
+            yield label, array_of_file(path, label, context.where)
+        return
+    if data.target != DUMMY_DATA:
+        for item in iterate_user(context, data):
+            yield data.target, item
+        return
+    most = _DUMMY_MAX if roles.growth is None else min(_DUMMY_MAX, axes[roles.growth.by].max)
+    number = 0
+    while True:
+        one = replace(roles.tokens, shape=(1 + (5 * number + 3) % most,))
+        yield "dummy", dummy_array(one, {}, f"{seed}:prompt:{number}")
+        number += 1
+
+
+def _ids(item: object, where: str) -> np.ndarray:
+    import numpy as np
+
+    found: np.ndarray = np.asarray(item)
+    if found.ndim != 1 or found.dtype.kind not in "iu" or not found.size:
+        raise StepError(
+            f"found values of dtype {found.dtype} and shape {list(found.shape)}; expected ids of tokens, shape [length]",
+            where=where,
+            fix="yield a list of ints, or a NumPy array of them, such as `tokenizer(text)['input_ids']`",
+        )
+    return found.astype(np.int64)
+
+
+def _check_room(length: int, tokens: int, new: Axis, past: Axis, where: str) -> None:
+    if not new.takes(length):
+        raise StepError(
+            f"the prompt has {length} tokens; axis '{new.name}' takes {new.rule}",
+            where=where,
+            fix=f"cut the prompt, or write `{new.name}: {{max: {length}}}` in `dynamic_axes`",
+        )
+    reached = length + tokens - 1
+    if reached > past.max:
+        raise StepError(
+            f"the prompt has {length} tokens, and after {tokens} more the state holds {reached}; axis '{past.name}' "
+            f"takes {past.rule}",
+            where=where,
+            fix=f"write a smaller `generate: {{tokens: ...}}`, or `{past.name}: {{max: {reached}}}` in `dynamic_axes`",
+        )

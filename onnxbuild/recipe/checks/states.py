@@ -1,0 +1,95 @@
+"""Whether what `state` declares has names of its own, and comes back."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from onnxbuild.core.recipe import INPUT_NAME
+from onnxbuild.core.state import growth_of
+from onnxbuild.document.faults import Fault, choices, hinted, nearest
+from onnxbuild.document.parts import Parts, key_needs_frontend
+from onnxbuild.recipe.parts.states import PLACEHOLDER, STATE, WrittenState, written_states
+
+
+def check_states(parts: Parts) -> Iterator[Fault]:
+    """Yield the faults of `state`, as far as the parts without faults show them."""
+    if parts.node(STATE) is None:
+        return
+    yield from key_needs_frontend(parts, parts.module_frontends, STATE)
+    if parts.lacks("outputs"):
+        what = f"{STATE} is written, and outputs is not; the new state follows the outputs"
+        yield Fault(
+            what, parts.key_at(STATE), "name what forward returns besides: `outputs: [logits]`"
+        )
+    taken = Counter((*parts.declared("dummy_inputs"), *parts.outputs))
+    for state in written_states(parts).values():
+        patterns = list(_patterns(state, parts))
+        yield from patterns or _names(state, taken, parts)
+        yield from _parameter(state, parts)
+        yield from _update(state, parts)
+        taken.update(each.input for each in state.tensors())
+
+
+def _patterns(state: WrittenState, parts: Parts) -> Iterator[Fault]:
+    for key in ("input", "output"):
+        path, pattern = (STATE, state.name, key), getattr(state, key)
+        found = PLACEHOLDER.findall(pattern)
+        for name in found:
+            if name not in state.each:
+                near = nearest(name, state.each)
+                what = f"{'.'.join(path)} names '{{{name}}}'"
+                fix = f"write `{{{near}}}`" if near else "write a key of `each`"
+                expected = f"expected {choices([f'{{{each}}}' for each in state.each])}"
+                yield Fault(hinted(what, near, expected), parts.at(*path), fix)
+        left = [name for name in state.each if name not in found]
+        several = [name for name in left if len(state.each[name]) > 1]
+        if pattern and several and set(found) <= set(state.each):
+            shown = ", ".join(f"{{{name}}}" for name in several)
+            what = f"{'.'.join(path)} is one name for several tensors: it lacks {shown}"
+            yield Fault(
+                what, parts.at(*path), f"write `{pattern}.{'.'.join(f'{{{n}}}' for n in several)}`"
+            )
+
+
+def _parameter(state: WrittenState, parts: Parts) -> Iterator[Fault]:
+    if state.parameter in parts.declared("dummy_inputs"):
+        what = f"'{state.parameter}' is in {STATE} and in dummy_inputs; forward takes it once"
+        yield Fault(what, parts.key_at("dummy_inputs", state.parameter), "remove it here")
+
+
+def _update(state: WrittenState, parts: Parts) -> Iterator[Fault]:
+    path = (STATE, state.name)
+    written = parts.node(*path, "update")
+    update = "grows" if written is None else written.value
+    if update == "constant" and parts.node(*path, "output") is not None:
+        what = f"{STATE}.{state.name} is constant and has an output"
+        yield Fault(what, parts.key_at(*path, "output"), "remove it, or write `update: replaced`")
+    if update != "grows" or not parts.sound("dummy_inputs"):
+        return
+    others = [each.shape for each in parts.inputs.values() if not each.fed_by]
+    if growth_of(state.shape, others) is None:
+        what = f"nothing says by which axis {STATE}.{state.name} grows"
+        fix = "name both sizes in the mask's shape, `attention_mask: {shape: [batch, past + sequence]}`"
+        yield Fault(what, parts.at(*path, "shape"), f"{fix}, or write `update: replaced`")
+
+
+def _names(state: WrittenState, taken: Counter[str], parts: Parts) -> Iterator[Fault]:
+    """The first name of each pattern that can't be one, or that something else has.
+
+    Args:
+        taken: Names of inputs and outputs, those of all states' outputs, too -> how many have it.
+    """
+    for key, own in (("input", 0), ("output", 1)):
+        path = (STATE, state.name, key)
+        for name in filter(None, (getattr(each, key) for each in state.tensors())):
+            what = f"{'.'.join(path)} gives the name '{name}'"
+            if not re.fullmatch(INPUT_NAME, name):
+                fix = "use letters, digits and '_', with single '.' and '/' between them"
+                yield Fault(what, parts.at(*path), fix)
+                break
+            if taken[name] > own:
+                what = f"{what}, which another input or output has"
+                yield Fault(what, parts.at(*path), "write another pattern")
+                break

@@ -1,0 +1,385 @@
+"""Decoders with their caches, from the module to tokens; and graphs that are wrong in one place, which the gates catch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from onnx import helper, load, numpy_helper
+
+from onnxbuild.core.entrypoint import DUMMY_DATA
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.core.state import State, StateTensor
+from onnxbuild.core.target import CPU_TARGET, TargetGates
+from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES, VariantTolerances
+from onnxbuild.onnxkit.data.reference_feeds import ReferenceOptions
+from onnxbuild.onnxkit.model.model_files import save_model
+from onnxbuild.steps import expected_tokens, export, generate, reference, validate
+from tests.fakes.step_context import run_step
+from tests.steps.decoders import DECODERS, WORDS
+
+HERE = Path(__file__).parent
+AXES = (Axis("batch", 1, 4, 2), Axis("sequence", 1, 24, 3), Axis("past", 0, 40, 5))
+OWN = (
+    DummyInput("input_ids", "int64", ("batch", "sequence"), low=0, high=WORDS),
+    DummyInput("attention_mask", "int64", ("batch", "past + sequence"), mask="left"),
+    DummyInput("position_ids", "int64", ("batch", "sequence"), arange="past"),
+)
+
+
+def state(layers=2, parts=("key", "value"), parameter="past_key_values"):
+    return State(
+        parameter,
+        tuple(
+            StateTensor(f"past.{n}.{part}", f"present.{n}.{part}", {"layer": n, "part": part})
+            for n in range(layers)
+            for part in parts
+        ),
+    )
+
+
+def inputs_of(declared, shape=("batch", 2, "past", 8), own=OWN):
+    state = (DummyInput(t.input, "float32", shape, fed_by=t.output) for t in declared.tensors)
+    return (*own, *state)
+
+
+class Built:
+    """A module with its state, its graph, PyTorch's outputs at all points and its tokens, each made when asked for."""
+
+    def __init__(self, folder, target, args, *, heads=2, own=OWN, declared=None, shape=None):
+        self.folder = folder
+        self.declared = declared or state()
+        self.model = Entrypoint(target, args=args, state=(self.declared,))
+        self.inputs = inputs_of(self.declared, shape or ("batch", heads, "past", 8), own)
+        self.outputs = ("logits", *self.declared.outputs)
+
+    def export(self, exporter="torchscript", opset=18):
+        params = export.ExportParams(
+            self.model,
+            self.inputs,
+            self.outputs,
+            AXES,
+            opset,
+            None,
+            export.ExportOptions(exporter),
+        )
+        outcome, context = run_step(export.KIND, params, self.folder / "export")
+        return outcome, context.output("model")
+
+    def reference(self):
+        params = reference.ReferenceParams(
+            self.model, self.inputs, self.outputs, AXES, None, ReferenceOptions()
+        )
+        _, context = run_step(reference.KIND, params, self.folder / "reference")
+        return context.output("reference")
+
+    def tokens(self, count=24):
+        params = expected_tokens.ExpectedTokensParams(
+            self.model, self.inputs, AXES, self.outputs, Entrypoint(DUMMY_DATA), count, 6, 0
+        )
+        _, context = run_step(expected_tokens.KIND, params, self.folder / "tokens")
+        return context.output("tokens")
+
+    def validated(self, model, reference):
+        default = DEFAULT_TOLERANCES["fp32"]
+        bounds = VariantTolerances(
+            default.atol, default.rtol, default.cosine_min, default.sqnr_db_min, default.equal_min
+        )
+        params = validate.ValidateParams("fp32", "fp32", bounds, CPU_TARGET, TargetGates())
+        given = {"model": model, "reference": reference}
+        return run_step(validate.KIND, params, self.folder / "validate", given)[0]
+
+    def generated(self, model, tokens, *, precision="fp32", exact=None, **options):
+        bounds = {"batches": (1, 2, 3), "distinct": 8, "max_kl": None} | options
+        params = generate.GenerateParams(
+            precision, precision, self.inputs, "logits", target=CPU_TARGET, **bounds
+        )
+        given = {"model": model, "tokens": tokens} | ({"exact": exact} if exact else {})
+        return run_step(generate.KIND, params, self.folder / "generate", given)[0]
+
+
+def built(folder, name, **more):
+    heads = DECODERS[name].heads
+    return Built(folder, f"{HERE}/decoders.py:load", {"name": name}, heads=heads, **more)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_decoder_of_transformers_gives_the_tokens_of_generate_with_its_cache_going_round(
+    name, tmp_path
+):
+    made = built(tmp_path, name)
+    outcome, model = made.export("auto")
+    passed = made.validated(model, made.reference())
+    assert passed.findings == ()
+    tokens = made.generated(model, made.tokens())
+    assert tokens.findings == ()
+    assert tokens.metrics["equal"] == 1
+    assert tokens.metrics["compared"] == 3 * 6 * 24
+    assert outcome.metrics["exporter"] in ("dynamo", "torchscript")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("opset", [18, 23])
+@pytest.mark.parametrize("exporter", ["dynamo", "torchscript"])
+def test_both_exporters_export_a_cache_at_old_and_new_opsets(exporter, opset, tmp_path):
+    made = built(tmp_path, "llama")
+    if (exporter, opset) == ("torchscript", 23):
+        with pytest.raises(StepError, match="opset"):
+            made.export(exporter, opset)
+        return
+    _, model = made.export(exporter, opset)
+    graph = load(model / "model.onnx").graph
+    (present,) = (each for each in graph.output if each.name == "present.1.value")
+    dims = present.type.tensor_type.shape.dim
+    assert [each.dim_param or each.dim_value for each in dims] == [
+        "batch",
+        2,
+        "past + sequence",
+        8,
+    ]
+    assert made.generated(model, made.tokens()).findings == ()
+    assert ("Attention" in {node.op_type for node in graph.node}) == (opset > 18)
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory):
+    made = built(tmp_path_factory.mktemp("llama"), "llama")
+    _, model = made.export()
+    return made, model, made.reference(), made.tokens()
+
+
+def renamed(model, names):
+    """Exchange the values that nodes take or that the graph gives."""
+    for node in model.graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+
+
+def swapped_outputs(model, one, other):
+    for value in model.graph.output:
+        value.name = {one: other, other: one}.get(value.name, value.name)
+
+
+def instead(model, name, *nodes):
+    """Let all that takes `name` take the last of the nodes."""
+    renamed(model, {name: nodes[-1].output[0]})
+    for node in reversed(nodes):
+        model.graph.node.insert(0, node)
+
+
+def constant(model, name, value):
+    model.graph.initializer.append(numpy_helper.from_array(np.array(value, np.int64), name))
+    return name
+
+
+def layers_swapped(model):
+    pairs = [(f"past.0.{part}", f"past.1.{part}") for part in ("key", "value")]
+    renamed(model, {a: b for one, other in pairs for a, b in ((one, other), (other, one))})
+
+
+def new_layers_swapped(model):
+    swapped_outputs(model, "present.0.key", "present.1.key")
+
+
+def key_for_value(model):
+    renamed(model, {"past.0.key": "past.0.value", "past.0.value": "past.0.key"})
+
+
+def position_frozen(model):
+    zero = constant(model, "mutant_zero", 0)
+    instead(model, "position_ids", helper.make_node("Mul", ["position_ids", zero], ["mutant"]))
+
+
+def position_late(model):
+    one = constant(model, "mutant_one", 1)
+    instead(model, "position_ids", helper.make_node("Add", ["position_ids", one], ["mutant"]))
+
+
+def newest_masked(model):
+    names = [constant(model, f"mutant_{n}", [n]) for n in (0, -1, 1, 2**40)]
+    zero, last, axis, end = names
+    instead(
+        model,
+        "attention_mask",
+        helper.make_node("Slice", ["attention_mask", zero, last, axis], ["mutant_old"]),
+        helper.make_node("Slice", ["attention_mask", last, end, axis], ["mutant_last"]),
+        helper.make_node("Mul", ["mutant_last", zero], ["mutant_none"]),
+        helper.make_node("Concat", ["mutant_old", "mutant_none"], ["mutant"], axis=1),
+    )
+
+
+def cache_cut(model):
+    """The oldest cached key of layer 1 becomes the newest one."""
+    names = [constant(model, f"mutant_{n}", [n]) for n in (1, 2, 2**40, -1)]
+    one, axis, end, last = names
+    instead(
+        model,
+        "past.1.key",
+        helper.make_node("Slice", ["past.1.key", one, end, axis], ["mutant_rest"]),
+        helper.make_node("Slice", ["past.1.key", last, end, axis], ["mutant_last"]),
+        helper.make_node("Concat", ["mutant_rest", "mutant_last"], ["mutant"], axis=2),
+    )
+
+
+def padding_ignored(model):
+    one = constant(model, "mutant_one", 1)
+    instead(model, "attention_mask", helper.make_node("Max", ["attention_mask", one], ["mutant"]))
+
+
+MUTANTS = (
+    layers_swapped, new_layers_swapped, key_for_value, position_frozen, position_late, newest_masked, cache_cut,
+    padding_ignored,
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.always
+@pytest.mark.parametrize("mutate", MUTANTS, ids=lambda each: each.__name__)
+def test_a_graph_that_is_wrong_in_its_state_passes_no_gate(mutate, llama, tmp_path):
+    made, model, expected, tokens = llama
+    wrong = load(model / "model.onnx")
+    mutate(wrong)
+    save_model(wrong, tmp_path / "wrong")
+    assert made.validated(tmp_path / "wrong", expected).findings
+    if (
+        mutate is not position_late
+    ):  # rotary positions are relative: all of them late change no token
+        (found,) = made.generated(tmp_path / "wrong", tokens).findings
+        assert "are not PyTorch's: token" in found.what
+
+
+@pytest.mark.slow
+def test_the_graph_without_a_mutation_passes_both_gates(llama):
+    made, model, expected, tokens = llama
+    assert made.validated(model, expected).findings == ()
+    assert made.generated(model, tokens).findings == ()
+
+
+@pytest.mark.slow
+def test_a_model_that_repeats_few_tokens_fails_the_gate_as_blind(llama):
+    made, model, _, tokens = llama
+    (found,) = made.generated(model, tokens, distinct=WORDS + 1).findings
+    assert "equal tokens say nothing" in found.what
+
+
+@pytest.mark.slow
+def test_a_variant_of_fewer_bits_is_bounded_by_its_divergence(llama, tmp_path):
+    made, model, _, tokens = llama
+    rounded = load(model / "model.onnx")
+    for each in rounded.graph.initializer:
+        array = numpy_helper.to_array(each)
+        if array.ndim == 2 and array.dtype == np.float32:
+            step = np.abs(array).max() / 8
+            each.CopyFrom(numpy_helper.from_array(np.round(array / step) * step, each.name))
+    save_model(rounded, tmp_path / "rounded")
+    few = {"precision": "int4", "exact": model}
+    same = made.generated(model, tokens, **few, max_kl=1e-9)
+    assert same.findings == ()
+    assert (same.metrics["kl"], same.metrics["top1"]) == (0, 1)
+    found = made.generated(tmp_path / "rounded", tokens, **few, max_kl=1e-4)
+    assert "nats; expected at most 0.0001" in found.findings[0].what
+    assert found.metrics["kl"] > 1e-4
+
+
+# a module that takes a list of tensors
+
+
+class Sums(torch.nn.Module):
+    """One head of attention over embeddings that are its cache."""
+
+    def __init__(self, fault=""):
+        super().__init__()
+        torch.manual_seed(0)
+        self.fault = fault
+        self.table = torch.nn.Embedding(WORDS, 8)
+        self.places = torch.nn.Embedding(64, 8)
+        self.head = torch.nn.Linear(8, WORDS)
+
+    def forward(self, input_ids, attention_mask, position_ids, past):
+        new = self.table(input_ids) + self.places(position_ids)
+        keys, values = (torch.cat([old[:, 0], new], 1) for old in past)
+        scores = new @ keys.transpose(1, 2)
+        length = keys.shape[1]
+        seen = torch.arange(length) <= torch.arange(length - new.shape[1], length)[:, None]
+        seen = seen & attention_mask[:, None].bool()
+        scores = scores.masked_fill(~seen, -1e9)
+        logits = self.head(scores.softmax(-1) @ values * 3)
+        present = (keys[:, None], values[:, None])
+        if self.fault == "few":
+            return logits
+        if self.fault == "order":
+            return (*present, logits)
+        return logits, *present
+
+
+def sums(fault=""):
+    return Sums(fault).eval()
+
+
+def plain(folder, **args):
+    """The module of a list, with its state."""
+    declared = state(layers=1, parameter="past")
+    target = f"{HERE}/test_state.py:sums"
+    return Built(folder, target, args, declared=declared, shape=("batch", 1, "past", 8))
+
+
+@pytest.mark.slow
+def test_a_module_of_a_list_is_judged_by_texts_that_are_computed_anew(tmp_path):
+    made = plain(tmp_path)
+    _, model = made.export()
+    assert made.validated(model, made.reference()).findings == ()
+    found = made.generated(model, made.tokens(), distinct=2)
+    assert (found.findings, found.metrics["equal"]) == ((), 1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("few", "forward returns 1 tensor; state 'past' alone needs 2 new ones after the outputs: no output feeds it"),
+        ("order", r"output 'present.0.value' has shape .* input 'past.0.value', which it feeds, has"),
+    ],
+)  # fmt: skip
+def test_new_state_that_does_not_come_back_is_refused(fault, said, tmp_path):
+    with pytest.raises(StepError, match=said):
+        plain(tmp_path, fault=fault).export()
+
+
+def test_a_state_that_forward_does_not_take_is_named(tmp_path):
+    made = plain(tmp_path)
+    made.model = Entrypoint(made.model.target, state=(state(1, parameter="pasts"),))
+    with pytest.raises(StepError, match=r"state 'pasts' is not a parameter of Sums\.forward"):
+        made.export()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("declared", "shape", "said", "fix"),
+    [
+        (state(3), 2, "has 2 layers of key and value, .* declares 3 layers", "layer: 2"),
+        (state(1), 2, "has 2 layers of key and value, .* declares 1 layer of", "layer: 2"),
+        (state(2), 4, r"\[batch, 2, past, 8\]; .* \[batch, 4, past, 8\]", r"shape: \[batch, 2, past, 8\]"),
+        (state(2, ("key", "valu")), 2, "part 'valu'; the parts of a Cache are key, value", "value"),
+    ],
+)  # fmt: skip
+def test_a_cache_that_differs_from_the_declared_one_is_printed(
+    declared, shape, said, fix, tmp_path
+):
+    made = built(tmp_path, "llama", declared=declared, shape=("batch", shape, "past", 8))
+    with pytest.raises(StepError, match=said) as caught:
+        made.export()
+    assert caught.match(fix)
+
+
+@pytest.mark.slow
+def test_sizes_beyond_the_models_positions_are_refused_with_the_size_to_write(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("tests.steps.test_state.AXES", (*AXES[:2], Axis("past", 0, 500, 5)))
+    with pytest.raises(
+        StepError, match="reach position 502; the model has 128 positions"
+    ) as caught:
+        built(tmp_path, "gpt2").export()
+    assert caught.match(r"past: \{max: 125\}")
