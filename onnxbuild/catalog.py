@@ -47,6 +47,7 @@ from onnxbuild.features.packages import (
     node,
     oci,
     ort_mobile,
+    pipeline,
     shared_weights,
     triton,
     web,
@@ -124,6 +125,7 @@ FEATURES: tuple[Feature, ...] = (
     ort_mobile.FEATURE,
     http_server.FEATURE,
     shared_weights.FEATURE,
+    pipeline.FEATURE,
     packages.FEATURE,
     processing.FEATURE,
     target.FEATURE,
@@ -180,7 +182,9 @@ class Composition:
                 each.name: (each.options, each.help) for each in self.artifact_formats.values()
             },
             PACKAGES: {
-                each.name: (each.options, each.help) for each in self.package_formats.values()
+                each.name: (each.options, each.help)
+                for each in self.package_formats.values()
+                if each.is_asked
             },
             validate.NAME: {
                 name: (VariantTolerances, f"default: {described(each)}")

@@ -302,9 +302,8 @@ def _components(builder: SchemaBuilder, properties: Mapping[str, Schema]) -> Sch
         "examples": [{"model": "models/mine.py:encoder", "outputs": ["cross"]}],
     }
     if builder.templated:
-        own = {
-            key: {"$ref": f"#/properties/{key}"} for key in properties if key not in OF_THE_WHOLE
-        }
+        left = {*OF_THE_WHOLE, *(each.name for each in SECTIONS.values() if each.of_the_whole)}
+        own = {key: {"$ref": f"#/properties/{key}"} for key in properties if key not in left}
         component |= {"properties": own, "additionalProperties": False}
     return named(component, {"pattern": SYMBOL}, least=1, title="components")
 
