@@ -242,6 +242,7 @@ class PackageFormat(Feature):
         own_model: How a model is checked that is not the bundle's.
         is_cut: Whether a package holds a pipeline in parts; the variant's model is one, byte for byte.
         has_sums: It has a SHA256SUMS of its own.
+        holds: (package) -> component -> its variant, of one that holds several components.
         is_asked: Recipes ask for it below `packages`; else it comes with a section of its own.
         own_faults: What is wrong with a recipe besides its options.
     """
@@ -270,6 +271,7 @@ class PackageFormat(Feature):
     own_model: OwnModel | None = None
     is_cut: Callable[[Path], bool] | None = None
     has_sums: bool = True
+    holds: Callable[[Path], Mapping[str, str]] = no_names
     is_asked: bool = True
     own_faults: Callable[[Parts], Iterable[Fault]] = nothing
 

@@ -10,18 +10,24 @@ from onnxbuild.core.params import option, to_json
 from onnxbuild.core.recipe import DummyInput, Entrypoint, Precision
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
+from onnxbuild.onnxkit.accuracy.point_reports import metrics_of_all
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
 from onnxbuild.onnxkit.accuracy.user_metric import UserMetric
 from onnxbuild.onnxkit.accuracy.verdict import judge
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.packages.package_run import verdict_on
-from onnxbuild.onnxkit.pipelines.calls import Caller, Pipeline, by_name, parts_of
+from onnxbuild.onnxkit.pipelines.calls import (
+    Caller,
+    Pipeline,
+    by_name,
+    parts_of,
+    runtime_callers,
+)
 from onnxbuild.onnxkit.pipelines.layout import CALLS, calls_in_order
 from onnxbuild.onnxkit.pipelines.parts import read_values
-from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, open_on, skipped
+from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, skipped
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 if TYPE_CHECKING:
@@ -56,6 +62,11 @@ class PipelineOptions:
         help="different integers that PyTorch must give at the least, where an output is of integers: tokens that are all "
         "the same would hide every fault",
         minimum=1,
+    )
+    rounds: int = option(
+        5,
+        help="how often each sample is run to measure latency, and the share of each component; 0: it is not measured",
+        minimum=0,
     )
     min: float | None = option(
         None, help="least score by `metric` of a variant of fewer bits than 16"
@@ -109,7 +120,9 @@ def run(context: StepContext) -> Outcome:
     if reason := absence(context):
         return skipped(context, params.target, reason)
     try:
-        callers = {each.name: _caller(context, each) for each in params.parts}
+        callers = runtime_callers(
+            context, {each.name: each.session for each in params.parts}, params.target
+        )
     except NotOnTargetError as error:
         return skipped(context, params.target, str(error))
     reference = context.input("reference")
@@ -145,24 +158,6 @@ def run(context: StepContext) -> Outcome:
     return Outcome(metrics, findings)
 
 
-def _caller(context: StepContext, part: JudgedPart) -> Caller:
-    """Return what runs a component; an fp16 model's outputs are given in the type of the original's."""
-    params: PipelineParams = context.params
-    model = context.input(f"model/{part.name}")
-    session = open_on(context, model, params.target, part.session).session
-    calls = read_reference(context.input("reference") / CALLS / part.name)
-    dtypes = {name: array.dtype for name, array in next(calls).outputs.items()}
-
-    def call(feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        outputs = run_session(session, feeds, context.where)
-        return {
-            name: array.astype(dtypes[name]) if array.dtype == "float16" else array
-            for name, array in outputs.items()
-        }
-
-    return call
-
-
 def _scored(
     context: StepContext, found: Mapping[str, Mapping[str, np.ndarray]], subject: str
 ) -> tuple[float, tuple[Finding, ...]]:
@@ -183,7 +178,7 @@ def _on_calls(
 ) -> tuple[dict[str, Any], tuple[Finding, ...]]:
     """Judge each component on the inputs of PyTorch's calls, by the tolerances of its variant."""
     params: PipelineParams = context.params
-    metrics: dict[str, Any] = {}
+    metrics = []
     findings: tuple[Finding, ...] = ()
     for part, of in zip(params.parts, params.components, strict=True):
         folder = context.input("reference") / CALLS / part.name
@@ -199,11 +194,8 @@ def _on_calls(
             where=context.where,
         )
         findings += own
-        for name, value in report["metrics"].items():
-            worse = min if name.endswith("_min") else max
-            known = [each for each in (metrics.get(name), value) if each is not None]
-            metrics[name] = worse(known) if known else None
-    return metrics, findings
+        metrics.append(report["metrics"])
+    return metrics_of_all(metrics), findings
 
 
 def _first_difference(

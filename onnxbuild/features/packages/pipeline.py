@@ -16,16 +16,19 @@ from onnxbuild.core.graph import PACKAGE, Deliverable, OutputRef
 from onnxbuild.core.params import from_json, to_json
 from onnxbuild.core.recipe import FRONTEND, DummyInput, Recipe, Variant
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
+from onnxbuild.core.target import Target
 from onnxbuild.document.faults import Fault, hinted, nearest
 from onnxbuild.document.parts import Parts, key_needs_frontend
 from onnxbuild.document.recipe_names import RecipeName
+from onnxbuild.expansion import cells
 from onnxbuild.expansion.addresses import further, of_variant, shared
-from onnxbuild.expansion.feature import Section, Whole, nothing
+from onnxbuild.expansion.feature import Column, Section, Whole, nothing
 from onnxbuild.expansion.limits import EXACT, tolerances_of
 from onnxbuild.expansion.limits import SECTION as RELEASE
 from onnxbuild.expansion.package_format import PackageFormat, package_kind
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of, target_inputs
+from onnxbuild.onnxkit.accuracy.point_reports import metrics_of_all
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest, graph_files, read_manifest
 from onnxbuild.onnxkit.bundles.write import write_sums
@@ -52,7 +55,7 @@ from onnxbuild.onnxkit.pipelines.layout import (
     write_first_calls,
 )
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.steps import pipeline, pipeline_reference
+from onnxbuild.steps import pipeline, pipeline_latency, pipeline_reference
 
 NAME = "pipeline"
 _RUN, _SAMPLES, _METRIC = "pipeline.run", "pipeline.samples", "pipeline.metric"
@@ -197,9 +200,10 @@ def run(context: StepContext) -> Outcome:
             where=context.where,
         )
         findings += own
-    report = {"ran": f"python {RUN_FILE}", "passed": not findings, "judged": reports}
-    write_report(context.output("report"), report)
-    return Outcome({"judged": len(reports)}, findings)
+    metrics = metrics_of_all(each["metrics"] for each in reports.values())
+    report = {"ran": f"python {RUN_FILE}", "passed": not findings, "metrics": metrics}
+    write_report(context.output("report"), {**report, "judged": reports})
+    return Outcome(metrics, findings)
 
 
 def _judged_folders(about: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -411,10 +415,15 @@ def _delivered(
         {"package": package},
         at=variant.location,
     )
+    measured = _measured(scope, variant, scopes, chosen, reference)
     return Deliverable(
         recipe=recipe.name,
         name=variant.name,
-        parts=((package, ""), (OutputRef(ran, "report"), "run.json")),
+        parts=(
+            (package, ""),
+            (OutputRef(ran, "report"), "run.json"),
+            *((OutputRef(each, "report"), "latency.json") for each in measured),
+        ),
         family=PACKAGE,
         form=NAME,
         judged_by=(
@@ -422,6 +431,7 @@ def _delivered(
             ran,
             *(step for each in bundles.values() for step in each.judged_by),
         ),
+        measured_by={recipe.targets[0].name: tuple(measured)},
         holds=tuple((each.recipe, each.name) for each in bundles.values()),
     )
 
@@ -485,13 +495,57 @@ def _judged(
             tolerances=tolerances_of(recipe, variant),
             target=target,
         ),
-        {
-            **{f"model/{part}": own.model(chosen[part]) for part, own in scopes.items()},
-            "reference": reference,
-            **target_inputs(scope, target),
-        },
+        _models(scope, scopes, chosen, reference, target),
         at=variant.location,
     )
+
+
+def _measured(
+    scope: Scope,
+    variant: Variant,
+    scopes: Mapping[str, Scope],
+    chosen: Mapping[str, Variant],
+    reference: OutputRef,
+) -> list[str]:
+    """Add the measurement on the first target, if it is asked for."""
+    recipe, target = scope.recipe, scope.recipe.targets[0]
+    rounds = recipe.section(NAME, pipeline.PipelineOptions).rounds
+    if not rounds:
+        return []
+    step = scope.step(
+        of_variant(recipe, variant, "latency"),
+        pipeline_latency.KIND,
+        pipeline_latency.PipelineLatencyParams(
+            variant=variant.name,
+            parts=tuple(
+                pipeline_latency.MeasuredPart(
+                    part, own.recipe.inputs, settings_of(own.recipe, chosen[part])
+                )
+                for part, own in scopes.items()
+            ),
+            run=recipe.model,
+            rounds=rounds,
+            target=target,
+        ),
+        _models(scope, scopes, chosen, reference, target),
+        at=variant.location,
+    )
+    return [step]
+
+
+def _models(
+    scope: Scope,
+    scopes: Mapping[str, Scope],
+    chosen: Mapping[str, Variant],
+    reference: OutputRef,
+    target: Target,
+) -> dict[str, OutputRef]:
+    """The inputs of a step that runs the pipeline on a target."""
+    return {
+        **{f"model/{part}": own.model(chosen[part]) for part, own in scopes.items()},
+        "reference": reference,
+        **target_inputs(scope, target),
+    }
 
 
 def _judged_by(recipe: Recipe, variant: Variant) -> pipeline.JudgedBy:
@@ -500,10 +554,23 @@ def _judged_by(recipe: Recipe, variant: Variant) -> pipeline.JudgedBy:
     return "metric" if _METRIC in recipe.entrypoints else "calls"
 
 
+def _latency(metrics: Mapping[str, Any], _: str) -> str:
+    """A cell: the time of a sample, and the component that takes most of it."""
+    if "p50_ms" not in metrics:
+        return cells.NONE
+    most, share = max(metrics["shares"].items(), key=lambda each: each[1])
+    return f"{metrics['p50_ms']:.3g} ms, {share:.0%} {most}"
+
+
 def _contents(_: Path, manifest: Manifest) -> Mapping[str, str]:
     """Return where a package has the files of a component."""
     component = RecipeName.parse(manifest.name).member.partition(",")[0]
     return {name: f"{component}/{name}" for name in graph_files(manifest)}
+
+
+def _holds(package: Path) -> Mapping[str, str]:
+    about = json.loads((package / PIPELINE_FILE).read_text("utf-8"))
+    return {str(name): str(each["variant"]) for name, each in about["components"].items()}
 
 
 PACKAGE_KIND = package_kind(
@@ -553,7 +620,18 @@ FEATURE: PackageFormat = PackageFormat(
             words="end2end chain",
         ),
     ),
-    kinds=(pipeline_reference.KIND, pipeline.KIND, PACKAGE_KIND, RUN_KIND),
+    kinds=(
+        pipeline_reference.KIND,
+        pipeline.KIND,
+        pipeline_latency.KIND,
+        PACKAGE_KIND,
+        RUN_KIND,
+    ),
+    columns=(
+        Column("whole p50", "latency", _latency, place=22, if_any=True),
+        Column("whole score", "validate", cells.number("score", 4), place=71, if_any=True),
+    ),
+    shown={pipeline.KIND.name: "plain", pipeline_latency.KIND.name: "plain"},
     own_faults=_faults,
     whole=Whole(NAME, _recipe, _faults_of, _deliver),
     options=NoOptions,
@@ -564,4 +642,5 @@ FEATURE: PackageFormat = PackageFormat(
     run=RUN_KIND,
     run_params=lambda asked: RunPipelineParams(asked.subject),
     contents=_contents,
+    holds=_holds,
 )

@@ -10,13 +10,23 @@ from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.core.step import StepContext
+from onnxbuild.core.target import Target
+from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, iterate_user
+from onnxbuild.onnxkit.pipelines.layout import CALLS
 from onnxbuild.onnxkit.pipelines.parts import Parts, PartsError
+from onnxbuild.onnxkit.providers.open_on_target import open_on
+from onnxbuild.onnxkit.sessions.run import run_session
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 if TYPE_CHECKING:
     import numpy as np
 
     from onnxbuild.onnxkit.pipelines.parts import Arrays, Call
+
+
+Caller = Callable[[dict[str, "np.ndarray"]], "Arrays"]
+"""Runs one component."""
 
 
 def parts_of(inputs: Mapping[str, Iterable[DummyInput]], call: Call) -> Parts:
@@ -129,10 +139,40 @@ def uncalled(parts: Sequence[str], calls: Iterable[tuple[str, Arrays, Arrays]]) 
     return (name for name in parts if name not in called)
 
 
-Caller = Callable[[dict[str, "np.ndarray"]], "Arrays"]
-"""Runs one component."""
-
-
 def by_name(callers: Mapping[str, Caller]) -> Call:
     """Return what runs each component by its own caller."""
     return lambda name, feeds: callers[name](feeds)
+
+
+def runtime_callers(
+    context: StepContext, sessions: Mapping[str, SessionSettings], target: Target
+) -> dict[str, Caller]:
+    """Return what runs each component with ONNX Runtime: the model of the input `model/NAME`.
+
+    An fp16 model's outputs are given in the type of PyTorch's, as the calls of the input `reference` have it.
+
+    Args:
+        sessions: Component -> how its session runs it.
+        target: Where; `absence` has said that it is there.
+
+    Raises:
+        NotOnTargetError: It would run none of a model.
+    """
+    return {name: _on_runtime(context, name, own, target) for name, own in sessions.items()}
+
+
+def _on_runtime(
+    context: StepContext, name: str, settings: SessionSettings, target: Target
+) -> Caller:
+    session = open_on(context, context.input(f"model/{name}"), target, settings).session
+    calls = read_reference(context.input("reference") / CALLS / name)
+    dtypes = {output: array.dtype for output, array in next(calls).outputs.items()}
+
+    def call(feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        outputs = run_session(session, feeds, context.where)
+        return {
+            output: array.astype(dtypes[output]) if array.dtype == "float16" else array
+            for output, array in outputs.items()
+        }
+
+    return call
