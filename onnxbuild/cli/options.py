@@ -37,8 +37,10 @@ def _meant(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     from onnxbuild.typed.recipe_files import recipes_meant
 
     can_choose = any(each.name == "only" for each in ctx.command.params)
+    if ctx.resilient_parsing:
+        return values
     ctx.meta[_TYPED] = values
-    return values if ctx.resilient_parsing else tuple(recipes_meant(values, can_choose=can_choose))
+    return tuple(recipes_meant(values, can_choose=can_choose))
 
 
 def _parts_meant(

@@ -13,7 +13,7 @@ from onnxbuild.core.target import Target, TargetGates
 
 __all__ = [
     "DTYPES", "DUMMY_DATA", "FILE_DATA", "FROM", "FRONTEND", "INPUT_NAME", "ONNX", "OPSET_MAX", "OPSET_MIN",
-    "Axis", "Connection", "DummyInput", "Entrypoint", "Fill", "Format", "Location", "Precision", "Recipe", "Variant",
+    "Axis", "ConnectedInput", "DummyInput", "Entrypoint", "Fill", "Format", "Location", "Precision", "Recipe", "Variant",
 ]  # fmt: skip
 
 Precision = str
@@ -82,7 +82,7 @@ FROM = "from"
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ConnectedInput:
     """An input that is another component's output; no step that makes a model depends on it.
 
     Attributes:
@@ -241,7 +241,7 @@ class Recipe:
     environment: Environment | None = None
     description: str = ""
     component: str = ""
-    connections: tuple[Connection, ...] = ()
+    connections: tuple[ConnectedInput, ...] = ()
     components: tuple[str, ...] = ()
 
     def section(self, name: str, kind: type[T]) -> T:

@@ -38,8 +38,10 @@ class RecipeName:
         return self.base == other.base and asked.issubset(other.member.split(","))
 
     def sibling(self, component: str) -> RecipeName:
-        """Return the name of another component, at the same combination of a matrix."""
-        return RecipeName(self.base, ",".join((component, *self.member.split(",")[1:])))
+        """Return the name of another component, at the same combination of a matrix; of all of them where it is empty."""
+        return RecipeName(
+            self.base, ",".join(filter(None, (component, *self.member.split(",")[1:])))
+        )
 
     def __str__(self) -> str:
         return f"{self.base}{_BETWEEN}{self.member}" if self.member else self.base

@@ -74,6 +74,7 @@ class Loader:
         project: The project's root, absolute.
         environment: Where the variables named by `env` lists are looked up.
         understood: Takes what each recipe was made of; None to forget it.
+        is_whole: The file has all components that its inputs may come from.
     """
 
     def __init__(
@@ -81,6 +82,8 @@ class Loader:
         project: FilePath,
         environment: Mapping[str, str],
         understood: list[Understood] | None = None,
+        *,
+        is_whole: bool = True,
     ) -> None:
         self._faults = Faults()
         self._sources = Sources(project)
@@ -92,6 +95,7 @@ class Loader:
         self._checked: dict[tuple[str, Location, str], list[Fault]] = {}
         self._written: Node | None = None
         self._understood = understood
+        self._is_whole = is_whole
 
     def files(self) -> Iterable[FilePath]:
         """Recipe files that were read."""
@@ -126,7 +130,7 @@ class Loader:
                 self._faults.update(self._frame(tree))
             recipes = [each for name, tree in trees for each in self._expanded(tree, name)]
             self._check_names(recipes)
-            if not self._faults:
+            if not self._faults and self._is_whole:
                 self._faults.update(connection_faults(recipes))
                 recipes += self._wholes(recipes)
             if not self._faults and overrides:

@@ -106,19 +106,21 @@ def _parsed(
     if any(text.find("=") < 1 for text in given["settings"]):
         return None
     if not recipes or not all(name.endswith((".yaml", ".yml")) for name in recipes):
-        recipes = _meant(recipes)
+        recipes, given["only"] = _meant(recipes, given["only"], can_choose=verb != "lint")
     return (verb, flags, recipes, given) if recipes else None
 
 
-def _meant(recipes: list[str]) -> list[str]:
-    """The files of the folders, or of the project; empty where the command has to say what is wrong."""
+def _meant(
+    recipes: list[str], only: list[str], *, can_choose: bool
+) -> tuple[list[str], list[str]]:
+    """The files of the folders, or of the project, and what of them; no files where the command has to say what is wrong."""
     from onnxbuild.core.errors import BuildError
-    from onnxbuild.typed.recipe_files import recipes_meant
+    from onnxbuild.typed.recipe_files import parts_meant, recipes_meant
 
     try:
-        return recipes_meant(recipes)
+        return recipes_meant(recipes, can_choose=can_choose), [*parts_meant(recipes, only)]
     except (BuildError, *_NOT_FOR_US):
-        return []
+        return [], []
 
 
 def up_to_date_lines(

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from onnxbuild.terminal.at_a_glance import answer
 from tests.cli.conftest import QUICK, CheapProject, Project
 
 TWO = """\
@@ -102,17 +103,30 @@ def test_a_component_that_is_gone_is_left_over(two):
     assert not (two.folder / "artifacts/out/two@encoder").exists()
 
 
-def test_what_a_component_is_in_full_builds_the_same(two):
+def test_a_recipe_in_full_has_all_components_and_builds_the_same(two):
     text = two("explain", "two").out
-    first, second = text.split("---\n")
-    assert first.startswith("# two@encoder: two.yaml in full")
-    before = two("cache", "key", "two").out
-    for name, each in (("encoder", first), ("decoder", second)):
-        two.write("two.yaml", each)
-        keys = two("cache", "key", "two")
-        assert keys.code == 0, keys.err
-        lines = [line for line in before.splitlines() if f"two@{name}:" in line]
-        assert [line for line in keys.out.splitlines() if ":" in line] == lines
+    assert text.startswith("# two: two.yaml in full, as onnxbuild understands it\nversion: 1\n")
+    assert text.count("components:") == text.count("  decoder:\n") == 1
+    assert two("run", "two").code == 0
+    two.write("two.yaml", text)
+    planned = [json.loads(line) for line in two("plan", "two", "--json").out.splitlines()]
+    assert {each["state"] for each in planned} == {"cached"}
+
+
+def test_each_combination_in_full_has_all_components(two):
+    two.edit(
+        "two.yaml", "name: two\n", "name: two\nmatrix: {size: [17, 18]}\nopset: '{{ size }}'\n"
+    )
+    first, second = two("explain", "two").out.split("---\n")
+    assert first.startswith("# two@size=17: ")
+    assert second.count("opset: 18") == 2
+    assert recipes_of(two("plan", "two", "--json")) == {
+        f"two@{name},size={size}" for name in ("encoder", "decoder") for size in (17, 18)
+    }
+    two.write("two.yaml", second)
+    assert recipes_of(two("plan", "two", "--json")) == {
+        f"two@{name},size=18" for name in ("encoder", "decoder")
+    }
 
 
 REFUSED = {
@@ -125,8 +139,8 @@ REFUSED = {
         "  fix: write two.yaml"
     ),
     "run two --only encodr": (
-        "--only encodr is no variant or step of these recipes; the nearest of 13 are export, decoder and encoder\n"
-        "  fix: write one of them; to see all: onnxbuild graph two"
+        "--only encodr is no variant or step of these recipes; the nearest of 16 are encoder, decoder and benchmark\n"
+        "  fix: write one of them; to see all: onnxbuild graph two.yaml"
     ),
     "inspect two:fp32": (
         "'fp32' is a variant of several recipes: two@encoder:fp32, two@decoder:fp32\n"
@@ -183,17 +197,16 @@ def test_a_release_holds_all_components_and_every_verb_knows_them(connected):
     works("report", "two@decoder", "--out", "page.html")
     page = (connected.folder / "page.html").read_text()
     assert "two@decoder" in page
-    assert "two@encoder" not in page
+    assert "two@encoder:export" in page  # the decoder's connections need it
     works("inspect", "two@decoder:int8")
-    works("diff", "two@decoder:int8", "two@decoder:fp32")
+    assert connected("diff", "two@decoder:int8", "two@decoder:fp32").code == 1
     connected.edit("models/other.py", "manual_seed(0)", "manual_seed(1)")
-    assert "decoder" in connected("diff", "dist/two-1.0.0", "two").out
     built = connected("run", "two")
     assert built.code == 0, built.err
-    assert "two@decoder:export" in built.out
-    assert "two@encoder" not in "".join(
-        line for line in built.out.splitlines(True) if line.startswith("run ")
-    )
+    ran = {line.split()[1] for line in built.out.splitlines() if line.startswith("run ")}
+    assert "two@decoder:export" in ran
+    assert not any(name.startswith("two@encoder:") for name in ran)
+    assert "decoder" in connected("diff", "dist/two-1.0.0", "two").out
 
 
 @pytest.mark.slow
@@ -203,3 +216,15 @@ def test_an_input_that_is_not_what_the_other_component_gives_fails_the_decoder_a
     assert done.code == 3
     words = "'hidden' of component 'encoder' is float32 [batch, 3]; the input 'input' takes float32 [batch, 2]"
     assert words in done.out + done.err
+
+
+@pytest.mark.slow
+def test_one_component_is_up_to_date_at_a_glance(connected, monkeypatch):
+    assert connected("run", "two@encoder", "--only", "fp32/check").code == 0
+    monkeypatch.chdir(connected.folder)
+    for name, value in connected.cache.items():
+        monkeypatch.setenv(name, value)
+    found = answer(("run", "two@encoder", "--only", "fp32/check"))
+    assert found is not None
+    assert found[0][-1].startswith("up to date: ")
+    assert answer(("run", "two@decoder", "--only", "fp32/check")) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxbuild.core.recipe import Connection, Location
+from onnxbuild.core.recipe import ConnectedInput, Location
 from onnxbuild.host.host import HostFacts
 from onnxbuild.resolver import resolve
 
@@ -145,7 +145,7 @@ CONNECTED = WHOLE.replace("    quantization: none\n", "    outputs: [cross]\n").
 def test_an_input_may_be_another_components_output_and_is_no_other_input_for_that(project):
     decoder = project.load(CONNECTED).recipes[1]
     at = Location("recipes/demo.yaml", 15, 56)
-    assert decoder.connections == (Connection("cross", "encoder", "cross", at),)
+    assert decoder.connections == (ConnectedInput("cross", "encoder", "cross", at),)
     plain = project.load(CONNECTED.replace(", from: encoder.cross", "")).recipes[1]
     assert (plain.inputs, plain.connections) == (decoder.inputs, ())
 
@@ -185,6 +185,16 @@ DISCONNECTED = {
         "15:56: dummy_inputs.cross.from is 'encoder'; expected a string of the form COMPONENT.OUTPUT",
     ),
 }
+
+
+def test_components_in_a_circle_are_reported_once(project):
+    text = CONNECTED.replace(
+        "high: 10}}\n    outputs", "high: 10, from: decoder.out}}\n    outputs"
+    )
+    text = text.replace("    opset: 18\n", "    opset: 18\n    outputs: [out]\n")
+    assert project.faults(text) == [
+        "recipes/demo.yaml:15:56: components are in a circle: encoder <- decoder <- encoder"
+    ]
 
 
 @pytest.mark.parametrize("slip", DISCONNECTED)

@@ -13,7 +13,7 @@ from onnxbuild.core.recipe import (
     FROM,
     ONNX,
     Axis,
-    Connection,
+    ConnectedInput,
     DummyInput,
     Entrypoint,
     Format,
@@ -193,14 +193,14 @@ def _input(name: str, value: Any) -> DummyInput:
     return DummyInput(name, **{**own, **lists, **arange, "shape": shape})
 
 
-def connections(root: Node) -> Iterator[Connection]:
+def connections(root: Node) -> Iterator[ConnectedInput]:
     """Yield the inputs that are outputs of other components."""
     inputs = root.child("dummy_inputs")
     for name, member in ({} if inputs is None else inputs.members).items():
         source = member.node.child(FROM)
         if source is not None:
             component, _, output = str(source.value).partition(".")
-            yield Connection(name, component, output, source.at)
+            yield ConnectedInput(name, component, output, source.at)
 
 
 def _axis(name: str, value: Any) -> Axis:
