@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 from onnxbuild.core.axis import Axis, Dimension
 from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA, Entrypoint
 from onnxbuild.core.environment import Environment
+from onnxbuild.core.state import Growth
 from onnxbuild.core.target import Target, TargetGates
 
 __all__ = [
@@ -63,6 +64,7 @@ class DummyInput:
             may hold NaN then. Left out of keys where it is 0.
         arange: Integers that count up along the last axis, the first of which is this size: positions.
         fed_by: The output that is this input of the next call; empty where it is no state.
+        growth: How a state grows; None where it doesn't.
     """
 
     name: str
@@ -75,6 +77,7 @@ class DummyInput:
     missing: float = field(default=0.0, metadata={"sparse": True})
     arange: Dimension | None = field(default=None, metadata={"sparse": True})
     fed_by: str = field(default="", metadata={"sparse": True})
+    growth: Growth | None = field(default=None, metadata={"sparse": True})
 
 
 FROM = "from"

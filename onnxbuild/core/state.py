@@ -9,7 +9,7 @@ from typing import Literal
 from onnxbuild.core.axis import Dimension, sums_of, symbols_of
 
 Update = Literal["grows", "replaced", "constant"]
-"""What a call does to a state: adds the new elements along one axis; gives others of the same shape; nothing."""
+"""Effect of a call on a state: it adds elements along one axis, gives others of the same shape, or changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class StateTensor:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What one parameter of forward takes as a list of tensors, or as a Cache of transformers'.
+    """A parameter of forward: a list of tensors, or a Cache of transformers', that goes out of one call and into the next.
 
     Attributes:
         parameter: Forward's parameter.
@@ -48,7 +48,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How a state grows: a call adds as many elements along `axis` as `by` has.
+    """Growth of a state: a call adds as many elements along `axis` as `by` has.
 
     Attributes:
         axis: The axis of the elements that are there: `past`.
@@ -59,7 +59,9 @@ class Growth:
     by: str
 
 
-def growth_of(shape: Sequence[Dimension], others: Sequence[Sequence[Dimension]]) -> Growth | None:
+def growth_of(
+    shape: Sequence[Dimension], others: Sequence[Sequence[Dimension]], by: str = ""
+) -> Growth | None:
     """Return how a state grows; None where its shape and those of the other inputs don't say.
 
     A sum says it (`past + sequence`, the size of a mask); else the only axis of the state after the first, and the
@@ -68,15 +70,17 @@ def growth_of(shape: Sequence[Dimension], others: Sequence[Sequence[Dimension]])
     Args:
         shape: The state's.
         others: Those of the inputs that are no state.
+        by: The axis of the new elements, where the recipe names it.
     """
     own = {symbol for each in shape for symbol in symbols_of(each)}
     for each in sums_of(others):
         parts = symbols_of(each)
         old, new = [p for p in parts if p in own], [p for p in parts if p not in own]
-        if len(old) == len(new) == 1:
+        if len(old) == len(new) == 1 and by in ("", new[0]):
             return Growth(old[0], new[0])
     inner = {symbol for each in shape[1:] for symbol in symbols_of(each)}
     fresh = {symbol for each in others for part in each for symbol in symbols_of(part)} - own
+    fresh = fresh & {by} if by else fresh
     if len(inner) == len(fresh) == 1:
         return Growth(inner.pop(), fresh.pop())
     return None

@@ -31,7 +31,9 @@ def test_each_tensor_of_a_state_is_an_input_and_an_output_in_order(project):
     assert [each.name for each in recipe.inputs[3:]] == [f"past.{name}" for name in names]
     assert recipe.outputs == ("logits", *(f"present.{name}" for name in names))
     shape = ("batch", 2, "past", 8)
-    assert recipe.inputs[3] == DummyInput("past.0.key", "float32", shape, fed_by="present.0.key")
+    growth = Growth("past", "sequence")
+    first = DummyInput("past.0.key", "float32", shape, fed_by="present.0.key", growth=growth)
+    assert recipe.inputs[3] == first
     (state,) = recipe.model.state
     assert (state.parameter, state.outputs) == ("past", recipe.outputs[1:])
     assert [dict(each.of) for each in state.tensors][1] == {"layer": 0, "part": "value"}
@@ -79,4 +81,7 @@ def test_a_state_grows_by_what_a_sum_names_with_it():
     assert growth_of(shape, [ids]) == Growth("past", "sequence")
     assert growth_of(("batch", 2, 3), [ids]) is None
     assert growth_of(("batch", "heads", "past"), [ids]) is None
-    assert growth_of(shape, [ids, ("batch", "pixels")]) is None
+    two = [ids, ("batch", "pixels")]
+    assert growth_of(shape, two) is None
+    assert growth_of(shape, two, "sequence") == Growth("past", "sequence")
+    assert growth_of(shape, [ids, ("batch", "past + sequence")], "pixels") is None

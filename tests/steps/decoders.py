@@ -48,3 +48,53 @@ def load(name: str) -> torch.nn.Module:
     torch.manual_seed(0)
     config = getattr(transformers, decoder.config)(**SIZES | decoder.options)
     return getattr(transformers, decoder.model)(config).eval()
+
+
+class BartDecoder(torch.nn.Module):
+    """The decoder of a BART, whose cross-attention's keys and values are in its cache."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        encoder_attention_mask: torch.Tensor,
+        past_key_values: "EncoderDecoderCache",  # noqa: F821, UP037
+    ) -> dict[str, object]:
+        """Logits and the new cache."""
+        cross = past_key_values.cross_attention_cache.layers[0].keys
+        found = self.model.model.decoder(
+            input_ids=input_ids,
+            encoder_hidden_states=cross.transpose(1, 2).flatten(2),  # its size alone is read
+            encoder_attention_mask=encoder_attention_mask,
+            past_key_values=past_key_values,
+            use_cache=True,
+        )
+        return {"logits": self.model.lm_head(found.last_hidden_state)}
+
+
+def bart() -> torch.nn.Module:
+    """BART's decoder."""
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    torch.manual_seed(0)
+    config = BartConfig(
+        vocab_size=WORDS, d_model=32, encoder_layers=1, decoder_layers=2, encoder_attention_heads=4,
+        decoder_attention_heads=4, decoder_ffn_dim=48, encoder_ffn_dim=48, max_position_embeddings=128,
+        init_std=0.3, tie_word_embeddings=False,
+    )  # fmt: skip
+    return BartDecoder(BartForConditionalGeneration(config)).eval()
+
+
+def mamba() -> torch.nn.Module:
+    """A Mamba, which goes on from a state one token at a time."""
+    from transformers import MambaConfig, MambaForCausalLM
+
+    torch.manual_seed(0)
+    config = MambaConfig(
+        vocab_size=WORDS, hidden_size=16, state_size=4, num_hidden_layers=2, conv_kernel=4, expand=2,
+        initializer_range=0.3, pad_token_id=0, bos_token_id=1, eos_token_id=2, tie_word_embeddings=False,
+    )  # fmt: skip
+    return MambaForCausalLM(config).eval()

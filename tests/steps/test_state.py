@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +14,12 @@ from onnx import helper, load, numpy_helper
 from onnxbuild.core.entrypoint import DUMMY_DATA
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
-from onnxbuild.core.state import State, StateTensor
+from onnxbuild.core.state import Growth, State, StateTensor
 from onnxbuild.core.target import CPU_TARGET, TargetGates
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES, VariantTolerances
 from onnxbuild.onnxkit.data.reference_feeds import ReferenceOptions
 from onnxbuild.onnxkit.model.model_files import save_model
+from onnxbuild.recipe.load import load_recipes
 from onnxbuild.steps import expected_tokens, export, generate, reference, validate
 from tests.fakes.step_context import run_step
 from tests.steps.decoders import DECODERS, WORDS
@@ -42,7 +45,11 @@ def state(layers=2, parts=("key", "value"), parameter="past_key_values"):
 
 
 def inputs_of(declared, shape=("batch", 2, "past", 8), own=OWN):
-    state = (DummyInput(t.input, "float32", shape, fed_by=t.output) for t in declared.tensors)
+    growth = Growth("past", "sequence")
+    state = (
+        DummyInput(each.input, "float32", shape, fed_by=each.output, growth=growth)
+        for each in declared.tensors
+    )
     return (*own, *state)
 
 
@@ -55,13 +62,14 @@ class Built:
         self.model = Entrypoint(target, args=args, state=(self.declared,))
         self.inputs = inputs_of(self.declared, shape or ("batch", heads, "past", 8), own)
         self.outputs = ("logits", *self.declared.outputs)
+        self.axes = AXES
 
     def export(self, exporter="torchscript", opset=18):
         params = export.ExportParams(
             self.model,
             self.inputs,
             self.outputs,
-            AXES,
+            self.axes,
             opset,
             None,
             export.ExportOptions(exporter),
@@ -71,14 +79,14 @@ class Built:
 
     def reference(self):
         params = reference.ReferenceParams(
-            self.model, self.inputs, self.outputs, AXES, None, ReferenceOptions()
+            self.model, self.inputs, self.outputs, self.axes, None, ReferenceOptions()
         )
         _, context = run_step(reference.KIND, params, self.folder / "reference")
         return context.output("reference")
 
     def tokens(self, count=24):
         params = expected_tokens.ExpectedTokensParams(
-            self.model, self.inputs, AXES, self.outputs, Entrypoint(DUMMY_DATA), count, 6, 0
+            self.model, self.inputs, self.axes, self.outputs, Entrypoint(DUMMY_DATA), count, 6, 0
         )
         _, context = run_step(expected_tokens.KIND, params, self.folder / "tokens")
         return context.output("tokens")
@@ -123,14 +131,14 @@ def test_a_decoder_of_transformers_gives_the_tokens_of_generate_with_its_cache_g
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("opset", [18, 23])
-@pytest.mark.parametrize("exporter", ["dynamo", "torchscript"])
-def test_both_exporters_export_a_cache_at_old_and_new_opsets(exporter, opset, tmp_path):
+@pytest.mark.parametrize(
+    ("exporter", "opset", "has_attention"),
+    [("dynamo", 18, False), ("dynamo", 23, True), ("torchscript", 23, False)],
+)
+def test_both_exporters_export_a_cache_at_old_and_new_opsets(
+    exporter, opset, has_attention, tmp_path
+):
     made = built(tmp_path, "llama")
-    if (exporter, opset) == ("torchscript", 23):
-        with pytest.raises(StepError, match="opset"):
-            made.export(exporter, opset)
-        return
     _, model = made.export(exporter, opset)
     graph = load(model / "model.onnx").graph
     (present,) = (each for each in graph.output if each.name == "present.1.value")
@@ -141,8 +149,8 @@ def test_both_exporters_export_a_cache_at_old_and_new_opsets(exporter, opset, tm
         "past + sequence",
         8,
     ]
+    assert ("Attention" in {node.op_type for node in graph.node}) == has_attention
     assert made.generated(model, made.tokens()).findings == ()
-    assert ("Attention" in {node.op_type for node in graph.node}) == (opset > 18)
 
 
 @pytest.fixture(scope="module")
@@ -153,14 +161,9 @@ def llama(tmp_path_factory):
 
 
 def renamed(model, names):
-    """Exchange the values that nodes take or that the graph gives."""
+    """Let nodes take other values."""
     for node in model.graph.node:
         node.input[:] = [names.get(name, name) for name in node.input]
-
-
-def swapped_outputs(model, one, other):
-    for value in model.graph.output:
-        value.name = {one: other, other: one}.get(value.name, value.name)
 
 
 def instead(model, name, *nodes):
@@ -181,7 +184,10 @@ def layers_swapped(model):
 
 
 def new_layers_swapped(model):
-    swapped_outputs(model, "present.0.key", "present.1.key")
+    names = {"present.0.key": "present.1.key", "present.1.key": "present.0.key"}
+    renamed(model, names)
+    for node in model.graph.node:
+        node.output[:] = [names.get(name, name) for name in node.output]
 
 
 def key_for_value(model):
@@ -284,6 +290,91 @@ def test_a_variant_of_fewer_bits_is_bounded_by_its_divergence(llama, tmp_path):
     assert found.metrics["kl"] > 1e-4
 
 
+# other caches than those of keys and values
+
+BART = """\
+version: 1
+name: bart
+model: decoders.py:bart
+dummy_inputs:
+  input_ids: {dtype: int64, shape: [batch, sequence], low: 0, high: 64}
+  encoder_attention_mask: {dtype: int64, shape: [batch, encoded], mask: right}
+state:
+  past_key_values:
+    each: {layer: 2, part: [key, value]}
+    shape: [batch, 4, past, 8]
+    by: sequence
+  cross:
+    parameter: past_key_values
+    each: {layer: 2, part: [cross_key, cross_value]}
+    input: cross.{layer}.{part}
+    shape: [batch, 4, encoded, 8]
+    update: constant
+outputs: [logits]
+dynamic_axes:
+  batch: {min: 1, max: 4, example: 2}
+  sequence: {min: 1, max: 24, example: 3}
+  past: {min: 0, max: 40, example: 5}
+  encoded: {min: 1, max: 24, example: 7}
+"""
+
+MAMBA = """\
+version: 1
+name: mamba
+model: decoders.py:mamba
+dummy_inputs:
+  input_ids: {dtype: int64, shape: [batch, 1], low: 0, high: 64}
+state:
+  conv:
+    parameter: cache_params
+    each: {layer: 2, part: [conv]}
+    shape: [batch, 32, 4]
+    update: replaced
+  recurrent:
+    parameter: cache_params
+    each: {layer: 2, part: [recurrent]}
+    shape: [batch, 32, 4]
+    update: replaced
+outputs: [logits]
+dynamic_axes:
+  batch: {min: 1, max: 4, example: 2}
+"""
+
+
+def of_recipe(folder, text):
+    """What a recipe next to decoders.py builds."""
+    shutil.copy(HERE / "decoders.py", folder)
+    (folder / "recipe.yaml").write_text(text)
+    (recipe,) = load_recipes(folder / "recipe.yaml", project=folder).recipes
+    model = replace(recipe.model, target=f"{folder}/{recipe.model.target}")
+    made = Built(folder, "", {})
+    made.model, made.inputs, made.outputs, made.axes = (
+        model, recipe.inputs, recipe.outputs, recipe.axes,
+    )  # fmt: skip
+    return made
+
+
+@pytest.mark.slow
+def test_the_cache_of_an_encoder_is_an_input_alone(tmp_path):
+    made = of_recipe(tmp_path, BART)
+    _, model = made.export()
+    assert made.validated(model, made.reference()).findings == ()
+    names = {each.name for each in load(model / "model.onnx").graph.output}
+    assert names == {
+        "logits",
+        *(f"present.{n}.{part}" for n in (0, 1) for part in ("key", "value")),
+    }
+
+
+@pytest.mark.slow
+def test_a_state_space_model_goes_on_token_by_token(tmp_path):
+    made = of_recipe(tmp_path, MAMBA)
+    _, model = made.export()
+    assert made.validated(model, made.reference()).findings == ()
+    found = made.generated(model, made.tokens())
+    assert (found.findings, found.metrics["equal"], found.metrics["compared"]) == ((), 1, 6 * 24)
+
+
 # a module that takes a list of tensors
 
 
@@ -375,11 +466,12 @@ def test_a_cache_that_differs_from_the_declared_one_is_printed(
 
 @pytest.mark.slow
 def test_sizes_beyond_the_models_positions_are_refused_with_the_size_to_write(
-    tmp_path, monkeypatch
+    tmp_path,
 ):
-    monkeypatch.setattr("tests.steps.test_state.AXES", (*AXES[:2], Axis("past", 0, 500, 5)))
+    made = built(tmp_path, "gpt2")
+    made.axes = (*AXES[:2], Axis("past", 0, 500, 5))
     with pytest.raises(
         StepError, match="reach position 502; the model has 128 positions"
     ) as caught:
-        built(tmp_path, "gpt2").export()
+        made.export()
     assert caught.match(r"past: \{max: 125\}")

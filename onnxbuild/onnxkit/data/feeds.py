@@ -40,8 +40,8 @@ def dummy_array(each: DummyInput, sizes: Mapping[str, int], seed: str | int) -> 
     dtype, shape = numpy_dtype(each.dtype), shape_at(each.shape, sizes)
     made: np.ndarray
     if each.arange is not None:
-        counted = size_at(each.arange, sizes) + np.arange(shape[-1])
-        made = np.broadcast_to(counted, shape).astype(dtype, order="C")
+        positions: np.ndarray = size_at(each.arange, sizes) + np.arange(shape[-1])
+        made = np.broadcast_to(positions, shape).astype(dtype, order="C")
     elif each.mask is not None:
         made = _mask(each, shape, seed).astype(dtype)
     elif each.fill is not None:

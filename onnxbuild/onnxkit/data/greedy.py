@@ -24,7 +24,7 @@ class RolesError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """What the inputs of a decoder are.
+    """The inputs of a decoder by their purpose.
 
     Attributes:
         tokens: Ids of the new tokens, shape (batch, sequence).

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.core.axis import Axis, Point, example_sizes, is_sum, shape_at, symbols_of
 from onnxbuild.core.recipe import DummyInput
-from onnxbuild.core.state import Growth, growth_of
+from onnxbuild.core.state import Growth
 from onnxbuild.onnxkit.model.tensor_types import numpy_dtype
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ def state_inputs(inputs: Sequence[DummyInput]) -> tuple[DummyInput, ...]:
 
 def growth_in(inputs: Sequence[DummyInput]) -> Growth | None:
     """Return how the state among inputs grows; None where there is none, or it doesn't."""
-    others = [each.shape for each in inputs if not each.fed_by]
-    found = (growth_of(each.shape, others) for each in state_inputs(inputs))
-    return next((each for each in found if each is not None), None)
+    return next((each.growth for each in inputs if each.growth is not None), None)
 
 
 def decoding_points(inputs: Sequence[DummyInput], axes: Sequence[Axis]) -> Iterator[Point]:

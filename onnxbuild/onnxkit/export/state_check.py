@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -45,7 +46,10 @@ def check_state(
         sizes |= {growth.axis: 0}
     state = {each.name: each for each in inputs if each.name in module.state_parameters}
     own = [each for each in inputs if each.name not in state]
+    parameters = inspect.signature(inner.forward).parameters
     for name, places in state_places(module).items():
+        if parameters[name].default is inspect.Parameter.empty:
+            continue  # it makes none itself
         value = call_forward(inner, make_feeds(own, sizes, "state"), own, where)
         found = tensors_of(_cache_in(value, name, where))
         _compare(name, found, {place: state[each.input] for place, each in places.items()}, where)

@@ -140,7 +140,7 @@ def _check_parameter(
 
 
 def _without_caches(value: object) -> dict[str, object]:
-    """What forward returned by key, but for a Cache: the outputs of a state are in its place."""
+    """Return by key what forward returned, without a Cache: the outputs of a state are in its place."""
     from transformers import Cache
 
     if isinstance(value, Mapping):

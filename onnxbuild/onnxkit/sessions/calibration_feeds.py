@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -64,18 +65,19 @@ def _cut(context: StepContext, source: FeedSource, growth: Growth, count: int) -
 
 
 def _random(context: StepContext, source: FeedSource, growth: Growth) -> Iterator[Feeds]:
-    """Random prompts with an empty state, and after each, random ones with the state that it left."""
+    """Random prompts with an empty state, and after each, random ones with the state that it left; none is padded."""
     axes = {each.name: each for each in source.axes}
     old, new = axes[growth.axis], axes[growth.by]
     length = new.nearest(old.example)
     first = example_sizes(source.axes) | {old.name: 0, new.name: length}
     then = example_sizes(source.axes) | {old.name: length}
+    inputs = [replace(each, mask=None, fill=1) if each.mask else each for each in source.inputs]
     session = open_session(context.input("model"), where=context.where)
     number = 0
     while True:
         seed = f"{source.seed}:calibration:{number}"
-        prompt = make_feeds(source.inputs, first, f"{seed}:prompt")
+        prompt = make_feeds(inputs, first, f"{seed}:prompt")
         yield prompt
         state = next_state(run_session(session, prompt, context.where), source.inputs)
-        yield make_feeds(source.inputs, then, seed) | state
+        yield make_feeds(inputs, then, seed) | state
         number += 1

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from onnxbuild.core.recipe import INPUT_NAME
-from onnxbuild.core.state import growth_of
 from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.document.parts import Parts, key_needs_frontend
 from onnxbuild.recipe.parts.states import PLACEHOLDER, STATE, WrittenState, written_states
@@ -61,18 +60,21 @@ def _parameter(state: WrittenState, parts: Parts) -> Iterator[Fault]:
 
 def _update(state: WrittenState, parts: Parts) -> Iterator[Fault]:
     path = (STATE, state.name)
-    written = parts.node(*path, "update")
-    update = "grows" if written is None else written.value
-    if update == "constant" and parts.node(*path, "output") is not None:
+    if state.update == "constant" and parts.node(*path, "output") is not None:
         what = f"{STATE}.{state.name} is constant and has an output"
         yield Fault(what, parts.key_at(*path, "output"), "remove it, or write `update: replaced`")
-    if update != "grows" or not parts.sound("dummy_inputs"):
+    if state.update != "grows":
+        if state.by:
+            what = f"{STATE}.{state.name} is {state.update} and has `by`; only a state that grows has one"
+            yield Fault(what, parts.key_at(*path, "by"), "remove it")
         return
-    others = [each.shape for each in parts.inputs.values() if not each.fed_by]
-    if growth_of(state.shape, others) is None:
+    own = [each for each in parts.inputs.values() if not each.fed_by]
+    if parts.sound("dummy_inputs") and state.growth(own) is None:
         what = f"nothing says by which axis {STATE}.{state.name} grows"
-        fix = "name both sizes in the mask's shape, `attention_mask: {shape: [batch, past + sequence]}`"
-        yield Fault(what, parts.at(*path, "shape"), f"{fix}, or write `update: replaced`")
+        if state.by:
+            what = f"{STATE}.{state.name} can't grow by '{state.by}': no input has this axis, a sum says another, or its shape has several axes"
+        fix = "write the axis of the new elements, `by: sequence`, or both in a mask's shape, `[batch, past + sequence]`; or `update: replaced`"
+        yield Fault(what, parts.at(*path, "by" if state.by else "shape"), fix)
 
 
 def _names(state: WrittenState, taken: Counter[str], parts: Parts) -> Iterator[Fault]:

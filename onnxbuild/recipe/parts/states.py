@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from onnxbuild.core.axis import one_spelling
 from onnxbuild.core.recipe import DummyInput
-from onnxbuild.core.state import State, StateTensor
+from onnxbuild.core.state import Growth, State, StateTensor, growth_of
 from onnxbuild.document.node import plain
 from onnxbuild.document.parts import Parts
 
@@ -31,6 +31,7 @@ class WrittenState:
         parameter: Forward's.
         each: What its tensors differ in -> the values.
         input, output: Patterns of names; `output` is empty where it is constant.
+        by: The axis of the new elements, if it is named.
     """
 
     name: str
@@ -40,6 +41,8 @@ class WrittenState:
     output: str
     dtype: str
     shape: tuple[int | str, ...]
+    update: str
+    by: str
 
     def tensors(self) -> Iterator[StateTensor]:
         """Yield its tensors, the last of `each` fastest."""
@@ -47,15 +50,20 @@ class WrittenState:
             of = dict(zip(self.each, values, strict=True))
             yield StateTensor(named(self.input, of), named(self.output, of), of)
 
-    def inputs(self) -> Iterator[DummyInput]:
+    def growth(self, inputs: Iterable[DummyInput]) -> Growth | None:
+        """Return how it grows, as the shapes of the other inputs say; None if it doesn't, or they don't."""
+        others = [each.shape for each in inputs]
+        return growth_of(self.shape, others, self.by) if self.update == "grows" else None
+
+    def inputs(self, growth: Growth | None) -> Iterator[DummyInput]:
         """Yield the graph's inputs for it."""
         for each in self.tensors():
-            yield DummyInput(each.input, self.dtype, self.shape, fed_by=each.output)
+            yield DummyInput(each.input, self.dtype, self.shape, fed_by=each.output, growth=growth)
 
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """What `state` adds to a recipe."""
+    """Inputs, outputs and states that `state` adds to a recipe."""
 
     inputs: tuple[DummyInput, ...]
     outputs: tuple[str, ...]
@@ -80,7 +88,8 @@ def read_states(parts: Parts) -> States:
     for each in written:
         tensors.setdefault(each.parameter, []).extend(each.tensors())
     states = tuple(State(name, tuple(found)) for name, found in tensors.items())
-    inputs = {each.name: each for state in written for each in state.inputs()}
+    own = parts.inputs.values()
+    inputs = {each.name: each for state in written for each in state.inputs(state.growth(own))}
     ordered = (inputs[each.input] for state in states for each in state.tensors)
     return States(tuple(ordered), tuple(n for state in states for n in state.outputs), states)
 
@@ -97,13 +106,15 @@ def _written(name: str, value: Mapping[str, Any]) -> WrittenState:
         for key, of in value["each"].items()
     }
     places = "".join(f".{{{key}}}" for key in each)
-    is_constant = value.get("update") == "constant"
+    update = str(value.get("update", "grows"))
     return WrittenState(
         name,
         parameter,
         each,
         str(value.get("input", parameter + places)),
-        "" if is_constant else str(value.get("output", PRESENT + places)),
+        "" if update == "constant" else str(value.get("output", PRESENT + places)),
         str(value.get("dtype", "float32")),
         tuple(map(one_spelling, value["shape"])),
+        update,
+        str(value.get("by", "")),
     )

@@ -27,9 +27,9 @@ from onnxbuild.recipe.parts.keys import (
     DIMENSION,
     INPUT,
     NAME,
-    OF_THE_WHOLE,
     PARTS,
     SYMBOL,
+    of_the_whole,
 )
 from onnxbuild.recipe.parts.parts import plain_mode, tolerances_key
 from onnxbuild.recipe.schema.options_schema import TEMPLATE, SchemaBuilder, closed, named
@@ -302,8 +302,8 @@ def _components(builder: SchemaBuilder, properties: Mapping[str, Schema]) -> Sch
         "examples": [{"model": "models/mine.py:encoder", "outputs": ["cross"]}],
     }
     if builder.templated:
-        left = {*OF_THE_WHOLE, *(each.name for each in SECTIONS.values() if each.of_the_whole)}
-        own = {key: {"$ref": f"#/properties/{key}"} for key in properties if key not in left}
+        whole = of_the_whole()
+        own = {key: {"$ref": f"#/properties/{key}"} for key in properties if key not in whole}
         component |= {"properties": own, "additionalProperties": False}
     return named(component, {"pattern": SYMBOL}, least=1, title="components")
 
@@ -440,6 +440,7 @@ def _state(builder: SchemaBuilder) -> Schema:
         "input": pattern,
         "output": pattern,
         "update": value({"enum": list(get_args(Update))}) | {"default": "grows"},
+        "by": {"type": "string", **_pattern(SYMBOL, builder)},
         "parameter": {"type": "string", **_pattern(SYMBOL, builder)},
     }
     dtypes = [each for each in DTYPES if each != "string"]

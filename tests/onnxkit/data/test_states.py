@@ -6,6 +6,7 @@ import pytest
 from onnxbuild.core.axis import Axis
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
+from onnxbuild.core.state import Growth
 from onnxbuild.onnxkit.data.feeds import check_feeds, make_feeds
 from onnxbuild.onnxkit.data.greedy import RolesError, decode, roles_of
 from onnxbuild.onnxkit.data.states import decoding_points, pieces
@@ -13,7 +14,8 @@ from onnxbuild.onnxkit.data.states import decoding_points, pieces
 IDS = DummyInput("ids", "int64", ("batch", "sequence"), high=9)
 MASK = DummyInput("mask", "int64", ("batch", "past + sequence"), mask="left")
 POSITIONS = DummyInput("positions", "int64", ("batch", "sequence"), arange="past")
-PAST = DummyInput("past", "float32", ("batch", "past", 1), fed_by="present")
+GROWTH = Growth("past", "sequence")
+PAST = DummyInput("past", "float32", ("batch", "past", 1), fed_by="present", growth=GROWTH)
 INPUTS = (IDS, MASK, POSITIONS, PAST)
 AXES = (Axis("batch", 1, 4, 2), Axis("sequence", 1, 8, 3), Axis("past", 0, 16, 5))
 
