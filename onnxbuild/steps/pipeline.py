@@ -19,7 +19,7 @@ from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.packages.package_run import verdict_on
 from onnxbuild.onnxkit.pipelines.calls import (
     Caller,
-    Pipeline,
+    PipelineRun,
     by_name,
     parts_of,
     runtime_callers,
@@ -127,7 +127,7 @@ def run(context: StepContext) -> Outcome:
         return skipped(context, params.target, str(error))
     reference = context.input("reference")
     parts = parts_of({each.name: each.inputs for each in params.parts}, by_name(callers))
-    pipeline = Pipeline(context, params.run)
+    pipeline = PipelineRun(context, params.run)
     found = {
         f"{SAMPLE}{number}": pipeline.outputs_of(parts, sample, number)
         for number, sample in enumerate(read_values(reference))

@@ -10,7 +10,7 @@ from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.host.progress import counted
-from onnxbuild.onnxkit.pipelines.calls import Pipeline, by_name, parts_of, runtime_callers
+from onnxbuild.onnxkit.pipelines.calls import PipelineRun, by_name, parts_of, runtime_callers
 from onnxbuild.onnxkit.pipelines.parts import read_values
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, skipped
 from onnxbuild.onnxkit.reports import write_report
@@ -67,7 +67,7 @@ def run(context: StepContext) -> Outcome:
     spent_s: dict[str, list[float]] = {each.name: [] for each in params.parts}
     call = _stopwatch(by_name(callers), spent_s)
     parts = parts_of({each.name: each.inputs for each in params.parts}, call)
-    pipeline, samples = Pipeline(context, params.run), read_values(context.input("reference"))
+    pipeline, samples = PipelineRun(context, params.run), read_values(context.input("reference"))
     whole_s: list[float] = []
     for number in counted(range(params.rounds + 1), "rounds"):
         if number == 1:  # first calls pay for memory allocation

@@ -21,7 +21,7 @@ from onnxbuild.onnxkit.export.torch_module import (
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.pipelines.calls import (
     Caller,
-    Pipeline,
+    PipelineRun,
     by_name,
     parts_of,
     recorded,
@@ -71,7 +71,7 @@ def run(context: StepContext) -> Outcome:
     params: PipelineReferenceParams = context.params
     make_torch_deterministic()
     folder = context.output("reference")
-    pipeline = Pipeline(context, params.run)
+    pipeline = PipelineRun(context, params.run)
     try:
         write_values(folder, samples_of(context, params.samples, params.count))
     except PartsError as error:

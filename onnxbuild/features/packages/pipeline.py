@@ -25,6 +25,7 @@ from onnxbuild.expansion.addresses import further, of_variant, shared
 from onnxbuild.expansion.feature import Column, Section, Whole, nothing
 from onnxbuild.expansion.limits import EXACT, tolerances_of
 from onnxbuild.expansion.limits import SECTION as RELEASE
+from onnxbuild.expansion.model_source import NoOptions
 from onnxbuild.expansion.package_format import PackageFormat, package_kind
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of, target_inputs
@@ -591,11 +592,6 @@ RUN_KIND = StepKind(
     run=run,
     host_bound=True,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class NoOptions:
-    """Nothing: the section `pipeline` asks for the package."""
 
 
 FEATURE: PackageFormat = PackageFormat(

@@ -14,7 +14,7 @@ from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, iterate_user
 from onnxbuild.onnxkit.pipelines.layout import CALLS
-from onnxbuild.onnxkit.pipelines.parts import Parts, PartsError
+from onnxbuild.onnxkit.pipelines.parts import PartsError, PipelineParts
 from onnxbuild.onnxkit.providers.open_on_target import open_on
 from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
@@ -29,7 +29,7 @@ Caller = Callable[[dict[str, "np.ndarray"]], "Arrays"]
 """Runs one component."""
 
 
-def parts_of(inputs: Mapping[str, Iterable[DummyInput]], call: Call) -> Parts:
+def parts_of(inputs: Mapping[str, Iterable[DummyInput]], call: Call) -> PipelineParts:
     """Return the components of a pipeline.
 
     Args:
@@ -37,15 +37,15 @@ def parts_of(inputs: Mapping[str, Iterable[DummyInput]], call: Call) -> Parts:
         call: Runs one of them.
     """
     ports = {name: [port_of(each) for each in own] for name, own in inputs.items()}
-    return Parts(ports, call)
+    return PipelineParts(ports, call)
 
 
 def port_of(each: DummyInput) -> dict[str, Any]:
-    """Return an input as `Parts` and pipeline.json have it."""
+    """Return an input as `PipelineParts` and pipeline.json have it."""
     return {"name": each.name, "dtype": each.dtype, "shape": list(each.shape)}
 
 
-class Pipeline:
+class PipelineRun:
     """The user's callable, `run(parts, sample) -> {name: array}`.
 
     Raises:
@@ -64,7 +64,9 @@ class Pipeline:
         file = self._entrypoint.target.rpartition(":")[0]
         return f"{file}:{code.co_firstlineno}" if code is not None else self._where
 
-    def outputs_of(self, parts: Parts, sample: object, number: int) -> dict[str, np.ndarray]:
+    def outputs_of(
+        self, parts: PipelineParts, sample: object, number: int
+    ) -> dict[str, np.ndarray]:
         """Run it on a sample.
 
         Raises:

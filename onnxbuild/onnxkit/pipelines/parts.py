@@ -31,7 +31,7 @@ class PartsError(Exception):
         self.fix = fix
 
 
-class Parts:
+class PipelineParts:
     """The components of a pipeline: `parts.NAME(...)` takes arrays by name or by position and returns output -> array.
 
     Args:
