@@ -160,7 +160,8 @@ class Composition:
         self.modes = self._of(Mode)
         self.program_formats = self._of(ProgramFormat)
         self.artifact_formats = self._of(ArtifactFormat)
-        self.package_formats = self._of(PackageFormat)
+        self.released_formats = self._of(PackageFormat)
+        self.package_formats = {n: e for n, e in self.released_formats.items() if e.is_asked}
         self.kinds = {kind.name: kind for each in FEATURES for kind in each.kinds}
         self.plugin_of: dict[str, Plugin] = {}
         for plugin in plugins:
@@ -182,9 +183,7 @@ class Composition:
                 each.name: (each.options, each.help) for each in self.artifact_formats.values()
             },
             PACKAGES: {
-                each.name: (each.options, each.help)
-                for each in self.package_formats.values()
-                if each.is_asked
+                each.name: (each.options, each.help) for each in self.package_formats.values()
             },
             validate.NAME: {
                 name: (VariantTolerances, f"default: {described(each)}")
@@ -286,6 +285,10 @@ ARTIFACT_FORMATS: Mapping[str, ArtifactFormat] = _Now(lambda now: now.artifact_f
 
 
 PACKAGE_FORMATS: Mapping[str, PackageFormat] = _Now(lambda now: now.package_formats)
+"""Those that recipes ask for below `packages`."""
+
+RELEASED_FORMATS: Mapping[str, PackageFormat] = _Now(lambda now: now.released_formats)
+"""All that packages of a release may be: those, and what a section of its own asks for."""
 
 
 SECTIONS: Mapping[str, Section] = _Now(lambda now: now.sections)

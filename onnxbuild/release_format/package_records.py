@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from onnxbuild.catalog import PACKAGE_FORMATS
+from onnxbuild.catalog import RELEASED_FORMATS
 from onnxbuild.core.graph import Deliverable
 
 PACKAGES = "packages"
@@ -36,7 +36,7 @@ def record_of(each: Deliverable, below: str, belows: Mapping[str, str]) -> dict[
         "of": of,
         VARIANT: variant,
         "format": each.form,
-        "about": PACKAGE_FORMATS[each.form].title,
+        "about": RELEASED_FORMATS[each.form].title,
         "folder": f"{PACKAGES}/{below}{each.name}",
         "step": each.bundle.step,
         "output": each.bundle.output,

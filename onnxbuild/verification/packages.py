@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.catalog import PACKAGE_FORMATS
+from onnxbuild.catalog import RELEASED_FORMATS
 from onnxbuild.core.errors import StepError
 from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.expansion.package_format import OwnModel, PackageFormat
@@ -38,7 +38,7 @@ def check_packages(release: Released) -> Iterator[ReleaseFault]:
                 yield from check_own_sums(release, folder)
             of = bundles[_held(release, entry)]
             manifest = manifest_in(of, release.read)
-            form = PACKAGE_FORMATS.get(entry["format"])
+            form = RELEASED_FORMATS.get(entry["format"])
             if form is None:
                 continue
             own = form.own_model
@@ -55,7 +55,7 @@ def _held(release: Released, entry: Mapping[str, Any]) -> str:
     Raises:
         ValueError: The variant is not the one that the pipeline's name starts with.
     """
-    of, form = str(entry["of"]), PACKAGE_FORMATS.get(entry["format"])
+    of, form = str(entry["of"]), RELEASED_FORMATS.get(entry["format"])
     if form is None or form.is_cut is None or not form.is_cut(release.folder / entry["folder"]):
         return of
     variant = str(entry[VARIANT])
@@ -66,7 +66,7 @@ def _held(release: Released, entry: Mapping[str, Any]) -> str:
 
 def _has_sums(release: Released, entry: Mapping[str, Any]) -> bool:
     """Return whether a package must have sums: by its format; if that is a missing plug-in's, by its files."""
-    form = PACKAGE_FORMATS.get(entry["format"])
+    form = RELEASED_FORMATS.get(entry["format"])
     return form.has_sums if form else f"{entry['folder']}/{SUMS_FILE}" in release.files
 
 
