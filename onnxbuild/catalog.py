@@ -285,10 +285,10 @@ ARTIFACT_FORMATS: Mapping[str, ArtifactFormat] = _Now(lambda now: now.artifact_f
 
 
 PACKAGE_FORMATS: Mapping[str, PackageFormat] = _Now(lambda now: now.package_formats)
-"""Those that recipes ask for below `packages`."""
+"""Package formats that recipes ask for below `packages`."""
 
 RELEASED_FORMATS: Mapping[str, PackageFormat] = _Now(lambda now: now.released_formats)
-"""All that packages of a release may be: those, and what a section of its own asks for."""
+"""Package formats that releases hold: those, and what a section of its own asks for."""
 
 
 SECTIONS: Mapping[str, Section] = _Now(lambda now: now.sections)

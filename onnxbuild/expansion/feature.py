@@ -268,7 +268,7 @@ def _no_fault(_path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """What a feature makes of all components of a file together.
+    """Recipe that a feature makes of all components of a file together.
 
     Attributes:
         component: It stands in the place of a component's name: NAME@pipeline.

@@ -19,7 +19,7 @@ CODE_FILE = "pipeline_code.py"
 """The file of the user's callable; empty where a package can't run it."""
 
 ABOUT_FILE = "about.json"
-"""In a reference: `calls_until`, the number of calls after each sample."""
+"""File of a reference with `calls_until`, the number of calls after each sample."""
 
 PIPELINE_FILE, RUN_FILE, PARTS_FILE = "pipeline.json", "run.py", "pipeline_parts.py"
 
