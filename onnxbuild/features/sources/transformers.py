@@ -20,7 +20,7 @@ from onnxbuild.onnxkit.huggingface.folder import (
     read_folder,
 )
 from onnxbuild.onnxkit.huggingface.inputs import check_zero_padding, folder_outline
-from onnxbuild.onnxkit.huggingface.tasks import TASKS, purpose_of
+from onnxbuild.onnxkit.huggingface.tasks import GENERATION, TASKS, Purpose, purpose_of
 from onnxbuild.onnxkit.sources.parts import mapping_in
 
 
@@ -69,12 +69,18 @@ def _read(
     said = embedding_comment(folder.path)
     outline = replace(
         outline,
-        files=(folder.path / CONFIG, *weights),
+        files=(folder.path / CONFIG, *_generation_config(folder, purpose), *weights),
         read=tuple(folder.read),
         facts=facts,
         notes={"outputs": said} if said else {},
     )
     return source_facts(path, outline, written)
+
+
+def _generation_config(folder: ModelFolder, purpose: Purpose) -> tuple[Path, ...]:
+    """The file that transformers reads besides, of a model that generates."""
+    file = folder.path / "generation_config.json"
+    return (file,) if purpose.task.name == GENERATION and file.is_file() else ()
 
 
 FEATURE = SourceFormat(

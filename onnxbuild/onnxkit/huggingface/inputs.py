@@ -8,11 +8,16 @@ from typing import Any
 
 from onnxbuild.core.source_error import SourceError
 from onnxbuild.onnxkit.huggingface.folder import ModelFolder
-from onnxbuild.onnxkit.huggingface.tasks import Purpose, takes_waveform
+from onnxbuild.onnxkit.huggingface.tasks import GENERATION, Purpose, takes_waveform
 from onnxbuild.onnxkit.sources.outline import SourceOutline, SourceValue
 from onnxbuild.onnxkit.sources.parts import BATCH
 
-SEQUENCE, SAMPLES, FRAMES = "sequence", "samples", "frames"
+SEQUENCE, SAMPLES, FRAMES, PAST = "sequence", "samples", "frames", "past"
+
+_LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+_KEY_HEADS = ("num_key_value_heads", "num_attention_heads", "n_head", "n_heads", "num_heads")
+"""Keys of a config with the number of heads of keys; from the second on those of the heads of queries."""
+_WIDTH, _HEAD_SIZE = ("hidden_size", "n_embd", "d_model"), ("head_dim",)
 
 _SEQUENCE_MAX = 512
 
@@ -66,11 +71,12 @@ def folder_outline(
             f"config.json ({kind}) does not say whether text, images or sounds go into the model",
             "write `dummy_inputs`, or load the model by `model: {entrypoint: ...}`",
         )
-    if purpose.modality == "text" and not names:
+    is_decoder = purpose.task.name == GENERATION
+    if purpose.modality == "text" and not names and not is_decoder:
         check_further_inputs(folder.config, own)
     found = SourceOutline()
     if purpose.modality is not None:
-        found = made[purpose.modality](folder, purpose)
+        found = (_decoder if is_decoder else made[purpose.modality])(folder, purpose)
         by_name = {each.name: each for each in found.inputs}
         for name in names:
             if name not in by_name:
@@ -126,6 +132,42 @@ def _text(folder: ModelFolder, purpose: Purpose) -> SourceOutline:
     longest = _longest(config, tokenizer)
     sequence = {"min": 1, "max": longest, "example": min(16, longest)}
     return SourceOutline(inputs=tuple(inputs), axes={BATCH: _batch(8), SEQUENCE: sequence})
+
+
+def _decoder(folder: ModelFolder, purpose: Purpose) -> SourceOutline:
+    """Ids of new tokens, the mask over all so far, positions, and the cache that the config describes."""
+    del purpose
+    config = folder.config
+    new = (BATCH, SEQUENCE)
+    inputs = (
+        SourceValue("input_ids", "int64", new, _count(config, "vocab_size")),
+        SourceValue(
+            "attention_mask", "int64", (BATCH, f"{PAST} + {SEQUENCE}"), values={"mask": "left"}
+        ),
+        SourceValue("position_ids", "int64", new, values={"arange": PAST}),
+    )
+    longest = _longest(config, folder.tokenizer)
+    sequence, past = min(8, max(1, longest // 4)), min(16, longest // 4)
+    axes = {
+        BATCH: _batch(8),
+        SEQUENCE: {"min": 1, "max": longest - past, "example": sequence},
+        PAST: {"min": 0, "max": longest - sequence, "example": max(past, 1)},
+    }
+    return SourceOutline(inputs=inputs, axes=axes, state=_cache(config))
+
+
+def _cache(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The cache of keys and values; none where the config does not describe one, so that the recipe must."""
+    layers, heads, width, size = (
+        next((config[key] for key in keys if type(config.get(key)) is int), 0)
+        for keys in (_LAYERS, _KEY_HEADS, _WIDTH, _HEAD_SIZE)
+    )
+    queries = next((config[key] for key in _KEY_HEADS[1:] if type(config.get(key)) is int), 0)
+    size = size or (width // queries if queries else 0)
+    if not (layers and heads and size):
+        return {}
+    each = {"layer": layers, "part": ["key", "value"]}
+    return {"past_key_values": {"each": each, "shape": [BATCH, heads, PAST, size]}}
 
 
 def _longest(config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> int:

@@ -32,9 +32,18 @@ class Task:
     classes: tuple[str, ...]
 
 
+GENERATION = "text-generation"
+"""The task of models that give the next token, with a cache."""
+
 TASKS: Mapping[str, Task] = {
     each.name: each
     for each in (
+        Task(
+            GENERATION,
+            "text",
+            {"ForCausalLM": _LOGITS, "LMHeadModel": _LOGITS},
+            ("AutoModelForCausalLM",),
+        ),
         Task("feature-extraction", None, {"Model": ("last_hidden_state",)}, ("AutoModel",)),
         Task("fill-mask", "text", {"ForMaskedLM": _LOGITS}, ("AutoModelForMaskedLM",)),
         Task(
@@ -103,18 +112,17 @@ ALIASES = {
 """Other names of a task, as pipelines and other tools have them."""
 
 _LATER_TASKS = frozenset({
-    "text-generation", "text2text-generation", "translation", "summarization", "image-to-text",
+    "text2text-generation", "translation", "summarization", "image-to-text",
     "image-text-to-text", "visual-question-answering",
 })  # fmt: skip
 _LATER_HEADS = (
-    "ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "ForSeq2SeqLM", "EncoderDecoderModel",
+    "ForConditionalGeneration", "ForSeq2SeqLM", "EncoderDecoderModel",
     "ForSpeechSeq2Seq", "ForVision2Seq", "ForImageTextToText",
 )  # fmt: skip
 _BY_CALLABLE = "load it by a callable, `model: {entrypoint: models/mine.py:load}`"
 _LATER = (
-    "build a forward pass over all tokens, without a cache, by a callable (`model: {entrypoint: FILE.py:CALLABLE}`, as "
-    "recipes/gpt2.yaml does), an encoder alone in the same way, or a step whose cache is inputs and outputs of your "
-    "module (docs/recipe.md: `past + sequence`)"
+    "build its parts as recipes of their own, by a callable (`model: {entrypoint: FILE.py:CALLABLE}`): an encoder alone, and "
+    "a decoder whose cache is its `state` (docs/generation.md)"
 )
 
 TOLERANCES: Mapping[Modality, Mapping[str, Mapping[str, float]]] = {
@@ -265,8 +273,7 @@ def _of_architecture(architecture: str, modality: Modality | None) -> Task | Non
 def _later(what: str, asked: str) -> SourceError:
     key = ("model", "task") if asked else ()
     return SourceError(
-        f"{what}: a recipe builds one graph of one model, and text generation and encoder-decoder models are several, "
-        "with a cache",
+        f"{what}: a recipe builds one graph of one model, and encoder-decoder models are several",
         _LATER,
         *key,
     )

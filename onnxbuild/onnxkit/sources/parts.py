@@ -53,9 +53,11 @@ def recipe_parts(outline: SourceOutline, written: Mapping[str, Any]) -> dict[str
             if name not in names:
                 what = f"the model has no input '{name}'"
                 raise SourceError(what, nearest(name, names), "dummy_inputs", name)
-    inputs = {name: _below(each, mapping_in(own, name)) for name, each in _declared(outline)}
-    _leave_out_lost_sums(inputs, own)
-    shapes: list[list[int | str]] = []
+    state = {**outline.state, **mapping_in(written, "state")}
+    shapes = [sizes_in(mapping_in(state, name).get("shape")) for name in state]
+    declared = _declared(outline, shapes)
+    inputs = {name: _below(each, mapping_in(own, name)) for name, each in declared}
+    _leave_out_lost_sums(inputs, own, shapes)
     ranges: dict[str, _Held] = {}
     for name in {**inputs, **own}:
         known = inputs.get(name, {}).get("shape")
@@ -75,6 +77,7 @@ def recipe_parts(outline: SourceOutline, written: Mapping[str, Any]) -> dict[str
         "outputs": [value.name for value in outline.outputs],
         "opset": outline.opset,
         "dynamic_axes": _axes(shapes, own_axes, outline, ranges),
+        "state": outline.state,
         **outline.recipe,
     }
     return {key: value for key, value in found.items() if value}
@@ -85,14 +88,16 @@ def nearest(name: str, known: Sequence[str]) -> str:
     return f"{did_you_mean(name, known)} it has {', '.join(known)}".strip()
 
 
-def _declared(outline: SourceOutline) -> list[tuple[str, dict[str, Any]]]:
+def _declared(
+    outline: SourceOutline, states: Iterable[Sequence[int | str]]
+) -> list[tuple[str, dict[str, Any]]]:
     """(Name, dtype, shape and values of a dummy input): indices of a table have its rows as `high`.
 
     An axis keeps its name where that is one of the user's; the first axis of each input is `batch`
     where it has none. A sum of axes that inputs have by themselves stays that sum.
     """
     axes = AxisNames(outline.inputs)
-    for value in outline.inputs:
+    for value in (*outline.inputs, *(SourceValue("", shape=tuple(each)) for each in states)):
         axes.learn(value)
     found = []
     for value in outline.inputs:
@@ -115,15 +120,19 @@ def _below(known: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in known.items() if key not in others}
 
 
-def _leave_out_lost_sums(inputs: dict[str, dict[str, Any]], own: Mapping[str, Any]) -> None:
-    """Give a sum a name of its own if the recipe's own shapes leave no input with one of its axes alone, in place."""
+def _leave_out_lost_sums(
+    inputs: dict[str, dict[str, Any]],
+    own: Mapping[str, Any],
+    states: Iterable[Iterable[int | str]],
+) -> None:
+    """Give a sum a name of its own if the recipe's own shapes leave no input or state with one of its axes alone, in place."""
     left = {
         name: each["shape"]
         for name, each in inputs.items()
         if "shape" in each and "shape" not in mapping_in(own, name)
     }
     shapes = [*left.values(), *(sizes_in(mapping_in(own, name).get("shape")) for name in inputs)]
-    alone = {size for shape in shapes for size in shape if not is_sum(size)}
+    alone = {size for shape in (*shapes, *states) for size in shape if not is_sum(size)}
     for name, shape in left.items():
         stem = re.sub(r"[^A-Za-z0-9_]", "_", name)
         for n, size in enumerate(shape):
