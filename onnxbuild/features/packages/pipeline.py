@@ -269,13 +269,15 @@ def _assigned(
     }
 
 
+def _bits(precision: str) -> int:
+    return int("".join(re.findall(r"\d+", precision)) or 32)
+
+
 def _variant(
     name: str, chosen: Mapping[str, Variant], options: pipeline.PipelineOptions, first: Recipe
 ) -> Variant:
     """Return a variant of the pipeline: its precision is that of the component with the fewest bits."""
-    fewest = min(
-        chosen.values(), key=lambda each: int("".join(re.findall(r"\d+", each.precision)))
-    )
+    fewest = min(chosen.values(), key=lambda each: _bits(each.precision))
     own = options.tolerances.get(name)
     return replace(
         fewest,
@@ -303,6 +305,7 @@ def _faults_of(components: Sequence[Recipe]) -> Iterator[Fault]:
     if none := [part for part, variants in own.items() if not variants]:
         what = f"{NAME} runs ONNX models, and component '{none[0]}' makes none"
         yield Fault(what, at, "add `onnx` to its `formats`")
+        return
     options = first.section(NAME, pipeline.PipelineOptions)
     for variant, chosen in options.variants.items():
         for part, name in chosen.items():
@@ -342,6 +345,9 @@ def _faults(parts: Parts) -> Iterator[Fault]:
         lacking = "min" if has_metric else "metric"
         what = f"{NAME} has no {lacking}: `metric` scores the variants of few bits, and `min` is their least score"
         yield Fault(what, parts.key_at(NAME), f"add `{lacking}`")
+    if parts.node("operators") is not None:
+        what = f"{NAME}: run.py opens no libraries of custom operators, and the recipe has some"
+        yield Fault(what, parts.key_at("operators"), f"remove `{NAME}`, or the libraries")
     yield from key_needs_frontend(parts, parts.module_frontends, NAME)
 
 

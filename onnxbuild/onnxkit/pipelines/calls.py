@@ -12,7 +12,7 @@ from onnxbuild.core.recipe import DummyInput
 from onnxbuild.core.step import StepContext
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.data.reference_files import read_reference
-from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, iterate_user
+from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, iterate_user, own_copy
 from onnxbuild.onnxkit.pipelines.layout import CALLS
 from onnxbuild.onnxkit.pipelines.parts import PartsError, PipelineParts
 from onnxbuild.onnxkit.providers.open_on_target import open_on
@@ -78,7 +78,7 @@ class PipelineRun:
                 self._entrypoint,
                 self._where,
                 owner="the pipeline's",
-                given={"parts": parts, "sample": sample},
+                given={"parts": parts, "sample": own_copy(sample)},
             )
         except StepError as error:
             cause = error.__cause__
