@@ -221,6 +221,8 @@ class Recipe:
         description: For people; enters no key but those of what shows it.
         component: Which of its file's components it is; empty where the file has none.
         connections: Inputs that are outputs of other components.
+        components: Of what is made of all components of a file, these; `model` is then the callable that runs them.
+            Empty for a model.
     """
 
     name: str
@@ -243,6 +245,7 @@ class Recipe:
     description: str = ""
     component: str = ""
     connections: tuple[ConnectedInput, ...] = ()
+    components: tuple[str, ...] = ()
 
     def section(self, name: str, kind: type[T]) -> T:
         """The options of a section.

@@ -49,9 +49,11 @@ def reported_in(
 
 
 def judged_bundles(graph: Graph, recipe: str) -> tuple[str, ...]:
-    """Return the names of the recipe's variants, of what is made of them ahead of time, and of its programs."""
+    """Return the names of the recipe's variants, of what is made of them ahead of time, of its programs, and of what holds several."""
     return tuple(
-        each.name for each in graph.deliverables_by_recipe.get(recipe, ()) if each.family.runtime
+        each.name
+        for each in graph.deliverables_by_recipe.get(recipe, ())
+        if each.family.runtime or each.holds
     )
 
 

@@ -92,6 +92,11 @@ class GraphBuilder:
         """
         return self._steps[made.step].inputs
 
+    def delivered(self, recipe: str, name: str) -> Deliverable | None:
+        """Return a deliverable that was added; None if there is none of that name."""
+        own = (each for each in self._deliverables if (each.recipe, each.name) == (recipe, name))
+        return next(own, None)
+
     def deliver(self, deliverable: Deliverable) -> None:
         """Add what a person opens under out/."""
         self._deliverables.append(deliverable)

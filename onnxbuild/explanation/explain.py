@@ -16,7 +16,7 @@ from onnxbuild.explanation.rebase import rebased
 from onnxbuild.recipe.assemble import Loader, Understood
 from onnxbuild.recipe.declared.model_sources import source_of
 from onnxbuild.recipe.load import load_recipes
-from onnxbuild.recipe.parts.keys import COMPONENTS, OF_THE_WHOLE
+from onnxbuild.recipe.parts.keys import COMPONENTS, of_the_whole
 from onnxbuild.recipe.templates.extend import absolute
 from onnxbuild.recipe.yaml.write import block_lines
 from onnxbuild.regular_files import read_user_file
@@ -68,10 +68,10 @@ def _text(name: str, parts: Sequence[_Explanation]) -> str:
     whole, head = lines[0], parts[0].head(name)
     if not parts[0].component:
         return head + _joined(whole)
-    shared = {key: whole[key] for key in OF_THE_WHOLE if key in whole and key != COMPONENTS}
+    shared = {key: whole[key] for key in of_the_whole() if key in whole and key != COMPONENTS}
     text = f"{head}{_joined(shared)}{COMPONENTS}:\n"
     for part, own in zip(parts, lines, strict=True):
-        keys = {key: each for key, each in own.items() if key not in OF_THE_WHOLE}
+        keys = {key: each for key, each in own.items() if key not in of_the_whole()}
         inside = {"model": part.model_lines(), **keys}
         text += f"  {part.component}:\n"
         text += _joined({key: list(map(_indented, each)) for key, each in inside.items()})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from onnxbuild.catalog import FRONTENDS
+from onnxbuild.catalog import FRONTENDS, all_features
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.recipe import FRONTEND, Entrypoint, Location, Recipe
 from onnxbuild.document.faults import Fault, Faults
@@ -21,6 +21,7 @@ from onnxbuild.document.node import (
     without_templates,
 )
 from onnxbuild.document.parts import Parts
+from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.expansion.model_source import ENVIRONMENT
 from onnxbuild.recipe.checks.connections import connection_faults
 from onnxbuild.recipe.checks.consistency import check_parts
@@ -131,12 +132,26 @@ class Loader:
             self._check_names(recipes)
             if not self._faults and self._is_whole:
                 self._faults.update(connection_faults(recipes))
+                recipes += self._wholes(recipes)
             if not self._faults and overrides:
                 self._faults.update(self._without_effect(trees, root, overrides))
         if self._faults:
             files = list(self._sources.files)
             raise self._faults.error(files, lambda each: _without_text(each, files[0]))
         return tuple(recipes)
+
+    def _wholes(self, recipes: Sequence[Recipe]) -> list[Recipe]:
+        """Return what features make of all components together, at each combination of the matrix."""
+        groups: dict[RecipeName, list[Recipe]] = {}
+        for each in recipes:
+            groups.setdefault(RecipeName.parse(each.name).sibling(""), []).append(each)
+        found = []
+        for whole in (each.whole for each in all_features() if each.whole is not None):
+            for components in groups.values():
+                self._faults.update(whole.faults(components))
+                made = None if self._faults else whole.recipe(components)
+                found += [] if made is None else [made]
+        return found
 
     def _trees(self, root: Node, overrides: Mapping[str, str]) -> list[tuple[str, Node]]:
         """(component, its tree) with the command line's values, which come before all that a component has."""

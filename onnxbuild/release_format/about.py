@@ -139,6 +139,7 @@ def about(
     bundles: dict[str, dict[str, Any]] = {section.key: {} for section in SECTIONS}
     reports = {}
     packages = {}
+    belows = {each.name: _below(each) for each in recipes}
     for recipe in recipes:
         below = _below(recipe)
         for each in graph.deliverables:
@@ -147,7 +148,7 @@ def about(
             section, name = SECTION_OF.get(each.family), each.name
             if section is None:
                 if recipe.name in packaged:
-                    packages[f"{below}{name}"] = record_of(each, below)
+                    packages[f"{below}{name}"] = record_of(each, below, belows)
                 continue
             bundles[section.key][f"{below}{name}"] = {
                 "recipe": recipe.name,

@@ -13,7 +13,7 @@ from onnxbuild.core.recipe import Recipe
 from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.expansion.scope import Comparison, GraphBuilder, Scope
 from onnxbuild.host.host import HostFacts
-from onnxbuild.resolver.expand import expand, scope_of
+from onnxbuild.resolver.expand import expand, expand_whole, scope_of
 from onnxbuild.resolver.plugin_code import with_plugins
 from onnxbuild.resolver.select import chosen, parts_of, targets_of
 
@@ -78,7 +78,11 @@ def resolve(
             recipe, builder, host, choices, comparison, connected=connected
         )
     for recipe in recipes:
-        expand(scopes[recipe.name], *chosen(recipe, wanted))
+        variants, formats = chosen(recipe, wanted)
+        if recipe.components:
+            expand_whole(scopes[recipe.name], variants)
+        else:
+            expand(scopes[recipe.name], variants, formats)
     graph = with_plugins(builder.graph())
     if comparison is not None:
         return graph.pruned([name for name, step in graph.steps.items() if step.occasion])

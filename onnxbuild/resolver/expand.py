@@ -134,6 +134,19 @@ def expand(scope: Scope, variants: Sequence[Variant], formats: Sequence[Format])
     for program in formats:
         bundle = program_bundle(scope, program, programs[program.name])
         _deliver(scope, program.name, bundle, laid.get(program.name, ()), family=PROGRAM)
+    _conclude(scope)
+
+
+def expand_whole(scope: Scope, variants: Sequence[Variant]) -> None:
+    """Add the steps of some variants of what a feature makes of all components, which are there."""
+    for feature in all_features():
+        if feature.whole is not None and feature.whole.component == scope.recipe.component:
+            for deliverable in feature.whole.deliver(scope, variants):
+                scope.graph.deliver(deliverable)
+    _conclude(scope)
+
+
+def _conclude(scope: Scope) -> None:
     for feature in all_features():
         for deliverable in feature.concludes(scope, lambda: _reported(scope)):
             scope.graph.deliver(deliverable)

@@ -196,6 +196,12 @@ def find_onnx(
     found = find_deliverable(graph, name, families)
     if found.family in families:
         return found
+    if found.holds:
+        held = [f"{recipe}:{part}" for recipe, part in found.holds]
+        raise UsageError(
+            f"'{found.name}' holds {listed(held, 'and')}; {verb} works on one ONNX variant",
+            fix=f"onnxbuild {verb} {held[0]}",
+        )
     variants = [
         each.name
         for each in graph.deliverables

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from onnxbuild.catalog import SECTIONS
 from onnxbuild.core.recipe import FROM, INPUT_NAME
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
@@ -14,8 +15,15 @@ DIMENSION = rf"^(?:{_TERM} *\+ *)*[A-Za-z_][A-Za-z0-9_]*(?: *\+ *{_TERM})*$"
 INPUT = INPUT_NAME
 CONNECTION = r"^[A-Za-z_][A-Za-z0-9_]*\.\S+$"
 COMPONENTS = "components"
-OF_THE_WHOLE = ("version", "name", "description", "extends", "vars", "matrix", COMPONENTS)
-"""Keys that no component has: they are the file's."""
+OF_THE_FILE = ("version", "name", "description", "extends", "vars", "matrix", COMPONENTS)
+"""Keys that a file has once, whatever features there are."""
+
+
+def of_the_whole() -> tuple[str, ...]:
+    """Return the keys that no component has: the file's, and sections about all components."""
+    return (*OF_THE_FILE, *(name for name, each in SECTIONS.items() if each.of_the_whole))
+
+
 PATTERN_WORDS: Mapping[str, str] = {
     NAME: "at most 100 letters, digits, '.', '_' and '-', starting with a letter or a digit",
     DIMENSION: "letters, digits and '_', or a sum of such: `past + sequence`",

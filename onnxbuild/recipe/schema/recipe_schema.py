@@ -27,9 +27,9 @@ from onnxbuild.recipe.parts.keys import (
     DIMENSION,
     INPUT,
     NAME,
-    OF_THE_WHOLE,
     PARTS,
     SYMBOL,
+    of_the_whole,
 )
 from onnxbuild.recipe.parts.parts import plain_mode, tolerances_key
 from onnxbuild.recipe.schema.options_schema import TEMPLATE, SchemaBuilder, closed, named
@@ -302,9 +302,8 @@ def _components(builder: SchemaBuilder, properties: Mapping[str, Schema]) -> Sch
         "examples": [{"model": "models/mine.py:encoder", "outputs": ["cross"]}],
     }
     if builder.templated:
-        own = {
-            key: {"$ref": f"#/properties/{key}"} for key in properties if key not in OF_THE_WHOLE
-        }
+        whole = of_the_whole()
+        own = {key: {"$ref": f"#/properties/{key}"} for key in properties if key not in whole}
         component |= {"properties": own, "additionalProperties": False}
     return named(component, {"pattern": SYMBOL}, least=1, title="components")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import Node, mapping
-from onnxbuild.recipe.parts.keys import COMPONENTS, OF_THE_WHOLE
+from onnxbuild.recipe.parts.keys import COMPONENTS, of_the_whole
 from onnxbuild.recipe.templates.extend import merge
 
 
@@ -32,7 +32,7 @@ def component_faults(root: Node) -> Iterator[Fault]:
     if components is None:
         return
     for name, component in components.members.items():
-        for key in OF_THE_WHOLE:
+        for key in of_the_whole():
             if key in component.node.members:
                 what = f"component '{name}' has `{key}`, which belongs to the whole recipe"
                 fix = f"move it next to `{COMPONENTS}`, or remove it"
