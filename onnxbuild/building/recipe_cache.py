@@ -93,11 +93,12 @@ class RecipeCache:
         return tuple(sorted(program_files()))
 
     @cached_property
-    def _program(self) -> list[Any]:
-        """This program and its plug-ins, as they are when the first recipe is asked for."""
+    def _program(self) -> str:
+        """A digest of this program and its plug-ins, as they are when the first recipe is asked for."""
         readers = [self._distributions.digest(name) for name in _READERS]
         modules = [(path, self._stats.look(path)) for path in self.program_files]
-        return [__version__, machine.python_build(), readers, modules]
+        program = [__version__, machine.python_build(), readers, modules]
+        return hashlib.sha256(json.dumps(program).encode()).hexdigest()
 
     def recall(
         self, path: Path, project: Path, settings: Mapping[str, str]
