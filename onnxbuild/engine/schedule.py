@@ -53,7 +53,7 @@ class Schedule:
 
     Of the steps that wait, those of the recipe whose longest chain of steps is the shortest come first, so that whole
     recipes are finished early. A step goes before them once its own chain ahead takes as long as all the rest of the
-    work on all slots: from then on its recipe would be what the run waits for (decision 0090).
+    work on all slots: from then on its recipe would be what the run waits for (decision 0073).
 
     Args:
         graph: Steps in topological order.
