@@ -115,7 +115,7 @@ def _causes_of_all(changes: TreeChanges) -> list[CauseOfChange]:
 
 @dataclass(slots=True)
 class _Inputs:
-    """What decides a recipe; paths as `_named` gives them.
+    """Things that decide a recipe; paths as `_named` gives them.
 
     Attributes:
         files: File -> who reads it.

@@ -28,6 +28,7 @@ RECIPE_KEYS = frozenset(
         "extends",
         "vars",
         "matrix",
+        "components",
         "model",
         "frontend",
         "dummy_inputs",

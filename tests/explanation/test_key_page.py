@@ -55,9 +55,10 @@ example   quantization:
 docs      docs/recipe.md#a-variant-of-mode-auto
 """
 MIN = """\
-'min' stands in 3 places:
+'min' stands in 4 places:
   dynamic_axes.NAME.min
   evaluate.min
+  pipeline.min
   processing.postprocess.threshold.min
 to read of one: onnxbuild explain dynamic_axes.NAME.min
 """

@@ -126,7 +126,7 @@ def collect_stats(store: DiskStore, index: Index) -> Stats:
 
 @dataclass(frozen=True, slots=True)
 class HeldBelow:
-    """What a store below another one holds.
+    """A store below another one, and what it holds.
 
     Attributes:
         store: Its folder.
