@@ -51,7 +51,7 @@ def check_state(
         if parameters[name].default is inspect.Parameter.empty:
             continue  # it makes none itself
         value = call_forward(inner, make_feeds(own, sizes, "state"), own, where)
-        found = tensors_of(_cache_in(value, name, where))
+        found = tensors_of(cache_in(value, name, where))
         _compare(name, found, {place: state[each.input] for place, each in places.items()}, where)
 
 
@@ -112,8 +112,15 @@ def _check_positions(
             )
 
 
-def _cache_in(value: Any, name: str, where: str) -> Any:
-    """The Cache in what forward returned."""
+def cache_in(value: Any, name: str, where: str) -> Any:
+    """The Cache in what forward returned.
+
+    Args:
+        name: The parameter that takes it.
+
+    Raises:
+        StepError: There is none.
+    """
     from transformers import Cache
 
     members = value.values() if isinstance(value, Mapping) else value

@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from onnxbuild.core.source_error import SourceError
+from onnxbuild.core.state import STATE
+from onnxbuild.onnxkit.huggingface.decoders import decoder_outline
 from onnxbuild.onnxkit.huggingface.folder import ModelFolder
-from onnxbuild.onnxkit.huggingface.tasks import Purpose, takes_waveform
+from onnxbuild.onnxkit.huggingface.tasks import TEXT_GENERATION, Purpose, takes_waveform
 from onnxbuild.onnxkit.sources.outline import SourceOutline, SourceValue
-from onnxbuild.onnxkit.sources.parts import BATCH
+from onnxbuild.onnxkit.sources.parts import BATCH, mapping_in
 
 SEQUENCE, SAMPLES, FRAMES = "sequence", "samples", "frames"
 
@@ -48,18 +50,19 @@ _NOT_DECLARED = {
 
 
 def folder_outline(
-    folder: ModelFolder, purpose: Purpose, names: Sequence[str], own: Mapping[str, Any]
+    folder: ModelFolder, purpose: Purpose, names: Sequence[str], written: Mapping[str, Any]
 ) -> SourceOutline:
     """Return what goes into a model, as far as the recipe's own `dummy_inputs` leave it open, and what comes out.
 
     Args:
         names: Those of the task's inputs that are wanted; empty for all.
-        own: `dummy_inputs` of the recipe; values may be anything.
+        written: The recipe as it is written, rendered; values may be anything.
 
     Raises:
         SourceError: Nothing says it, or the task has no such input.
     """
     made = {"text": _text, "image": _image, "audio": _audio}
+    own = mapping_in(written, "dummy_inputs")
     if purpose.modality is None and not own:
         kind = folder.config.get("model_type", "no model_type")
         raise SourceError(
@@ -70,7 +73,10 @@ def folder_outline(
         check_further_inputs(folder.config, own)
     found = SourceOutline()
     if purpose.modality is not None:
-        found = made[purpose.modality](folder, purpose)
+        if purpose.task.name == TEXT_GENERATION:
+            found = decoder_outline(folder.config, has_state=STATE in written)
+        else:
+            found = made[purpose.modality](folder, purpose)
         by_name = {each.name: each for each in found.inputs}
         for name in names:
             if name not in by_name:
@@ -82,7 +88,10 @@ def folder_outline(
         found = replace(found, inputs=tuple(by_name[name] for name in names or by_name))
     outputs = tuple(map(SourceValue, purpose.outputs))
     return replace(
-        found, outputs=outputs, takes_more=True, recipe={"validate": purpose.tolerances}
+        found,
+        outputs=outputs,
+        takes_more=True,
+        recipe={**found.recipe, "validate": purpose.tolerances},
     )
 
 

@@ -32,9 +32,17 @@ class Task:
     classes: tuple[str, ...]
 
 
+TEXT_GENERATION = "text-generation"
+
 TASKS: Mapping[str, Task] = {
     each.name: each
     for each in (
+        Task(
+            TEXT_GENERATION,
+            "text",
+            dict.fromkeys(("ForCausalLM", "LMHeadModel"), _LOGITS),
+            ("AutoModelForCausalLM",),
+        ),
         Task("feature-extraction", None, {"Model": ("last_hidden_state",)}, ("AutoModel",)),
         Task("fill-mask", "text", {"ForMaskedLM": _LOGITS}, ("AutoModelForMaskedLM",)),
         Task(
@@ -98,23 +106,23 @@ ALIASES = {
     "ner": "token-classification",
     "semantic-segmentation": "image-segmentation",
     "sentiment-analysis": "text-classification",
+    "text-generation-with-past": TEXT_GENERATION,
     "zero-shot-classification": "text-classification",
 }
 """Other names of a task, as pipelines and other tools have them."""
 
 _LATER_TASKS = frozenset({
-    "text-generation", "text2text-generation", "translation", "summarization", "image-to-text",
+    "text2text-generation", "translation", "summarization", "image-to-text",
     "image-text-to-text", "visual-question-answering",
 })  # fmt: skip
 _LATER_HEADS = (
-    "ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "ForSeq2SeqLM", "EncoderDecoderModel",
+    "ForConditionalGeneration", "ForSeq2SeqLM", "EncoderDecoderModel",
     "ForSpeechSeq2Seq", "ForVision2Seq", "ForImageTextToText",
 )  # fmt: skip
 _BY_CALLABLE = "load it by a callable, `model: {entrypoint: models/mine.py:load}`"
 _LATER = (
-    "build a forward pass over all tokens, without a cache, by a callable (`model: {entrypoint: FILE.py:CALLABLE}`, as "
-    "recipes/gpt2.yaml does), an encoder alone in the same way, or a step whose cache is inputs and outputs of your "
-    "module (docs/recipe.md: `past + sequence`)"
+    "build an encoder, or a decoder with its cache as `state`, by a callable (`model: {entrypoint: FILE.py:CALLABLE}`, "
+    "docs/generation.md)"
 )
 
 TOLERANCES: Mapping[Modality, Mapping[str, Mapping[str, float]]] = {
@@ -203,7 +211,8 @@ def _architecture(config: Mapping[str, Any]) -> str:
 def _asked(asked: str, config: Mapping[str, Any], architecture: str) -> Task:
     if asked in _LATER_TASKS:
         raise _later(f"task is '{asked}'", asked)
-    if asked in ALIASES and ALIASES[asked] == "ctc" and architecture.endswith(_LATER_HEADS):
+    by_decoder = ALIASES.get(asked, asked) in ("ctc", TEXT_GENERATION)
+    if by_decoder and architecture.endswith(_LATER_HEADS):
         raise _later(f"{architecture} writes its text by a decoder", asked)
     task = TASKS.get(ALIASES.get(asked, asked))
     if task is None:
@@ -265,8 +274,7 @@ def _of_architecture(architecture: str, modality: Modality | None) -> Task | Non
 def _later(what: str, asked: str) -> SourceError:
     key = ("model", "task") if asked else ()
     return SourceError(
-        f"{what}: a recipe builds one graph of one model, and text generation and encoder-decoder models are several, "
-        "with a cache",
+        f"{what}: a recipe builds one graph of one model, and encoder-decoder models are several, with a cache",
         _LATER,
         *key,
     )

@@ -11,6 +11,7 @@ from onnxbuild.core.axis import is_sum, symbols_of
 from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.recipe import DTYPES
 from onnxbuild.core.source_error import SourceError
+from onnxbuild.core.state import STATE
 from onnxbuild.onnxkit.sources.outline import SizeRange, SourceOutline, SourceValue
 
 BATCH = "batch"
@@ -25,7 +26,7 @@ _OFTEN = 64
 UNSEEN = 2
 """Least size that torch.export writes for an axis without a minimum: it does not try 0 and 1."""
 
-_WAYS = (("fill",), ("mask",), ("low", "high"))
+_WAYS = (("fill",), ("mask",), ("arange",), ("low", "high"))
 """Keys of an input that say how its values are drawn; one way takes the place of another."""
 
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -53,9 +54,10 @@ def recipe_parts(outline: SourceOutline, written: Mapping[str, Any]) -> dict[str
             if name not in names:
                 what = f"the model has no input '{name}'"
                 raise SourceError(what, nearest(name, names), "dummy_inputs", name)
-    inputs = {name: _below(each, mapping_in(own, name)) for name, each in _declared(outline)}
-    _leave_out_lost_sums(inputs, own)
-    shapes: list[list[int | str]] = []
+    shapes = [sizes_in(each.get("shape")) for each in _states(outline, written)]
+    declared = _declared(outline, shapes)
+    inputs = {name: _below(each, mapping_in(own, name)) for name, each in declared}
+    _leave_out_lost_sums(inputs, own, shapes)
     ranges: dict[str, _Held] = {}
     for name in {**inputs, **own}:
         known = inputs.get(name, {}).get("shape")
@@ -85,14 +87,22 @@ def nearest(name: str, known: Sequence[str]) -> str:
     return f"{did_you_mean(name, known)} it has {', '.join(known)}".strip()
 
 
-def _declared(outline: SourceOutline) -> list[tuple[str, dict[str, Any]]]:
+def _states(outline: SourceOutline, written: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The entries of `state`: the recipe's own, else the model's."""
+    entries = mapping_in(written if STATE in written else outline.recipe, STATE).values()
+    return [each for each in entries if isinstance(each, Mapping)]
+
+
+def _declared(
+    outline: SourceOutline, states: Iterable[Sequence[int | str]]
+) -> list[tuple[str, dict[str, Any]]]:
     """(Name, dtype, shape and values of a dummy input): indices of a table have its rows as `high`.
 
     An axis keeps its name where that is one of the user's; the first axis of each input is `batch`
     where it has none. A sum of axes that inputs have by themselves stays that sum.
     """
     axes = AxisNames(outline.inputs)
-    for value in outline.inputs:
+    for value in (*outline.inputs, *(SourceValue(STATE, shape=tuple(each)) for each in states)):
         axes.learn(value)
     found = []
     for value in outline.inputs:
@@ -115,14 +125,19 @@ def _below(known: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in known.items() if key not in others}
 
 
-def _leave_out_lost_sums(inputs: dict[str, dict[str, Any]], own: Mapping[str, Any]) -> None:
-    """Give a sum a name of its own if the recipe's own shapes leave no input with one of its axes alone, in place."""
+def _leave_out_lost_sums(
+    inputs: dict[str, dict[str, Any]],
+    own: Mapping[str, Any],
+    states: Iterable[Sequence[int | str]],
+) -> None:
+    """Give a sum a name of its own if the recipe's own shapes leave no input or state with one of its axes alone, in place."""
     left = {
         name: each["shape"]
         for name, each in inputs.items()
         if "shape" in each and "shape" not in mapping_in(own, name)
     }
-    shapes = [*left.values(), *(sizes_in(mapping_in(own, name).get("shape")) for name in inputs)]
+    written = (sizes_in(mapping_in(own, name).get("shape")) for name in inputs)
+    shapes = [*states, *left.values(), *written]
     alone = {size for shape in shapes for size in shape if not is_sum(size)}
     for name, shape in left.items():
         stem = re.sub(r"[^A-Za-z0-9_]", "_", name)
