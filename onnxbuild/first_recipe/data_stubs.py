@@ -65,16 +65,18 @@ def data_stubs(recipe: Recipe, shown: str) -> str:
         recipe: Names the inputs and outputs.
         shown: The recipe's file, for a comment.
     """
-    firsts = [each.shape[0] for each in recipe.inputs if each.shape]
+    inputs = [each for each in recipe.inputs if not each.fed_by]  # without state: first calls
+    firsts = [each.shape[0] for each in inputs if each.shape]
     leading = next((each for each in firsts if isinstance(each, str)), [*firsts, 1][0])
-    sizes = example_sizes(recipe.axes)
+    grown = (each.growth.axis for each in recipe.inputs if each.growth is not None)
+    sizes = example_sizes(recipe.axes) | dict.fromkeys(grown, 0)
     least = leading if isinstance(leading, int) else 1
     axis = next((each for each in recipe.axes if each.name == leading), None)
     if axis is not None:
         least = axis.nearest(max(1, axis.min))
     lines = [
         f"        {json.dumps(each.name)}: {_array(each, ', '.join(_shape(each, leading, sizes)))},"
-        for each in recipe.inputs
+        for each in inputs
     ]
     output = json.dumps(recipe.outputs[0]) if recipe.outputs else "next(iter(outputs))"
     return _HEAD.format(
@@ -101,6 +103,8 @@ def _array(each: DummyInput, shape: str) -> str:
         return f'np.full({size}, "some words")'
     if each.mask is not None or (each.fill is not None and not isinstance(each.fill, tuple)):
         return f'np.full({size}, {1 if each.fill is None else each.fill!r}, "{dtype}")'
+    if each.arange is not None:
+        return f'np.zeros({size}, "{dtype}") + np.arange({shape.rpartition(", ")[2]})'
     if dtype == "bool":
         return f"random.random({size}) < 0.5"
     if "int" in dtype:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from onnxbuild.onnxkit.data.states import Feeds, Run
 
+TOKENIZER = "generate.tokenizer"
+"""Name of a recipe's files of a tokenizer in Recipe.entrypoints."""
+
 EXACT = ("fp32", "fp16")
 """Precisions whose tokens must be PyTorch's own."""
 

@@ -22,8 +22,6 @@ from onnxbuild.steps import expected_tokens, generate
 
 NAME = "generate"
 PROMPTS, TEXTS, TOKENIZER = "prompts", "texts", "tokenizer"
-TOKENIZER_FILES = f"{NAME}.{TOKENIZER}"
-"""Name of the files in Recipe.entrypoints."""
 
 
 def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, OutputRef]:
@@ -70,7 +68,7 @@ def _expected(scope: Scope, options: generate.GenerateOptions) -> OutputRef:
             tokens=options.tokens,
             count=options.count,
             seed=options.seed,
-            texts=TextPrompts(options.texts, recipe.entrypoints[TOKENIZER_FILES])
+            texts=TextPrompts(options.texts, recipe.entrypoints[generate.TOKENIZER])
             if options.texts
             else None,
         ),

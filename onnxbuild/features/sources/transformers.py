@@ -93,15 +93,13 @@ def _tried(
     purpose = purpose_of(folder.config, options.task)
     if purpose.task.name != TEXT_GENERATION:
         return None
-    from onnxbuild.onnxkit.huggingface.decoder_draft import draft_of_decoder  # `init` alone
+    from onnxbuild.onnxkit.drafts.decoder_draft import draft_of_decoder  # `init` alone
 
     home = Path(written["model"]["transformers"], os.path.relpath(folder.path, path)).as_posix()
     return draft_of_decoder(folder, _facts(folder, purpose, options), home)
 
 
-def _facts(
-    folder: ModelFolder, purpose: Purpose, options: TransformersOptions
-) -> dict[str, Any]:
+def _facts(folder: ModelFolder, purpose: Purpose, options: TransformersOptions) -> dict[str, Any]:
     return {
         "task": purpose.task.name,
         "architecture": purpose.architecture,

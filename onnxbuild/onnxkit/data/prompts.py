@@ -111,13 +111,13 @@ def _encoded(context: StepContext, tokenizer: Entrypoint) -> Callable[[str], lis
     Raises:
         StepError: `tokenizers` is not installed, or can't read the file.
     """
-    shown, path = next(
-        each for each in context.files(tokenizer) if each[1].name == TOKENIZER_FILE
-    )
+    shown, path = next(each for each in context.files(tokenizer) if each[1].name == TOKENIZER_FILE)
 
     def blamed(error: BaseException) -> StepError:
         what = f"{shown} can't be read: {message_of(error)}"
-        return StepError(what, where=context.where, fix="save the tokenizer again by `save_pretrained`")
+        return StepError(
+            what, where=context.where, fix="save the tokenizer again by `save_pretrained`"
+        )
 
     try:
         from tokenizers import Tokenizer
