@@ -236,8 +236,11 @@ def test_a_pickle_is_loaded_where_the_recipe_allows_it(load, tmp_path):
          "write `task: text-classification`"),
         ("weights, inputs: [ids]", "`inputs` names 'ids', which is no input of the task",
          "it has input_ids"),
-        ("weights, task: text-generation", "task is 'text-generation': a recipe builds one graph",
-         "recipes/gpt2.yaml"),
+        ("weights, task: text-generation",
+         "task is 'text-generation', and the folder holds BertForSequenceClassification",
+         "write `task: text-classification`"),
+        ("weights, task: translation", "task is 'translation': a recipe builds one graph",
+         "docs/generation.md"),
         ("weights, rename: {}", "model has `transformers` and `rename`", "remove `rename`"),
         ("'package:no_such_thing_here/model'", "no package 'no_such_thing_here' is installed",
          "pip install"),
@@ -269,8 +272,11 @@ def test_a_mistake_is_reported_with_its_line_and_the_fix(load, tmp_path, text, w
          "model.safetensors",
          "nothing is known of the inputs of a model of sounds with model_type clap",
          "write `dummy_inputs`"),
-        (BERT | {"architectures": ["GPT2LMHeadModel"]}, "model.safetensors",
-         "GPT2LMHeadModel generates text: a recipe builds one graph", "recipes/gpt2.yaml"),
+        (BERT | {"architectures": ["T5ForConditionalGeneration"]}, "model.safetensors",
+         "T5ForConditionalGeneration generates text: a recipe builds one graph", "docs/generation.md"),
+        ({"architectures": ["MambaForCausalLM"], "model_type": "mamba", "vocab_size": 60,
+          "num_hidden_layers": 2, "hidden_size": 16, "state_size": 4}, "model.safetensors",
+         "config.json (mamba) does not say what is in the model's cache", "`onnxbuild init FOLDER`"),
     ],
 )  # fmt: skip
 def test_a_folder_that_can_not_be_taken_is_refused_in_one_sentence(
@@ -314,3 +320,71 @@ def test_a_task_may_have_its_pipelines_name(load, tmp_path):
     folder(tmp_path / "weights")
     recipe = only(load, HEAD.replace("weights}", f"weights, task: {asked}}}"))
     assert recipe.model.args["task"] == "text-classification"
+
+
+LLAMA = {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 60, "hidden_size": 32,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "max_position_embeddings": 40,
+}  # fmt: skip
+GPT2 = {
+    "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 60, "n_layer": 3,
+    "n_head": 4, "n_embd": 32, "n_positions": 2048,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "layers", "shape"),
+    [
+        (LLAMA, 2, ("batch", 2, "past", 8)),
+        (LLAMA | {"head_dim": 16}, 2, ("batch", 2, "past", 16)),
+        (GPT2, 3, ("batch", 4, "past", 8)),
+    ],
+)
+def test_the_config_of_a_decoder_says_its_inputs_and_its_cache(
+    load, tmp_path, config, layers, shape
+):
+    folder(tmp_path / "weights", config)
+    recipe = only(load)
+    assert recipe.inputs[:3] == (
+        DummyInput("input_ids", "int64", ("batch", "sequence"), low=0, high=60),
+        DummyInput("attention_mask", "int64", ("batch", "past + sequence"), mask="left"),
+        DummyInput("position_ids", "int64", ("batch", "sequence"), arange="past"),
+    )
+    state = recipe.inputs[3:]
+    assert [each.name for each in state] == [
+        f"past_key_values.{n}.{part}" for n in range(layers) for part in ("key", "value")
+    ]
+    assert {each.shape for each in state} == {shape}
+    assert recipe.outputs == ("logits", *(each.fed_by for each in state))
+    assert recipe.model.args["task"] == "text-generation"
+
+
+def test_a_decoders_sizes_stay_within_its_positions(load, tmp_path):
+    folder(tmp_path / "weights", LLAMA)
+    axes = {each.name: each for each in only(load).axes}
+    assert axes["past"] == Axis("past", 0, 32, 16)
+    assert axes["sequence"] == Axis("sequence", 1, 24, 8)
+    folder(tmp_path / "weights", GPT2)
+    axes = {each.name: each for each in only(load).axes}
+    assert (axes["past"].max, axes["sequence"].max) == (1024, 128)
+
+
+def test_what_a_recipe_says_of_a_decoder_stays(load, tmp_path):
+    folder(tmp_path / "weights", LLAMA | {"kv_lora_rank": 4})
+    own = (
+        "state:\n  cache: {parameter: past_key_values, each: {layer: 1, part: [key]}, "
+        "shape: [batch, 2, old, 8]}\n"
+        "dummy_inputs: {attention_mask: {shape: [batch, old + sequence]}, position_ids: {arange: old}}\n"
+        "dynamic_axes: {old: {min: 0, max: 9, example: 3}}\n"
+    )
+    recipe = only(load, HEAD + own)
+    assert recipe.inputs[1].shape == ("batch", "old + sequence")
+    assert [each.name for each in recipe.inputs[3:]] == ["past_key_values.0.key"]
+    assert {each.name for each in recipe.axes} == {"batch", "sequence", "old"}
+
+
+def test_a_model_that_makes_its_own_positions_gets_none(load, tmp_path):
+    folder(tmp_path / "weights", LLAMA | {"model_type": "bloom"})
+    names = [each.name for each in only(load).inputs if not each.fed_by]
+    assert names == ["input_ids", "attention_mask"]
