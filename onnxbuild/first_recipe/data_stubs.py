@@ -59,24 +59,24 @@ def stub_lines(module: str) -> list[str]:
 
 
 def data_stubs(recipe: Recipe, shown: str) -> str:
-    """Return the stubs as Python.
+    """Return the stubs as Python; of a model with a state they are first calls, without one.
 
     Args:
         recipe: Names the inputs and outputs.
         shown: The recipe's file, for a comment.
     """
-    inputs = [each for each in recipe.inputs if not each.fed_by]  # without state: first calls
-    firsts = [each.shape[0] for each in inputs if each.shape]
+    firsts = [each.shape[0] for each in recipe.inputs if each.shape]
     leading = next((each for each in firsts if isinstance(each, str)), [*firsts, 1][0])
-    grown = (each.growth.axis for each in recipe.inputs if each.growth is not None)
-    sizes = example_sizes(recipe.axes) | dict.fromkeys(grown, 0)
+    sizes = example_sizes(recipe.axes)
+    sizes |= {each.growth.axis: 0 for each in recipe.inputs if each.growth is not None}
     least = leading if isinstance(leading, int) else 1
     axis = next((each for each in recipe.axes if each.name == leading), None)
     if axis is not None:
         least = axis.nearest(max(1, axis.min))
     lines = [
         f"        {json.dumps(each.name)}: {_array(each, ', '.join(_shape(each, leading, sizes)))},"
-        for each in inputs
+        for each in recipe.inputs
+        if not each.fed_by
     ]
     output = json.dumps(recipe.outputs[0]) if recipe.outputs else "next(iter(outputs))"
     return _HEAD.format(
@@ -101,10 +101,10 @@ def _array(each: DummyInput, shape: str) -> str:
     dtype = "float32" if each.dtype == "bfloat16" else each.dtype
     if dtype == "string":
         return f'np.full({size}, "some words")'
+    if each.arange is not None:
+        return f'np.full({size}, np.arange({shape.rpartition(", ")[2]}), "{dtype}")'
     if each.mask is not None or (each.fill is not None and not isinstance(each.fill, tuple)):
         return f'np.full({size}, {1 if each.fill is None else each.fill!r}, "{dtype}")'
-    if each.arange is not None:
-        return f'np.zeros({size}, "{dtype}") + np.arange({shape.rpartition(", ")[2]})'
     if dtype == "bool":
         return f"random.random({size}) < 0.5"
     if "int" in dtype:

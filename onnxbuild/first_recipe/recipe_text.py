@@ -24,6 +24,7 @@ HOLE = "FILL IN"
 _ABOUT: Mapping[str, str] = {
     "model": "The model. Paths are relative to this file.",
     "dummy_inputs": "What it takes. `low`, `high` and `fill` say which values its variants are compared on.",
+    "state": "What one call gives and the next one takes.",
     "dynamic_axes": "The sizes that each axis may have: write those that you use.",
     "outputs": "What it gives, in this order; leave out what you do not need.",
 }

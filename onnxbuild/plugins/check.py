@@ -31,6 +31,7 @@ RECIPE_KEYS = frozenset(
         "model",
         "frontend",
         "dummy_inputs",
+        "state",
         "outputs",
         "dynamic_axes",
         "opset",

@@ -5,9 +5,11 @@ import pytest
 
 from onnxbuild.core.axis import Axis
 from onnxbuild.core.recipe import DummyInput
+from onnxbuild.core.state import Growth
 from onnxbuild.first_recipe.data_stubs import data_stubs
 from onnxbuild.onnxkit.data.feeds import check_feeds
 
+GROWTH = Growth("past", "sequence")
 AXES = (Axis("batch", 1, 8, 2), Axis("past", 0, 9, 3))
 
 
@@ -46,6 +48,15 @@ class Declared:
             32,
         ),
         (Declared(DummyInput("x", "float64", (3, 5))), 33),
+        (
+            Declared(
+                DummyInput("ids", "int64", ("batch", 4), low=0, high=50),
+                DummyInput("mask", "int64", ("batch", "past + 4"), mask="left"),
+                DummyInput("positions", "int64", ("batch", 4), arange="past"),
+                DummyInput("past", "float32", ("batch", "past"), fed_by="present", growth=GROWTH),
+            ),
+            32,
+        ),
     ],
 )
 def test_the_stubs_give_what_the_recipe_declares_and_a_score(recipe, rows):

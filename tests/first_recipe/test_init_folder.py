@@ -63,3 +63,20 @@ def test_what_to_type_for_a_folder_whose_head_has_no_task(here, onnxbuild):
     assert said.code == 2
     assert "(of `init`: `--task feature-extraction`)" in said.err
     assert onnxbuild("init", "weights/vectors", "--task", "feature-extraction").code == 0
+
+
+def test_a_decoder_is_written_out_with_its_cache_and_first_calls_as_data(here, onnxbuild):
+    llama = {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 60, "hidden_size": 32,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 64,
+    }  # fmt: skip
+    save_folder(here / "weights/llama", llama)
+    assert onnxbuild("init", "weights/llama").code == 0
+    text = (here / "recipes/llama.yaml").read_text()
+    cache = yaml.safe_load(text)["state"]["past_key_values"]
+    assert cache == {
+        "each": {"layer": 2, "part": ["key", "value"]},
+        "shape": ["batch", 4, "past", 8],
+    }
+    assert "past_key_values" not in (here / "recipes/llama_data.py").read_text()
+    assert onnxbuild("lint", "recipes/llama.yaml").code == 0

@@ -11,7 +11,7 @@ import pytest
 import torch
 from onnx import helper, load, numpy_helper
 
-from onnxbuild.core.entrypoint import DUMMY_DATA
+from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.state import Growth, State, StateTensor
@@ -22,6 +22,7 @@ from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.steps import expected_tokens, export, generate, reference, validate
 from tests.fakes.step_context import run_step
+from tests.steps import decoders
 from tests.steps.decoders import DECODERS, WORDS
 
 HERE = Path(__file__).parent
@@ -346,7 +347,9 @@ def of_recipe(folder, text):
     shutil.copy(HERE / "decoders.py", folder)
     (folder / "recipe.yaml").write_text(text)
     (recipe,) = load_recipes(folder / "recipe.yaml", project=folder).recipes
-    model = replace(recipe.model, target=f"{folder}/{recipe.model.target}")
+    model = recipe.model
+    if model.target != FILE_DATA:
+        model = replace(model, target=f"{folder}/{model.target}")
     made = Built(folder, "", {})
     made.model, made.inputs, made.outputs, made.axes = (
         model, recipe.inputs, recipe.outputs, recipe.axes,
@@ -364,6 +367,17 @@ def test_the_cache_of_an_encoder_is_an_input_alone(tmp_path):
         "logits",
         *(f"present.{n}.{part}" for n in (0, 1) for part in ("key", "value")),
     }
+
+
+@pytest.mark.slow
+def test_a_folder_of_transformers_is_a_recipe_with_its_state(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    decoders.load("qwen3").save_pretrained(tmp_path / "qwen3")
+    made = of_recipe(tmp_path, "version: 1\nname: folder\nmodel: {transformers: qwen3}\n")
+    _, model = made.export()
+    assert made.validated(model, made.reference()).findings == ()
+    found = made.generated(model, made.tokens())
+    assert (found.findings, found.metrics["equal"]) == ((), 1)
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from onnxbuild.onnxkit.huggingface.folder import (
     read_folder,
 )
 from onnxbuild.onnxkit.huggingface.inputs import check_zero_padding, folder_outline
-from onnxbuild.onnxkit.huggingface.tasks import TASKS, TEXT_GENERATION, Purpose, purpose_of
+from onnxbuild.onnxkit.huggingface.tasks import GENERATION, TASKS, Purpose, purpose_of
 from onnxbuild.onnxkit.sources.parts import mapping_in
 
 
@@ -75,7 +75,7 @@ def _read(
 def _generation_config(folder: ModelFolder, purpose: Purpose) -> tuple[Path, ...]:
     """The file that transformers also opens as it loads a model that writes text, if it is there."""
     file = folder.path / "generation_config.json"
-    return (file,) if purpose.task.name == TEXT_GENERATION and file.is_file() else ()
+    return (file,) if purpose.task.name == GENERATION and file.is_file() else ()
 
 
 def _tried(
@@ -91,7 +91,7 @@ def _tried(
         StepError: The model can't be loaded, or its cache can't be declared.
     """
     purpose = purpose_of(folder.config, options.task)
-    if purpose.task.name != TEXT_GENERATION:
+    if purpose.task.name != GENERATION:
         return None
     from onnxbuild.onnxkit.drafts.decoder_draft import draft_of_decoder  # `init` alone
 

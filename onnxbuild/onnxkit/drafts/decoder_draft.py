@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.draft import Draft
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.state import STATE
-from onnxbuild.onnxkit.export.state_check import cache_in
 from onnxbuild.onnxkit.huggingface.decoders import PARAMETER, PAST, POSITIONS
 from onnxbuild.onnxkit.huggingface.folder import ModelFolder
 from onnxbuild.onnxkit.huggingface.load import load_model
@@ -83,11 +82,19 @@ def _cache_of(
     model: torch.nn.Module, parameter: str, where: str
 ) -> dict[tuple[int, str], torch.Tensor]:
     import torch
+    from transformers import Cache
 
     ids = torch.ones((_ROWS, _TOKENS), dtype=torch.int64)
     with torch.no_grad():
         value = model(input_ids=ids, use_cache=True)
-    return tensors_of(cache_in(value, parameter, where))
+    cache = next((each for each in value.values() if isinstance(each, Cache)), None)
+    if cache is None:
+        raise StepError(
+            f"{type(model).__name__}.forward takes '{parameter}' and returns no Cache",
+            where=where,
+            fix="load the model by a callable that returns one which does: `model: {entrypoint: FILE.py:CALLABLE}`",
+        )
+    return tensors_of(cache)
 
 
 def _state(

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.core.axis import symbols_of
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.state import Growth
-from onnxbuild.onnxkit.data.feeds import make_feeds
-from onnxbuild.onnxkit.data.states import growth_in, state_inputs
-from onnxbuild.onnxkit.export.torch_module import call_forward
-from onnxbuild.onnxkit.modules.stateful_module import INNER, is_stateful, state_places
+from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.data.states import growth_in, prompt_length, state_inputs
+from onnxbuild.onnxkit.data.user_code import call_user
+from onnxbuild.onnxkit.export.torch_module import module_tensors
+from onnxbuild.onnxkit.modules.stateful_module import (
+    INNER,
+    config_of,
+    empty_cache,
+    is_stateful,
+    state_places,
+)
 from onnxbuild.onnxkit.modules.transformers_cache import tensors_of
 
 if TYPE_CHECKING:
@@ -39,20 +44,45 @@ def check_state(
     growth = growth_in(inputs)
     if not is_stateful(module):
         return
-    inner = getattr(module, INNER)
     sizes = {each.name: each.nearest(_SMALL) for each in axes}
     if growth is not None:
-        _check_positions(inner, axes, growth, where)
+        _check_positions(config_of(module), axes, growth, where)
         sizes |= {growth.axis: 0}
     state = {each.name: each for each in inputs if each.name in module.state_parameters}
     own = [each for each in inputs if each.name not in state]
-    parameters = inspect.signature(inner.forward).parameters
     for name, places in state_places(module).items():
-        if parameters[name].default is inspect.Parameter.empty:
-            continue  # it makes none itself
-        value = call_forward(inner, make_feeds(own, sizes, "state"), own, where)
-        found = tensors_of(cache_in(value, name, where))
-        _compare(name, found, {place: state[each.input] for place, each in places.items()}, where)
+        declared = {place: state[each.input] for place, each in places.items()}
+        found = _filled(module, name, make_feeds(own, sizes, "state"), own, where)
+        if found is not None:
+            _compare(name, found, declared, where)
+
+
+def _filled(
+    module: torch.nn.Module, name: str, feeds: Feeds, inputs: Sequence[DummyInput], where: str
+) -> Found | None:
+    """The tensors that forward puts into an empty Cache; None for one that an encoder fills.
+
+    Raises:
+        StepError: Forward fails, or puts nothing into it.
+    """
+    import torch
+
+    cache = empty_cache(module, name)
+    if cache is None:
+        return None
+    inner = getattr(module, INNER)
+    tensors = module_tensors(feeds, inputs, where)
+    target = f"{type(inner).__name__}.forward"
+    with torch.no_grad():
+        call_user(lambda: inner(**tensors, **{name: cache}), target, where)
+    found = tensors_of(cache)
+    if not found:
+        raise StepError(
+            f"forward takes '{name}' and puts nothing into it",
+            where=where,
+            fix="load the model with `use_cache=True` in its config, and as one that generates (`...ForCausalLM`)",
+        )
+    return found
 
 
 def check_new_state(
@@ -71,17 +101,14 @@ def check_new_state(
         StepError: One has another shape: it is another output, or a state that doesn't come back.
     """
     growth = growth_in(inputs)
-    new = None
-    for each in inputs:
-        if growth is not None and growth.by in each.shape:
-            new = feeds[each.name].shape[each.shape.index(growth.by)]
+    new = 0 if growth is None else prompt_length(feeds, inputs, growth)
     for each in state_inputs(inputs):
         went, came = feeds[each.name].shape, outputs[each.fed_by].shape
         expected = [
-            size + new if growth is not None and new and symbols_of(d) == (growth.axis,) else size
+            size + new if each.growth is not None and d == each.growth.axis else size
             for d, size in zip(each.shape, went, strict=True)
         ]
-        if list(came) not in (expected, list(went)):
+        if list(came) != expected:
             raise StepError(
                 f"output '{each.fed_by}' has shape {list(came)}; input '{each.name}', which it feeds, has "
                 f"{list(went)}, so {expected} was expected",
@@ -91,11 +118,9 @@ def check_new_state(
             )
 
 
-def _check_positions(
-    module: torch.nn.Module, axes: Sequence[Axis], growth: Growth, where: str
-) -> None:
+def _check_positions(config: Any, axes: Sequence[Axis], growth: Growth, where: str) -> None:
     """Sizes that are tried: one axis at its greatest, the other at its example."""
-    most = getattr(getattr(module, "config", None), "max_position_embeddings", None)
+    most = getattr(config, "max_position_embeddings", None)
     by_name = {each.name: each for each in axes}
     old, new = by_name[growth.axis], by_name[growth.by]
     if not isinstance(most, int):
@@ -110,28 +135,6 @@ def _check_positions(
                 if most > other.example
                 else f"write a smaller example for `{other.name}` in `dynamic_axes`",
             )
-
-
-def cache_in(value: Any, name: str, where: str) -> Any:
-    """The Cache in what forward returned.
-
-    Args:
-        name: The parameter that takes it.
-
-    Raises:
-        StepError: There is none.
-    """
-    from transformers import Cache
-
-    members = value.values() if isinstance(value, Mapping) else value
-    for each in members if isinstance(value, (Mapping, tuple, list)) else ():
-        if isinstance(each, Cache):
-            return each
-    raise StepError(
-        f"forward takes '{name}' and returns no Cache; a state needs a model that returns the new one",
-        where=where,
-        fix="load it with `use_cache=True` in its config, and as a model that generates (`...ForCausalLM`)",
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from onnxbuild.core.source_error import SourceError
-from onnxbuild.core.state import STATE
 from onnxbuild.onnxkit.sources.outline import SourceOutline, SourceValue
 from onnxbuild.onnxkit.sources.parts import BATCH
 
@@ -41,7 +40,7 @@ def decoder_outline(config: Mapping[str, Any], *, has_state: bool) -> SourceOutl
     Raises:
         SourceError: The config does not say what is in the cache.
     """
-    recipe = {} if has_state else {STATE: _state(config)}
+    state = {} if has_state else _state(config)
     shape = (BATCH, SEQUENCE)
     rows = _first(config, ("vocab_size",)) or 0
     inputs = [
@@ -53,7 +52,7 @@ def decoder_outline(config: Mapping[str, Any], *, has_state: bool) -> SourceOutl
     ]
     if config.get("model_type") in _WITHOUT_POSITIONS:
         inputs.pop()
-    return SourceOutline(inputs=tuple(inputs), axes=decoder_axes(config), recipe=recipe)
+    return SourceOutline(inputs=tuple(inputs), axes=decoder_axes(config), state=state)
 
 
 def decoder_axes(config: Mapping[str, Any]) -> dict[str, dict[str, int]]:

@@ -10,7 +10,7 @@ from onnxbuild.core.source_error import SourceError
 from onnxbuild.core.state import STATE
 from onnxbuild.onnxkit.huggingface.decoders import decoder_outline
 from onnxbuild.onnxkit.huggingface.folder import ModelFolder
-from onnxbuild.onnxkit.huggingface.tasks import TEXT_GENERATION, Purpose, takes_waveform
+from onnxbuild.onnxkit.huggingface.tasks import GENERATION, Purpose, takes_waveform
 from onnxbuild.onnxkit.sources.outline import SourceOutline, SourceValue
 from onnxbuild.onnxkit.sources.parts import BATCH, mapping_in
 
@@ -69,11 +69,12 @@ def folder_outline(
             f"config.json ({kind}) does not say whether text, images or sounds go into the model",
             "write `dummy_inputs`, or load the model by `model: {entrypoint: ...}`",
         )
-    if purpose.modality == "text" and not names:
+    is_decoder = purpose.task.name == GENERATION
+    if purpose.modality == "text" and not names and not is_decoder:
         check_further_inputs(folder.config, own)
     found = SourceOutline()
     if purpose.modality is not None:
-        if purpose.task.name == TEXT_GENERATION:
+        if is_decoder:
             found = decoder_outline(folder.config, has_state=STATE in written)
         else:
             found = made[purpose.modality](folder, purpose)
@@ -88,10 +89,7 @@ def folder_outline(
         found = replace(found, inputs=tuple(by_name[name] for name in names or by_name))
     outputs = tuple(map(SourceValue, purpose.outputs))
     return replace(
-        found,
-        outputs=outputs,
-        takes_more=True,
-        recipe={**found.recipe, "validate": purpose.tolerances},
+        found, outputs=outputs, takes_more=True, recipe={"validate": purpose.tolerances}
     )
 
 

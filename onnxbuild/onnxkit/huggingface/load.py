@@ -14,7 +14,7 @@ from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.step import StepContext
-from onnxbuild.onnxkit.huggingface.tasks import TASKS, TEXT_GENERATION
+from onnxbuild.onnxkit.huggingface.tasks import GENERATION, TASKS
 
 if TYPE_CHECKING:
     import torch
@@ -48,7 +48,7 @@ def load_model(
     Raises:
         StepError: transformers is not there or knows no such model, or a weight is missing.
     """
-    writes_text = arguments["task"] == TEXT_GENERATION
+    writes_text = arguments["task"] == GENERATION
     classes = _classes(arguments, where)
     with _quiet(), external_code(lambda error: _blamed(error, file.parent, where)):
         config = _config(file, shown, writes_text=writes_text)

@@ -32,15 +32,16 @@ class Task:
     classes: tuple[str, ...]
 
 
-TEXT_GENERATION = "text-generation"
+GENERATION = "text-generation"
+"""The task of models that give the next token, with a cache."""
 
 TASKS: Mapping[str, Task] = {
     each.name: each
     for each in (
         Task(
-            TEXT_GENERATION,
+            GENERATION,
             "text",
-            dict.fromkeys(("ForCausalLM", "LMHeadModel"), _LOGITS),
+            {"ForCausalLM": _LOGITS, "LMHeadModel": _LOGITS},
             ("AutoModelForCausalLM",),
         ),
         Task("feature-extraction", None, {"Model": ("last_hidden_state",)}, ("AutoModel",)),
@@ -106,7 +107,7 @@ ALIASES = {
     "ner": "token-classification",
     "semantic-segmentation": "image-segmentation",
     "sentiment-analysis": "text-classification",
-    "text-generation-with-past": TEXT_GENERATION,
+    "text-generation-with-past": GENERATION,
     "zero-shot-classification": "text-classification",
 }
 """Other names of a task, as pipelines and other tools have them."""
@@ -121,8 +122,8 @@ _LATER_HEADS = (
 )  # fmt: skip
 _BY_CALLABLE = "load it by a callable, `model: {entrypoint: models/mine.py:load}`"
 _LATER = (
-    "build an encoder, or a decoder with its cache as `state`, by a callable (`model: {entrypoint: FILE.py:CALLABLE}`, "
-    "docs/generation.md)"
+    "build its parts as recipes of their own, by a callable (`model: {entrypoint: FILE.py:CALLABLE}`): an encoder alone, and "
+    "a decoder whose cache is its `state` (docs/generation.md)"
 )
 
 TOLERANCES: Mapping[Modality, Mapping[str, Mapping[str, float]]] = {
@@ -211,7 +212,7 @@ def _architecture(config: Mapping[str, Any]) -> str:
 def _asked(asked: str, config: Mapping[str, Any], architecture: str) -> Task:
     if asked in _LATER_TASKS:
         raise _later(f"task is '{asked}'", asked)
-    by_decoder = ALIASES.get(asked, asked) in ("ctc", TEXT_GENERATION)
+    by_decoder = ALIASES.get(asked, asked) in ("ctc", GENERATION)
     if by_decoder and architecture.endswith(_LATER_HEADS):
         raise _later(f"{architecture} writes its text by a decoder", asked)
     task = TASKS.get(ALIASES.get(asked, asked))
@@ -274,7 +275,7 @@ def _of_architecture(architecture: str, modality: Modality | None) -> Task | Non
 def _later(what: str, asked: str) -> SourceError:
     key = ("model", "task") if asked else ()
     return SourceError(
-        f"{what}: a recipe builds one graph of one model, and encoder-decoder models are several, with a cache",
+        f"{what}: a recipe builds one graph of one model, and encoder-decoder models are several",
         _LATER,
         *key,
     )

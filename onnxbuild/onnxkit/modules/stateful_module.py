@@ -11,6 +11,8 @@ from onnxbuild.core.state import State, StateTensor
 from onnxbuild.onnxkit.modules.module_outputs import has_keys, tensors_and_others
 from onnxbuild.onnxkit.modules.transformers_cache import (
     cache_of,
+    is_cross,
+    new_cache,
     place_of,
     takes_cache,
     tensors_of,
@@ -46,7 +48,7 @@ def stateful(module: torch.nn.Module, states: Sequence[State], where: str) -> to
         if takes_cache(getattr(parameters.get(state.parameter), "annotation", ""))
     }
     extra = {_USE_CACHE: True} if cached and _USE_CACHE in parameters else {}
-    config = getattr(module, "config", None)
+    config = config_of(module)
 
     class Stateful(torch.nn.Module):  # type: ignore[misc] # torch is Any here
         def __init__(self) -> None:
@@ -94,6 +96,20 @@ def _as_method(parameters: Mapping[str, inspect.Parameter]) -> inspect.Signature
 def is_stateful(module: torch.nn.Module) -> bool:
     """Return whether a module is one that `stateful` made."""
     return hasattr(module, _PLACES)
+
+
+def config_of(module: torch.nn.Module) -> Any:
+    """The configuration of transformers' model that a module is or holds, the outermost; None where there is none."""
+    configs = (getattr(each, "config", None) for each in module.modules())
+    return next((each for each in configs if hasattr(each, "num_hidden_layers")), None)
+
+
+def empty_cache(module: torch.nn.Module, name: str) -> Any:
+    """An empty Cache for a parameter of a stateful module; None where an encoder fills a part of it."""
+    places = state_places(module)[name]
+    return (
+        None if any(is_cross(place) for place in places) else new_cache(places, config_of(module))
+    )
 
 
 def parameters_of(module: torch.nn.Module, names: Sequence[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError, did_you_mean
@@ -52,6 +52,24 @@ def place_of(of: Mapping[str, int | str], name: str, where: str) -> tuple[int, s
             fix=did_you_mean(str(part), PARTS) or f"write `{PART}: [{KEY}, {VALUE}]`",
         )
     return layer, str(part)
+
+
+def is_cross(place: tuple[int, str]) -> bool:
+    """Return whether a tensor is of cross-attention."""
+    return place[1].startswith(CROSS)
+
+
+def new_cache(places: Iterable[tuple[int, str]], config: Any) -> Any:
+    """An empty DynamicCache, which takes any number of layers unless some are of a state-space model.
+
+    Args:
+        places: (layer, part) of the tensors that are declared.
+        config: The model's, which says which layers are of which kind; None where it has none.
+    """
+    from transformers import DynamicCache
+
+    is_linear = any(part in _LINEAR for _, part in places)
+    return DynamicCache(config=config) if is_linear else DynamicCache()
 
 
 def cache_of(tensors: Tensors, config: Any) -> Any:

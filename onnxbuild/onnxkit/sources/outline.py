@@ -73,6 +73,7 @@ class SourceOutline:
         opset: Of ONNX's own domain; 0 for what is no ONNX.
         files: All files of the model, absolute, in one folder; empty for the one that the recipe names.
         read: Files whose content is said here, absolute; empty for the first of them.
+        state: A recipe's `state`, as JSON values: what goes out of one call and into the next.
         recipe: Further keys of a recipe, as JSON values.
         facts: JSON values that the source's steps take.
         notes: Dotted key of a recipe -> what `init` writes next to it.
@@ -89,6 +90,7 @@ class SourceOutline:
     opset: int = 0
     files: tuple[Path, ...] = ()
     read: tuple[Path, ...] = ()
+    state: Mapping[str, Any] = field(default_factory=dict)
     recipe: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)

