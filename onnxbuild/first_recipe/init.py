@@ -104,11 +104,11 @@ def write_recipe(
         new[stubs] = data_stubs(recipe, path.name)
     put_files(new)
     state = {each.name: each.fed_by for each in recipe.inputs if each.fed_by}
-    inputs = [each.name for each in recipe.inputs if each.name not in state]
-    outputs = [each for each in recipe.outputs if each not in state.values()]
+    fed = [each.name for each in recipe.inputs if each.name not in state]
+    given = [each for each in recipe.outputs if each not in state.values()]
     about = [
-        f"{len(inputs)} input{'s' * (len(inputs) != 1)}: {', '.join(inputs)}",
-        f"outputs: {', '.join(outputs) or 'all'}",
+        f"{len(fed)} input{'s' * (len(fed) != 1)}: {', '.join(fed)}",
+        f"outputs: {', '.join(given) or 'all'}",
         *([f"state: {len(state)} tensors that go out and come in again"] if state else []),
         *remarks,
     ]
