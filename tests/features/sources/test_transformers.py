@@ -7,6 +7,7 @@ import json
 import pytest
 
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput
+from onnxbuild.expansion.limits import tolerances_of
 from tests.written_recipes import faults, loader
 
 HEAD = "version: 1\nname: demo\nmodel: {transformers: weights}\n"
@@ -385,6 +386,13 @@ def test_what_a_recipe_says_of_a_decoder_stays(load, tmp_path):
     assert recipe.inputs[1].shape == ("batch", "old + sequence")
     assert [each.name for each in recipe.inputs[3:]] == ["past_key_values.0.key"]
     assert {each.name for each in recipe.axes} == {"batch", "sequence", "old"}
+
+
+def test_rounding_on_a_cache_of_noise_is_allowed_and_tokens_are_for_their_gate(load, tmp_path):
+    for config, atol in ((LLAMA, 1e-2), (BERT, 1e-4)):
+        folder(tmp_path / "weights", config)
+        recipe = only(load)
+        assert tolerances_of(recipe, recipe.variants[0]).atol == atol
 
 
 def test_a_model_that_makes_its_own_positions_gets_none(load, tmp_path):
