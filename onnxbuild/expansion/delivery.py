@@ -77,7 +77,7 @@ def variant_bundle(scope: Scope, subject: Subject, reports: dict[str, OutputRef]
 
 
 def _decoder(recipe: Recipe) -> Decoder | None:
-    """Which input is what, where the model can continue prompts."""
+    """Return the inputs by their purpose; None for a model that can't continue prompts."""
     try:
         roles = roles_of(recipe.inputs)
     except RolesError:

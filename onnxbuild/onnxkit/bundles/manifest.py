@@ -31,7 +31,7 @@ VALIDATION_FILE, EVALUATION_FILE = "validation.json", "evaluation.json"
 GATES_FILE = "gates.json"
 LOADER_FILE, EXAMPLE_FOLDER = "load.py", "cpp"
 RUN_FILE, TOKENIZER_FOLDER = "run.py", "tokenizer"
-"""Of a decoder: what continues prompts, and what makes ids of texts."""
+"""Script of a decoder that continues prompts, and the folder of its tokenizer."""
 OPERATORS_FOLDER = "operators"
 """Holds the libraries of custom operators, in a folder for each platform."""
 

@@ -137,8 +137,8 @@ _DECODER_TOLERANCES = {
     "fp32": {"atol": 1e-2, "rtol": 1e-3},
     "fp16": {"atol": 0.3, "rtol": 1e-2},
 }
-"""Those of models that generate: on a cache of noise, 30 trained layers (SmolLM2-135M) round logits by 3e-3, whose cosine is
-1 - 4e-9. Whether the tokens are right is for the gate `generate`."""
+"""Tolerances of models that generate. On a cache of noise, 30 trained layers (SmolLM2-135M) round logits by 3e-3, with a
+cosine of 1 - 4e-9; the gate `generate` judges the tokens."""
 
 _RAW_AUDIO = frozenset({
     "wav2vec2", "wav2vec2-conformer", "hubert", "wavlm", "unispeech", "unispeech-sat", "sew", "sew-d",

@@ -13,7 +13,8 @@ import yaml
 
 import onnxbuild
 from tests import tiny_transformers as tiny
-from tests.first_recipe.conftest import here  # noqa: F401 - fixtures
+from tests.first_recipe.conftest import here  # noqa: F401 - a fixture
+from tests.first_recipe.conftest import onnxbuild as command  # noqa: F401 - a fixture
 from tests.steps.decoders import load, mamba
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm_steps")]
