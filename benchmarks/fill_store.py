@@ -1,6 +1,6 @@
 """Fill a store with an up-to-date build of many steps; `many_steps.py` starts it in a process of its own.
 
-python benchmarks/fill_store.py FOLDER RECIPE GRAPH.json [STEP]
+python benchmarks/fill_store.py FOLDER RECIPE[:RECIPE...] GRAPH.json [STEP] [--once]
 
 GRAPH.json then holds the graph for other build systems: output -> the files it is made of.
 """
@@ -8,6 +8,7 @@ GRAPH.json then holds the graph for other build systems: output -> the files it 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -70,13 +71,15 @@ class SmallOutputs:
 
 def main() -> None:
     """Build twice: the second run leaves the note that makes the next one a glance."""
-    folder, recipe, graph_file, *only = sys.argv[1:]
-    request = Request((Path(recipe),), tuple(only), store=folder)
+    folder, recipes, graph_file, *only = sys.argv[1:]
+    once = "--once" in only
+    asked = tuple(each for each in only if each != "--once")
+    request = Request(tuple(map(Path, recipes.split(os.pathsep))), asked, store=folder)
 
     def executor(workspace: Workspace) -> Executor:
         return SmallOutputs(workspace)
 
-    for _ in range(2):
+    for _ in range(1 if once else 2):
         result = build(request, make_executor=executor)
         assert result.exit_code == 0, result.report.failures
     Path(graph_file).write_text(json.dumps(files_of(result.graph)))

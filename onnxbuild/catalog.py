@@ -36,7 +36,7 @@ from onnxbuild.features.frontends import (
     tflite,
     torchscript_file,
 )
-from onnxbuild.features.gates import check, evaluate, fidelity, generate, validate
+from onnxbuild.features.gates import check, connections, evaluate, fidelity, generate, validate
 from onnxbuild.features.measures import benchmark, load_times, profile, report, sensitivity
 from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
 from onnxbuild.features.packages import (
@@ -47,6 +47,8 @@ from onnxbuild.features.packages import (
     node,
     oci,
     ort_mobile,
+    pipeline,
+    shared_weights,
     triton,
     web,
     wheel,
@@ -93,6 +95,7 @@ FEATURES: tuple[Feature, ...] = (
     weight_only.FEATURE,
     auto.FEATURE,
     check.FEATURE,
+    connections.FEATURE,
     fidelity.FEATURE,
     validate.FEATURE,
     session.FEATURE,
@@ -121,6 +124,8 @@ FEATURES: tuple[Feature, ...] = (
     cpp.FEATURE,
     ort_mobile.FEATURE,
     http_server.FEATURE,
+    shared_weights.FEATURE,
+    pipeline.FEATURE,
     packages.FEATURE,
     processing.FEATURE,
     target.FEATURE,
@@ -155,7 +160,8 @@ class Composition:
         self.modes = self._of(Mode)
         self.program_formats = self._of(ProgramFormat)
         self.artifact_formats = self._of(ArtifactFormat)
-        self.package_formats = self._of(PackageFormat)
+        self.released_formats = self._of(PackageFormat)
+        self.package_formats = {n: e for n, e in self.released_formats.items() if e.is_asked}
         self.kinds = {kind.name: kind for each in FEATURES for kind in each.kinds}
         self.plugin_of: dict[str, Plugin] = {}
         for plugin in plugins:
@@ -279,6 +285,10 @@ ARTIFACT_FORMATS: Mapping[str, ArtifactFormat] = _Now(lambda now: now.artifact_f
 
 
 PACKAGE_FORMATS: Mapping[str, PackageFormat] = _Now(lambda now: now.package_formats)
+"""Package formats that recipes ask for below `packages`."""
+
+RELEASED_FORMATS: Mapping[str, PackageFormat] = _Now(lambda now: now.released_formats)
+"""Package formats that releases hold: those, and what a section of its own asks for."""
 
 
 SECTIONS: Mapping[str, Section] = _Now(lambda now: now.sections)

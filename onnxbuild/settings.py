@@ -17,7 +17,10 @@ PUSH = ("never", "ci-only", "always")
 _KEYS: dict[str, tuple[type, str]] = {
     "default": (list, 'a list of recipes: ["recipes/bert.yaml"]'),
     "plugins": (list, 'a list of Python files: ["tools/my_steps.py"]'),
-    "store": (str, 'a folder: "/data/onnxbuild"'),
+    "store": (
+        list,
+        'a folder, or a list of it and of stores below it: ["~/.onnxbuild", "/shared/onnxbuild"]',
+    ),
     "jobs": (int, "a number of steps: 4"),
     "memory": (str, 'a size: "8 GiB"'),
     "executor": (str, 'an executor: "local", "dask://HOST:PORT"'),
@@ -75,6 +78,8 @@ def read_settings(project: Path, environment: Mapping[str, str]) -> Settings:
     remote = table.pop("remote", {})
     if isinstance(remote, str):
         remote = {"url": remote}
+    if isinstance(table.get("store"), str):
+        table["store"] = [table["store"]]
     where = str(project / PYPROJECT)
     _check(table, _KEYS, "", where)
     if not isinstance(remote, dict):

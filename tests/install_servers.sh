@@ -2,6 +2,7 @@
 # Install what slow tests run against, from Debian 12 and 13, in the versions that they were written for:
 #   docker-registry, skopeo   with apt-get, which needs root
 #   nginx                     with apt-get: a remote store
+#   slurmctld, slurmd         with apt-get: a cluster of one node, which tests start in a folder
 #   zsh, fish, graphviz       with apt-get: shells that complete names, diagrams of the docs' site
 #   oras                      unpacked into a folder of its own: it stands alone
 #   chromium, libpython       with apt-get; Triton's Python backend loads the library of the Python that runs the tests
@@ -14,6 +15,7 @@ set -euo pipefail
 REGISTRY=docker-registry=2.8.2+ds1-1 SKOPEO=skopeo=1.9.3+ds1-1+b10 ORAS=1.2.0-1+b9
 SHELLS=(zsh=5.9-4+b15 fish=3.6.0-3.1+deb12u1 graphviz=2.42.2-7+deb12u1)
 NGINX=nginx=1.22.1-9+deb12u11
+SLURM=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins)
 CHROMIUM=chromium=156.0.8078.79-1~deb12u1
 NODE=(nodejs=18.20.4+dfsg-1~deb12u3 npm=9.2.0~ds1-1)
 LIBPYTHON_311=3.11.2-6+deb12u9
@@ -68,6 +70,7 @@ if is_root; then
     pinned "$REGISTRY" "$SKOPEO"
     pinned "${SHELLS[@]}"
     command -v nginx >/dev/null || install "$NGINX"
+    command -v slurmctld >/dev/null || install "${SLURM[@]/%/=22.05.8-4+deb12u3}"
     [[ -n $(installed chromium) ]] || install "$CHROMIUM"
     command -v node >/dev/null && command -v npm >/dev/null || install "${NODE[@]}"
     if ! has_libpython; then
@@ -76,7 +79,7 @@ if is_root; then
     [[ -x $FOLDER/usr/bin/oras ]] || unpack_oras || echo "oras $ORAS can't be installed; its tests are skipped" >&2
 else
     missing=()
-    for each in docker-registry skopeo nginx zsh fish dot chromium node npm; do
+    for each in docker-registry skopeo nginx slurmctld zsh fish dot chromium node npm; do
         command -v "$each" >/dev/null || missing+=("$each")
     done
     [[ -x $FOLDER/usr/bin/oras ]] || missing+=(oras)

@@ -1,7 +1,7 @@
 """Which slow tests CI runs, and how: `python -m tests.sample`, which `make test-sample` calls.
 
 A commit's sample is all guarantees (marked `always`), a quarter of all other tests (another one for each of four commits
-in a row), and for at most two minutes those nearest to what the last 60 commits changed. A test that fails is run
+in a row), and for at most one minute those nearest to what the last 60 commits changed. A test that fails is run
 once more, alone, at the end: if it passes then, the summary names it as flaky. docs/decisions/0040-tests-in-tiers.md has the reasons.
 
     python -m tests.sample          the sample
@@ -19,23 +19,24 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 SECONDS = ROOT / "tests/slow_seconds.json"
-"""Seconds that a test of a file takes on average: a guess is enough, it bounds the part that is near to changes."""
+"""Seconds that a file's tests take, but for guarantees: they make four quarters that take equally long."""
 
 STATE = ROOT / "build/sample"
 SLOW = "(slow and not smoke) or sampled"
 QUARTERS, COMMITS, WORKERS = 4, 60, 2
-NEAR_S = 2 * 60 * WORKERS
-"""Seconds of tests near to what changed: two minutes for all workers."""
+NEAR_S = 60 * WORKERS
+"""Seconds of tests near to what changed: a minute of each worker."""
 
 FARTHEST = 2
 """Imports between a test and a change that still counts as near."""
 
-UNKNOWN_S = 2.5
+UNKNOWN_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,15 @@ def file_of(test: str) -> str:
     return test.partition("::")[0]
 
 
+def quarters(seconds: Mapping[str, float]) -> dict[str, int]:
+    """Deal files out, those that take longest first, each to the quarter that takes least so far."""
+    spent, dealt = [0.0] * QUARTERS, dict[str, int]()
+    for file, takes in sorted(seconds.items(), key=lambda each: (-each[1], each[0])):
+        dealt[file] = spent.index(min(spent))
+        spent[dealt[file]] += takes
+    return dealt
+
+
 def choose(
     tests: Iterable[str],
     always: set[str],
@@ -81,9 +91,9 @@ def choose(
 
     Args:
         distance: Imports between a test's file and the nearest changed one; None beyond FARTHEST.
-        seconds: What a test takes, by file.
+        seconds: As in SECONDS.
     """
-    choice, files = Choice(), dict[str, list[str]]()
+    choice, files, quarter_of = Choice(), dict[str, list[str]](), quarters(seconds)
     for test in tests:
         if test in always:
             choice.always.append(test)
@@ -91,14 +101,14 @@ def choose(
             files.setdefault(file_of(test), []).append(test)
     near, spent = [], 0.0
     for file, those in files.items():
-        if _number(file) % QUARTERS == change.commits % QUARTERS:
+        if quarter_of.get(file, _number(file) % QUARTERS) == change.commits % QUARTERS:
             choice.quarter += those
         elif (far := distance(file)) is not None:
             near.append((far, _number(f"{change.commits} {file}"), file))
         else:
             choice.left += those
     for _, _, file in sorted(near):
-        takes = len(files[file]) * seconds.get(file, UNKNOWN_S)
+        takes = seconds.get(file, UNKNOWN_S)
         fits = spent + takes <= NEAR_S
         spent += takes if fits else 0
         (choice.near if fits else choice.left).extend(files[file])
@@ -219,35 +229,32 @@ class _Results:
     """What ran, what failed and what each test took, left in STATE for the summary."""
 
     def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+        self.tests: dict[str, None] = {}
+        self.files: dict[str, float] = {}
         self.failed: dict[str, None] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
+        self.tests[report.nodeid] = None
+        if "always" not in report.keywords:
+            file = file_of(report.nodeid)
+            self.files[file] = self.files.get(file, 0.0) + report.duration
         if report.failed:
             self.failed[report.nodeid] = None
 
     def pytest_sessionfinish(self) -> None:
-        _write("results.json", json.dumps({"seconds": self.seconds, "failed": list(self.failed)}))
+        files = {file: round(took, 1) for file, took in sorted(self.files.items())}
+        results = {"tests": list(self.tests), "failed": list(self.failed), "files": files}
+        _write("results.json", json.dumps(results))
 
 
-def _pytest(*arguments: str) -> tuple[int, dict[str, float], list[str]]:
-    """Exit code, seconds by test, failed tests."""
+def _pytest(*arguments: str) -> tuple[int, dict[str, Any]]:
+    """Exit code, and what _Results left."""
     (STATE / "results.json").unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.sample", *arguments]
     code = subprocess.run(command, cwd=ROOT, check=False).returncode
     if not (STATE / "results.json").exists():
-        return code or 3, {}, []
-    results = json.loads((STATE / "results.json").read_text())
-    return code, results["seconds"], results["failed"]
-
-
-def by_file(seconds: Mapping[str, float]) -> dict[str, float]:
-    """Seconds of a test on average, by file."""
-    files: dict[str, list[float]] = {}
-    for test, took in seconds.items():
-        files.setdefault(file_of(test), []).append(took)
-    return {file: round(sum(took) / len(took), 2) for file, took in sorted(files.items())}
+        return code or 3, {"tests": [], "failed": [], "files": {}}
+    return code, json.loads((STATE / "results.json").read_text())
 
 
 def _summary(which: str, ran: int, flaky: list[str], failed: list[str]) -> Iterator[str]:
@@ -279,19 +286,20 @@ def main() -> int:
     if which == "left" and not (STATE / "ran.txt").exists():
         parser.error("no sample ran here: run `make test-sample` first")
     spread = ("-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder")
-    code, seconds, failed = _pytest(*spread, "-m", SLOW, "--slow-tests", which)
+    code, results = _pytest(*spread, "-m", SLOW, "--slow-tests", which)
+    ran, failed = results["tests"], results["failed"]
     before = (STATE / "ran.txt").read_text().splitlines() if which == "left" else []
-    _write("ran.txt", "\n".join([*before, *seconds]))
-    _write("seconds.json", json.dumps(by_file(seconds), indent=0))
+    _write("ran.txt", "\n".join([*before, *ran]))
+    _write("seconds.json", json.dumps(results["files"], indent=0))
     flaky: list[str] = []
     if code == pytest.ExitCode.TESTS_FAILED and failed:
         print(f"{len(failed)} failed; each runs once more, alone", flush=True)
         again = [test for test in failed if _pytest(test)[0] != 0]
         flaky = [test for test in failed if test not in again]
         code, failed = (1 if again else 0), again
-    print("\n".join(_summary(which, len(seconds), flaky, failed)), flush=True)
+    print("\n".join(_summary(which, len(ran), flaky, failed)), flush=True)
     if which == "all" and code == 0:
-        SECONDS.write_text(json.dumps(by_file(seconds), indent=0) + "\n")
+        SECONDS.write_text(json.dumps(results["files"], indent=0) + "\n")
     return code
 
 

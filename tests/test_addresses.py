@@ -146,7 +146,7 @@ def test_choices_rows_and_chains_are_those_of_their_variant(demo, names):
         if step.kind == "benchmark":
             metrics = {"variants": {}}
         report.results[name] = ActionResult(str(number), Observed(), {}, metrics)
-    loaded = Loaded({Path("demo.yaml"): (recipe,)}, ())
+    loaded = Loaded({Path("demo.yaml"): (recipe,)}, {})
     result = BuildResult(0, "run", Path("store"), lambda: (loaded, graph, report))
 
     second = recipe.targets[1].name

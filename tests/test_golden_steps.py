@@ -42,7 +42,7 @@ def test_timing_is_code_of_those_kinds_alone_that_measure_times_or_choose_by_the
     found = {
         kind for kind in CATALOG if any(d.module.startswith(timing) for d in codes()[kind][1])
     }
-    assert found == {"benchmark", "choose", "load-times", "tune"}
+    assert found == {"benchmark", "choose", "load-times", "pipeline-latency", "tune"}
 
 
 STEP = '''\

@@ -31,7 +31,10 @@ def test_without_apt_get_it_says_what_is_missing_and_the_tests_go_on(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "missing: docker-registry skopeo nginx zsh fish dot chromium node npm" in done.stderr
+    assert (
+        "missing: docker-registry skopeo nginx slurmctld zsh fish dot chromium node npm"
+        in done.stderr
+    )
     assert "tests that need them are skipped" in done.stderr
 
 

@@ -41,7 +41,7 @@ def test_every_test_is_chosen_or_left():
 
 def test_of_what_is_near_the_nearest_run_until_their_time_is_up():
     distances = {file_of(test): index % 3 for index, test in enumerate(TESTS[::5])}
-    choice = chosen(0, distance=distances.get, seconds=dict.fromkeys(distances, 10.0))
+    choice = chosen(0, distance=distances.get, seconds=dict.fromkeys(distances, 50.0))
     assert len(choice.near) * 10.0 <= sample.NEAR_S
     skipped = {file_of(test) for test in choice.left}
     assert {distances[file_of(test)] for test in choice.near} == {0}
@@ -64,9 +64,13 @@ def test_a_changed_template_is_near_to_the_tests_of_what_reads_it():
     assert near("tests/onnxkit/cpp/test_any.py") == 1
 
 
-def test_the_seconds_are_of_files_that_are_there():
+def test_the_seconds_are_of_files_that_are_there_and_the_quarters_take_equally_long():
     files = json.loads(SECONDS.read_text())
     assert [file for file in files if not (sample.ROOT / file).exists()] == []
+    quarters = [0.0] * sample.QUARTERS
+    for file, quarter in sample.quarters(files).items():
+        quarters[quarter] += files[file]
+    assert max(quarters) < 1.05 * min(quarters)
 
 
 @pytest.mark.slow

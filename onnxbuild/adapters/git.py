@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.core.errors import BuildError
+from onnxbuild.core.errors import BuildError, UsageError
 
 _ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE")
 _ALWAYS = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_REPLACE_OBJECTS": "1"}
 _PLAIN = "H"  # `ls-files -t`: tracked, and neither skipped nor assumed to be unchanged
+_MODIFIED = "M"
+_STATES = {"A": "added", "D": "deleted"}
+"""Letters of `diff --name-status`; others (a mode, a link in place of a file) are changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,69 @@ def commit_of(project: Path, revision: str) -> str | None:
     except (FileNotFoundError, ValueError):  # no git; a NUL byte
         return None
     return found.stdout.decode("ascii").strip() if found.returncode == 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeChanges:
+    """Changes from a commit to the working tree, untracked files included.
+
+    Attributes:
+        commit: The commit, in full.
+        files: Absolute path, links in its folder resolved -> `added`, `changed` or `deleted`.
+        entries: Absolute paths of files and folders that only one of both has.
+    """
+
+    commit: str
+    files: Mapping[Path, str]
+    entries: frozenset[Path]
+
+
+def changes_since(project: Path, revision: str) -> TreeChanges:
+    """Return what differs between a revision and the working tree; files that git ignores are left out.
+
+    Args:
+        project: A folder of the repository.
+        revision: `HEAD~1`, a branch, a tag.
+
+    Raises:
+        UsageError: The project is in no git repository, or the revision names no commit of it.
+        BuildError: git refuses.
+    """
+    try:
+        top = _git(project, "rev-parse", "--show-toplevel")
+    except FileNotFoundError:
+        raise UsageError("git is not installed", fix="install it") from None
+    if top.returncode != 0:
+        raise UsageError("the project is in no git repository", where=str(project), fix="git init")
+    root = Path(os.path.realpath(os.fsdecode(top.stdout.rstrip(b"\n"))))
+    commit = commit_of(project, revision)
+    if commit is None:
+        raise UsageError(
+            f"there is no commit '{revision}' in this repository",
+            where=str(root),
+            fix="git log --oneline; a shallow clone gets the commits that it lacks by `git fetch --unshallow`",
+        )
+    listed = _checked(
+        root, "diff", "--name-status", "-z", "--no-renames", "--no-ext-diff",
+        "--ignore-submodules=none", commit, "--",
+    )  # fmt: skip
+    states = list(zip(listed[::2], listed[1::2], strict=True))
+    unknown = _checked(root, "ls-files", "--others", "--exclude-standard", "-z")
+    states += [("A", path) for path in unknown]
+    tracked = set(_checked(root, "ls-tree", "-r", "-d", "--name-only", "-z", commit))
+    entries: set[str] = set()
+    for state, path in states:
+        if state != _MODIFIED:
+            entries.add(path)
+            above = os.path.dirname(path)
+            while above and (above in tracked) != os.path.isdir(os.path.join(root, above)):
+                entries.add(above)
+                above = os.path.dirname(above)
+    return TreeChanges(
+        commit,
+        {root / path: _STATES.get(state, "changed") for state, path in states},
+        frozenset(root / path for path in entries),
+    )
 
 
 def export_commit(project: Path, commit: str, folder: Path) -> None:

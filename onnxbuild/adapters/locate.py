@@ -18,20 +18,33 @@ def environment() -> Mapping[str, str]:
 
 
 def store_root(project: Path, chosen: str | None) -> Path:
-    """The store's folder: `chosen`, else ONNXBUILD_STORE, else `store` in pyproject.toml, else artifacts/ at the project's root."""
+    """Return the store's folder: the first of `store_layers`."""
+    return store_layers(project, chosen)[0]
+
+
+def store_layers(project: Path, chosen: str | None) -> tuple[Path, ...]:
+    """Return the store's folder, then those of the stores below it, which are only read.
+
+    They are those of `chosen`, else of ONNXBUILD_STORE, else `store` in pyproject.toml, else artifacts/ at the project's root.
+
+    Args:
+        chosen: `--store`: a folder, or several with the separator of PATH between them.
+    """
     text = chosen or environment().get(STORE_VARIABLE)
-    if text:
-        return Path(os.path.abspath(text))
-    return project / (_declared_store(project) or "artifacts")
+    folders = [each for each in (text or "").split(os.pathsep) if each]
+    if folders:
+        return tuple(Path(os.path.abspath(each)) for each in folders)
+    return tuple(project / each for each in _declared_store(project) or ["artifacts"])
 
 
-def _declared_store(project: Path) -> str:
+def _declared_store(project: Path) -> list[str]:
     """`store` of `[tool.onnxbuild]`; empty where it is not, or is faulty: what builds reads all settings and says so."""
     try:
         named = tool_settings((project / PYPROJECT).read_bytes(), "store").get("store")
     except (OSError, ValueError):
-        return ""
-    return os.path.expanduser(named) if isinstance(named, str) else ""
+        return []
+    folders = named if isinstance(named, list) else [named]
+    return [os.path.expanduser(each) for each in folders if isinstance(each, str) and each]
 
 
 def cache_root() -> str:

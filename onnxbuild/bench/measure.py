@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 from onnxbuild.adapters.clock import run_id
 from onnxbuild.bench.external_models import opened_comparison_models
 from onnxbuild.building.api import BuildResult, Request, build, load
-from onnxbuild.building.wiring import RunOptions
-from onnxbuild.core.ports import EventSink
+from onnxbuild.building.wiring import RunOptions, Workspace
+from onnxbuild.core.ports import EventSink, Executor
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.expansion.scope import Comparison
 
@@ -36,6 +36,8 @@ def bench(
     against: Sequence[Path],
     options: RunOptions | None = None,
     events: Sequence[EventSink] = (),
+    *,
+    make_executor: Callable[[Workspace], Executor] | None = None,
 ) -> Bench:
     """Build the variants, and measure them with the models of `against`, interleaved in one process.
 
@@ -44,6 +46,7 @@ def bench(
             (folders or archives).
         options: How to use the machine.
         events: Sinks for all events.
+        make_executor: As for `api.build`.
 
     Raises:
         UsageError: Something in `against` is none of these.
@@ -54,7 +57,9 @@ def bench(
     taken |= {each.name for recipe in recipes for each in recipe.formats}
     with opened_comparison_models(against, taken) as models:
         comparison = Comparison(models, run_id())
-        result = build(replace(request, comparison=comparison), options, events)
+        result = build(
+            replace(request, comparison=comparison), options, events, make_executor=make_executor
+        )
         return Bench(result, _reports(result))
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -56,6 +56,7 @@ __all__ = [
     "graph_of",
     "load",
     "load_recipe",
+    "opened_to_look",
     "plan",
     "request_of",
     "story",
@@ -126,14 +127,22 @@ def plan(
         graph: Its graph, if it is known already.
         catalog: Step kinds by name.
     """
-    workspace = open_workspace(request.project, request.store_root, make=False)
-    remote, access = None, remote_of(request)
-    if access is not None:
-        workspace, remote = access.attach(workspace, fetch=False)
-    try:
+    with opened_to_look(request) as workspace:
         if graph is None:
             graph = graph_of(request, load(request, workspace.recipes()))
         return workspace.plan(graph, catalog)
+
+
+@contextmanager
+def opened_to_look(request: Request) -> Iterator[Workspace]:
+    """Open a request's store, and the remote one behind it, to look at results; nothing is fetched or built."""
+    bases = request.store_bases
+    workspace = open_workspace(request.project, request.store_root, bases=bases, make=False)
+    remote, access = None, remote_of(request)
+    if access is not None:
+        workspace, remote = access.attach(workspace, "nothing")
+    try:
+        yield workspace
     finally:
         if remote is not None:
             remote.close()
@@ -208,23 +217,17 @@ def _build(
     if options.wait_uploads:
         check_uploads(access)
     if not request.store_root.is_dir():
-        asked = load(request)
-        graph_of(request, asked)  # a faulty request makes no store
-        check_points(asked, memory_bytes)
-        # Made before the run begins: a folder that appears in it would count as a change.
-        open_workspace(request.project, request.store_root).close()
-        FanOut([*events]).emit(Notice(new_store_remark(request)))
-        settle()
+        _make_store(request, memory_bytes, events)
         return _build(
             request, options, events, catalog=catalog, make_executor=make_executor, lay=lay
         )
     run = run_id(last_run(request.store_root))
     with ExitStack() as cleanup:
-        workspace = open_workspace(request.project, request.store_root)
+        workspace = open_workspace(request.project, request.store_root, bases=request.store_bases)
         cleanup.callback(workspace.close)
         remote = None
         if access is not None:
-            workspace, remote = access.attach(workspace)
+            workspace, remote = access.attach(workspace, "needed" if options.lazy else "all")
             cleanup.callback(remote.close)
         cache = workspace.recipes()
         loaded = load(request, cache)
@@ -240,21 +243,22 @@ def _build(
         cleanup.callback(log.close)
         displays = FanOut([*events])
         sink = FanOut([log, *events, SearchMeters(graph, displays)])
-        executor = None if make_executor is None else make_executor(workspace)
+        forced = forced_steps(loaded, graph, options.force)
         started = start_run(
-            workspace, run, options, sink, catalog=catalog, executor=executor, guard=guard,
+            workspace, run, options, sink, catalog=catalog, guard=guard, forced=forced,
+            executor=None if make_executor is None else make_executor(workspace),
             progress=displays if events else None,
-            forced=forced_steps(loaded, graph, options.force),
         )  # fmt: skip
         cleanup.callback(started.close)
-        for text in build_remarks(request, loaded):
+        taken = taken_over(workspace.root, request.project, loaded) if lay else ()
+        for text in (*build_remarks(request, loaded), *taken):
             sink.emit(Notice(text))
-        for text in taken_over(workspace.root, request.project, loaded) if lay else ():
-            sink.emit(Notice(text))
+        if remote is not None and options.lazy:
+            remote.fetch_ahead(workspace, graph, catalog, forced)
         report = started.builder.build(graph if lay else replace(graph, deliverables=()), run)
-        if remote is not None:
-            for text in remote.remarks(wait=options.wait_uploads):
-                sink.emit(Notice(text))
+        from_remote = () if remote is None else remote.remarks(wait=options.wait_uploads)
+        for text in (*workspace.remarks(), *from_remote):
+            sink.emit(Notice(text))
         if lay:
             note_owners(workspace.root, request, loaded, graph)
             workspace.views.drop_replaced()
@@ -269,8 +273,17 @@ def _build(
                 workspace=workspace, catalog=catalog, program=cache.program_files,
                 started_ns=started_ns,
             )  # fmt: skip
-        root = workspace.root
-    return BuildResult(report.exit_code, run, root, lambda: (loaded, graph, report))
+    return BuildResult(report.exit_code, run, workspace.root, lambda: (loaded, graph, report))
+
+
+def _make_store(request: Request, memory_bytes: int, events: Sequence[EventSink]) -> None:
+    """Make the store before the run begins: a folder that appears in it would count as a change."""
+    asked = load(request)
+    graph_of(request, asked)  # a faulty request makes no store
+    check_points(asked, memory_bytes)
+    open_workspace(request.project, request.store_root).close()
+    FanOut([*events]).emit(Notice(new_store_remark(request)))
+    settle()
 
 
 def deliver(request: Request, result: BuildResult, events: Sequence[EventSink] = ()) -> None:

@@ -265,8 +265,9 @@ def _metrics(each: Deliverable, graph: Graph, report: Report) -> dict[str, dict[
     """Step -> what it measured of this deliverable."""
     own = graph.addresses[each.bundle.step]
     found: dict[str, dict[str, Any]] = {}
-    for name, at in graph.addresses.items():
-        if (at.recipe, at.bundle) == (own.recipe, own.bundle) and not at.trial and at.bundle:
+    for name in graph.names_by_recipe[own.recipe]:
+        at = graph.addresses[name]
+        if at.bundle == own.bundle and not at.trial and at.bundle:
             result = report.results.get(graph.resolve(name))
             if result is not None and result.metrics:
                 found[at.task_there] = dict(result.metrics)

@@ -15,8 +15,9 @@ from onnxbuild.adapters import machine
 from onnxbuild.adapters.clock import wall_ns
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.plain_files import parse_json
-from onnxbuild.adapters.disk.statcache import ABSENT, StatCache, settled
+from onnxbuild.adapters.disk.statcache import ABSENT, StatCache, identity, settled
 from onnxbuild.adapters.toolchain.distributions import Distributions
+from onnxbuild.adapters.toolchain.source_digest import NAME_TAG
 from onnxbuild.core.file_names import check_part
 from onnxbuild.own_folder import IMPORT_ROOT, OWN_FOLDER
 from onnxbuild.plugins.bring import plugin_files
@@ -92,11 +93,12 @@ class RecipeCache:
         return tuple(sorted(program_files()))
 
     @cached_property
-    def _program(self) -> list[Any]:
-        """This program and its plug-ins, as they are when the first recipe is asked for."""
+    def _program(self) -> str:
+        """A digest of this program and its plug-ins, as they are when the first recipe is asked for."""
         readers = [self._distributions.digest(name) for name in _READERS]
         modules = [(path, self._stats.look(path)) for path in self.program_files]
-        return [__version__, machine.python_build(), readers, modules]
+        program = [__version__, machine.python_build(), readers, modules]
+        return hashlib.sha256(json.dumps(program).encode()).hexdigest()
 
     def recall(
         self, path: Path, project: Path, settings: Mapping[str, str]
@@ -157,7 +159,7 @@ class RecipeCache:
         return True
 
     def _is_settled(self, path: str, started_ns: int) -> bool:
-        found = self._stats.look(path)
+        found = identity(path)
         return found == ABSENT or settled(found, started_ns)
 
     def _key(self, path: Path, project: Path, settings: Mapping[str, str]) -> str:
@@ -188,4 +190,4 @@ class RecipeCache:
                 return None
             return "unknown" if names is None else "yes" if name in names else "no"
 
-        return self._stats.digest(path, f"defines {name} ", look)
+        return self._stats.digest(path, f"{NAME_TAG}{name} ", look)

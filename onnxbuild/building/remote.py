@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from onnxbuild.adapters.store.disk_views import DiskViews
 from onnxbuild.building.request import Request, graph_of, load
 from onnxbuild.building.wiring import Workspace, open_workspace
 from onnxbuild.core.errors import UsageError
+from onnxbuild.core.graph import Graph
 from onnxbuild.core.sizes import counted, size_text
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.plan import Planned
@@ -24,10 +26,13 @@ if TYPE_CHECKING:
 
     from onnxbuild.adapters.remote.client import Client
     from onnxbuild.adapters.remote.signed_records import Signer
-    from onnxbuild.adapters.remote.tiered_store import TieredStore
+    from onnxbuild.adapters.remote.tiered_store import Fetch, TieredStore
     from onnxbuild.adapters.remote.uploads import Uploads
 
 OFF = "off"
+_REFUSED = re.compile(
+    r"\b40[13]\b|[Uu]nauthori[sz]ed|[Ff]orbidden|AccessDenied|InvalidAccessKeyId|Signature"
+)
 _KEY_VARIABLE = "ONNXBUILD_REMOTE_SIGN_KEY"
 _PUSH_FIX = (
     f"openssl genpkey -algorithm ed25519 -out PRIVATE.pem; then {_KEY_VARIABLE}=PRIVATE.pem"
@@ -44,6 +49,7 @@ class Remote:
         store: The workspace's store, with the remote behind it.
         uploads: What goes up; None if this machine pushes nothing.
         unsigned: A machine of CI that should upload, and has no key for it.
+        credentials: Which credentials are sent, for messages.
     """
 
     url: str
@@ -51,6 +57,34 @@ class Remote:
     store: TieredStore
     uploads: Uploads | None
     unsigned: bool = False
+    credentials: str = ""
+
+    def fetch_ahead(
+        self,
+        workspace: Workspace,
+        graph: Graph,
+        catalog: Mapping[str, StepKind],
+        forced: Collection[str],
+        small_bytes: int = 1 << 20,
+    ) -> None:
+        """Fetch what a build of a graph will open, all at once; what can't be had is built here.
+
+        Args:
+            workspace: With the remote behind its store.
+            graph: What will be built.
+            catalog: Step kinds by name.
+            forced: Names of steps that run although they are up to date.
+            small_bytes: Results of at most that size are fetched, too: reports and other verbs read them.
+        """
+        from onnxbuild.engine.plan import needed_artifacts
+
+        while True:
+            planned = workspace.plan(graph, catalog)
+            made = [artifact for each in planned for artifact in each.outputs.values()]
+            small = [artifact for artifact in made if artifact.size_bytes <= small_bytes]
+            if self.store.bring([*needed_artifacts(graph, planned, forced), *small]):
+                self.store.leave(made)
+                return
 
     def remarks(self, *, wait: bool = False) -> Iterator[str]:
         """Yield what a run should say of it at its end.
@@ -67,7 +101,8 @@ class Remote:
         if self.unsigned:
             yield f"nothing is uploaded to {self.url}: this CI has no key that signs it ({_KEY_VARIABLE}=PRIVATE.pem)"
         if self.client.lost:
-            yield f"{self.url} is not used further in this run: {self.client.lost}"
+            sent = f"; it was sent {self.credentials}" if _REFUSED.search(self.client.lost) else ""
+            yield f"{self.url} is not used further in this run: {self.client.lost}{sent}"
         if self.uploads is not None:
             count, size = self.uploads.left()
             why = f": {self.uploads.failed}" if self.uploads.failed else ""
@@ -95,6 +130,7 @@ class RemoteAccess:
         agree: How many of them must have signed the same result.
         signer: The key of a machine that uploads; None on others.
         unsigned: A machine of CI that should upload, and has no key for it.
+        credentials: Which credentials are sent, for messages.
     """
 
     url: str
@@ -103,12 +139,22 @@ class RemoteAccess:
     agree: int
     signer: Signer | None
     unsigned: bool
+    credentials: str
 
-    def attach(self, workspace: Workspace, *, fetch: bool = True) -> tuple[Workspace, Remote]:
+    def record_names(self, keys: Iterable[str]) -> frozenset[str]:
+        """Return the names that records of some actions have, by each builder that is trusted and by this machine."""
+        from onnxbuild.adapters.remote.signed_records import record_name
+
+        own = () if self.signer is None else (self.signer.id,)
+        return frozenset(
+            record_name(key, signer) for key in keys for signer in (*self.trusted, *own)
+        )
+
+    def attach(self, workspace: Workspace, fetch: Fetch = "all") -> tuple[Workspace, Remote]:
         """Return the workspace with the remote behind its store.
 
         Args:
-            fetch: Fetch the blobs of hits, and upload what is built; False for verbs that only look.
+            fetch: Which blobs of hits are fetched; with "nothing", for verbs that only look, nothing is uploaded.
         """
         from onnxbuild.adapters.remote.client import Client
         from onnxbuild.adapters.remote.tiered_store import TieredStore
@@ -116,7 +162,7 @@ class RemoteAccess:
 
         client = Client(self.objects)
         uploads = None
-        if self.signer is not None and fetch:
+        if self.signer is not None and fetch != "nothing":
             uploads = Uploads(workspace.disk, client, self.signer)
             uploads.resume()
         store = TieredStore(
@@ -124,7 +170,7 @@ class RemoteAccess:
         )
         views = DiskViews(workspace.root, store, workspace.stats)
         return replace(workspace, store=store, views=views), Remote(
-            self.url, client, store, uploads, self.unsigned
+            self.url, client, store, uploads, self.unsigned, self.credentials
         )
 
 
@@ -139,7 +185,7 @@ def remote_of(request: Request) -> RemoteAccess | None:
     url = settings.text("remote.url")
     if not url or url == OFF:
         return None
-    from onnxbuild.adapters.remote.opening import open_remote
+    from onnxbuild.adapters.remote.opening import credentials_sent, open_remote
 
     where = settings.sources["remote.url"]
     allow_http = bool(settings.values.get("remote.allow_http", False))
@@ -159,7 +205,10 @@ def remote_of(request: Request) -> RemoteAccess | None:
             f"`remote.agree` is {agree}; expected 1 to {len(trusted)}, the number of trusted keys",
             where=settings.sources["remote.agree"],
         )
-    return RemoteAccess(url, objects, trusted, agree, signer, unsigned=pushes and signer is None)
+    return RemoteAccess(
+        url, objects, trusted, agree, signer,
+        unsigned=pushes and signer is None, credentials=credentials_sent(url, environment),
+    )  # fmt: skip
 
 
 def push_results(
@@ -176,7 +225,7 @@ def push_results(
     Raises:
         UsageError: No remote is named, or no key signs what is uploaded.
     """
-    access = _needed(request)
+    access = needed_remote(request)
     if access.signer is None:
         raise _no_signer("ONNXBUILD_REMOTE_PUSH=always ", "cache push")
     opened = open_workspace(request.project, request.store_root)
@@ -209,7 +258,7 @@ def pull_results(
     Raises:
         UsageError: No remote is named.
     """
-    workspace, remote = _needed(request).attach(
+    workspace, remote = needed_remote(request).attach(
         open_workspace(request.project, request.store_root)
     )
     try:
@@ -219,7 +268,12 @@ def pull_results(
         workspace.close()
 
 
-def _needed(request: Request) -> RemoteAccess:
+def needed_remote(request: Request) -> RemoteAccess:
+    """Return how to reach the remote store.
+
+    Raises:
+        UsageError: No remote is named, or its settings can't be used.
+    """
     access = remote_of(request)
     if access is None:
         raise UsageError(

@@ -38,7 +38,7 @@ class Request:
         recipes: Paths of recipe files.
         only: Variants or steps to build; empty for all.
         settings: `--set`: dotted key -> value as text.
-        store: The store's folder; None for the project's own.
+        store: The store's folder, and those of stores below it (see `locate.store_layers`); None for the project's own.
         locked: Refuse whatever is not as the recipes' locks say.
         choices: `RECIPE:VARIANT` -> the trial that `mode: auto` is to take, `RECIPE:VARIANT/session`
             -> settings of its session; None to search, or to take those of the locks.
@@ -75,6 +75,11 @@ class Request:
         """The store's folder."""
         return locate.store_root(self.project, self.store)
 
+    @property
+    def store_bases(self) -> tuple[Path, ...]:
+        """Folders of the stores below it, which are only read."""
+        return locate.store_layers(self.project, self.store)[1:]
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
@@ -82,11 +87,16 @@ class Loaded:
 
     Attributes:
         by_file: Recipe file, as given -> the recipes it holds.
-        paths: Files and folders, absolute.
+        decided_by: Recipe file, as given -> the files and folders that decided it, absolute.
     """
 
     by_file: Mapping[Path, tuple[Recipe, ...]]
-    paths: tuple[Path, ...]
+    decided_by: Mapping[Path, tuple[Path, ...]]
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files and folders that decided any of them, absolute."""
+        return tuple(path for each in self.decided_by.values() for path in each)
 
     @property
     def recipes(self) -> tuple[Recipe, ...]:
@@ -130,7 +140,7 @@ def load(request: Request, cache: RecipeCache | None = None) -> Loaded:
     """
     refuse_faulty(bring_plugins(request.project))
     by_file: dict[Path, tuple[Recipe, ...]] = {}
-    paths: list[Path] = []
+    decided_by: dict[Path, tuple[Path, ...]] = {}
     faults: list[RecipeError] = []
     for path in request.recipes:
         try:
@@ -139,10 +149,10 @@ def load(request: Request, cache: RecipeCache | None = None) -> Loaded:
             faults += errors.faults
             continue
         by_file[path] = (*by_file.get(path, ()), *loaded.recipes)
-        paths += loaded.witnesses
+        decided_by[path] = loaded.witnesses
     if faults:
         raise RecipeErrors(faults)
-    return Loaded(by_file, tuple(paths))
+    return Loaded(by_file, decided_by)
 
 
 def _load_file(path: Path, request: Request, cache: RecipeCache | None) -> LoadedRecipes:

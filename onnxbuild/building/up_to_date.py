@@ -90,8 +90,7 @@ def remember(
             "skipped": skipped_targets(graph, report),
             "variants": json.dumps(variant_records(graph, report, workspace.root)),
         },
-        workspace.stats.seen,
-        workspace.stats.restless,
+        workspace.stats,
         started_ns=started_ns,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from onnxbuild.adapters.store.disk_history import DiskHistory
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.disk_views import DiskViews
 from onnxbuild.adapters.store.housekeeping import home_of
+from onnxbuild.adapters.store.layered_store import BaseLayer, LayeredStore
 from onnxbuild.adapters.store.layout import is_store
 from onnxbuild.adapters.store.runs import drop_old_runs, log_name, sweep
 from onnxbuild.adapters.toolchain.distributions import Distributions
@@ -49,6 +50,7 @@ class RunOptions:
         surroundings: Those of the steps.
         force: Variants or steps to run although they are up to date, named as for `Request.only`.
         wait_uploads: Wait at the end until all is uploaded to the remote store.
+        lazy: Leave large results that this build does not open on the remote store.
         kernel_watch: Let the kernel observe what steps open; else Python does as well as it can.
     """
 
@@ -60,6 +62,7 @@ class RunOptions:
     kernel_watch: bool = True
     force: tuple[str, ...] = ()
     wait_uploads: bool = False
+    lazy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,7 @@ class Workspace:
         fingerprints: How files and packages are now.
         history: What steps were last built from.
         views: The folders below out/.
+        bases: Stores below `disk`, which are only read.
     """
 
     project: Path
@@ -112,6 +116,7 @@ class Workspace:
     fingerprints: DiskFingerprints
     history: DiskHistory
     views: DiskViews
+    bases: tuple[BaseLayer, ...] = ()
 
     def recipes(self) -> RecipeCache:
         """Recipes that were read before."""
@@ -136,6 +141,11 @@ class Workspace:
             host=self.host(),
         )
 
+    def remarks(self) -> Iterator[str]:
+        """Yield what a run should say at its end of the stores below this one."""
+        for base in self.bases:
+            yield from base.remarks()
+
     def drop_old(self) -> None:
         """Drop logs of runs of long ago, and what the index knows of them, once there are many."""
         runs, _ = drop_old_runs(self.root)
@@ -150,11 +160,15 @@ class Workspace:
         self.index.close()
 
 
-def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace:
+def open_workspace(
+    project: Path, root: Path, *, bases: Sequence[Path] = (), make: bool = True, index: bool = True
+) -> Workspace:
     """The project's store.
 
     Args:
+        bases: Folders of stores below it, which are only read.
         make: Make the store where it is missing; else it is looked at as it is.
+        index: Use its index; False on a machine that sees the store over a network, where SQLite's locks don't hold.
 
     Raises:
         StoreError: The store can't be made or read, or libraries could open nothing in it.
@@ -165,14 +179,15 @@ def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace
         outline.prepare()
     else:
         outline.check_format()
-    index = Index(root / "index.db" if is_store(root) else Path(":memory:"))
-    stats = StatCache(index)
-    disk = DiskStore(root, stats)
+    opened = Index(root / "index.db" if index and is_store(root) else Path(":memory:"))
+    stats = StatCache(opened)
+    layers = tuple(map(BaseLayer, bases))
+    disk = LayeredStore(root, stats, layers, fetch=make) if layers else DiskStore(root, stats)
     distributions = Distributions(stats)
     return Workspace(
         project=project,
         root=root,
-        index=index,
+        index=opened,
         stats=stats,
         disk=disk,
         store=disk,
@@ -180,8 +195,9 @@ def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace
         fingerprints=DiskFingerprints(
             project, stats, distributions, extra_of=extra_of, plugins=plugins
         ),
-        history=DiskHistory(index, home_of(root, project)),
+        history=DiskHistory(opened, home_of(root, project)),
         views=DiskViews(root, disk, stats),
+        bases=layers,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from onnxbuild.cli.executors import executor_of, executor_option
 from onnxbuild.cli.options import (
     PathName,
     machine_options,
@@ -33,6 +34,7 @@ from onnxbuild.cli.options import (
 @set_option()
 @store_option()
 @machine_options()
+@executor_option()
 @click.option("--json", "as_json", is_flag=True, help="Print the reports as one JSON object.")
 @quiet_option()
 @click.pass_context
@@ -47,6 +49,7 @@ def command(
     jobs: int | None,
     memory: int | None,
     timeout: float,
+    executor: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -87,7 +90,8 @@ def command(
     request = Request(tuple(map(Path, recipes)), only, settings, store)
     options = RunOptions(jobs, memory, timeout)
     with make_display(as_json=False, verbose=False, quiet=quiet, on_stderr=as_json) as display:
-        found = bench(request, against, options, [display])
+        make_executor = executor_of(request.project, executor, options, display)
+        found = bench(request, against, options, [display], make_executor=make_executor)
     if as_json:
         click.echo(json.dumps(found.reports, indent=2, sort_keys=True))
     else:

@@ -11,6 +11,7 @@ import click
 from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import (
     Bytes,
+    Decorator,
     Number,
     github_option,
     recipes_argument,
@@ -24,6 +25,7 @@ from onnxbuild.terminal.store_output import show_collected, show_stats
 from onnxbuild.terminal.table import say
 
 if TYPE_CHECKING:
+    from onnxbuild.building.request import Request
     from onnxbuild.building.wiring import Workspace
 
 _DAY_S = 24 * 3600.0
@@ -36,18 +38,30 @@ def command() -> None:
 
 
 def _open(store: str | None) -> Workspace:
-    from onnxbuild.adapters.locate import store_root
+    from onnxbuild.adapters.locate import store_layers
     from onnxbuild.adapters.store.layout import is_store
     from onnxbuild.building.wiring import open_workspace
     from onnxbuild.project_folder import find_project
 
     project = find_project(Path("recipe.yaml"))
-    root = store_root(project, store)
+    root, *bases = store_layers(project, store)
     if not is_store(root):
         raise UsageError(
             f"there is no store at {root}", fix="--store FOLDER, or run a recipe first"
         )
-    return open_workspace(project, root)
+    return open_workspace(project, root, bases=bases)
+
+
+def _remote_option(text: str) -> Decorator:
+    return click.option("--remote", "of_remote", is_flag=True, help=text)
+
+
+def _project_request(store: str | None) -> Request:
+    """Return a request for all recipes of the project."""
+    from onnxbuild.building.request import Request
+    from onnxbuild.typed.recipe_files import recipes_meant
+
+    return Request(tuple(map(Path, recipes_meant(()))), (), {}, store)
 
 
 @command.command("stats")
@@ -59,25 +73,42 @@ def _open(store: str | None) -> Workspace:
     show_default=True,
     help="Number of last runs that the hit rate covers.",
 )
+@_remote_option(
+    "Show what the remote store holds instead: of this project's recipes, and of all projects "
+    "where the server lists that."
+)
 @json_option()
-def stats(*, store: str | None, runs: int, as_json: bool) -> None:
+@click.pass_context
+def stats(
+    ctx: click.Context, *, store: str | None, runs: int, of_remote: bool, as_json: bool
+) -> None:
     """Show what the store holds, what takes the space, and how often results were reused."""
-    from onnxbuild.adapters.store.usage import collect_stats, hit_rates
+    if of_remote:
+        from onnxbuild.building.remote_upkeep import remote_stats
+        from onnxbuild.terminal.store_output import remote_stats_document, show_remote_stats
+
+        document = remote_stats_document(
+            remote_stats(_project_request(store), kinds_of(ctx).catalog)
+        )
+        (print_document if as_json else show_remote_stats)(document)
+        return
+    from onnxbuild.adapters.store.usage import collect_stats, held_by, hit_rates
     from onnxbuild.adapters.toolchain.virtual_environments import made_environments
 
     workspace = _open(store)
     try:
         found = collect_stats(workspace.disk, workspace.index)
         rates = hit_rates(workspace.root, runs)
+        bases = [held_by(base) for base in workspace.bases]
     finally:
         workspace.close()
     environments = list(made_environments())
     if as_json:
         from onnxbuild.terminal.store_output import stats_document
 
-        print_document(stats_document(str(workspace.root), found, rates, environments))
+        print_document(stats_document(str(workspace.root), found, rates, environments, bases))
         return
-    show_stats(str(workspace.root), found, rates, environments)
+    show_stats(str(workspace.root), found, rates, environments, bases)
 
 
 @command.command("pins")
@@ -128,30 +159,43 @@ def unpin(*, name: str, store: str | None, as_json: bool) -> None:
 @json_option()
 @click.pass_context
 def verify(ctx: click.Context, *, store: str | None, repair: bool, as_json: bool) -> None:
-    """Read every blob and record again; exit 1 if any is damaged."""
+    """Read every blob and record again, also of stores below; exit 1 if any is damaged."""
+    from onnxbuild.adapters.store.disk_store import DiskStore
     from onnxbuild.adapters.store.housekeeping import verify as verify_store
     from onnxbuild.terminal.display import make_display
 
     workspace = _open(store)
     with make_display(as_json=False, verbose=False, on_stderr=as_json) as display:
         count, bad = verify_store(workspace.disk, repair=repair, events=[display])
+        below = []
+        for base in workspace.bases:
+            more, theirs = verify_store(
+                DiskStore(base.root, workspace.stats), repair=False, events=[display]
+            )
+            count += more
+            below += [f"{base.root}/{sentence}" for sentence in theirs]
     workspace.close()
+    is_left = bool(below) or (bool(bad) and not repair)
     if as_json:
-        found = {"ok": not bad, "files": count, "damaged": bad, "repaired": repair and bool(bad)}
-        print_document({"type": "cache verify", **found})
-        ctx.exit(EXIT_STEP if bad and not repair else 0)
-    for sentence in bad:
+        found = {"ok": not bad and not below, "files": count, "damaged": [*bad, *below]}
+        print_document({"type": "cache verify", **found, "repaired": repair and bool(bad)})
+        ctx.exit(EXIT_STEP if is_left else 0)
+    for sentence in (*bad, *below):
         say(sentence)
-    if not bad:
+    if below:
+        say(
+            f"{counted(len(below), 'file')} of stores below, which are only read: their owner repairs them"
+        )
+    if not bad and not below:
         say(f"ok: {counted(count, 'file')}, none damaged")
-    elif repair:
+    elif bad and repair:
         say(f"set aside: {len(bad)} of {counted(count, 'file')}; `onnxbuild run` makes them again")
-    else:
+    elif bad:
         from onnxbuild.building.type_again import options_again
 
         command = " ".join(["onnxbuild cache verify --repair", *options_again(None, store)])
         say(f"damaged: {len(bad)} of {counted(count, 'file')}; to set them aside: {command}")
-        ctx.exit(EXIT_STEP)
+    ctx.exit(EXIT_STEP if is_left else 0)
 
 
 @command.command("gc")
@@ -181,6 +225,10 @@ def verify(ctx: click.Context, *, store: str | None, repair: bool, as_json: bool
     type=Bytes(),
     help="Then remove the least recently used results until all blobs fit in this size.",
 )
+@_remote_option(
+    "Clean the remote store instead, where its server can list and remove: what is older than "
+    "--keep-days goes, except for the results that this project's recipes use now."
+)
 @json_option()
 @click.option(
     "--dry-run", is_flag=True, help="Show what would go and how much that is; remove nothing."
@@ -194,6 +242,7 @@ def gc(
     environment_days: float | None,
     grace_hours: float,
     max_size: int | None,
+    of_remote: bool,
     as_json: bool,
     dry_run: bool,
 ) -> None:
@@ -204,6 +253,14 @@ def gc(
     decides about these. Logs of the last 50 runs stay, and those of 30 days up to 200 runs; a run also
     drops older ones once there are 20.
     """
+    if of_remote:
+        if environment_days is not None:
+            raise click.UsageError("--environment-days is for this machine, not for --remote")
+        _collect_remote(
+            ctx, store, keep_days * _DAY_S, grace_hours * 3600.0, max_size,
+            as_json=as_json, dry_run=dry_run,
+        )  # fmt: skip
+        return
     from onnxbuild.adapters.store.garbage import collect_garbage
     from onnxbuild.adapters.toolchain.environment_gc import collect_environments
 
@@ -230,13 +287,47 @@ def gc(
         print_document(garbage_document(removed, environments, dry_run=dry_run))
         ctx.exit(EXIT_STEP if is_over else 0)
     show_collected(removed, environments, kept_days, dry_run=dry_run)
+    for base in workspace.bases:
+        say(f"the store below, {base.root}, is only read: nothing was removed there")
     if max_size is not None and removed.left_bytes > max_size:
-        left = f"{size_text(removed.left_bytes)} {'would be' if dry_run else 'are'} left"
-        say(
-            f"{left}, over the {size_text(max_size)} asked for: "
-            f"{size_text(removed.held_bytes)} are pinned or younger than {grace_hours:g} h"
-        )
+        held = f"{size_text(removed.held_bytes)} are pinned or younger than {grace_hours:g} h"
+        _say_over(removed.left_bytes, max_size, held, dry_run=dry_run)
         ctx.exit(EXIT_STEP)
+
+
+def _collect_remote(
+    ctx: click.Context,
+    store: str | None,
+    keep_s: float,
+    grace_s: float,
+    max_size: int | None,
+    *,
+    as_json: bool,
+    dry_run: bool,
+) -> None:
+    from onnxbuild.building.remote_upkeep import collect_remote
+    from onnxbuild.terminal.store_output import remote_garbage_document, show_remote_collected
+
+    url, removed = collect_remote(
+        _project_request(store), kinds_of(ctx).catalog, keep_s=keep_s, grace_s=grace_s,
+        max_bytes=max_size, dry_run=dry_run,
+    )  # fmt: skip
+    if as_json:
+        print_document(remote_garbage_document(url, removed, dry_run=dry_run))
+    else:
+        show_remote_collected(removed, dry_run=dry_run)
+    if max_size is not None and removed.left_bytes > max_size:
+        if not as_json:
+            held = (
+                f"{size_text(removed.held_bytes)} are in use or younger than {grace_s / 3600:g} h"
+            )
+            _say_over(removed.left_bytes, max_size, held, dry_run=dry_run)
+        ctx.exit(EXIT_STEP)
+
+
+def _say_over(left_bytes: int, max_size: int, held: str, *, dry_run: bool) -> None:
+    left = f"{size_text(left_bytes)} {'would be' if dry_run else 'are'} left"
+    say(f"{left}, over the {size_text(max_size)} asked for: {held}")
 
 
 @command.command("push")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from onnxbuild.cli.executors import executor_of, executor_option
 from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import (
     jobs_option,
@@ -43,6 +44,7 @@ _SHOWN = 20
 @set_option()
 @store_option()
 @jobs_option()
+@executor_option()
 @json_option()
 @quiet_option()
 @click.pass_context
@@ -55,6 +57,7 @@ def command(
     settings: Mapping[str, str],
     store: str | None,
     jobs: int | None,
+    executor: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -86,11 +89,12 @@ def command(
     from onnxbuild.terminal.documents import locks_document
 
     request = Request(tuple(map(Path, recipes)), (), settings, store)
-    kinds = kinds_of(ctx)
+    kinds, options = kinds_of(ctx), RunOptions(jobs)
     with make_display(as_json=False, verbose=False, quiet=quiet, on_stderr=as_json) as display:
+        make_executor = executor_of(request.project, executor, options, display)
         result, relocked = relock(
-            request, RunOptions(jobs), [display], update=update, write=not check,
-            catalog=kinds.catalog, make_executor=kinds.make_executor,
+            request, options, [display], update=update, write=not check,
+            catalog=kinds.catalog, make_executor=make_executor or kinds.make_executor,
         )  # fmt: skip
     code = result.exit_code
     if code == 0 and check and any(each.new or each.differences for each in relocked):

@@ -13,6 +13,8 @@ import click
 from onnxbuild.core.sizes import size_bytes_of
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+_TYPED = "onnxbuild.recipes"
+"""Recipes as they were typed, for options that are read after them."""
 
 
 def recipes_argument(*, needed: bool = True, as_typed: bool = False) -> Decorator:
@@ -26,7 +28,7 @@ def recipes_argument(*, needed: bool = True, as_typed: bool = False) -> Decorato
     metavar = "RECIPE..." if needed else "[RECIPE]..."
     return click.argument(
         "recipes", nargs=-1, required=needed, type=click.Path(), metavar=metavar,
-        callback=None if as_typed else _meant,
+        callback=None if as_typed else _meant, is_eager=True,
     )  # fmt: skip
 
 
@@ -35,17 +37,32 @@ def _meant(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     from onnxbuild.typed.recipe_files import recipes_meant
 
     can_choose = any(each.name == "only" for each in ctx.command.params)
-    return values if ctx.resilient_parsing else tuple(recipes_meant(values, can_choose=can_choose))
+    if ctx.resilient_parsing:
+        return values
+    ctx.meta[_TYPED] = values
+    return tuple(recipes_meant(values, can_choose=can_choose))
+
+
+def _parts_meant(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    del param
+    from onnxbuild.typed.recipe_files import parts_meant
+
+    return parts_meant(ctx.meta.get(_TYPED, ()), values)
 
 
 def store_option() -> Decorator:
-    """Another store."""
+    """Another store, and those below it."""
     return click.option(
         "--store",
         type=PathName(),
+        multiple=True,
+        callback=lambda ctx, param, values: os.pathsep.join(values) or None,  # noqa: ARG005
         metavar="FOLDER",
         help="Keep artifacts here instead of artifacts/ at the project's root "
-        "(or set ONNXBUILD_STORE).",
+        "(or set ONNXBUILD_STORE). Further folders are stores that are only read: results there are "
+        "copied instead of built.",
     )
 
 
@@ -55,8 +72,9 @@ def only_option() -> Decorator:
         "--only",
         multiple=True,
         metavar="NAME",
-        help="Only this variant (int8, bert:int8) or step (export, int8/validate) and what it needs. "
-        "May be given several times.",
+        callback=_parts_meant,
+        help="Only this variant (int8, bert:int8), step (export, int8/validate) or component "
+        "(whisper@encoder) and what it needs. May be given several times.",
     )
 
 

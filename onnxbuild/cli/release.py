@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from onnxbuild.cli.executors import executor_of, executor_option
 from onnxbuild.cli.options import PathName, jobs_option, quiet_option, store_option
+from onnxbuild.project_folder import find_project
 from onnxbuild.terminal.display import json_option, print_document
 from onnxbuild.terminal.table import say
 
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Replace a release of this name that differs.")
 @store_option()
 @jobs_option()
+@executor_option()
 @json_option()
 @quiet_option()
 @click.pass_context
@@ -72,6 +75,7 @@ def command(
     force: bool,
     store: str | None,
     jobs: int | None,
+    executor: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -113,9 +117,13 @@ def command(
         force=force,
     )
     destination = None if push is None else str(parse_destination(with_tag(push, version)))
+    options = RunOptions(jobs)
     ask = _ask if sys.stdin.isatty() else None
     with make_display(as_json=False, verbose=False, quiet=quiet, on_stderr=as_json) as display:
-        result, release = make_release(wanted, RunOptions(jobs), [display], ask=ask)
+        make_executor = executor_of(find_project(wanted.recipe), executor, options, display)
+        result, release = make_release(
+            wanted, options, [display], ask=ask, make_executor=make_executor
+        )
     if release is None:
         if as_json:
             print_document(release_document(result, None, None))

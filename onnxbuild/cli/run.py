@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from onnxbuild.adapters import locate
+from onnxbuild.cli.executors import executor_of, executor_option
 from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import (
     PathName,
@@ -22,16 +22,17 @@ from onnxbuild.cli.options import (
     store_option,
 )
 from onnxbuild.core.errors import UsageError
-from onnxbuild.settings import read_settings
-from onnxbuild.terminal.at_a_glance import summary_lines, up_to_date_lines
+from onnxbuild.terminal.at_a_glance import ROWS_MAX, summary_lines, up_to_date_lines
 from onnxbuild.terminal.display import wants_json
 from onnxbuild.terminal.table import say
 
 if TYPE_CHECKING:
     from onnxbuild.building.api import BuildResult, Request
-    from onnxbuild.building.wiring import RunOptions, Workspace
     from onnxbuild.cli.kinds import Kinds
-    from onnxbuild.core.ports import EventSink, Executor
+    from onnxbuild.core.ports import EventSink
+
+_LINES_MAX = 10
+"""Lines about failures, and commands to type next, that the end of a run shows."""
 
 
 class RunCommand(click.Command):
@@ -66,12 +67,7 @@ class RunCommand(click.Command):
 @set_option()
 @store_option()
 @machine_options()
-@click.option(
-    "--executor",
-    metavar="WHERE",
-    help="Where steps run: local (this machine's own processes), dask://HOST:PORT (the workers of a "
-    "cluster) or dask:local?workers=N [default: `executor` of `[tool.onnxbuild]`, else local].",
-)
+@executor_option()
 @click.option(
     "-k", "--keep-going", is_flag=True, help="After a failure, build what does not depend on it."
 )
@@ -157,25 +153,27 @@ def command(
     from onnxbuild.building.wiring import RunOptions
     from onnxbuild.ci.outputs import CiOutputs
     from onnxbuild.terminal.display import make_display, print_line
-    from onnxbuild.typed.recipe_files import recipes_meant
+    from onnxbuild.typed.recipe_files import parts_meant, recipes_meant
 
     settings = {**settings, "benchmark.measure": "false"} if no_bench else settings
-    options = RunOptions(jobs, memory, timeout, keep_going, force=force, wait_uploads=wait_uploads)
+    options = RunOptions(
+        jobs, memory, timeout, keep_going, force=force, wait_uploads=wait_uploads, lazy=True
+    )
     kinds = kinds_of(ctx)
     ci = CiOutputs(recipes, lambda line: click.echo(line, err=as_json), junit, summary, github)
     with ci.refusals():
         files = tuple(map(Path, recipes_meant(recipes, can_choose=True)))
-        request = Request(files, only, settings, store, locked)
+        request = Request(files, parts_meant(recipes, only), settings, store, locked)
         with make_display(as_json=as_json, verbose=verbose, quiet=quiet) as display:
             sinks: list[EventSink] = [display, ci.recorder]
-            make_executor = _executor_of(request, executor, options, display)
+            make_executor = executor_of(request.project, executor, options, display)
             result = build(
                 request, options, sinks,
                 catalog=kinds.catalog, make_executor=make_executor or kinds.make_executor,
             )  # fmt: skip
         pages = _failed_pages(request, result, kinds) if result.exit_code else {}
         if not as_json:
-            _show(result, settings, store)
+            _show(result, settings, store, verbose=verbose)
             left_over = leftover_line(result.store, request.project, store)
             if left_over and not quiet:
                 say(left_over, err=True)
@@ -187,32 +185,6 @@ def command(
     ctx.exit(result.exit_code)
 
 
-def _executor_of(
-    request: Request, text: str | None, options: RunOptions, display: EventSink
-) -> Callable[[Workspace], Executor] | None:
-    """Return what makes the executor that is asked for; None for this machine's own processes."""
-    from onnxbuild.cluster.addresses import LOCAL, read_executor
-    from onnxbuild.core.event import Notice
-
-    where = ""
-    if text is None:
-        settings = read_settings(request.project, locate.environment())
-        text, where = settings.text("executor") or LOCAL, settings.sources.get("executor", "")
-    cluster = read_executor(text, where)
-    if cluster is None:
-        return None
-
-    def make(workspace: Workspace) -> Executor:
-        from onnxbuild.cluster.connect import connected
-
-        return connected(
-            cluster, workspace, jobs=options.jobs, memory_bytes=options.memory_bytes,
-            timeout_s=options.timeout_s, say=lambda text: display.emit(Notice(text)),
-        )  # fmt: skip
-
-    return make
-
-
 def _failed_pages(request: Request, result: BuildResult, kinds: Kinds) -> dict[str, Path]:
     """Write the pages that were asked for, and that a failure kept the build from making."""
     from onnxbuild.reporting.report import write_failed_pages
@@ -220,22 +192,38 @@ def _failed_pages(request: Request, result: BuildResult, kinds: Kinds) -> dict[s
     return write_failed_pages(request, result, catalog=kinds.catalog)
 
 
-def _show(result: BuildResult, settings: Mapping[str, str], store: str | None) -> None:
+def _show(
+    result: BuildResult, settings: Mapping[str, str], store: str | None, *, verbose: bool
+) -> None:
     """Print the table, the last line, and what to type next."""
     from onnxbuild.building.outcome import skipped_targets, summarize
     from onnxbuild.terminal.next_commands import next_commands
 
     if result.recalled is not None:
-        for line in up_to_date_lines(result.recalled, as_json=False):
+        for line in up_to_date_lines(
+            result.recalled, as_json=False, built=None if verbose else ()
+        ):
             say(line)
         return
     rows = summarize(result.graph, result.report)
     skipped = skipped_targets(result.graph, result.report)
-    for line in summary_lines(rows, skipped, result.store):
+    graph, report = result.graph, result.report
+    built = {graph.addresses[step].recipe for step in report.passed_of(report.built)}
+    for line in summary_lines(rows, skipped, result.store, None if verbose else built):
         say(line)
+    if len(graph.deliverables) > ROWS_MAX:  # what was said of a failure is far above
+        failed = [f"failed  {each.step}: {each.error.what}" for each in report.failures]
+        _say_some(failed)
     print_end(result)
-    for what, command in next_commands(result, settings, store):
-        say(f"{what}: {command}", err=True)
+    _say_some([f"{what}: {command}" for what, command in next_commands(result, settings, store)])
+
+
+def _say_some(lines: Sequence[str]) -> None:
+    """Print the first lines, and how many more there are."""
+    for line in lines[:_LINES_MAX]:
+        say(line, err=True)
+    if len(lines) > _LINES_MAX:
+        say(f"... and {len(lines) - _LINES_MAX} more", err=True)
 
 
 def print_end(result: BuildResult) -> None:

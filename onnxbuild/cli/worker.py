@@ -21,8 +21,10 @@ _LOCAL_NAMES = (_LOOPBACK, "localhost", "[::1]")
     "--tag",
     "tags",
     multiple=True,
-    type=click.Choice(("gpu",)),
-    help="What this machine has: steps that need it come here alone.",
+    metavar="NAME",
+    help="What this machine is or has. `gpu`: steps for a GPU come here. Others are yours, for "
+    "`--executor dask://HOST:PORT?on=NAME`; each worker has the names of the target CPUs that it is, too: "
+    "avx2, avx512_vnni, amx, arm64. May be given several times.",
 )
 @click.option(
     "--project",
@@ -73,7 +75,7 @@ def command(
     program here: see docs/cluster.md.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.adapters import locate, machine
-    from onnxbuild.cluster.requirements import TAGS
+    from onnxbuild.cluster.requirements import GPU_RESOURCE, GPU_TAG, tags_of
     from onnxbuild.cluster.session import WorkerPlace
     from onnxbuild.cluster.worker import project_of, serve
 
@@ -103,8 +105,9 @@ def command(
         jobs or machine.usable_cores(),
         memory or int(machine.memory_bytes() * 0.9),
         name or f"{socket.gethostname()}-{os.getpid()}",
+        tuple(tags_of(machine.host_facts(), tags)),
     )
-    resources = dict.fromkeys((TAGS[each] for each in tags), 1.0)
+    resources = {GPU_RESOURCE: 1.0} if GPU_TAG in place.tags else {}
     serve(
         address, place, host=host, resources=resources, say=lambda line: click.echo(line, err=True)
     )

@@ -11,10 +11,12 @@ from typing import Any
 
 from onnxbuild.adapters import machine
 from onnxbuild.building.wiring import Workspace
-from onnxbuild.cluster.addresses import Cluster
+from onnxbuild.cluster.addresses import Cluster, Slurm
 from onnxbuild.cluster.executor import DaskExecutor
+from onnxbuild.cluster.slurm import SlurmExecutor
 from onnxbuild.cluster.worker import import_distributed, need_certificates
 from onnxbuild.core.errors import UsageError
+from onnxbuild.core.ports import Executor
 
 _CONNECT_S = 10.0
 _WORKERS_S = 30.0
@@ -22,14 +24,14 @@ _MEMORY_SHARE = 0.9
 
 
 def connected(
-    cluster: Cluster,
+    cluster: Cluster | Slurm,
     workspace: Workspace,
     *,
     jobs: int | None,
     memory_bytes: int | None,
     timeout_s: float,
     say: Callable[[str], None],
-) -> DaskExecutor:
+) -> Executor:
     """Return an executor on a cluster.
 
     Args:
@@ -41,13 +43,15 @@ def connected(
         say: Takes a line for people.
 
     Raises:
-        UsageError: Dask is not installed, the scheduler gives no answer, or there are no workers of use.
+        UsageError: Dask or Slurm is not installed, it gives no answer, or there are no workers of use.
     """
+    if isinstance(cluster, Slurm):
+        return SlurmExecutor(cluster, workspace, timeout_s=timeout_s, say=say)
     distributed = import_distributed()
     if cluster.scheduler:
         need_certificates(distributed, cluster.scheduler, "client")
         client = _client(distributed, cluster.scheduler, None)
-        return _ready(client, workspace, 1, timeout_s=timeout_s, say=say)
+        return _ready(client, workspace, 1, timeout_s=timeout_s, say=say, on=cluster.on)
     own = _OwnCluster(distributed, workspace, cluster.workers, jobs, memory_bytes)
     try:
         client = _client(distributed, own.address, own.security)
@@ -66,10 +70,11 @@ def _ready(
     *,
     timeout_s: float,
     say: Callable[[str], None],
+    on: str = "",
     end: Callable[[], None] = lambda: None,
 ) -> DaskExecutor:
     """Return an executor that has workers."""
-    executor = DaskExecutor(client, workspace, timeout_s=timeout_s, say=say, end=end)
+    executor = DaskExecutor(client, workspace, timeout_s=timeout_s, say=say, on=on, end=end)
     try:
         executor.await_workers(count, _WORKERS_S if count > 1 else _CONNECT_S)
     except BaseException:

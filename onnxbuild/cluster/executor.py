@@ -7,7 +7,6 @@ import hashlib
 import itertools
 import json
 import queue
-import shutil
 import threading
 import time
 from asyncio import CancelledError
@@ -16,22 +15,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxbuild import __version__
-from onnxbuild.adapters import machine
-from onnxbuild.adapters.clock import run_id
-from onnxbuild.adapters.disk import locks
-from onnxbuild.adapters.disk.atomic_files import make_folder, store_error
+from onnxbuild.adapters.disk.atomic_files import make_folder
 from onnxbuild.building.wiring import Workspace
 from onnxbuild.cluster import worker as remote
+from onnxbuild.cluster.description import DescribedHost, Likeness
 from onnxbuild.cluster.messages import Answer, failed, job_text
-from onnxbuild.cluster.requirements import GPU_RESOURCE, SLOTS, needs_gpu, runs_alone
-from onnxbuild.core.decision import changed_observed
+from onnxbuild.cluster.outcomes import ended
+from onnxbuild.cluster.requirements import (
+    GPU_RESOURCE,
+    SLOTS,
+    is_host_bound,
+    needs_gpu,
+    runs_alone,
+)
+from onnxbuild.cluster.run_folder import RunFolder
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, StepError, UsageError
 from onnxbuild.core.graph import Step
 from onnxbuild.core.ports import Done, Host, Job, Missing
 from onnxbuild.core.sizes import counted
-from onnxbuild.engine.decide import current_state
 
 _PIECE_BYTES = 4 << 20
 _LOOK_S = 0.5  # between looks at which workers there are
@@ -47,41 +49,20 @@ class _WorkerLostError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteHost:
+class RemoteHost(DescribedHost):
     """A worker; see core.ports.Host.
 
     Attributes:
         address: In the cluster.
         resources: What Dask knows of it.
-        said: What it says of itself.
         scheduler: Whose it is, for what to type.
+        on: Tag of the workers that steps bound to a host run on; empty for any.
     """
 
-    name: str
     address: str
     resources: Mapping[str, float]
-    said: Mapping[str, Any]
     scheduler: str
-
-    @property
-    def jobs(self) -> int:
-        """Steps at a time."""
-        return int(self.said["jobs"])
-
-    @property
-    def memory_bytes(self) -> int:
-        """Memory for all of its steps."""
-        return int(self.said["memory_bytes"])
-
-    def facts(self) -> Mapping[str, str]:
-        """Return the properties of its machine that can change numbers."""
-        facts: Mapping[str, str] = self.said["facts"]
-        return facts
-
-    def drivers(self) -> Mapping[str, str]:
-        """Return the properties of its machine that decide which execution providers load."""
-        drivers: Mapping[str, str] = self.said["drivers"]
-        return drivers
+    on: str = ""
 
     def missing(self, step: Step) -> Missing | None:
         """Return the resource that a step needs and this worker has not."""
@@ -89,6 +70,12 @@ class RemoteHost:
             return Missing(
                 f"the resource {GPU_RESOURCE}, and no worker has it",
                 fix=f"on a machine with a GPU: onnxbuild worker {self.scheduler} --tag gpu",
+            )
+        tags: list[str] = self.said["tags"]
+        if self.on and self.on not in tags and is_host_bound(step) and not needs_gpu(step):
+            return Missing(
+                f"a worker with the tag '{self.on}' (`on` of the executor); {self.name} has {', '.join(tags) or 'none'}",
+                fix=f"onnxbuild worker {self.scheduler} --tag {self.on}, or another `on`",
             )
         return None
 
@@ -113,6 +100,7 @@ class DaskExecutor:
         workspace: The driver's.
         timeout_s: Wall time of one step.
         say: Takes a line for people.
+        on: Tag of the workers that steps bound to a host run on; empty for any.
         end: Called when it is closed: ends a cluster of the run's own.
     """
 
@@ -123,16 +111,15 @@ class DaskExecutor:
         *,
         timeout_s: float,
         say: Callable[[str], None],
+        on: str = "",
         end: Callable[[], None] = lambda: None,
     ) -> None:
         self._client, self._workspace, self._end = client, workspace, end
-        self._timeout_s, self._say = timeout_s, say
+        self._timeout_s, self._say, self._on = timeout_s, say, on
         self._scheduler: str = client.scheduler.address
-        self._id = run_id()
-        self._temp = workspace.root / "tmp" / self._id
-        self._lock_path = workspace.root / "locks" / f"run-{self._id}"
-        self._own_lock = locks.wait_lock(self._lock_path)
-        self._here = (__version__, machine.python_build(), remote.packages_here())
+        self._folder = RunFolder(workspace.root)
+        self._id = self._folder.id
+        self._here = Likeness()
         self._alive: dict[str, RemoteHost] = {}
         self._lost: dict[str, tuple[RemoteHost, float]] = {}
         self._refused: dict[str, str] = {}
@@ -200,12 +187,12 @@ class DaskExecutor:
     def wait(self, timeout_s: float) -> list[Done]:
         """Return the jobs that ended, after waiting at most `timeout_s` for one."""
         self._pass_on()
-        ended = []
+        found = []
         with contextlib.suppress(queue.Empty):
-            ended.append(self._ended.get(timeout=timeout_s))
+            found.append(self._ended.get(timeout=timeout_s))
             while True:
-                ended.append(self._ended.get_nowait())
-        return [self._done(each) for each in ended]
+                found.append(self._ended.get_nowait())
+        return [self._done(each) for each in found]
 
     def close(self) -> None:
         """Stop whatever still runs, at once."""
@@ -217,9 +204,7 @@ class DaskExecutor:
         with contextlib.suppress(Exception):  # Dask's own ways to say that it was closed already
             self._client.close(timeout=2)
         self._end()
-        shutil.rmtree(self._temp, ignore_errors=True)
-        self._lock_path.unlink(missing_ok=True)
-        self._own_lock.release()
+        self._folder.close()
 
     # --- the engine's thread ------------------------------------------------------------------------
 
@@ -228,39 +213,11 @@ class DaskExecutor:
             while True:
                 self._say(self._remarks.get_nowait())
 
-    def _done(self, ended: _Ended) -> Done:
-        """Return how a job ended, with its outputs in the store and its log where it belongs."""
-        job, answer = ended.job, ended.answer
-        for path, digest in ended.fetched:
+    def _done(self, each: _Ended) -> Done:
+        """Return how a job ended, with its outputs in the store."""
+        for path, digest in each.fetched:
             self._workspace.disk.adopt(path, digest)
-        try:
-            make_folder(job.log.parent)
-            job.log.write_text(answer.log, encoding="utf-8")
-        except OSError as error:
-            raise store_error(error, job.log) from error
-        if answer.error is None:
-            fault = self._fault(ended)
-            if fault is not None:
-                return failed(fault).done(job)
-        return answer.done(job)
-
-    def _fault(self, ended: _Ended) -> StepError | None:
-        """Return what is wrong with a worker's result: its content, or what it was made from."""
-        step, result = ended.job.step.name, ended.answer.result
-        for artifact in result.outputs.values():
-            for fault in self._workspace.store.faults(artifact):
-                return StepError(f"its output {fault}", where=step, fix="run again")
-        now = current_state(
-            result.observed, ended.job.action.outside, self._workspace.fingerprints
-        )
-        if now == result.observed:
-            return None
-        reasons = "; ".join(map(str, changed_observed(result.observed, now)[:3]))
-        return StepError(
-            f"the project on the worker {ended.worker} is not as it is here: {reasons} (there -> here)",
-            where=step,
-            fix="give the worker the same files, and run again",
-        )
+        return ended(each.job, each.answer, self._workspace, each.worker)
 
     # --- who is there -------------------------------------------------------------------------------
 
@@ -308,44 +265,28 @@ class DaskExecutor:
             why = f"the worker {name} is refused: {said}"
         else:
             found = json.loads(said)
-            differs = self._differences(found)
+            differs = self._here.differences(found)
             why = f"the worker {name} is refused: it has {differs}" if differs else ""
             if not why:
                 resources = dict(known["resources"])
-                host = RemoteHost(name, address, resources, found, self._scheduler)
+                host = RemoteHost(name, found, address, resources, self._scheduler, self._on)
                 self._lost.pop(address, None)
                 self._alive[address] = host
                 return
         self._refused[address] = why
         self._remarks.put(why)
 
-    def _differences(self, said: Mapping[str, Any]) -> str:
-        """Return what of a worker is of another version; empty for nothing."""
-        version, python, packages = self._here
-        found = []
-        if said["onnxbuild"] != version:
-            found.append(f"onnxbuild {said['onnxbuild']}, here is {version}")
-        if said["python"] != python:
-            found.append(f"Python {said['python']}, here is {python}")
-        found += [
-            f"{name} {there}, here is {packages[name]}"
-            for name, there in sorted(said["packages"].items())
-            if packages.get(name, there) != there
-        ]
-        more = f"; and {len(found) - 3} more" if len(found) > 3 else ""  # noqa: PLR2004
-        return "; ".join(found[:3]) + more
-
     # --- a job's thread -----------------------------------------------------------------------------
 
     def _follow(self, job: Job, blobs: Mapping[str, Path]) -> None:
         try:
-            ended = self._run(job, blobs)
+            found = self._run(job, blobs)
         except BuildError as error:
-            ended = _Ended(job, failed(error), "")
+            found = _Ended(job, failed(error), "")
         except Exception as error:  # noqa: BLE001 - of Dask's, which the engine has to hear of
             what = StepError(f"the cluster failed: {error!r}", where=job.step.name)
-            ended = _Ended(job, failed(what), "")
-        self._ended.put(ended)
+            found = _Ended(job, failed(what), "")
+        self._ended.put(found)
 
     def _run(self, job: Job, blobs: Mapping[str, Path]) -> _Ended:
         """Run a job, elsewhere again if a worker is lost.
@@ -416,10 +357,10 @@ class DaskExecutor:
             remote.run_step, self._id, self._timeout_s, text,
             key=key, workers=[host.address], resources=resources, pure=False,
         )  # fmt: skip
-        ended = threading.Event()
-        future.add_done_callback(lambda _: ended.set())
+        is_over = threading.Event()
+        future.add_done_callback(lambda _: is_over.set())
         try:
-            while not ended.wait(_LOOK_S):
+            while not is_over.wait(_LOOK_S):
                 self._check_alive(host)
             while True:
                 try:
@@ -460,8 +401,8 @@ class DaskExecutor:
         for digest in dict.fromkeys(digests):
             if self._workspace.disk.blob(digest).exists():
                 continue
-            make_folder(self._temp)
-            path = self._temp / str(next(self._numbers))
+            make_folder(self._folder.path)
+            path = self._folder.path / str(next(self._numbers))
             found = hashlib.sha256()
             with path.open("wb") as file:
                 for offset in range(0, digest.size_bytes, _PIECE_BYTES):

@@ -48,6 +48,8 @@ class WorkerPlace:
         jobs: Steps at a time.
         memory_bytes: For all of them.
         name: Of the worker, for messages.
+        tags: What drivers may ask for; see requirements.tags_of.
+        index: Whether it uses its store's index; see wiring.open_workspace.
     """
 
     project: Path
@@ -55,6 +57,8 @@ class WorkerPlace:
     jobs: int
     memory_bytes: int
     name: str
+    tags: tuple[str, ...] = ()
+    index: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,7 @@ class Session:
     def _open(self, cleanup: contextlib.ExitStack) -> tuple[Workspace, Run]:
         place = self._place
         refuse_faulty(bring_plugins(place.project))
-        workspace = open_workspace(place.project, place.store)
+        workspace = open_workspace(place.project, place.store, index=place.index)
         cleanup.callback(workspace.close)
         access = remote_of(Request((place.project / "recipe.yaml",), store=str(place.store)))
         if access is not None:

@@ -8,21 +8,14 @@ import json
 import signal
 import threading
 from collections.abc import Callable, Mapping
-from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
-from onnxbuild import __version__
-from onnxbuild.adapters import machine
+from onnxbuild.cluster.description import description
 from onnxbuild.cluster.requirements import SLOTS
 from onnxbuild.cluster.session import Session, WorkerPlace
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, StepError, UsageError
-
-
-def packages_here() -> dict[str, str]:
-    """Return name -> version of what is installed here."""
-    return {each.name.lower(): each.version for each in distributions()}
 
 
 class _Service:
@@ -30,17 +23,7 @@ class _Service:
 
     def __init__(self, place: WorkerPlace) -> None:
         self.place = place
-        self.said = json.dumps(
-            {
-                "onnxbuild": __version__,
-                "python": machine.python_build(),
-                "packages": packages_here(),
-                "facts": machine.host_class(),
-                "drivers": machine.driver_facts(),
-                "jobs": place.jobs,
-                "memory_bytes": place.memory_bytes,
-            }
-        )
+        self.said = json.dumps(description(place))
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
 

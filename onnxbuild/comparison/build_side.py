@@ -303,7 +303,7 @@ def commit_side(revision: str, name: FoundName, store: str | None, stack: ExitSt
 
 
 def _title(name: FoundName) -> str:
-    is_one = RecipeName.parse(name.typed.recipe).combination
+    is_one = RecipeName.parse(name.typed.recipe).member
     recipe = name.typed.recipe if is_one else name.file.stem
     return str(TypedName(recipe, name.local))
 

@@ -135,9 +135,7 @@ def _comparable_lock(lock: Lock, variant: str) -> Lock:
         own = {key: value for key, value in recipe.items() if key != "name"}
         if variant and variant in own.get("variants", {}):
             own["variant"] = own.pop("variants")[variant]
-        shown = (
-            RecipeName("", RecipeName.parse(name).combination) if len(lock.resolved) > 1 else ""
-        )
+        shown = RecipeName("", RecipeName.parse(name).member) if len(lock.resolved) > 1 else ""
         resolved[str(shown)] = own
     return replace(lock, resolved=resolved, recipe="", steps={}, measurements={})
 
@@ -296,7 +294,7 @@ def _with_first_model(before: Side, after: Side, many: Side) -> str:
 
 
 def _pair_name(old: ComparedBundle, new: ComparedBundle) -> str:
-    recipes = f"{new.recipe}:" if RecipeName.parse(new.recipe).combination else ""
+    recipes = f"{new.recipe}:" if RecipeName.parse(new.recipe).member else ""
     return f"{recipes}{new.name}" if old.name == new.name else f"{old.name} -> {new.name}"
 
 

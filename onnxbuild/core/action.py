@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from onnxbuild.core.artifact import Artifact
-from onnxbuild.core.digest import tagged_sha256
+from onnxbuild.core.digest import Digest, tagged_sha256
 from onnxbuild.core.environment import Interpreter
 from onnxbuild.core.step import Finding
 
@@ -164,6 +164,12 @@ class ActionResult:
     notes: tuple[str, ...] = ()
     not_applicable: Finding | None = None
     expense: Expense = field(default_factory=Expense, compare=False)
+
+    def digests(self) -> frozenset[Digest]:
+        """Return the digest of each file of its outputs."""
+        return frozenset(
+            digest for artifact in self.outputs.values() for _, digest in artifact.files
+        )
 
     def to_json(self) -> dict[str, Any]:
         """A JSON form that `from_json` reads back."""

@@ -150,10 +150,11 @@ class Deliverable:
             its artifact holds is laid as `benchmark-FILE`. An empty name spreads all of the
             artifact's files in the folder. The bundle comes first.
         family: What it is: one of core.family.
-        variant: The variant that it is, or that it is made of; empty for programs.
+        variant: The variant that it is, or that it is made of; empty for programs, and for what holds several.
         of: Of a package, the name of the deliverable whose bundle it holds; else empty.
         form: Of a package, its format; else empty.
         judged_by: Names of the steps that judge it.
+        holds: Of a package of several bundles, (recipe, name) of each.
         measured_by: Target -> names of the steps that measure it there.
 
     Raises:
@@ -169,6 +170,7 @@ class Deliverable:
     form: str = ""
     judged_by: tuple[str, ...] = ()
     measured_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    holds: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         for name in (self.recipe, self.name, *(name for _, name in self.parts if name)):
@@ -246,6 +248,22 @@ class Graph:
             for need, each in is_optional.items():
                 users.setdefault(need, []).append((name, each))
         return users
+
+    @cached_property
+    def names_by_recipe(self) -> Mapping[str, tuple[str, ...]]:
+        """Recipe -> names of its steps, aliases included, in recipe order."""
+        found: dict[str, list[str]] = {}
+        for name, address in self.addresses.items():
+            found.setdefault(address.recipe, []).append(name)
+        return {recipe: tuple(names) for recipe, names in found.items()}
+
+    @cached_property
+    def deliverables_by_recipe(self) -> Mapping[str, tuple[Deliverable, ...]]:
+        """Recipe -> its deliverables."""
+        found: dict[str, list[Deliverable]] = {}
+        for each in self.deliverables:
+            found.setdefault(each.recipe, []).append(each)
+        return {recipe: tuple(own) for recipe, own in found.items()}
 
     def names(self) -> tuple[str, ...]:
         """Return all names that a person may ask for, aliases included."""

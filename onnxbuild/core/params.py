@@ -21,6 +21,8 @@ def option(
     minimum: float | None = None,
     maximum: float | None = None,
     pattern: str | None = None,
+    key: str | None = None,
+    sparse: bool | None = None,
 ) -> Any:
     """A documented field of a parameters dataclass.
 
@@ -30,9 +32,17 @@ def option(
         minimum: Least value allowed (of each item, for a tuple).
         maximum: Greatest value allowed (of each item, for a tuple).
         pattern: Regular expression (ECMA) a string must match.
+        key: The key in a recipe, where a field can't have that name.
+        sparse: It came later: the default is in no step's key.
     """
-    limits = {"minimum": minimum, "maximum": maximum, "pattern": pattern}
-    metadata = {"help": help, **{k: v for k, v in limits.items() if v is not None}}
+    more = {
+        "minimum": minimum,
+        "maximum": maximum,
+        "pattern": pattern,
+        "key": key,
+        "sparse": sparse,
+    }
+    metadata = {"help": help, **{k: v for k, v in more.items() if v is not None}}
     return dataclasses.field(default=default, metadata=metadata)
 
 

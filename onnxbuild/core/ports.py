@@ -257,16 +257,16 @@ class Executor(Protocol):
 
 
 class History(Protocol):
-    """History of what each step's name was last built from; for reasons only, never for decisions."""
+    """History of what each step's name was last built from; for reasons and the order of steps, never for hits."""
 
     def last(self, step: str) -> Mapping[str, Any] | None:
         """The last action's JSON under this name."""
         ...
 
     def remember(
-        self, step: str, action: Action, reasons: Sequence[str], log: str, peak_bytes: int
+        self, step: str, action: Action, reasons: Sequence[str], log: str, expense: Expense
     ) -> None:
-        """Keep what a step was built from, why, and what memory it took."""
+        """Keep what a step was built from, why, and what memory and time it took."""
         ...
 
     def used(self, step: str, action: Action) -> None:
@@ -279,6 +279,10 @@ class History(Protocol):
 
     def peak_bytes(self, step: str) -> int | None:
         """Peak memory of the last run under this name."""
+        ...
+
+    def wall_s(self) -> Mapping[str, float]:
+        """Step -> how long its last run under this name took, in seconds; of those that ran."""
         ...
 
 

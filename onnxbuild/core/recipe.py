@@ -13,8 +13,8 @@ from onnxbuild.core.state import Growth
 from onnxbuild.core.target import Target, TargetGates
 
 __all__ = [
-    "DTYPES", "DUMMY_DATA", "FILE_DATA", "FRONTEND", "INPUT_NAME", "ONNX", "OPSET_MAX", "OPSET_MIN",
-    "Axis", "DummyInput", "Entrypoint", "Fill", "Format", "Location", "Precision", "Recipe", "Variant",
+    "DTYPES", "DUMMY_DATA", "FILE_DATA", "FROM", "FRONTEND", "INPUT_NAME", "ONNX", "OPSET_MAX", "OPSET_MIN",
+    "Axis", "ConnectedInput", "DummyInput", "Entrypoint", "Fill", "Format", "Location", "Precision", "Recipe", "Variant",
 ]  # fmt: skip
 
 Precision = str
@@ -78,6 +78,27 @@ class DummyInput:
     arange: Dimension | None = field(default=None, metadata={"sparse": True})
     fed_by: str = field(default="", metadata={"sparse": True})
     growth: Growth | None = field(default=None, metadata={"sparse": True})
+
+
+FROM = "from"
+"""Key of an input that is another component's output."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedInput:
+    """An input that is another component's output; no step that makes a model depends on it.
+
+    Attributes:
+        input: The input's name.
+        component: Whose output it is.
+        output: That output's name.
+        location: Where the recipe says it.
+    """
+
+    input: str
+    component: str
+    output: str
+    location: Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +200,8 @@ class Recipe:
     """One model's build, validated, with all defaults filled in.
 
     Attributes:
-        name: Unique within a run; `NAME@var=value,...` for a matrix combination.
-        base: Its name without the combination, as its file has it.
+        name: Unique within a run; `NAME@COMPONENT` for a component, `NAME@var=value,...` for a matrix combination.
+        base: Its name without these, as its file has it.
         location: The file, its first line.
         model: The callable that returns the model, in the form that the frontend takes.
         inputs: In forward's order as written.
@@ -198,6 +219,10 @@ class Recipe:
         frontend: What makes ONNX of the model: the name of a feature.
         environment: Where the model's framework is installed, if the recipe says it.
         description: For people; enters no key but those of what shows it.
+        component: Which of its file's components it is; empty where the file has none.
+        connections: Inputs that are outputs of other components.
+        components: Of what is made of all components of a file, these; `model` is then the callable that runs them.
+            Empty for a model.
     """
 
     name: str
@@ -218,6 +243,9 @@ class Recipe:
     frontend: str = FRONTEND
     environment: Environment | None = None
     description: str = ""
+    component: str = ""
+    connections: tuple[ConnectedInput, ...] = ()
+    components: tuple[str, ...] = ()
 
     def section(self, name: str, kind: type[T]) -> T:
         """The options of a section.

@@ -163,6 +163,7 @@ class StepKind:
             one that it can do without ends in OPTIONAL.
         run: (context) -> Outcome; imports frameworks inside.
         host_bound: The output depends on the CPU or the device.
+        any_host: params -> whether the result of any machine will do nevertheless.
         driver_bound: It depends on which drivers and libraries of accelerators are there, too.
         exclusive: Runs alone, for honest measurements.
         measures: The output holds times: no two runs give the same bytes.
@@ -179,6 +180,7 @@ class StepKind:
     toolchain: tuple[str, ...]
     run: Callable[[StepContext], Outcome]
     host_bound: bool = False
+    any_host: Callable[[Any], bool] = lambda params: False  # noqa: ARG005
     driver_bound: bool = False
     exclusive: bool = False
     measures: bool = False

@@ -12,15 +12,16 @@ _BETWEEN = "@"
 
 @dataclass(frozen=True, slots=True)
 class RecipeName:
-    """Name of a recipe, printed as `bert`, or `bert@size=8,depth=2`.
+    """Name of a recipe, printed as `bert`, `bert@size=8,depth=2` or `whisper@encoder`.
 
     Attributes:
         base: `name:` of the recipe's file.
-        combination: Of a matrix, `size=8,depth=2`; else empty.
+        member: Of a file that holds several, which one it is: a component, a combination of the matrix, or
+            both, `encoder,size=8`; else empty.
     """
 
     base: str
-    combination: str = ""
+    member: str = ""
 
     @classmethod
     def parse(cls, text: str) -> RecipeName:
@@ -28,11 +29,22 @@ class RecipeName:
 
         All that reads a name back does it here; of a recipe that is loaded, see `Recipe.base`.
         """
-        base, _, combination = text.partition(_BETWEEN)
-        return cls(base, combination)
+        base, _, member = text.partition(_BETWEEN)
+        return cls(base, member)
+
+    def includes(self, other: RecipeName) -> bool:
+        """Return whether a recipe is meant: `whisper` and `whisper@size=8` include `whisper@encoder,size=8`."""
+        asked = set(filter(None, self.member.split(",")))
+        return self.base == other.base and asked.issubset(other.member.split(","))
+
+    def sibling(self, component: str) -> RecipeName:
+        """Return the name of another component, at the same combination of a matrix; of all of them where it is empty."""
+        return RecipeName(
+            self.base, ",".join(filter(None, (component, *self.member.split(",")[1:])))
+        )
 
     def __str__(self) -> str:
-        return f"{self.base}{_BETWEEN}{self.combination}" if self.combination else self.base
+        return f"{self.base}{_BETWEEN}{self.member}" if self.member else self.base
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +52,8 @@ class TypedName:
     """A name that was typed; every verb and option reads it with this.
 
     Attributes:
-        recipe: What stands before the last colon: a recipe's name, of a matrix with or without
-            `@KEY=VALUE`, or its file; empty where there is no colon.
+        recipe: What stands before the last colon: a recipe's name, of a file with several with or without
+            `@COMPONENT` or `@KEY=VALUE`, or its file; empty where there is no colon.
         local: What stands after it: a variant, a folder below out/RECIPE/, or a step.
     """
 
@@ -60,8 +72,8 @@ class TypedName:
     def recipes_of(self, files: Mapping[str, str]) -> list[str]:
         """Return the names of the recipes that `recipe` means; all of them where it is empty.
 
-        A recipe's own name comes first, then that of its matrix, then the path of its file, then the
-        file's name without its ending.
+        A recipe's own name comes first, then one that includes it, then that of its component, then the
+        path of its file, then the file's name without its ending.
 
         Args:
             files: Name of each recipe -> its file, as typed.
@@ -70,11 +82,15 @@ class TypedName:
             return list(files)
         if self.recipe in files:
             return [self.recipe]
-        of_matrix = [name for name in files if RecipeName.parse(name).base == self.recipe]
-        if of_matrix:
-            return of_matrix
+        asked = RecipeName.parse(self.recipe)
+        included = [name for name in files if asked.includes(RecipeName.parse(name))]
+        if included:
+            return included
+        parts = [name for name in files if self.recipe in RecipeName.parse(name).member.split(",")]
+        if parts:
+            return parts
         path = os.path.abspath(self.recipe)  # noqa: PTH100 - resolves `..`, keeps links
         of_file = [name for name, file in files.items() if os.path.abspath(file) == path]  # noqa: PTH100
-        if of_file or RecipeName.parse(self.recipe).combination:
+        if of_file or asked.member:
             return of_file
         return [name for name, file in files.items() if Path(file).stem == self.recipe]

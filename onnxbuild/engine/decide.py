@@ -85,15 +85,15 @@ def make_action(
         inputs={name: artifact.sha256 for name, artifact in inputs.items()},
         files=files,
         toolchain=toolchain,
-        host=host_part(kind, host),
+        host=host_part(kind, step, host),
         outside=outside,
         interpreter=interpreter,
     )
 
 
-def host_part(kind: StepKind, host: Host) -> dict[str, str] | None:
-    """Return the facts of a machine that the output of a kind of step can depend on; None if there are none."""
-    if kind.host_bound:
+def host_part(kind: StepKind, step: Step, host: Host) -> dict[str, str] | None:
+    """Return the facts of a machine that a step's key holds, since its output can depend on them; None if there are none."""
+    if kind.host_bound and not kind.any_host(step.params):
         return {**host.facts(), **(host.drivers() if kind.driver_bound else {})}
     return (variables_of(host.facts()) or None) if kind.user_code else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from onnxbuild.core.action import Action, ActionResult
@@ -41,6 +42,7 @@ from onnxbuild.engine.report import Failure, Report, gate_error
 from onnxbuild.engine.schedule import Pending, Schedule, WaitingLine, guess_bytes
 
 _POLL_S = 0.1
+_USUAL_S = 1.0  # of a step whose kind never ran here
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +89,11 @@ class Loop:
             graph,
             exclusive=lambda name: self._kind(name).exclusive,
             expected_bytes=self._expected_bytes,
+            expected_s=self._expected_s,
             callables=self._callables,
         )
         self.report = Report()
-        self._waiting = WaitingLine(
-            self._schedule.priority, state=lambda: self._schedule.called_count
-        )
+        self._waiting = WaitingLine(self._schedule)
         self._said_waiting: set[str] = set()
         self._running: dict[str, Pending] = {}
         self._replaced: dict[str, ActionResult] = {}  # of forced steps, for the same inputs
@@ -105,6 +106,23 @@ class Loop:
         inputs = self.report.inputs_of(self._graph.steps[name])
         sizes = {artifact.sha256: artifact.size_bytes for artifact in inputs.values()}
         return known or guess_bytes(sum(sizes.values()))
+
+    def _expected_s(self, name: str) -> float:
+        """Return how long a step will run, in seconds: as last time, or as steps of its kind do."""
+        return self._last_s.get(name) or self._usual_s.get(self._graph.steps[name].kind, _USUAL_S)
+
+    @cached_property
+    def _last_s(self) -> Mapping[str, float]:
+        return self._ports.history.wall_s()
+
+    @cached_property
+    def _usual_s(self) -> Mapping[str, float]:
+        """Kind -> median of how long its steps took last time, in seconds."""
+        known: dict[str, list[float]] = {}
+        for name, step in self._graph.steps.items():
+            if name in self._last_s:
+                known.setdefault(step.kind, []).append(self._last_s[name])
+        return {kind: sorted(each)[len(each) // 2] for kind, each in known.items()}
 
     def _callables(self, name: str) -> frozenset[str]:
         """Return the targets of the user's callables that a step calls."""
@@ -194,38 +212,46 @@ class Loop:
         self._settle(name, hit.result, log="")
 
     def _start_what_fits(self) -> None:
-        passed = []
+        passed: list[Pending] = []
+        kept: set[str] = set()
         executor = self._ports.executor
         while (
             self._waiting and not self._stopping and not self._schedule.is_full(executor.hosts())
         ):
-            pending = self._waiting.pop()
-            if not self._start(pending):
+            slots = sum(host.jobs for host in executor.hosts())
+            pending = self._waiting.pop(slots)
+            if not self._start(pending, slots, kept):
                 passed.append(pending)
         for each in passed:
             self._waiting.add(each)
 
     def _hosts_for(self, pending: Pending) -> list[Host]:
         """Return the machines that can run a step and are as its key says."""
-        kind = self._kind(pending.step.name)
+        step, kind = pending.step, self._kind(pending.step.name)
         return [
             host
             for host in self._ports.executor.hosts()
-            if host.missing(pending.step) is None and host_part(kind, host) == pending.action.host
+            if host.missing(step) is None and host_part(kind, step, host) == pending.action.host
         ]
 
-    def _start(self, pending: Pending) -> bool:
+    def _start(self, pending: Pending, slots: int, kept: set[str]) -> bool:
         """Start a step, or take what another run has just built; return False if it has to wait.
 
         It waits for room on a machine, or for another run that builds the same key now.
+
+        Args:
+            slots: Steps that can run at a time on all machines.
+            kept: Names of machines that take no step now, so that one which needs more room gets it.
         """
         name = pending.step.name
         hosts = self._hosts_for(pending)
         if not hosts:
             self._fail(name, _no_host(pending.step, self._ports.executor.hosts()))
             return True
-        host = self._schedule.place(name, hosts)
+        host = self._schedule.place(name, [each for each in hosts if each.name not in kept])
         if host is None:
+            if self._schedule.is_urgent(name, slots):
+                kept.add(self._schedule.emptiest(hosts).name)
             return False
         lock = self._ports.store.try_lock(pending.action.key)
         if lock is None:
@@ -250,17 +276,11 @@ class Loop:
         address = self._graph.addresses[name]
         log = self._setup.log_of(address)
         reasons = tuple(map(str, pending.reasons))
-        self._ports.events.emit(StepStarted(name, reasons, str(log), self._last_s(name)))
+        self._ports.events.emit(StepStarted(name, reasons, str(log), self._last_s.get(name, 0.0)))
         outputs = self._kind(name).outputs
         job = Job(pending.step, address, pending.action, pending.inputs, outputs, log, host.name)
         self._ports.executor.start(job)
         return True
-
-    def _last_s(self, name: str) -> float:
-        """Return how long a step took last time, in seconds; 0 if no result says."""
-        key = self._ports.history.last_key(name)
-        results = self._ports.store.lookup(key) if key else ()
-        return results[0].expense.wall_s if results else 0.0
 
     def _finish(self, done: Done) -> None:
         name = done.job.step.name
@@ -311,12 +331,12 @@ class Loop:
         is_same = bool(newest and result.outputs) and newest[0].outputs == result.outputs
         self._ports.store.record(result)
         reasons = tuple(map(str, pending.reasons))
-        peak = done.expense.peak_bytes
-        self._ports.history.remember(name, pending.action, reasons, str(done.job.log), peak)
+        spent = done.expense
+        self._ports.history.remember(name, pending.action, reasons, str(done.job.log), spent)
         self.report.results[name] = result
         self.report.built.append(name)
         said = (result.notes, is_same, bool(result.findings), result.metrics)
-        self._ports.events.emit(StepFinished(name, done.expense.wall_s, peak, *said))
+        self._ports.events.emit(StepFinished(name, spent.wall_s, spent.peak_bytes, *said))
         before = self._replaced.get(name)
         if before is not None and before.outputs and not kind.measures:
             self._ports.events.emit(Notice(_compared(name, before, result)))

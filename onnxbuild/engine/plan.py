@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from onnxbuild.core.action import ActionResult
+from onnxbuild.core.action import Action, ActionResult
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.decision import Hit, Reason
 from onnxbuild.core.errors import BuildError, NotApplicableError
@@ -30,6 +30,7 @@ class Planned:
         left_out: Why it is left out: it, or a step that it needs, is not applicable.
         outputs: Of a result that is there.
         result: That result, a failed gate's too; None where there is none.
+        action: What decides it; None where that is not known yet.
     """
 
     step: str
@@ -41,6 +42,7 @@ class Planned:
     left_out: str = ""
     outputs: Mapping[str, Artifact] = field(default_factory=dict)
     result: ActionResult | None = None
+    action: Action | None = None
 
 
 def plan(
@@ -94,30 +96,51 @@ def plan(
             planned.append(Planned(name, error=fault))
             continue
         decision = decide(step, action, store=store, fingerprints=fingerprints, history=history)
-        if isinstance(decision, Hit):
-            not_applicable, error = (
-                decision.result.not_applicable,
-                gate_error(name, decision.result.findings),
-            )
-            if not_applicable is not None:
-                gone = graph.left_out_with(name)
-                left_out |= dict.fromkeys(gone.steps, not_applicable.what)
-                if gone.is_needed:
-                    failing.update(gone.steps)
-                    error = NotApplicableError(
-                        not_applicable.what, where=not_applicable.where, fix=not_applicable.fix
-                    )
-                    planned.append(Planned(name, error=error))
-                else:
-                    planned.append(Planned(name, left_out=not_applicable.what))
-            elif error is None:
-                outputs[name] = decision.result.outputs
-                planned.append(
-                    Planned(name, hit=True, outputs=outputs[name], result=decision.result)
+        if not isinstance(decision, Hit):
+            planned.append(Planned(name, reasons=decision.reasons, action=action))
+            continue
+        result = decision.result
+        not_applicable, error = result.not_applicable, gate_error(name, result.findings)
+        why_left_out = ""
+        if not_applicable is not None:
+            gone = graph.left_out_with(name)
+            left_out |= dict.fromkeys(gone.steps, not_applicable.what)
+            if gone.is_needed:
+                failing.update(gone.steps)
+                error = NotApplicableError(
+                    not_applicable.what, where=not_applicable.where, fix=not_applicable.fix
                 )
             else:
-                failing.add(name)
-                planned.append(Planned(name, error=error, result=decision.result))
+                why_left_out = not_applicable.what
+        elif error is None:
+            outputs[name] = result.outputs
         else:
-            planned.append(Planned(name, reasons=decision.reasons))
+            failing.add(name)
+        planned.append(
+            Planned(
+                name, hit=name in outputs, error=error, left_out=why_left_out,
+                outputs=outputs.get(name, {}), action=action,
+                result=None if not_applicable is not None else result,
+            )
+        )  # fmt: skip
     return tuple(planned)
+
+
+def needed_artifacts(
+    graph: Graph, planned: Sequence[Planned], forced: Collection[str] = ()
+) -> Iterator[Artifact]:
+    """Yield the artifacts whose content a build opens: what it delivers, and the inputs of what would run, or might.
+
+    Args:
+        planned: Each step's prospect.
+        forced: Names of steps that run although they are up to date.
+    """
+    outputs = {each.step: each.outputs for each in planned}
+    refs = [ref for view in graph.deliverables for ref, _ in view.parts]
+    for each in planned:
+        if not each.hit or each.step in forced:
+            refs += graph.steps[each.step].inputs.values()
+    for ref in dict.fromkeys(refs):
+        artifact = outputs.get(ref.step, {}).get(ref.output)
+        if artifact is not None:
+            yield artifact

@@ -51,6 +51,7 @@ class Section:
         needs_onnx: Why it says nothing where no ONNX model is made; empty where it does.
         takes_names: A list of names does, `packages: [triton, web]`: what stands below each may be left out.
         words: Names that other tools have for the key, separated by blanks.
+        of_the_whole: It is next to `components`, and no component has its own.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Section:
     needs_onnx: str = ""
     takes_names: bool = False
     words: str = ""
+    of_the_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +266,23 @@ def _no_fault(_path: Path) -> str:
     return ""
 
 
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Recipe that a feature makes of all components of a file together.
+
+    Attributes:
+        component: It stands in the place of a component's name: NAME@pipeline.
+        recipe: The components, at one combination of a matrix -> its recipe; None where it is not asked for.
+        faults: What is wrong with it.
+        deliver: Add the steps of some of its variants.
+    """
+
+    component: str
+    recipe: Callable[[Sequence[Recipe]], Recipe | None]
+    faults: Callable[[Sequence[Recipe]], Iterable[Fault]]
+    deliver: Callable[[Scope, Sequence[Variant]], Iterable[Deliverable]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
     """One thing that a recipe may ask for.
@@ -291,6 +310,7 @@ class Feature:
         choices: What its steps choose by measuring.
         shown: Its step kinds whose reports a build's page shows -> the form that shows them, one of
             onnxkit/report_page/forms; the output is `report`, or has the form's name.
+        whole: What it makes of all components of a file; None for nothing.
         concludes: More deliverables, made of the reports of all that a recipe delivers.
         side_by_side: The step that measures all variants, if it brings one.
         diagnosis: What `diagnose` must know of its steps.
@@ -321,6 +341,7 @@ class Feature:
     choices: tuple[Choice, ...] = ()
     shown: Mapping[str, str] = field(default_factory=dict)
     concludes: Callable[[Scope, Callable[[], Sequence[Reported]]], Iterable[Deliverable]] = nothing
+    whole: Whole | None = None
     side_by_side: SideBySide | None = None
     diagnosis: DiagnosisHints = field(default_factory=DiagnosisHints)
 

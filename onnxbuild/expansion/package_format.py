@@ -242,6 +242,9 @@ class PackageFormat(Feature):
         own_model: How a model is checked that is not the bundle's.
         is_cut: Whether a package holds a pipeline in parts; the variant's model is one, byte for byte.
         has_sums: It has a SHA256SUMS of its own.
+        holds: (package) -> component -> its variant, of one that holds several components.
+        is_asked: Recipes ask for it below `packages`; else it comes with a section of its own.
+        own_faults: What is wrong with a recipe besides its options.
     """
 
     written: ClassVar[str] = "packages: {{{}}}"
@@ -268,6 +271,9 @@ class PackageFormat(Feature):
     own_model: OwnModel | None = None
     is_cut: Callable[[Path], bool] | None = None
     has_sums: bool = True
+    holds: Callable[[Path], Mapping[str, str]] = no_names
+    is_asked: bool = True
+    own_faults: Callable[[Parts], Iterable[Fault]] = nothing
 
     def __post_init__(self) -> None:
         usual = f"`{{}}` or options: {self.title}, in VARIANT-{self.name}/" if self.title else ""
@@ -322,6 +328,7 @@ class PackageFormat(Feature):
 
 def _faults(form: PackageFormat, parts: Parts) -> Iterator[Fault]:
     """Yield the faults of a format's options, and of the recipe for that format."""
+    yield from form.own_faults(parts)
     if parts.node(PACKAGES, form.name) is None:
         return
     if form.no_operators and parts.node(_OPERATORS) is not None:

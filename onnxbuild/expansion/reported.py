@@ -49,9 +49,11 @@ def reported_in(
 
 
 def judged_bundles(graph: Graph, recipe: str) -> tuple[str, ...]:
-    """Return the names of the recipe's variants, of what is made of them ahead of time, and of its programs."""
+    """Return the names of the recipe's variants, of what is made of them ahead of time, of its programs, and of what holds several."""
     return tuple(
-        each.name for each in graph.deliverables if each.recipe == recipe and each.family.runtime
+        each.name
+        for each in graph.deliverables_by_recipe.get(recipe, ())
+        if each.family.runtime or each.holds
     )
 
 
@@ -60,15 +62,15 @@ def _steps(
 ) -> Iterator[Reported]:
     gates = {
         graph.resolve(step)  # an equal step of another recipe may stand for it
-        for each in graph.deliverables
-        if each.recipe == recipe
+        for each in graph.deliverables_by_recipe.get(recipe, ())
         for step in each.judged_by
     }
-    for name, at in graph.addresses.items():
+    for name in graph.names_by_recipe.get(recipe, ()):
+        at = graph.addresses[name]
         kind = kinds[graph.steps[graph.resolve(name)].kind]
         is_gate = graph.resolve(name) in gates
         form = forms.get(kind.name, PLAIN if is_gate else "")
-        if at.recipe != recipe or at.trial or not form:
+        if at.trial or not form:
             continue
         output = _REPORT if _REPORT in kind.outputs else form
         if output in kind.outputs:
@@ -77,6 +79,6 @@ def _steps(
 
 
 def _bundles(graph: Graph, recipe: str) -> Iterator[Reported]:
-    for each in graph.deliverables:
-        if each.recipe == recipe and not each.family.is_page:
+    for each in graph.deliverables_by_recipe.get(recipe, ()):
+        if not each.family.is_page:
             yield Reported(BUNDLE, each.name, BUNDLE, "", is_gate=False, report=each.bundle)

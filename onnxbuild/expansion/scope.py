@@ -92,6 +92,11 @@ class GraphBuilder:
         """
         return self._steps[made.step].inputs
 
+    def delivered(self, recipe: str, name: str) -> Deliverable | None:
+        """Return a deliverable that was added; None if there is none of that name."""
+        own = (each for each in self._deliverables if (each.recipe, each.name) == (recipe, name))
+        return next(own, None)
+
     def deliver(self, deliverable: Deliverable) -> None:
         """Add what a person opens under out/."""
         self._deliverables.append(deliverable)
@@ -177,6 +182,7 @@ class Scope:
         choices: `RECIPE:VARIANT` -> the trial that a lock names; `RECIPE:VARIANT/session` -> its
             session's settings.
         comparison: Models from elsewhere to compare with; None to measure the variants once.
+        connected: Another component of the recipe -> its scope.
         source: What the frontend made; asked for when it is needed, so that a recipe without ONNX
             exports none.
         reference: (variant, axis -> its one size) -> what the user's framework computes.
@@ -193,6 +199,7 @@ class Scope:
     host: HostFacts
     choices: Mapping[str, str]
     comparison: Comparison | None
+    connected: Callable[[str], Scope]
     source: Callable[[], Source]
     reference: Callable[[Variant | None, Mapping[str, int]], OutputRef]
     score: Callable[[], OutputRef | None]

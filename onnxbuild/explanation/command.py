@@ -13,23 +13,30 @@ from onnxbuild.project_folder import find_project
 
 
 def explain(recipes: tuple[Path, ...], settings: Mapping[str, str]) -> Iterator[str]:
-    """Yield the recipes of all files, each in full.
+    """Yield the recipes of all files in full; those of components together.
+
+    Raises:
+        UsageError: The files are in different projects; else as `explained`.
+    """
+    _ = Request(recipes).project
+    for path in recipes:
+        yield from dict.fromkeys(explained(path, settings).values())
+
+
+def explained(path: Path, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return recipe -> its text in full, of all recipes of a file.
 
     Args:
-        recipes: Paths of recipe files.
+        path: The file.
         settings: `--set`.
 
     Raises:
-        UsageError: A file is missing, or the files are in different projects.
-        RecipeErrors: All faults of a file.
+        UsageError: The file is missing.
+        RecipeErrors: All faults of the file.
         PluginError: A plug-in is faulty.
     """
-    project = Request(recipes).project
+    project = find_project(path)
     refuse_faulty(bring_plugins(project))
-    for path in recipes:
-        yield from explain_file(
-            path,
-            project=find_project(path),
-            overrides=settings,
-            environment=locate.environment(),
-        )
+    return explain_file(
+        path, project=project, overrides=settings, environment=locate.environment()
+    )

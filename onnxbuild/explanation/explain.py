@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from onnxbuild.core.errors import RecipeErrors, UsageError
 from onnxbuild.core.recipe import Location, Recipe
 from onnxbuild.document.node import Member, Node, mapping, node_of, sequence
+from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.explanation.defaults import DEFAULT, with_defaults
 from onnxbuild.explanation.rebase import rebased
 from onnxbuild.recipe.assemble import Loader, Understood
 from onnxbuild.recipe.declared.model_sources import source_of
 from onnxbuild.recipe.load import load_recipes
+from onnxbuild.recipe.parts.keys import COMPONENTS, of_the_whole
 from onnxbuild.recipe.templates.extend import absolute
 from onnxbuild.recipe.yaml.write import block_lines
 from onnxbuild.regular_files import read_user_file
@@ -32,8 +34,8 @@ def explain_file(
     project: Path,
     overrides: Mapping[str, str] = _NONE,
     environment: Mapping[str, str] = _NONE,
-) -> list[str]:
-    """The recipes of a file in full: each is YAML that builds the same, put next to that file.
+) -> dict[str, str]:
+    """Recipe -> its text in full: YAML that builds the same, put next to that file; components have one together.
 
     Args:
         overrides: `--set`.
@@ -48,7 +50,38 @@ def explain_file(
     file, root = absolute(path), absolute(project)
     understood: list[Understood] = []
     Loader(root, environment, understood).load(file, read_user_file(file), overrides)
-    return [_Explanation(file, root, environment, each).text() for each in understood]
+    together: dict[str, list[_Explanation]] = {}
+    for each in understood:
+        part = _Explanation(file, root, environment, each)
+        together.setdefault(part.whole, []).append(part)
+    return {
+        part.name: text
+        for whole, parts in together.items()
+        for text in [_text(whole, parts)]
+        for part in parts
+    }
+
+
+def _text(name: str, parts: Sequence[_Explanation]) -> str:
+    """One recipe in full, of all its components."""
+    lines = [each.lines() for each in parts]
+    whole, head = lines[0], parts[0].head(name)
+    if not parts[0].component:
+        return head + _joined(whole)
+    shared = {key: whole[key] for key in of_the_whole() if key in whole and key != COMPONENTS}
+    text = f"{head}{_joined(shared)}{COMPONENTS}:\n"
+    for part, own in zip(parts, lines, strict=True):
+        keys = {key: each for key, each in own.items() if key not in of_the_whole()}
+        inside = {"model": part.model_lines(), **keys}
+        text += f"  {part.component}:\n"
+        text += _joined({key: list(map(_indented, each)) for key, each in inside.items()})
+    return text
+
+
+def _indented(line: str) -> str:
+    """A line of a recipe as one of a component; comments start where they did."""
+    is_comment = line.startswith(_COMMENT)
+    return f"{_COMMENT * is_comment}    {line.removeprefix(_COMMENT)}"
 
 
 class _Explanation:
@@ -77,25 +110,49 @@ class _Explanation:
             else None
         )
 
-    def text(self) -> str:
-        """The recipe with the defaults that may be written; the others are comments.
+    @property
+    def name(self) -> str:
+        """The recipe's name."""
+        return self._understood.recipe.name
+
+    @property
+    def whole(self) -> str:
+        """Name of what it is a component of; its own where it is none."""
+        return str(RecipeName.parse(self.name).sibling("")) if self.component else self.name
+
+    @property
+    def component(self) -> str:
+        """The component's name; empty where the recipe has none."""
+        return self._understood.recipe.component
+
+    def lines(self) -> dict[str, list[str]]:
+        """Key -> its lines: of what is written and of the defaults that may be; the others are comments.
 
         Raises:
             UsageError: It can't be written as one file.
         """
-        root = self._with_source_apart(self._understood.root)
-        written = self._with_matrix(rebased(root, self._understood.folder_of, self._file.parent))
+        written = self._with_member(self._rebased())
         full = with_defaults(written, self._understood.recipe)
         left_out: set[Keys] = set()
         while True:
             lines = dict(self._keyed_lines(full, written, left_out))
             at_fault = self._refused(_joined(lines))
             if not at_fault:
-                return self._head() + _joined(lines)
+                return lines
             wider = at_fault - left_out or {keys[:1] for keys in at_fault} - left_out
             if not all(keys and keys[0] in full.members for keys in wider) or not wider:
                 raise self._of_another_folder()
             left_out |= wider
+
+    def model_lines(self) -> list[str]:
+        """Lines of a component's model."""
+        model = self._rebased().members["model"]
+        return list(block_lines(mapping({"model": model}, model.at), self._origin))
+
+    def _rebased(self) -> Node:
+        """The recipe with paths that are relative to its own folder."""
+        root = self._with_source_apart(self._understood.root)
+        return rebased(root, self._understood.folder_of, self._file.parent)
 
     def _of_another_folder(self) -> UsageError:
         """Return why a recipe whose base is in another folder can't be written in its own."""
@@ -123,8 +180,14 @@ class _Explanation:
         own = Member(model.at, mapping(members, model.node.at))
         return mapping({**root.members, "model": own}, root.at)
 
-    def _with_matrix(self, root: Node) -> Node:
-        """The recipe with a matrix of the one combination, from which it has its name."""
+    def _with_member(self, root: Node) -> Node:
+        """The recipe with the one component, and a matrix of the one combination, from which it has its name."""
+        if self.component:
+            members = dict(root.members)
+            model = members.pop("model")
+            own = mapping({"model": model}, model.at)
+            one = mapping({self.component: Member(model.at, own)}, model.at)
+            root = mapping({**members, COMPONENTS: Member(model.at, one)}, root.at)
         chosen, matrix = self._understood.chosen, self._understood.written.child("matrix")
         if not chosen or matrix is None:
             return root
@@ -148,15 +211,16 @@ class _Explanation:
 
     def _refused(self, text: str) -> set[Keys]:
         """Keys that the recipe can't have, or differs with; empty if the text is the same recipe."""
-        loader = Loader(self._project, self._environment)
+        loader = Loader(self._project, self._environment, is_whole=False)
         try:
             (again,) = loader.load(self._file, text.encode(), {})
         except RecipeErrors as errors:
             return {_keys_at(text, fault.where) for fault in errors.faults}
         return {(key,) for key in _differing(self._understood.recipe, again)}
 
-    def _head(self) -> str:
-        return f"# {self._understood.recipe.name}: {self._shown} in full, as onnxbuild understands it\n"
+    def head(self, name: str) -> str:
+        """Return the first line."""
+        return f"# {name}: {self._shown} in full, as onnxbuild understands it\n"
 
     def _origin(self, at: Location) -> str:
         """Return where a value comes from that the recipe does not write itself; empty for its own."""

@@ -8,7 +8,12 @@ from typing import Any
 from onnxbuild.core.json_schema import Schema
 from onnxbuild.recipe.schema.key_index import NAME, KnownKey
 
-_NAMES = {"dynamic_axes": "batch", "dummy_inputs": "input", "quantization": "int8"}
+_NAMES = {
+    "components": "encoder",
+    "dynamic_axes": "batch",
+    "dummy_inputs": "input",
+    "quantization": "int8",
+}
 _TEXTS = {
     "entrypoint": "models/mine.py:load",
     "data": "models/mine.py:samples",
@@ -78,6 +83,8 @@ class _Samples:
         """Return a value that the schema takes, another than the default where that is easy."""
         form = next(self._forms(schema))
         default = schema.get("default", form.get("default"))
+        if "examples" in form:
+            return form["examples"][0]
         if "const" in form:
             return form["const"]
         if "enum" in form:

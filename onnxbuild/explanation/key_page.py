@@ -14,6 +14,7 @@ from onnxbuild.document.node import node_of
 from onnxbuild.explanation.key_example import example_of
 from onnxbuild.plugins.bring import bring_plugins
 from onnxbuild.project_folder import find_project
+from onnxbuild.recipe.parts.keys import COMPONENTS
 from onnxbuild.recipe.schema.key_index import NAME, KnownKey, known_keys
 from onnxbuild.recipe.schema.recipe_schema import rendered_schema
 from onnxbuild.recipe.schema.reference_page import ValueWords, titles_of
@@ -23,6 +24,7 @@ _LABEL = 10  # characters before the text
 _LEAST, _MOST = 50, 100
 _ITEM = re.compile(r"\[\d*\]|\.\d+(?=\.|$)")
 _PLACES = 12  # shown of a short name
+_OF_COMPONENT = 2  # parts of a path before a component's own key: components.NAME
 
 
 def is_key(text: str) -> bool:
@@ -45,6 +47,8 @@ def key_lines(text: str, columns: int) -> list[str]:
     schema = rendered_schema()
     keys = known_keys(schema)
     typed = tuple(_ITEM.sub("", text).split("."))
+    if len(typed) > _OF_COMPONENT and typed[0] == COMPONENTS:
+        typed = typed[_OF_COMPONENT:]  # a component has the keys of a recipe
     found = _named(typed, keys) or _ending(typed, keys)
     if not found:
         raise _unknown(text, typed, keys)

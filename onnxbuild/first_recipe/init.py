@@ -180,7 +180,7 @@ def _check_name(name: str) -> None:
 
 def _checked(path: Path, made: FirstRecipe) -> Iterator[str]:
     """Check as `lint` does: raise what is wrong, return what is doubtful."""
-    loaded = Loaded({path: (made.recipe,)}, ())
+    loaded = Loaded({path: (made.recipe,)}, {})
     graph_of(Request((path,)), loaded)
     check_points(loaded, machine.memory_bytes())
     return (f"note: {remark}" for remark in remarks_of(loaded))

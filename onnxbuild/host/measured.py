@@ -48,6 +48,12 @@ def quota_cores(cpu_max: str) -> int:
     return max(1, int(quota) // int(period))
 
 
+def machine_line() -> str:
+    """Return this machine in a few words: its processor and the cores that this process may use."""
+    cores = usable_cores()
+    return f"{cpu()[0]}, {cores} core{'' if cores == 1 else 's'}"
+
+
 def _cpu_max() -> str:
     try:
         with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:  # noqa: PTH123

@@ -43,6 +43,7 @@ def resolved_recipe(recipe: Recipe) -> dict[str, Any]:
         each.name: {"options": to_json(each.options), "tolerances": to_json(each.tolerances)}
         for each in recipe.formats
     }
+    connections = {each.input: f"{each.component}.{each.output}" for each in recipe.connections}
     return {
         "name": recipe.name,
         "model": _entrypoint(recipe.model),
@@ -64,6 +65,7 @@ def resolved_recipe(recipe: Recipe) -> dict[str, Any]:
         "entrypoints": {name: _entrypoint(each) for name, each in recipe.entrypoints.items()},
         **({"formats": formats} if formats else {}),
         **({} if recipe.frontend == FRONTEND else {"frontend": recipe.frontend}),
+        **({"connections": connections} if connections else {}),
         **({} if recipe.environment is None else {"environment": to_json(recipe.environment)}),
     }
 

@@ -152,6 +152,38 @@ class PlannedRecord(TypedDict):
     after: list[str]
 
 
+class CauseRecord(TypedDict):
+    """A change that can change a recipe.
+
+    Attributes:
+        path: The file or folder, absolute.
+        change: What happened to it.
+        reason: Why it matters to the recipe.
+    """
+
+    path: str
+    change: Literal["added", "changed", "deleted"]
+    reason: str
+
+
+class RecipeChangeRecord(TypedDict):
+    """A line of `plan --since REV`: one recipe.
+
+    Attributes:
+        recipe: Its name.
+        file: Its file, as given.
+        since: The commit that the working tree is compared with.
+        changed: Whether the changes since then can change the recipe.
+        causes: The changes that can.
+    """
+
+    recipe: str
+    file: str
+    since: str
+    changed: bool
+    causes: list[CauseRecord]
+
+
 class ReproducedRecord(TypedDict):
     """The last line of `reproduce`.
 

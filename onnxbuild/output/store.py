@@ -5,12 +5,31 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 
+class HeldBelowRecord(TypedDict):
+    """A store below, which is only read.
+
+    Attributes:
+        store: Its folder.
+        results: How many results it holds.
+        blobs: How many files.
+        blob_bytes: Their size.
+        trouble: Why it is not used; empty if it is.
+    """
+
+    store: str
+    results: int
+    blobs: int
+    blob_bytes: int
+    trouble: str
+
+
 class StatsRecord(TypedDict):
     """Output of `cache stats`; sizes are in bytes.
 
     Attributes:
         type: `cache stats`.
         store: Its folder.
+        below: The stores below, which are only read.
         results: How many results it holds.
         blobs: How many files.
         blob_bytes: Their size.
@@ -35,6 +54,7 @@ class StatsRecord(TypedDict):
 
     type: Literal["cache stats"]
     store: str
+    below: list[HeldBelowRecord]
     results: int
     blobs: int
     blob_bytes: int
@@ -55,6 +75,54 @@ class StatsRecord(TypedDict):
     reused: int
     built: int
     failed: int
+
+
+class RemoteStatsRecord(TypedDict):
+    """Output of `cache stats --remote`; sizes are in bytes.
+
+    Attributes:
+        type: `cache stats`.
+        remote: Its URL.
+        steps: Number of steps of the project's recipes whose results are known.
+        there: How many of these results the remote store holds, signed by a builder that is trusted.
+        results: How many it holds of all projects; null where the server lists nothing.
+        blobs: How many files; null likewise.
+        blob_bytes: Their size; null likewise.
+    """
+
+    type: Literal["cache stats"]
+    remote: str
+    steps: int
+    there: int
+    results: int | None
+    blobs: int | None
+    blob_bytes: int | None
+
+
+class RemoteGarbageRecord(TypedDict):
+    """Output of `cache gc --remote`; sizes are in bytes.
+
+    Attributes:
+        type: `cache gc`.
+        remote: Its URL.
+        dry_run: Whether nothing was removed, and all this would be.
+        results: How many results were removed.
+        blobs: How many files.
+        bytes: The size of all that.
+        left_results: How many results are left.
+        left_bytes: Size of the files that are left.
+        held_bytes: Of those, ones that are in use or too young.
+    """
+
+    type: Literal["cache gc"]
+    remote: str
+    dry_run: bool
+    results: int
+    blobs: int
+    bytes: int
+    left_results: int
+    left_bytes: int
+    held_bytes: int
 
 
 class PinRecord(TypedDict):
@@ -136,8 +204,8 @@ class StoreCheckRecord(TypedDict):
         type: `cache verify`.
         ok: Whether nothing is damaged.
         files: How many files were read.
-        damaged: A sentence for each that is.
-        repaired: Whether they were set aside, so that the next run rebuilds them.
+        damaged: A sentence for each that is; one of a store below begins with its folder.
+        repaired: Whether those of the store itself were set aside, so that the next run rebuilds them.
     """
 
     type: Literal["cache verify"]

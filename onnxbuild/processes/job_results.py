@@ -48,7 +48,8 @@ def again(job: Job, project: Path, store: Path) -> str:
     """Return the command that runs a job's step alone."""
     file, name = recipe_file(job, project), RecipeName.parse(job.address.recipe).base
     is_own = name in names_in(Path(file), os.environ)  # else it is a base, which can't be built
-    words = ["onnxbuild", "run", near(file) if is_own else name, "--only", job.address.local]
+    part = str(job.address) if RecipeName.parse(job.address.recipe).member else job.address.local
+    words = ["onnxbuild", "run", near(file) if is_own else name, "--only", part]
     if os.path.abspath(store) != os.path.abspath(store_root(project, None)):
         words += ["--store", near(str(store))]
     return shlex.join(words)

@@ -15,7 +15,7 @@ from onnxbuild.python.arguments import as_text, check_limits, listed, path_given
 from onnxbuild.python.build import Build
 from onnxbuild.python.failure import FailedBuildError, FailureNotes
 from onnxbuild.python.progress import shown_progress
-from onnxbuild.typed.recipe_files import recipes_meant
+from onnxbuild.typed.recipe_files import parts_meant, recipes_meant
 
 Recipe = str | os.PathLike[str]
 
@@ -66,9 +66,10 @@ def run(
         KeyboardInterrupt: It was interrupted; finished steps are kept.
     """
     check_limits(jobs, memory_bytes, timeout_s)
+    given = paths_given(recipe)
     request = Request(
-        recipes=tuple(map(Path, recipes_meant(paths_given(recipe), can_choose=True))),
-        only=listed(only),
+        recipes=tuple(map(Path, recipes_meant(given, can_choose=True))),
+        only=parts_meant(given, listed(only)),
         settings={key: as_text(key, value) for key, value in (settings or {}).items()},
         store=None if store is None else path_given("store", store),
         locked=locked,

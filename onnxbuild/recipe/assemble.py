@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from onnxbuild.catalog import FRONTENDS
+from onnxbuild.catalog import FRONTENDS, all_features
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.recipe import FRONTEND, Entrypoint, Location, Recipe
 from onnxbuild.document.faults import Fault, Faults
@@ -21,15 +21,25 @@ from onnxbuild.document.node import (
     without_templates,
 )
 from onnxbuild.document.parts import Parts
+from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.expansion.model_source import ENVIRONMENT
+from onnxbuild.recipe.checks.connections import connection_faults
 from onnxbuild.recipe.checks.consistency import check_parts
 from onnxbuild.recipe.declared.entrypoints import EntrypointReader
 from onnxbuild.recipe.declared.environments import read_environment
 from onnxbuild.recipe.declared.globs import Glob
 from onnxbuild.recipe.declared.model_sources import FILLED_IN, ModelSources, source_of
-from onnxbuild.recipe.parts.parts import DEFAULT_OPSET, read_parts, variant_nodes, with_mappings
+from onnxbuild.recipe.parts.keys import COMPONENTS
+from onnxbuild.recipe.parts.parts import (
+    DEFAULT_OPSET,
+    connections,
+    read_parts,
+    variant_nodes,
+    with_mappings,
+)
 from onnxbuild.recipe.schema.validator import KeyValidator, as_meant
-from onnxbuild.recipe.templates.expand import Renderer, combination_name, combinations
+from onnxbuild.recipe.templates.components import component_faults, component_trees
+from onnxbuild.recipe.templates.expand import Renderer, combinations, member_name
 from onnxbuild.recipe.templates.extend import Sources, read_with_bases
 from onnxbuild.recipe.templates.overrides import apply_overrides, unused_vars
 
@@ -58,12 +68,13 @@ class Understood:
 
 
 class Loader:
-    """Loads one recipe file; what its combinations share is read, checked and parsed once.
+    """Loads one recipe file; what its recipes share is read, checked and parsed once.
 
     Args:
         project: The project's root, absolute.
         environment: Where the variables named by `env` lists are looked up.
         understood: Takes what each recipe was made of; None to forget it.
+        is_whole: The file has all components that its inputs may come from.
     """
 
     def __init__(
@@ -71,6 +82,8 @@ class Loader:
         project: FilePath,
         environment: Mapping[str, str],
         understood: list[Understood] | None = None,
+        *,
+        is_whole: bool = True,
     ) -> None:
         self._faults = Faults()
         self._sources = Sources(project)
@@ -79,9 +92,10 @@ class Loader:
         self._models = ModelSources(self._sources)
         self._validator = KeyValidator()
         self._complete = True
-        self._checked: dict[tuple[str, str], list[Fault]] = {}
+        self._checked: dict[tuple[str, Location, str], list[Fault]] = {}
         self._written: Node | None = None
         self._understood = understood
+        self._is_whole = is_whole
 
     def files(self) -> Iterable[FilePath]:
         """Recipe files that were read."""
@@ -110,18 +124,46 @@ class Loader:
         recipes: list[Recipe] = []
         root, self._complete = read_with_bases(file, content, self._sources, self._faults)
         if root is not None:
-            written = root
-            known = self._validator.known
-            root = apply_overrides(root, overrides, known, self._faults)
-            self._faults.update(self._frame(root))
             self._written = root
-            recipes = self._expanded(root)
+            trees = self._trees(root, overrides)
+            for _, tree in trees:
+                self._faults.update(self._frame(tree))
+            recipes = [each for name, tree in trees for each in self._expanded(tree, name)]
+            self._check_names(recipes)
+            if not self._faults and self._is_whole:
+                self._faults.update(connection_faults(recipes))
+                recipes += self._wholes(recipes)
             if not self._faults and overrides:
-                self._faults.update(self._without_effect(root, written, overrides))
+                self._faults.update(self._without_effect(trees, root, overrides))
         if self._faults:
             files = list(self._sources.files)
             raise self._faults.error(files, lambda each: _without_text(each, files[0]))
         return tuple(recipes)
+
+    def _wholes(self, recipes: Sequence[Recipe]) -> list[Recipe]:
+        """Return what features make of all components together, at each combination of the matrix."""
+        groups: dict[RecipeName, list[Recipe]] = {}
+        for each in recipes:
+            groups.setdefault(RecipeName.parse(each.name).sibling(""), []).append(each)
+        found = []
+        for whole in (each.whole for each in all_features() if each.whole is not None):
+            for components in groups.values():
+                self._faults.update(whole.faults(components))
+                made = None if self._faults else whole.recipe(components)
+                found += [] if made is None else [made]
+        return found
+
+    def _trees(self, root: Node, overrides: Mapping[str, str]) -> list[tuple[str, Node]]:
+        """(component, its tree) with the command line's values, which come before all that a component has."""
+        known = self._validator.known
+        inside = {key: v for key, v in overrides.items() if key.partition(".")[0] == COMPONENTS}
+        others = {key: v for key, v in overrides.items() if key not in inside}
+        root = apply_overrides(root, inside, known, self._faults)
+        self._faults.update([*self._validator.check(COMPONENTS, root), *component_faults(root)])
+        return [
+            (name, apply_overrides(tree, others, known, self._faults))
+            for name, tree in component_trees(root)
+        ]
 
     def _frame(self, root: Node) -> list[Fault]:
         """Unknown keys of the top, and those that are missing."""
@@ -133,7 +175,7 @@ class Loader:
         mended, _ = as_meant(root, self._key_faults, _READ_BEFORE)
         return [*unknown, *self._validator.missing(mended, by_file=bool(source_of(mended)))]
 
-    def _expanded(self, root: Node) -> list[Recipe]:
+    def _expanded(self, root: Node, component: str) -> list[Recipe]:
         renderer = Renderer(self._faults)
         preamble = [fault for key in _UNRENDERED for fault in self._validator.check(key, root)]
         preamble += _templated_matrix(root)
@@ -141,30 +183,34 @@ class Loader:
         shared_places = dict(_places(root))
         if preamble:  # what templates see is not known; the rest can still be checked
             blind = without_templates(_rendered_part(root))
-            self._recipe(blind, {}, shared_places)
+            self._recipe(blind, component, {}, shared_places)
             return []
         recipes = []
         for chosen in combinations(root.child("matrix"), self._faults):
             scope = renderer.scope(root.child("vars"), chosen)
             rendered = renderer.render(_rendered_part(root), scope)
-            recipe = self._recipe(rendered, chosen, shared_places)
+            recipe = self._recipe(rendered, component, chosen, shared_places)
             if recipe is not None:
                 recipes.append(recipe)
-        self._check_names(recipes)
         return recipes
 
     def _without_effect(
-        self, root: Node, written: Node, overrides: Mapping[str, str]
+        self, trees: Sequence[tuple[str, Node]], written: Node, overrides: Mapping[str, str]
     ) -> Iterable[Fault]:
         """Settings of vars that no template takes, neither now nor in the recipe as it is written."""
 
         def is_used(var: str) -> bool:
-            return Renderer(self._faults).takers(root, written)(var)
+            return Renderer(self._faults).takers(*roots, written)(var)
 
-        return unused_vars(root, overrides, self._validator.known, is_used)
+        roots = [root for _, root in trees]
+        return unused_vars(roots[0], overrides, self._validator.known, is_used)
 
     def _recipe(
-        self, root: Node, chosen: Mapping[str, Any], shared: Mapping[str, Location]
+        self,
+        root: Node,
+        component: str,
+        chosen: Mapping[str, Any],
+        shared: Mapping[str, Location],
     ) -> Recipe | None:
         root, faults = as_meant(with_mappings(root), self._key_faults, _READ_BEFORE)
         sound = not self._check("model", root) if "model" in root.members else False
@@ -192,7 +238,7 @@ class Loader:
             self._faults.update(check_parts(parts))
         if self._faults:
             return None
-        recipe = _assembled(parts, chosen, shared, next(iter(self._sources.files)))
+        recipe = _assembled(parts, component, chosen, shared, next(iter(self._sources.files)))
         if known_environment is not None:
             frontend = FRONTENDS[recipe.frontend].environment
             needs = () if frontend is None else frontend.needs
@@ -210,16 +256,17 @@ class Loader:
 
     def _check(self, key: str, root: Node) -> list[Fault]:
         value = repr(plain(root.members[key].node))  # distinguishes 1, 1.0, true and '1'
-        if (key, value) not in self._checked:
-            self._checked[key, value] = self._validator.check(key, root)
-        return self._checked[key, value]
+        known = (key, root.members[key].at, value)
+        if known not in self._checked:
+            self._checked[known] = self._validator.check(key, root)
+        return self._checked[known]
 
     def _check_names(self, recipes: list[Recipe]) -> None:
         counts = Counter(recipe.name for recipe in recipes)
         longest = max(counts, key=len, default="")
         if len(longest) > NAME_MAX:
             what = f"a combination's name has {len(longest)} characters; at most {NAME_MAX}"
-            at = recipes[0].lines["matrix"]
+            at = recipes[0].lines.get("matrix", recipes[0].location)
             self._faults.add(Fault(what, at, "use shorter values, or fewer names"))
         for name in sorted(name for name, count in counts.items() if count > 1):
             what = f"two combinations of the matrix are both named '{name}'"
@@ -268,7 +315,11 @@ def _places(root: Node) -> Iterable[tuple[str, Location]]:
 
 
 def _assembled(
-    parts: Parts, chosen: Mapping[str, Any], shared: Mapping[str, Location], shown: str
+    parts: Parts,
+    component: str,
+    chosen: Mapping[str, Any],
+    shared: Mapping[str, Location],
+    shown: str,
 ) -> Recipe:
     name, opset, frontend, description = (
         parts.node(key) for key in ("name", "opset", "frontend", "description")
@@ -277,7 +328,7 @@ def _assembled(
     assert name is not None
     rendered_places = {key: at for key, at in _places(parts.root) if key not in shared}
     return Recipe(
-        name=str(combination_name(str(name.value), chosen)),
+        name=str(member_name(str(name.value), component, chosen)),
         base=str(name.value),
         location=Location(shown, 1, 1),
         model=entrypoints.pop("model"),
@@ -294,4 +345,6 @@ def _assembled(
         lines={**shared, **rendered_places} if rendered_places else shared,
         frontend=FRONTEND if frontend is None else str(frontend.value),
         description="" if description is None else str(description.value),
+        component=component,
+        connections=tuple(connections(parts.root)),
     )

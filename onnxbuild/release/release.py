@@ -15,9 +15,9 @@ from onnxbuild.adapters.disk import locks
 from onnxbuild.adapters.signing_keys import read_private_key
 from onnxbuild.adapters.store import pins
 from onnxbuild.building.api import BuildResult, Request, build
-from onnxbuild.building.wiring import RunOptions, open_workspace
+from onnxbuild.building.wiring import RunOptions, Workspace, open_workspace
 from onnxbuild.core.errors import NotReproducibleError
-from onnxbuild.core.ports import EventSink
+from onnxbuild.core.ports import EventSink, Executor
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.expansion.limits import SECTION, Budgets, ReleaseOptions
 from onnxbuild.lock.places import LockPlaces
@@ -99,12 +99,14 @@ def make_release(
     events: Sequence[EventSink] = (),
     *,
     ask: Callable[[str], str] | None = None,
+    make_executor: Callable[[Workspace], Executor] | None = None,
 ) -> tuple[BuildResult, Release | None]:
     """Build a recipe as it is locked, and release what came out.
 
     Args:
         options: How to use the machine.
         events: Sinks for all events.
+        make_executor: As for `api.build`.
         ask: Asks a person for the passphrase of the key; None if nobody is there.
 
     Returns:
@@ -131,7 +133,7 @@ def make_release(
     key = None if wanted.key is None else read_private_key(wanted.key, ask)
     name = name_of(recipes, wanted.recipe.stem)
     previous = None if wanted.previous is None else read_previous(wanted.previous, name)
-    result = build(request, options, events)
+    result = build(request, options, events, make_executor=make_executor)
     if result.exit_code != 0:
         return result, None
     originals.check_unchanged()

@@ -12,6 +12,7 @@ from onnxbuild.catalog import all_features
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import Deliverable, Graph
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.release_format.bundles import SECTION_OF, SECTIONS
 from onnxbuild.release_format.layout import (
     GOLDEN_FOLDER,
@@ -48,7 +49,7 @@ class Title:
     """Name, version and recipe of a release.
 
     Attributes:
-        name: The recipe's name; its file's if that holds a matrix.
+        name: See `name_of`.
         version: As given.
         recipe: Path of the recipe's file in the release.
         lock: Path of its lock in the release.
@@ -101,18 +102,24 @@ def check_version(version: str) -> None:
 
 
 def name_of(recipes: Sequence[Recipe], stem: str) -> str:
-    """Return the name of a recipe file's releases.
+    """Return the name of a recipe file's releases: that of its recipe, of a matrix the file's.
 
     Args:
         recipes: What the file holds.
         stem: The file's name, without its ending.
     """
-    return stem if is_matrix(recipes) else recipes[0].name
+    return stem if _is_combination(recipes[0]) else recipes[0].base
 
 
-def is_matrix(recipes: Sequence[Recipe]) -> bool:
-    """Return whether a file holds combinations, named NAME@key=value, rather than one recipe."""
-    return len(recipes) > 1 or recipes[0].name != recipes[0].base
+def _is_combination(recipe: Recipe) -> bool:
+    """Return whether a recipe is one combination of a matrix, NAME@key=value."""
+    return RecipeName.parse(recipe.name).member != recipe.component
+
+
+def _below(recipe: Recipe) -> str:
+    """Return what is in front of a recipe's places: `NAME@key=value/` of a matrix, `COMPONENT/`, else nothing."""
+    place = recipe.name if _is_combination(recipe) else recipe.component
+    return f"{place}/" if place else ""
 
 
 def about(
@@ -129,26 +136,26 @@ def about(
         source: Where it comes from.
         packaged: Names of the recipes whose packages it holds.
     """
-    matrix = is_matrix(recipes)
     bundles: dict[str, dict[str, Any]] = {section.key: {} for section in SECTIONS}
     reports = {}
     packages = {}
+    belows = {each.name: _below(each) for each in recipes}
     for recipe in recipes:
-        below = f"{recipe.name}/" if matrix else ""
+        below = _below(recipe)
         for each in graph.deliverables:
             if each.recipe != recipe.name or each.family.is_page:
                 continue
             section, name = SECTION_OF.get(each.family), each.name
             if section is None:
                 if recipe.name in packaged:
-                    packages[f"{below}{name}"] = record_of(each, below)
+                    packages[f"{below}{name}"] = record_of(each, below, belows)
                 continue
             bundles[section.key][f"{below}{name}"] = {
                 "recipe": recipe.name,
                 "variant": name,
                 "bundle": f"{section.folder}/{below}{name}",
                 "step": each.bundle.step,
-                **_judged_by(recipe, each, graph, matrix=matrix),
+                **_judged_by(below, each, graph),
                 "benchmarks": compared_in(each, graph),
             }
         for name in _reported(recipe, graph):
@@ -175,11 +182,11 @@ def about(
     }
 
 
-def _judged_by(recipe: Recipe, each: Deliverable, graph: Graph, *, matrix: bool) -> dict[str, str]:
+def _judged_by(below: str, each: Deliverable, graph: Graph) -> dict[str, str]:
     """The golden files of a bundle, and the step that made them; some sizes alone have their own."""
     judges = (graph.steps[name].inputs for name in each.judged_by)
     reference = next(inputs["reference"].step for inputs in judges if "reference" in inputs)
-    golden = f"{GOLDEN_FOLDER}/{recipe.name}" if matrix else GOLDEN_FOLDER
+    golden = f"{GOLDEN_FOLDER}/{below}".removesuffix("/")
     at = graph.addresses[reference]
     if at.variant:
         golden = f"{golden}-{at.owner}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from onnxbuild.catalog import PACKAGE_FORMATS
+from onnxbuild.catalog import RELEASED_FORMATS
 from onnxbuild.core.graph import Deliverable
 
 PACKAGES = "packages"
@@ -21,18 +21,22 @@ def package_records(about: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str
         yield name, records[name]
 
 
-def record_of(each: Deliverable, below: str) -> dict[str, str]:
-    """Return what release.json says of a package.
+def record_of(each: Deliverable, below: str, belows: Mapping[str, str]) -> dict[str, str]:
+    """Return what release.json says of a package; one of several bundles is said to be of the last.
 
     Args:
-        below: What stands in front of a bundle's name: `RECIPE/` of a matrix, else nothing.
+        below: What stands in front of a bundle's name: `RECIPE/` of a matrix, `COMPONENT/`, else nothing.
+        belows: The same, of each recipe.
     """
+    of, variant = f"{below}{each.of}", f"{below}{each.variant}"
+    for recipe, name in each.holds:
+        of = variant = f"{belows[recipe]}{name}"
     return {
         "recipe": each.recipe,
-        "of": f"{below}{each.of}",
-        VARIANT: f"{below}{each.variant}",
+        "of": of,
+        VARIANT: variant,
         "format": each.form,
-        "about": PACKAGE_FORMATS[each.form].title,
+        "about": RELEASED_FORMATS[each.form].title,
         "folder": f"{PACKAGES}/{below}{each.name}",
         "step": each.bundle.step,
         "output": each.bundle.output,

@@ -91,12 +91,16 @@ def cut_to_bundle(graph: Graph, recipe: str, name: str) -> tuple[Graph, frozense
 
 
 def steps_of(graph: Graph, recipe: str) -> dict[str, StepAddress]:
-    """Return the steps of a recipe in build order, those that it shares with others, too: name -> its place in this recipe."""
+    """Return the steps of a recipe in build order, and those of other components that they need.
+
+    Of a step that it shares with others, the place is that in this recipe.
+    """
     places: dict[str, StepAddress] = {}
     for name, at in graph.addresses.items():
         if at.recipe == recipe:
             places.setdefault(graph.resolve(name), at)
-    return {name: places[name] for name in graph.steps if name in places}
+    needed = graph.pruned(places).steps
+    return {name: places.get(name, graph.addresses[name]) for name in needed}
 
 
 def missing_steps(built: Built, recipe: str) -> list[str]:
@@ -179,9 +183,10 @@ def how_built(project: Path, built: Built, recipe: str) -> Part:
         built: What the store holds.
     """
     places = steps_of(built.graph, recipe)
+    labels = {name: at.local if at.recipe == recipe else str(at) for name, at in places.items()}
     run = last_run(built.root, project, set(places))
-    nodes = tuple(_node(built, name, places, run) for name in places)
-    rows = tuple(_row(built, places, node) for node in nodes)
+    nodes = tuple(_node(built, name, labels, run) for name in places)
+    rows = tuple(_row(built, labels, node) for node in nodes)
     results = [each.result for name in places if (each := built.planned[name]).result is not None]
     total_s = sum(each.expense.wall_s for each in results if each is not None)
     said = f"{counted(len(nodes), 'step')}; building all of them took {seconds(total_s)} of step time."
@@ -249,17 +254,17 @@ def _events(path: Path) -> Iterator[tuple[str, str]]:
             yield str(event.get("step")), state
 
 
-def _node(built: Built, name: str, places: Mapping[str, StepAddress], run: LastRun) -> StepNode:
+def _node(built: Built, name: str, labels: Mapping[str, str], run: LastRun) -> StepNode:
     planned = built.planned[name]
     state = run.state(name, planned)
     detail = _WORDS["absent"]
     if planned.result is not None:
         detail = f"{_WORDS[state]}, {seconds(planned.result.expense.wall_s)}"
     needs = dict.fromkeys(ref.step for ref in built.graph.steps[name].inputs.values())
-    return StepNode(name, places[name].local, detail, state, tuple(needs))
+    return StepNode(name, labels[name], detail, state, tuple(needs))
 
 
-def _row(built: Built, places: Mapping[str, StepAddress], node: StepNode) -> Cells:
+def _row(built: Built, labels: Mapping[str, str], node: StepNode) -> Cells:
     result = built.planned[node.name].result
     spent = None if result is None else result.expense
     figures = (
@@ -267,7 +272,7 @@ def _row(built: Built, places: Mapping[str, StepAddress], node: StepNode) -> Cel
         if spent is None
         else (seconds(spent.wall_s), seconds(spent.cpu_s), size_text(spent.peak_bytes))
     )
-    needs = ", ".join(places[each].local for each in node.needs)
+    needs = ", ".join(labels[each] for each in node.needs)
     tone = _TONES.get(node.state, "")
     return (
         Cell(node.label, code=True),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.sizes import counted
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.reported import judged_bundles
-from onnxbuild.explanation.command import explain
+from onnxbuild.explanation.command import explained
 from onnxbuild.onnxkit.report_page.blocks import RecipeReport
 from onnxbuild.onnxkit.report_page.compose import compose
 from onnxbuild.onnxkit.report_page.page import report_page
@@ -189,12 +189,9 @@ def _command(request: Request, recipe: Recipe) -> str:
 def _explained(request: Request, loaded: Loaded) -> dict[str, str]:
     """Recipe -> its text in full; without those that can't be written so."""
     found: dict[str, str] = {}
-    for path, recipes in loaded.by_file.items():
-        try:
-            texts = list(explain((path,), request.settings or {}))
-        except BuildError:
-            continue
-        found |= {recipe.name: text for recipe, text in zip(recipes, texts, strict=False)}
+    for path in loaded.by_file:
+        with suppress(BuildError):
+            found |= explained(path, request.settings or {})
     return found
 
 

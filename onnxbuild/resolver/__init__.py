@@ -10,9 +10,10 @@ from onnxbuild.core.errors import UsageError
 from onnxbuild.core.file_names import same_on_disk
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.expansion.scope import Comparison, GraphBuilder
+from onnxbuild.document.recipe_names import RecipeName
+from onnxbuild.expansion.scope import Comparison, GraphBuilder, Scope
 from onnxbuild.host.host import HostFacts
-from onnxbuild.resolver.expand import expand, scope_of
+from onnxbuild.resolver.expand import expand, expand_whole, scope_of
 from onnxbuild.resolver.plugin_code import with_plugins
 from onnxbuild.resolver.select import chosen, parts_of, targets_of
 
@@ -32,8 +33,8 @@ def resolve(
 
     Args:
         host: Decides options left at `auto`.
-        only: Variants (`int8`, `bert:int8`) or steps (`export`, `int8/validate`, `bert:export`,
-            `recipes/bert.yaml:export`) to build; empty for all.
+        only: Variants (`int8`, `bert:int8`), steps (`export`, `int8/validate`, `bert:export`,
+            `recipes/bert.yaml:export`) or recipes (`whisper@encoder`) to build; empty for all.
         choices: `RECIPE:VARIANT` -> the trial of `mode: auto` that a lock names, and
             `RECIPE:VARIANT/session` -> its session's settings on the first target
             (`.../session-TARGET` on others); nothing is searched for these.
@@ -67,9 +68,21 @@ def resolve(
     files = files or {each.name: each.location.path for each in recipes}
     wanted = parts_of(only, files)
     builder = GraphBuilder()
+    scopes: dict[str, Scope] = {}
     for recipe in recipes:
-        scope = scope_of(recipe, builder, host, choices, comparison)
-        expand(scope, *chosen(recipe, wanted))
+
+        def connected(component: str, name: str = recipe.name) -> Scope:
+            return scopes[str(RecipeName.parse(name).sibling(component))]
+
+        scopes[recipe.name] = scope_of(
+            recipe, builder, host, choices, comparison, connected=connected
+        )
+    for recipe in recipes:
+        variants, formats = chosen(recipe, wanted)
+        if recipe.components:
+            expand_whole(scopes[recipe.name], variants)
+        else:
+            expand(scopes[recipe.name], variants, formats)
     graph = with_plugins(builder.graph())
     if comparison is not None:
         return graph.pruned([name for name, step in graph.steps.items() if step.occasion])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -71,6 +71,8 @@ def scope_of(
     host: HostFacts,
     choices: Mapping[str, str],
     comparison: Comparison | None,
+    *,
+    connected: Callable[[str], Scope],
 ) -> Scope:
     """Return the scope that features expand a recipe in.
 
@@ -80,6 +82,7 @@ def scope_of(
         choices: `RECIPE:VARIANT` -> the trial of `mode: auto` that a lock names;
             `RECIPE:VARIANT/session` -> the settings of `session: {tune: true}`.
         comparison: Which models to compare; None to measure the variants once.
+        connected: Another component of the recipe -> its scope.
     """
     frontend = FRONTENDS[recipe.frontend]
 
@@ -98,6 +101,7 @@ def scope_of(
         host=host,
         choices=choices,
         comparison=comparison,
+        connected=connected,
         source=source,
         reference=lambda variant, fixed: frontend.reference(scope, variant, fixed),
         score=lambda: frontend.score(scope),
@@ -130,6 +134,19 @@ def expand(scope: Scope, variants: Sequence[Variant], formats: Sequence[Format])
     for program in formats:
         bundle = program_bundle(scope, program, programs[program.name])
         _deliver(scope, program.name, bundle, laid.get(program.name, ()), family=PROGRAM)
+    _conclude(scope)
+
+
+def expand_whole(scope: Scope, variants: Sequence[Variant]) -> None:
+    """Add the steps of some variants of what a feature makes of all components, which are there."""
+    for feature in all_features():
+        if feature.whole is not None and feature.whole.component == scope.recipe.component:
+            for deliverable in feature.whole.deliver(scope, variants):
+                scope.graph.deliver(deliverable)
+    _conclude(scope)
+
+
+def _conclude(scope: Scope) -> None:
     for feature in all_features():
         for deliverable in feature.concludes(scope, lambda: _reported(scope)):
             scope.graph.deliver(deliverable)

@@ -95,7 +95,7 @@ def targets_of(
     files: Mapping[str, str],
     option: str = "--only",
 ) -> list[str]:
-    """The steps that `only` asks for.
+    """The steps that `only` asks for: of variants, single ones, all of a recipe.
 
     Args:
         files: Name of each recipe -> its file, as it may be typed.
@@ -115,6 +115,9 @@ def targets_of(
             and recipe.name in part.recipes
             and _is_meant(part.typed.local, recipe, address, measures.get(graph.resolve(step), ()))
         ]
+        if not found:
+            whole = TypedName(str(part.typed), "").recipes_of(files)
+            found = [step for step, address in graph.addresses.items() if address.recipe in whole]
         if not found:
             raise _unknown(part, recipes, graph.addresses, files, option)
         targets += found
@@ -159,13 +162,6 @@ def _unknown(
     files: Mapping[str, str],
     option: str,
 ) -> UsageError:
-    if whole := TypedName(str(part.typed), "").recipes_of(files):
-        recipe = next(each for each in recipes if each.name == whole[0])
-        name = (recipe.variants or recipe.formats)[0].name
-        return UsageError(
-            f"{option} {part.typed} is a whole recipe; a variant or a step is expected here",
-            fix=f"write {option} {recipe.name}:{name}, or the recipe without {option}",
-        )
     if not part.recipes:
         names = [recipe.name for recipe in recipes]
         near = nearest(part.typed.recipe, names, 1)[0]
@@ -180,6 +176,7 @@ def _unknown(
             return UsageError(what, fix=fix)
     made = {each.name for recipe in meant for each in recipe.variants}
     made |= {each.name for recipe in meant for each in recipe.formats}
+    made |= {recipe.component for recipe in meant if recipe.component}
     steps = (each.local for each in addresses.values() if each.recipe in part.recipes)
     known = sorted(made.union(steps))
     return UsageError(

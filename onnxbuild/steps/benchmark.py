@@ -12,7 +12,7 @@ from onnxbuild.core.environment import Environment
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import DETAILS, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.host.measured import usable_cores
+from onnxbuild.host.measured import machine_line, usable_cores
 from onnxbuild.onnxkit.benchmark.baseline import (
     NO_BASELINE,
     Baseline,
@@ -108,6 +108,7 @@ def run(context: StepContext) -> Outcome:
     """
     from onnxbuild.onnxkit.benchmark.report import (
         IN_GROUPS,
+        MEASURED_ON,
         METHOD,
         Measured,
         doubts,
@@ -193,6 +194,7 @@ def run(context: StepContext) -> Outcome:
             **table_metrics(points[0], measured[points[0].name], contenders, found),
             "baseline": {key: text for key, text in base.items() if key != "how"},
             DETAILS: list(doubts(found, measured, ranking=params.ranking)),
+            **({MEASURED_ON: machine_line()} if options.measured_on == "any" else {}),
         },
         notes=(
             *(unbound(line_up) if options.io_binding else ()),
@@ -311,6 +313,7 @@ KIND = StepKind(
     toolchain=("torch", "onnxruntime", "numpy"),
     run=run,
     host_bound=True,
+    any_host=lambda each: each.options.measured_on == "any",
     exclusive=True,
     measures=True,
     user_code=True,

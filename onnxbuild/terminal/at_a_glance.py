@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.adapters.console.standard_streams import columns
@@ -27,6 +27,8 @@ _FLAGS = {
     "plan": {"--json"},
     "lint": set[str](),
 }
+ROWS_MAX = 40
+"""Rows of a summary that a person reads."""
 _NOT_FOR_US = (OSError, UnicodeError, ValueError)
 """Errors of odd paths and names: the whole decision says what is wrong with them."""
 
@@ -50,7 +52,7 @@ def answer(arguments: Sequence[str]) -> Answer | None:
 
     verb, flags, recipes, given = asked
     settings = dict(text.split("=", 1) for text in given["settings"])
-    store = given["store"][-1] if given["store"] else None
+    store = os.pathsep.join(given["store"]) or None
     try:
         found = recall(recipes, given["only"], settings, store, locked="--locked" in flags)
     except _NOT_FOR_US:
@@ -60,7 +62,8 @@ def answer(arguments: Sequence[str]) -> Answer | None:
     if verb == "run":
         as_json, is_quiet = "--json" in flags, bool(flags & {"-q", "--quiet"})
         left = [] if as_json or is_quiet else _left_over(Path(found["store"]), recipes[0], store)
-        return up_to_date_lines(found, as_json=as_json, is_quiet=is_quiet), left
+        built = None if flags & {"-v", "--verbose"} else ()
+        return up_to_date_lines(found, as_json=as_json, is_quiet=is_quiet, built=built), left
     if verb == "plan":
         names = found["names"].splitlines()
         return (_plan_lines(names, as_json="--json" in flags), []) if names else None
@@ -106,36 +109,43 @@ def _parsed(
     if any(text.find("=") < 1 for text in given["settings"]):
         return None
     if not recipes or not all(name.endswith((".yaml", ".yml")) for name in recipes):
-        recipes = _meant(recipes)
+        recipes, given["only"] = _meant(recipes, given["only"], can_choose=verb != "lint")
     return (verb, flags, recipes, given) if recipes else None
 
 
-def _meant(recipes: list[str]) -> list[str]:
-    """The files of the folders, or of the project; empty where the command has to say what is wrong."""
+def _meant(
+    recipes: list[str], only: list[str], *, can_choose: bool
+) -> tuple[list[str], list[str]]:
+    """The files of the folders, or of the project, and what of them; no files where the command has to say what is wrong."""
     from onnxbuild.core.errors import BuildError
-    from onnxbuild.typed.recipe_files import recipes_meant
+    from onnxbuild.typed.recipe_files import parts_meant, recipes_meant
 
     try:
-        return recipes_meant(recipes)
+        return recipes_meant(recipes, can_choose=can_choose), [*parts_meant(recipes, only)]
     except (BuildError, *_NOT_FOR_US):
-        return []
+        return [], []
 
 
 def up_to_date_lines(
-    found: Mapping[str, Any], *, as_json: bool, is_quiet: bool = False
+    found: Mapping[str, Any],
+    *,
+    as_json: bool,
+    is_quiet: bool = False,
+    built: Collection[str] | None = (),
 ) -> list[str]:
     """Return what `run` says where there is nothing to do.
 
     Args:
         found: From `glance.recall`.
         is_quiet: Of these, the result alone.
+        built: As for `summary_lines`.
     """
     steps = found["steps"]
     if as_json:
         ended = {"type": "run_finished", "run": "", "built": 0, "cached": steps, "failed": 0}
         events = [] if is_quiet else [{**ended, "blocked": 0, "wall_s": 0.0, "exit_code": 0}]
         return [json.dumps(each) for each in (*events, result_record(found))]
-    summary = summary_lines(found["summary"], found["skipped"], Path(found["store"]))
+    summary = summary_lines(found["summary"], found["skipped"], Path(found["store"]), built)
     return [*summary, f"up to date: {steps} steps, nothing to do"]
 
 
@@ -157,23 +167,36 @@ def result_record(found: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def summary_lines(rows: list[dict[str, str]], skipped: list[str], store: Path) -> list[str]:
+def summary_lines(
+    rows: list[dict[str, str]], skipped: list[str], store: Path, built: Collection[str] | None = ()
+) -> list[str]:
     """Return how the variants compare, and where they are.
 
     Args:
         rows: One a variant; see `summary.summarize`.
         skipped: A line for each target that was skipped.
+        built: Recipes of which something was built now: of more rows than a person reads, some of theirs are shown.
+            None to show all.
     """
     if not rows:
         return []
     from onnxbuild.terminal.table import format_table
 
+    every = rows
+    if built is not None and len(every) > ROWS_MAX:
+        rows = [row for row in every if row["recipe"] in built][:ROWS_MAX]
     lines = [*format_table(rows, output_width(), keys=2), *map(fitted, skipped)]
     if any(cell.endswith(" ?") for row in rows for cell in row.values()):
         lines.append(
             fitted(
                 "? the machine was busy, or latency did not settle; to measure again: onnxbuild bench RECIPE"
             )
+        )
+    if len(rows) < len(every):
+        recipes = len({row["recipe"] for row in every})
+        shown = f"{len(rows)} of them are shown" if rows else "none of them was built now"
+        lines.append(
+            fitted(f"{len(every)} variants of {recipes} recipes; {shown}, --verbose shows all")
         )
     return [*lines, f"in {os.path.relpath(store / 'out')}/RECIPE/VARIANT/"]
 

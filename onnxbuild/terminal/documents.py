@@ -6,7 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.action import NOT_INSTALLED
-from onnxbuild.output.build import PlannedRecord, ReasonRecord, ReproducedRecord, WhyRecord
+from onnxbuild.output.build import (
+    PlannedRecord,
+    ReasonRecord,
+    RecipeChangeRecord,
+    ReproducedRecord,
+    WhyRecord,
+)
 from onnxbuild.output.checks import (
     DoctorRecord,
     LockedRecord,
@@ -19,6 +25,7 @@ from onnxbuild.output.models import ExplainRecord, GraphRecord, InitRecord, Push
 
 if TYPE_CHECKING:
     from onnxbuild.building.api import BuildResult
+    from onnxbuild.building.since import RecipeChange
     from onnxbuild.core.decision import Reason
     from onnxbuild.core.graph import Graph
     from onnxbuild.engine.plan import Planned
@@ -64,6 +71,24 @@ def planned_record(each: Planned) -> PlannedRecord:
         "state": "fails" if each.error is not None else state,  # type: ignore[typeddict-item]
         "reasons": reasons_of(each.reasons),
         "after": list(each.after),
+    }
+
+
+def recipe_change_record(each: RecipeChange, commit: str) -> RecipeChangeRecord:
+    """Return a line of `plan --since`.
+
+    Args:
+        commit: The commit that is compared with.
+    """
+    return {
+        "recipe": each.recipe,
+        "file": str(each.file),
+        "since": commit,
+        "changed": bool(each.causes),
+        "causes": [
+            {"path": str(cause.path), "change": cause.change, "reason": cause.reason}  # type: ignore[typeddict-item]
+            for cause in each.causes
+        ],
     }
 
 

@@ -203,21 +203,30 @@ def _settings() -> list[Problem]:
 
 
 def _store(store: str | None) -> list[Problem]:
-    from onnxbuild.adapters.locate import store_root
+    from onnxbuild.adapters.locate import store_layers
+    from onnxbuild.adapters.store.layered_store import BaseLayer
     from onnxbuild.project_folder import find_project
 
-    root = store_root(find_project(Path("recipe.yaml")), store)
+    root, *bases = store_layers(find_project(Path("recipe.yaml")), store)
     there = root
     while not there.exists():
         there = there.parent
     free = shutil.disk_usage(there).free
     say(f"store        {root}, {free / _GIB:.1f} GiB free")
+    problems = []
+    for base in map(BaseLayer, bases):
+        say(f"store below  {base.root}, {base.trouble or 'only read'}")
+        if base.trouble:
+            fix = "write another folder in `store` of `[tool.onnxbuild]`, or leave it out"
+            problems.append(
+                Problem(f"the store below, {base.root}, is not used: {base.trouble}", fix)
+            )
     if free < _SCARCE_BYTES:
         chosen = f" --store {store}" if store else ""
-        return [
+        problems.append(
             Problem(
                 f"only {free / _GIB:.1f} GiB free for the store",
                 f"onnxbuild cache gc{chosen} --keep-days 7, or run with --store FOLDER on another disk",
             )
-        ]
-    return []
+        )
+    return problems

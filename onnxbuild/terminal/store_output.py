@@ -10,15 +10,24 @@ import click
 
 from onnxbuild.core.errors import listed
 from onnxbuild.core.sizes import counted, size_text
-from onnxbuild.output.store import CleanedFolder, CleanRecord, GarbageRecord, StatsRecord
+from onnxbuild.output.store import (
+    CleanedFolder,
+    CleanRecord,
+    GarbageRecord,
+    RemoteGarbageRecord,
+    RemoteStatsRecord,
+    StatsRecord,
+)
 from onnxbuild.terminal.table import say
 
 if TYPE_CHECKING:
+    from onnxbuild.adapters.remote.garbage import CollectedObjects
     from onnxbuild.adapters.store.garbage import Collected
-    from onnxbuild.adapters.store.usage import HitRates, Stats
+    from onnxbuild.adapters.store.usage import HeldBelow, HitRates, Stats
     from onnxbuild.adapters.toolchain.environment_gc import CollectedEnvironment
     from onnxbuild.adapters.toolchain.virtual_environments import MadeEnvironment
     from onnxbuild.building.out_folders.clean import CleanReport
+    from onnxbuild.building.remote_upkeep import RemoteStats
 
 
 _DAY_S = 24 * 3600.0
@@ -31,17 +40,25 @@ def _list(heading: str, sizes: Mapping[str, int]) -> None:
 
 
 def show_stats(
-    root: str, found: Stats, rates: HitRates, environments: Sequence[MadeEnvironment]
+    root: str,
+    found: Stats,
+    rates: HitRates,
+    environments: Sequence[MadeEnvironment],
+    below: Sequence[HeldBelow],
 ) -> None:
     """Print what a store holds and how often results were reused.
 
     Args:
         rates: How the last runs went.
         environments: Those of all projects.
+        below: The stores below, which are only read.
     """
     by_kind = {**found.bytes_by_kind, "in no result": found.unreferenced_bytes}
     by_recipe = {name or "earlier builds": size for name, size in found.bytes_by_recipe.items()}
     click.echo(f"store        {root}")
+    for each in below:
+        held = f"{counted(each.results, 'result')}, {size_text(each.blob_bytes)}"
+        click.echo(f"below        {each.store}, only read: {each.trouble or held}")
     click.echo(f"results      {found.records}")
     click.echo(f"blobs        {found.blobs}, {size_text(found.blob_bytes)}")
     _list("by kind", by_kind)
@@ -65,6 +82,68 @@ def show_stats(
             f"{rates.reused} reused, {rates.built} built, {rates.failed} failed "
             "(runs with nothing to look at are not counted)"
         )
+
+
+def remote_stats_document(found: RemoteStats) -> RemoteStatsRecord:
+    """Return what a remote store holds."""
+    held = found.contents
+    return {
+        "type": "cache stats",
+        "remote": found.url,
+        "steps": found.steps,
+        "there": found.there,
+        "results": None if held is None else len(held.records),
+        "blobs": None if held is None else len(held.blobs),
+        "blob_bytes": None if held is None else sum(each.size_bytes for each in held.blobs),
+    }
+
+
+def show_remote_stats(found: RemoteStatsRecord) -> None:
+    """Print what a remote store holds."""
+    say(f"remote       {found['remote']}")
+    say(f"this project {found['there']} of {counted(found['steps'], 'result')} are there")
+    if found["blob_bytes"] is None:
+        say("all projects not known: a plain HTTP server lists nothing")
+        return
+    say(
+        f"all projects {counted(found['results'] or 0, 'result')}, {counted(found['blobs'] or 0, 'blob')}, "
+        f"{size_text(found['blob_bytes'])}"
+    )
+
+
+def remote_garbage_document(
+    url: str, removed: CollectedObjects, *, dry_run: bool
+) -> RemoteGarbageRecord:
+    """Return what `cache gc --remote` removed.
+
+    Args:
+        dry_run: Whether all that is still there.
+    """
+    return {
+        "type": "cache gc",
+        "remote": url,
+        "dry_run": dry_run,
+        "results": removed.records,
+        "blobs": removed.blobs,
+        "bytes": removed.bytes,
+        "left_results": removed.left_records,
+        "left_bytes": removed.left_bytes,
+        "held_bytes": removed.held_bytes,
+    }
+
+
+def show_remote_collected(removed: CollectedObjects, *, dry_run: bool) -> None:
+    """Print what garbage collection removed from a remote store.
+
+    Args:
+        dry_run: Whether all that is still there.
+    """
+    counts = ((removed.records, "result"), (removed.blobs, "blob"))
+    gone = listed([counted(count, noun) for count, noun in counts if count], "and")
+    verb = "would remove" if dry_run else "removed"
+    say(f"{verb} {gone}: {size_text(removed.bytes)}" if gone else "nothing to remove")
+    left = f"{counted(removed.left_records, 'result')}, {size_text(removed.left_bytes)}"
+    say(f"left: {left}")
 
 
 def show_collected(
@@ -128,17 +207,32 @@ def _removed(verb: str, removed: Collected) -> str:
 
 
 def stats_document(
-    root: str, found: Stats, rates: HitRates, environments: Sequence[MadeEnvironment]
+    root: str,
+    found: Stats,
+    rates: HitRates,
+    environments: Sequence[MadeEnvironment],
+    below: Sequence[HeldBelow],
 ) -> StatsRecord:
     """Return what a store holds.
 
     Args:
         rates: How the last runs went.
         environments: Those of all projects.
+        below: The stores below, which are only read.
     """
     return {
         "type": "cache stats",
         "store": root,
+        "below": [
+            {
+                "store": each.store,
+                "results": each.results,
+                "blobs": each.blobs,
+                "blob_bytes": each.blob_bytes,
+                "trouble": each.trouble,
+            }
+            for each in below
+        ],
         "results": found.records,
         "blobs": found.blobs,
         "blob_bytes": found.blob_bytes,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.document.recipe_names import RecipeName
+from onnxbuild.document.recipe_names import RecipeName, TypedName
 from onnxbuild.typed.typed_names import ENDINGS, find_recipe
 
 
@@ -50,8 +50,6 @@ def recipe_file(text: str, *, can_choose: bool = False) -> str:
         return text
     if text.endswith(ENDINGS) or not text:
         return text  # whoever reads it says that it is not there
-    from onnxbuild.document.recipe_names import TypedName  # the room loads all features
-
     typed = TypedName.parse(text)
     if typed.recipe.endswith(".py"):
         fix = f"write a first recipe: onnxbuild init {shlex.quote(text)}"
@@ -63,11 +61,29 @@ def recipe_file(text: str, *, can_choose: bool = False) -> str:
             fix=f"write {file} --only {text}" if can_choose else f"write {file}",
         )
     file = find_recipe(text)
-    name = RecipeName.parse(text)
-    if name.combination:
-        settings = " ".join(f"--set {pair}" for pair in name.combination.split(","))
+    if RecipeName.parse(text).member and not can_choose:
         raise UsageError(
-            f"'{text}' is one combination of the matrix of '{name.base}'; a whole file is expected here",
-            fix=f"write {file} {settings}",
+            f"'{text}' is one of the recipes of {file}; a whole file is expected here",
+            fix=f"write {file}",
         )
     return str(file)
+
+
+def parts_meant(given: Sequence[str], only: Sequence[str]) -> tuple[str, ...]:
+    """Return what `--only` has to name where a component or a combination is given as a recipe.
+
+    Args:
+        given: As for `recipes_meant`.
+        only: What `--only` names itself; of that recipe then.
+    """
+    members = [each for each in given if RecipeName.parse(each).member and not Path(each).exists()]
+    if not members:
+        return tuple(only)
+    names = [
+        name for each in given for name in ([each] if each in members else recipes_meant([each]))
+    ]
+    return tuple(
+        each if TypedName.parse(each).recipe else f"{name}:{each}"
+        for each in only
+        for name in names
+    ) or tuple(names)

@@ -90,7 +90,7 @@ def find_recipe(text: str, store: str | None = None, part: str = "") -> Path:
     Files are looked for in recipes/, here, and among those that were built last.
 
     Args:
-        text: `recipes/bert.yaml`, `bert`; of a matrix, `bert@size=8`, too.
+        text: `recipes/bert.yaml`, `bert`; of a file with several, `bert@size=8` or `whisper@encoder`, too.
         store: `--store`, whose runs know which files were built.
         part: The step or variant that was named with it, for what to type instead.
 
@@ -196,6 +196,12 @@ def find_onnx(
     found = find_deliverable(graph, name, families)
     if found.family in families:
         return found
+    if found.holds:
+        held = [f"{recipe}:{part}" for recipe, part in found.holds]
+        raise UsageError(
+            f"'{found.name}' holds {listed(held, 'and')}; {verb} works on one ONNX variant",
+            fix=f"onnxbuild {verb} {held[0]}",
+        )
     variants = [
         each.name
         for each in graph.deliverables
@@ -245,11 +251,11 @@ def recipes_of(graph: Graph, name: FoundName) -> list[str]:
         name: `RECIPE` or `RECIPE:LOCAL`.
 
     Raises:
-        UsageError: It names a combination that the file's matrix has not.
+        UsageError: It names a component or a combination that the file has not.
     """
     files = dict.fromkeys((at.recipe for at in graph.addresses.values()), str(name.file))
     found = name.typed.recipes_of(files)
-    if not found and RecipeName.parse(name.typed.recipe).combination:
+    if not found and RecipeName.parse(name.typed.recipe).member:
         known = sorted(files)
         raise UsageError(
             f"{name.file} makes no '{name.typed.recipe}'; it makes {', '.join(known)}",

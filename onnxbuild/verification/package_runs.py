@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.catalog import PACKAGE_FORMATS
+from onnxbuild.catalog import RELEASED_FORMATS
 from onnxbuild.core.params import from_json
 from onnxbuild.expansion.package_format import RunPackage
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
@@ -58,7 +58,7 @@ def _replayed(
     trusted: bool,
 ) -> Replayed:
     name = entry["format"]
-    form = PACKAGE_FORMATS.get(name)
+    form = RELEASED_FORMATS.get(name)
     reason = "" if trusted else _UNTRUSTED
     if form is None:
         reason = f"unknown package format '{name}': a plug-in that is not installed brings it"

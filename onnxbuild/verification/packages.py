@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.catalog import PACKAGE_FORMATS
+from onnxbuild.catalog import RELEASED_FORMATS
 from onnxbuild.core.errors import StepError
+from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.expansion.package_format import OwnModel, PackageFormat
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import SOURCE
 from onnxbuild.onnxkit.bundles.manifest import SUMS_FILE, Manifest, graph_files, read_manifest
@@ -37,7 +38,7 @@ def check_packages(release: Released) -> Iterator[ReleaseFault]:
                 yield from check_own_sums(release, folder)
             of = bundles[_held(release, entry)]
             manifest = manifest_in(of, release.read)
-            form = PACKAGE_FORMATS.get(entry["format"])
+            form = RELEASED_FORMATS.get(entry["format"])
             if form is None:
                 continue
             own = form.own_model
@@ -45,6 +46,7 @@ def check_packages(release: Released) -> Iterator[ReleaseFault]:
                 yield from _check_own(release, folder, own, of["bundle"], manifest)
             else:
                 yield from _check_contents(release, folder, form, of["bundle"], manifest)
+            yield from _check_others(release, entry, form)
 
 
 def _held(release: Released, entry: Mapping[str, Any]) -> str:
@@ -53,7 +55,7 @@ def _held(release: Released, entry: Mapping[str, Any]) -> str:
     Raises:
         ValueError: The variant is not the one that the pipeline's name starts with.
     """
-    of, form = str(entry["of"]), PACKAGE_FORMATS.get(entry["format"])
+    of, form = str(entry["of"]), RELEASED_FORMATS.get(entry["format"])
     if form is None or form.is_cut is None or not form.is_cut(release.folder / entry["folder"]):
         return of
     variant = str(entry[VARIANT])
@@ -64,7 +66,7 @@ def _held(release: Released, entry: Mapping[str, Any]) -> str:
 
 def _has_sums(release: Released, entry: Mapping[str, Any]) -> bool:
     """Return whether a package must have sums: by its format; if that is a missing plug-in's, by its files."""
-    form = PACKAGE_FORMATS.get(entry["format"])
+    form = RELEASED_FORMATS.get(entry["format"])
     return form.has_sums if form else f"{entry['folder']}/{SUMS_FILE}" in release.files
 
 
@@ -103,6 +105,26 @@ def _check_contents(
             yield ReleaseFault(folder, f"opens {path}, which is no file of {bundle}")
         else:
             yield ReleaseFault(folder, f"does not hold {bundle}/{name}, or its bytes differ")
+
+
+def _check_others(
+    release: Released, entry: Mapping[str, Any], form: PackageFormat
+) -> Iterator[ReleaseFault]:
+    """Check that the models of a package of several components are those of the release's bundles."""
+    folder, own = entry["folder"], RecipeName.parse(entry["recipe"])
+    for component, variant in form.holds(release.folder / folder).items():
+        wanted = str(own.sibling(component)), variant
+        named = (
+            each
+            for each in bundles_of(release.about).values()
+            if (each["recipe"], each["variant"]) == wanted
+        )
+        of = next(named, None)
+        if of is None:
+            yield ReleaseFault(folder, f"holds {':'.join(wanted)}, which is not in the release")
+        else:
+            manifest = manifest_in(of, release.read)
+            yield from _check_contents(release, folder, form, of["bundle"], manifest)
 
 
 def _check_own(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.catalog import PACKAGE_FORMATS
+from onnxbuild.catalog import RELEASED_FORMATS
 from onnxbuild.core.params import from_json
 from onnxbuild.core.step import StepKind
 from onnxbuild.core.target import run_by
@@ -51,5 +51,5 @@ def judge(job: Mapping[str, Any]) -> dict[str, Any]:
 
 def _kind(name: str) -> StepKind:
     """A step that judges a bundle, or a package."""
-    packaged = (kind for form in PACKAGE_FORMATS.values() for kind in form.kinds)
+    packaged = (kind for form in RELEASED_FORMATS.values() for kind in form.kinds)
     return _JUDGES.get(name) or next(kind for kind in packaged if kind.name == name)

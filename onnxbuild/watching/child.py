@@ -47,7 +47,9 @@ def build_once(asked: dict[str, Any]) -> dict[str, Any]:
 
     recipes = tuple(map(Path, asked["recipes"]))
     request = Request(recipes, tuple(asked["only"]), asked["settings"], asked["store"])
-    options = RunOptions(asked["jobs"], asked["memory"], asked["timeout"], asked["keep_going"])
+    options = RunOptions(
+        asked["jobs"], asked["memory"], asked["timeout"], asked["keep_going"], lazy=True
+    )
     found: dict[str, Any] = {"exit_code": 0, "rows": [], "skipped": [], "error": "", "steps": 0}
     try:
         result = build(request, options, [JsonLines(sys.stdout)])

@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from onnxbuild.adapters.git import commit_of, export_commit, look
+from onnxbuild.adapters.git import changes_since, commit_of, export_commit, look
+from onnxbuild.core.errors import UsageError
 
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
 
@@ -116,3 +117,34 @@ def test_links_that_lead_out_of_the_project_are_left_out_of_an_export(repository
     export_commit(project, commit_of(project, "HEAD"), folder)
     assert sorted(each.name for each in folder.iterdir()) == ["inward", "models", "weights.bin"]
     assert (folder / "inward/a ü.py").read_text() == "one"
+
+
+def test_changes_since_a_commit_are_files_and_the_folders_that_come_or_go(repository):
+    project = repository / "project"
+    first = commit_of(project, "HEAD")
+    (project / "weights.bin").write_text("edited")
+    (project / "new" / "deep").mkdir(parents=True)
+    (project / "new" / "deep" / "b.py").write_text("untracked")
+    (project / "models" / "a ü.py").unlink()
+    (project / "models").rmdir()
+    (project / "skipped.cache").write_text("ignored")
+    git(repository, "add", "project/weights.bin")
+    git(repository, "commit", "-q", "-m", "second")
+    found = changes_since(project, first)
+    assert found.commit == first
+    assert found.files == {
+        project / "weights.bin": "changed",
+        project / "new/deep/b.py": "added",
+        project / "models/a ü.py": "deleted",
+    }
+    assert found.entries == {
+        project / "new", project / "new/deep", project / "new/deep/b.py",
+        project / "models", project / "models/a ü.py",
+    }  # fmt: skip
+    assert project / "weights.bin" not in changes_since(project, "HEAD").files
+
+
+@pytest.mark.parametrize("revision", ["nowhere", "--all", "HEAD:notes.txt", ""])
+def test_a_revision_that_names_no_commit_is_refused(repository, revision):
+    with pytest.raises(UsageError, match="there is no commit"):
+        changes_since(repository, revision)

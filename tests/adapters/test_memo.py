@@ -13,6 +13,8 @@ from onnxbuild.adapters import memo
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.store import memos
+from onnxbuild.adapters.toolchain.distributions import Distributions
+from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 
 REQUEST = "r" * 64
 SUMMARY = {"environment": {"TOKEN": "one", "UNSET": None}, "steps": 3}
@@ -53,8 +55,7 @@ class Run:
             self.store,
             REQUEST,
             SUMMARY,
-            self.stats.seen,
-            self.stats.restless,
+            self.stats,
             started_ns=self.started_ns,
         )
 
@@ -104,6 +105,82 @@ def test_any_change_of_any_file_is_noticed(run, name, change):
         path.write_bytes(b"as it WAS")
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert run.recall() is None
+
+
+CODE = "import torch\n\n\ndef load():\n    return torch.nn.Linear(4, 1)\n"
+
+
+@pytest.fixture
+def read(tmp_path):
+    """A run that asked for digests alone: of a source's syntax tree, of a file's bytes, of a folder's modules."""
+    made = Run(tmp_path)
+    made.files["source"].write_text(CODE)
+    time.sleep(0.03)
+    made.started_ns = time.time_ns()
+    project = DiskFingerprints(tmp_path, made.stats, Distributions(made.stats, ()))
+    assert project.source("recipes/models/tiny.py")
+    made.stats.digest(str(made.files["source"]), "defines load ", lambda path: "yes")
+    assert project.file("data/weights.bin")
+    assert project.listing("recipes/models", ["tiny"]).found == ("tiny.py",)
+    assert made.remember()
+    return made
+
+
+def test_an_edited_comment_is_up_to_date_and_the_next_look_is_short_again(read, monkeypatch):
+    read.files["source"].write_text(CODE + "# a comment\n")
+    time.sleep(0.03)
+    assert read.recall() == SUMMARY
+    monkeypatch.setattr(memo, "_same_content", None)
+    assert read.recall() == SUMMARY
+
+
+def test_a_comment_that_was_saved_in_this_clock_tick_is_read_again_next_time(read):
+    read.files["source"].write_text(CODE + "# a comment\n")
+    assert read.recall() == SUMMARY
+    read.files["source"].write_text(CODE + "# other code\nx = 1\n")
+    assert read.recall() is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [CODE.replace("1)", "2)"), CODE + "x = 1\n", "", "def load(:\n", CODE.replace("load", "lead")],
+)
+def test_edited_code_is_noticed(read, text):
+    read.files["source"].write_text(text)
+    assert read.recall() is None
+    read.files["source"].unlink()
+    assert read.recall() is None
+
+
+def test_a_file_that_is_written_again_with_the_same_bytes_is_up_to_date(read):
+    read.files["declared file"].write_bytes(b"as it was")
+    assert read.recall() == SUMMARY
+    read.files["declared file"].write_bytes(b"as it WAS")
+    assert read.recall() is None
+
+
+def test_a_folder_counts_with_what_can_be_imported_from_it(read):
+    (read.folder / "recipes/models/notes.txt").write_text("")
+    assert read.recall() == SUMMARY
+    (read.folder / "recipes/models/torch").mkdir()
+    assert read.recall() is None
+
+
+@pytest.mark.parametrize("name", ["source", "declared file"])
+def test_a_file_of_which_more_was_asked_than_its_content_counts_with_every_change(read, name):
+    read.stats.look(str(read.files[name]))
+    assert read.remember()
+    read.files[name].write_bytes(read.files[name].read_bytes())
+    assert read.recall() is None
+
+
+def test_too_many_changes_are_decided_by_the_whole(read, monkeypatch):
+    monkeypatch.setattr(memo, "_CHANGED_MAX", 1)
+    read.files["declared file"].write_bytes(b"as it was")
+    assert read.recall() == SUMMARY
+    read.files["source"].write_text(CODE + "# a comment\n")
+    read.files["declared file"].write_bytes(b"as it was")
+    assert read.recall() is None
 
 
 def test_a_new_file_in_a_folder_that_was_listed_is_noticed(run):

@@ -1,4 +1,4 @@
-"""One contract, held by the store in memory, the store on disk, and a store behind a store."""
+"""One contract, held by the store in memory, the store on disk, one above another, and a store behind a store."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.store.disk_store import DiskStore
+from onnxbuild.adapters.store.layered_store import BaseLayer, LayeredStore
 from onnxbuild.core.action import MAX_TRACES, ActionResult, Listing, Observed
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import StepError
@@ -25,11 +26,16 @@ def disk_store(folder: Path) -> DiskStore:
     return disk
 
 
-@pytest.fixture(params=["memory", "disk", "behind"])
+@pytest.fixture(params=["memory", "disk", "layered", "behind"])
 def store(request, tmp_path):
     if request.param == "memory":
         return MemoryStore()
     disk = disk_store(tmp_path)
+    if request.param == "layered":
+        own = tmp_path / "own"
+        layered = LayeredStore(own, StatCache(Index(tmp_path / "own.db")), [BaseLayer(disk.root)])
+        layered.prepare()
+        return layered
     return disk if request.param == "disk" else StoreBehind(disk, MemoryStore())
 
 

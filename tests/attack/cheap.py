@@ -190,8 +190,7 @@ def _build(place: Place, steps: Sequence[Mapping[str, Any]]) -> Ended:
                 workspace.root,
                 request,
                 {"environment": {}, "outputs": outputs(report)},
-                workspace.stats.seen,
-                workspace.stats.restless,
+                workspace.stats,
                 started_ns=started_ns,
             )
     finally:

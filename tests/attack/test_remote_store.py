@@ -80,6 +80,56 @@ def test_a_clone_on_another_machine_builds_nothing(tmp_path, server):
     assert "up to date" in laptop.run(env={"HOME": str(home), "ONNXBUILD_REMOTE": "off"}).out
 
 
+WIDE = "args: {width: 100000}"  # weights of 2.8 MB
+
+
+def wide(folder: Path, url: str, private: Path):
+    project = clone(folder, url, private, make=make_project)
+    project.edit("tiny.yaml", "models/tiny.py:load", f"models/tiny.py:load, {WIDE}")
+    project.edit("tiny.yaml", "{fp32: none}", "{int8: dynamic}")
+    return project
+
+
+@pytest.mark.slow
+def test_large_results_stay_on_the_server_until_a_step_needs_them(tmp_path):
+    private = key(tmp_path, 1)
+    with serving() as server:
+        ci = wide(tmp_path / "ci", server.url, private)
+        assert ci.run("--wait-uploads", env=on_ci(private)).code == 0
+        laptop = wide(tmp_path / "laptop", server.url, private)
+        got = laptop.run()
+        assert (got.code, got.ran) == (0, []), got.out + got.err
+        assert delivered(laptop) == delivered(ci)
+        assert blob_bytes(laptop) < blob_bytes(ci) / 2
+        server.fault = "500"
+        for each in (ci, laptop):
+            each.edit("tiny.yaml", "int8: dynamic", "int8: {mode: dynamic, per_channel: false}")
+        ran = [each.run() for each in (ci, laptop)]
+    assert [each.code for each in ran] == [0, 0], ran[1].out + ran[1].err
+    assert {*ran[0].ran} < {*ran[1].ran}, "what could not be fetched was built again"
+    model = "tiny/int8/model.onnx"
+    assert delivered(laptop)[model] == delivered(ci)[model]
+
+
+@pytest.mark.slow
+def test_a_large_result_that_can_not_be_fetched_is_built_here(tmp_path):
+    private = key(tmp_path, 1)
+    with serving() as server:
+        ci = wide(tmp_path / "ci", server.url, private)
+        assert ci.run("--wait-uploads", env=on_ci(private)).code == 0
+        laptop = wide(tmp_path / "laptop", server.url, private)
+        assert laptop.run().ran == []
+    again = laptop.run("--force", "int8/quantize")
+    assert again.code == 0, again.out + again.err
+    assert "export" in again.ran, "its output is needed, and nowhere to be had"
+    assert delivered(laptop)["tiny/int8/model.onnx"] == delivered(ci)["tiny/int8/model.onnx"]
+
+
+def blob_bytes(project) -> int:
+    blobs = project.folder / "artifacts/cas"
+    return sum(path.stat().st_size for path in blobs.rglob("*") if path.is_file())
+
+
 @pytest.fixture
 def private(tmp_path):
     return key(tmp_path, 1)
@@ -115,6 +165,32 @@ def test_ci_of_a_fork_has_no_key_and_reads(tmp_path, private, filled):
     refused = fork.run("--wait-uploads", env={"CI": "true"})
     assert refused.code == 2
     assert "nothing signs what is uploaded" in refused.err
+
+
+@pytest.fixture
+def fewer_cores():
+    """Another machine, as far as keys of host-bound steps go: one with a core less."""
+    cores = os.sched_getaffinity(0)
+    if len(cores) == 1:
+        pytest.skip("this machine has one core")
+    os.sched_setaffinity(0, sorted(cores)[1:])
+    yield
+    os.sched_setaffinity(0, cores)
+
+
+@pytest.mark.parametrize(("said", "is_taken"), [("", False), ("from: any, ", True)])
+def test_another_machine_s_measurement_is_taken_where_the_recipe_says_so(
+    tmp_path, private, request, said, is_taken
+):
+    with serving() as server:
+        machines = [clone(tmp_path / name, server.url, private) for name in ("ci", "laptop")]
+        for each in machines:
+            each.edit("tiny.yaml", "benchmark: {", f"benchmark: {{{said}")
+        assert machines[0].run("--wait-uploads", env=on_ci(private)).code == 0
+        request.getfixturevalue("fewer_cores")
+        got = machines[1].run()
+    assert got.code == 0, got.out
+    assert ("benchmark" not in got.ran) == is_taken
 
 
 def test_an_edit_here_is_built_here(tmp_path, private, filled):
@@ -223,6 +299,32 @@ def test_a_faulty_setting_is_one_error(tmp_path, private, settings, env, said):
     assert got.code == 2
     assert said in got.err
     assert "secret" not in got.err.replace("holds a password", "") or "secret" not in said
+
+
+@pytest.mark.parametrize(
+    ("env", "sent"),
+    [
+        (
+            {},
+            "it was sent no credentials: ONNXBUILD_REMOTE_TOKEN is not set, and ~/.netrc does not",
+        ),
+        (
+            {"ONNXBUILD_REMOTE_TOKEN": "s3cr3t"},
+            "it was sent the credentials in ONNXBUILD_REMOTE_TOK",
+        ),
+    ],
+)
+def test_refused_credentials_are_named_with_where_they_are_from(
+    tmp_path, private, filled, env, sent
+):
+    server, _ = filled
+    server.fault = "401"
+    laptop = clone(tmp_path / "laptop", server.url, private)
+    got = laptop.run(env={"HOME": str(tmp_path), **env})
+    assert got.code == 0
+    said = " ".join(got.out.split())
+    assert sent in said
+    assert "s3cr3t" not in said
 
 
 def test_the_token_is_shown_nowhere(tmp_path, private, filled):

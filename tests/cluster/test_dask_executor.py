@@ -54,6 +54,7 @@ class FakeClient:
             "drivers": machine.driver_facts(),
             "jobs": 1,
             "memory_bytes": 1 << 30,
+            "tags": ["avx2"],
             **said,
         }
         self.workers = {f"tcp://{name}": {"name": name, "resources": {}} for name in names}

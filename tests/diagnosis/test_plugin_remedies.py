@@ -188,7 +188,7 @@ def test_a_gate_of_a_plugin_that_judges_outputs_is_one_of_a_variants_gates(built
     report = Report()
     finding = Finding("it is too thin", "", "")
     report.failures = [Failure("x:thin/judge", gate_error("x:thin/judge", (finding,)), 3)]
-    loaded = Loaded({Path("file.yaml"): (recipe,)}, ())
+    loaded = Loaded({Path("file.yaml"): (recipe,)}, {})
     result = BuildResult(3, "run", tmp_path, lambda: (loaded, graph, report))
     assert next_commands(result, {"opset": "17"}, None) == (
         ("to see where it goes wrong", "onnxbuild diagnose file.yaml:thin --set opset=17"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.document.recipe_names import RecipeName
+from onnxbuild.document.recipe_names import RecipeName, TypedName
 
 PACKAGE = Path(__file__).parents[2] / "onnxbuild"
 OTHER_WORDS = {
@@ -27,11 +27,37 @@ OTHER_WORDS = {
     [
         ("bert", RecipeName("bert")),
         ("bert@size=8,depth=2", RecipeName("bert", "size=8,depth=2")),
+        ("whisper@encoder", RecipeName("whisper", "encoder")),
     ],
 )
 def test_a_name_is_read_as_it_was_printed(text, name):
     assert RecipeName.parse(text) == name
     assert str(name) == text
+
+
+def test_a_name_stands_for_all_that_have_its_parts():
+    files = dict.fromkeys(
+        f"w@{part},size={size}" for part in ("encoder", "decoder") for size in (8, 9)
+    )
+    files = {**dict.fromkeys(files, "w.yaml"), "w.cpp": "cpp.yaml"}
+    meant = {
+        "w": [0, 1, 2, 3],
+        "w@encoder": [0, 1],
+        "w@size=9": [1, 3],
+        "w@size=9,decoder": [3],
+        "decoder": [2, 3],
+        "w@size=7": [],
+        "w@encode": [],
+        "w.cpp": [4],
+    }
+    found = {text: TypedName(text, "int8").recipes_of(files) for text in meant}
+    assert found == {text: [list(files)[n] for n in numbers] for text, numbers in meant.items()}
+
+
+def test_the_sibling_of_a_component_is_at_the_same_combination():
+    sibling = RecipeName.parse("w@encoder,size=8,depth=2").sibling("decoder")
+    assert str(sibling) == "w@decoder,size=8,depth=2"
+    assert str(RecipeName.parse("w@encoder").sibling("decoder")) == "w@decoder"
 
 
 @pytest.mark.slow

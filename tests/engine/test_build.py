@@ -410,7 +410,7 @@ def test_a_file_that_was_looked_for_in_vain_is_a_change_when_it_comes():
 def test_ten_thousand_ready_steps_are_ranked_once_each(monkeypatch):
     """A look at all that wait, at each end of one of them, would take minutes."""
     looks = Counter()
-    for name in ("priority", "place"):
+    for name in ("rank", "place"):
         plain = getattr(Schedule, name)
 
         def counted(schedule, *arguments, name=name, plain=plain):
@@ -421,7 +421,7 @@ def test_ten_thousand_ready_steps_are_ranked_once_each(monkeypatch):
     world = World()
     wide = graph(*(step(f"s{n}", value=n) for n in range(10_000)))
     assert len(world.build(wide).built) == 10_000
-    assert looks["priority"] <= 20_000 + 100  # once more for all when a callable was called first
+    assert looks["rank"] <= 30_000 + 100  # once more for all when a callable was called first
     assert looks["place"] == 10_000
     assert len(world.build(wide).cached) == 10_000
 

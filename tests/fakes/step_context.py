@@ -59,6 +59,11 @@ class FolderContext:
         value: Callable[..., Any] = getattr(module, name)
         return value
 
+    def code(self, entrypoint: Entrypoint) -> tuple[str, list[str]]:
+        """FILE, as it is named."""
+        file = entrypoint.target.rpartition(":")[0]
+        return file, [str(Path(file).parent)]
+
     def place(self, name: str) -> Path | None:
         return self._places.get(name)
 

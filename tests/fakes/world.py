@@ -212,17 +212,19 @@ class FakeHistory:
         self.peaks: dict[str, int] = {}
         self.reasons: dict[str, tuple[str, ...]] = {}
         self.keys: dict[str, str] = {}
+        self.seconds: dict[str, float] = {}
 
     def last(self, step: str) -> Mapping[str, Any] | None:
         return self.actions.get(step)
 
     def remember(
-        self, step: str, action: Action, reasons: Sequence[str], log: str, peak_bytes: int
+        self, step: str, action: Action, reasons: Sequence[str], log: str, expense: Expense
     ) -> None:
         self.actions[step] = action.to_json()
         self.keys[step] = action.key
         self.reasons[step] = tuple(reasons)
-        self.peaks.setdefault(step, peak_bytes)
+        self.peaks.setdefault(step, expense.peak_bytes)
+        self.seconds[step] = expense.wall_s
 
     def used(self, step: str, action: Action) -> None:
         self.actions[step] = action.to_json()
@@ -233,6 +235,9 @@ class FakeHistory:
 
     def peak_bytes(self, step: str) -> int | None:
         return self.peaks.get(step)
+
+    def wall_s(self) -> Mapping[str, float]:
+        return self.seconds
 
 
 class FakeViews:

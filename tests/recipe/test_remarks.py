@@ -48,9 +48,9 @@ def test_a_batch_of_a_hundred_million_is_refused_and_the_fix_is_not(tmp_path):
     most = re.fullmatch(r"write `max: (\d+)` for axis 'batch'", fault.fix)
     assert most is not None
     mended = loaded(tmp_path, int(most[1]))
-    check_points(Loaded({tmp_path: (mended,)}, ()), 16 * GIB)
+    check_points(Loaded({tmp_path: (mended,)}, {}), 16 * GIB)
     with pytest.raises(RecipeErrors):
-        check_points(Loaded({tmp_path: (recipe,)}, ()), 16 * GIB)
+        check_points(Loaded({tmp_path: (recipe,)}, {}), 16 * GIB)
 
 
 def test_a_gigabyte_of_inputs_is_reported(tmp_path):

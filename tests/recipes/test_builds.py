@@ -18,7 +18,9 @@ BUILT = (
 
 @pytest.mark.always
 @pytest.mark.slow
-def test_recipes_of_every_source_build_and_their_variants_pass(tmp_path, shared_results):
+def test_recipes_of_every_source_build_their_variants_pass_and_a_release_verifies(
+    tmp_path, shared_results
+):
     project = Project(tmp_path / "project", patience_s=400)
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(RECIPES, project.folder / "recipes", ignore=ignored)
@@ -33,6 +35,17 @@ def test_recipes_of_every_source_build_and_their_variants_pass(tmp_path, shared_
     again = project("run", *(f"recipes/{name}.yaml" for name in BUILT), "--set", QUICK)
     assert "nothing to do" in again.out
     shared_results.keep(project.folder / "artifacts")
+    _release(project, "digits_torchscript")
+
+
+def _release(project: Project, name: str) -> None:
+    """Release a recipe with golden outputs of unusual values, and replay them."""
+    assert project("lock", f"recipes/{name}.yaml").code == 0
+    released = project("release", f"recipes/{name}.yaml", "--version", "1", "--allow-dirty")
+    assert released.code == 0, released.out + released.err
+    assert (project.folder / f"dist/{name}-1/golden/unusual").is_dir()
+    verified = project("verify", f"dist/{name}-1", "--run")
+    assert verified.code == 0, verified.out + verified.err
 
 
 QUICK = "benchmark.max_time_s=0.1"

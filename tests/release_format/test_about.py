@@ -33,13 +33,13 @@ quantization: {{fp32: none, int8: dynamic}}
 
 @pytest.fixture
 def reported(tmp_path):
-    def of(text):
+    def of(text, packaged=()):
         (tmp_path / "model.py").write_text("def load(): ...\n")
         (tmp_path / "file.yaml").write_text(text)
         recipes = load_recipes(tmp_path / "file.yaml", project=tmp_path).recipes
         graph = resolve(recipes, HostFacts("x86_64", frozenset({"avx2"})))
         title = Title(name_of(recipes, "file"), "1.0", "recipe/file.yaml", "recipe/file.lock")
-        return about(title, recipes, graph, ReleaseSource("c" * 40, (), 0), ()), graph
+        return about(title, recipes, graph, ReleaseSource("c" * 40, (), 0), packaged), graph
 
     return of
 
@@ -92,6 +92,43 @@ def test_a_matrix_lies_under_its_recipes_and_names_the_steps_that_they_share(rep
     assert len(steps) == 4
     assert steps <= set(graph.steps)
     assert "reports/x@opset=18/benchmark.json" in release["reports"]
+
+
+COMPONENTS = """\
+version: 1
+name: x
+dummy_inputs: {x: {dtype: float32, shape: [batch, 4]}}
+dynamic_axes: {batch: {min: 1, max: 8, example: 2}}
+packages: {wheel: {}}
+components:
+  one: {model: model.py:load}
+  two: {model: {entrypoint: model.py:load, args: {a: 1}}, quantization: {fp32: none, int8: dynamic}}
+"""
+
+
+def test_components_lie_under_their_names(reported):
+    release, graph = reported(COMPONENTS, ("x@two",))
+    assert release["name"] == "x"
+    assert list(release["variants"]) == ["one/fp32", "two/fp32", "two/int8"]
+    assert release["variants"]["two/int8"] == {
+        "recipe": "x@two",
+        "variant": "int8",
+        "bundle": "variants/two/int8",
+        "step": "x@two:int8/package",
+        "golden": "golden/two",
+        "reference": "x@two:reference",
+        "benchmarks": {"cpu": "x@two:benchmark"},
+    }
+    assert list(release["packages"]) == ["two/fp32-wheel", "two/int8-wheel"]
+    assert release["packages"]["two/int8-wheel"]["of"] == "two/int8"
+    assert release["reports"]["reports/one/check.json"] == "x@one:check"
+    assert set(release["reports"].values()) <= set(graph.steps)
+
+
+def test_components_of_a_matrix_lie_under_their_recipes(reported):
+    release, _ = reported(COMPONENTS + "matrix: {opset: [18]}\nopset: '{{ opset }}'\n")
+    assert release["name"] == "file"
+    assert next(iter(release["variants"])) == "x@one,opset=18/fp32"
 
 
 @pytest.mark.parametrize("version", ["1", "2026_01"])

@@ -66,7 +66,7 @@ def share_index(path: Path) -> None:
             os.close(descriptor)
 
 
-def is_step(action: object, reasons: object, log: object, peak: object) -> bool:
+def is_step(action: object, reasons: object, log: object, peak: object, wall_s: object) -> bool:
     """Return whether a row of the table `step` has the types that this program writes."""
     return (
         isinstance(action, dict)
@@ -74,16 +74,17 @@ def is_step(action: object, reasons: object, log: object, peak: object) -> bool:
         and all(isinstance(reason, str) for reason in reasons)
         and isinstance(log, str)
         and isinstance(peak, int)
+        and isinstance(wall_s, float)
     )
 
 
-_FORMAT = 5  # increment when a table changes; an index of another format is made anew
+_FORMAT = 6  # increment when a table changes; an index of another format is made anew
 
 _SCHEMA = """
 CREATE TABLE stat (path TEXT PRIMARY KEY, identity TEXT, checked_ns INTEGER, digest TEXT,
                    sum INTEGER);
 CREATE TABLE step (name TEXT PRIMARY KEY, key TEXT, action TEXT, reasons TEXT, log TEXT,
-                   peak INTEGER, sum INTEGER);
+                   peak INTEGER, wall_s REAL, sum INTEGER);
 CREATE TABLE recipe (request TEXT PRIMARY KEY, witnesses TEXT, recipes TEXT, sum INTEGER,
                      used_s REAL);
 """
@@ -116,10 +117,11 @@ def lay_tables(connection: sqlite3.Connection, path: Path | None) -> None:
         check_schema(connection, _SCHEMA)
 
 
+RECIPES_MAX = 1_000
 _ALL_BUT = "DELETE FROM {} WHERE {} NOT IN (SELECT {} FROM {} ORDER BY {} DESC LIMIT ?)"
 _DROPS = (
-    (_ALL_BUT.format("recipe", "request", "request", "recipe", "used_s"), 100),
-    (_ALL_BUT.format("step", "rowid", "rowid", "step", "rowid"), 20_000),
+    (_ALL_BUT.format("recipe", "request", "request", "recipe", "used_s"), RECIPES_MAX),
+    (_ALL_BUT.format("step", "rowid", "rowid", "step", "rowid"), 200_000),
 )
 """(statement, how many of the latest stay); a row that is written again has a new rowid."""
 
@@ -162,6 +164,8 @@ class Index:
                 name, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
             )
             undo.callback(connection.close)
+            # A power cut may damage it, and it can be lost; to wait for the disk at each step costs 10 ms.
+            connection.execute("PRAGMA synchronous=OFF")
             lay_tables(connection, path)
             undo.pop_all()
         return connection
@@ -203,16 +207,16 @@ class Index:
 
     # --- what steps were last built from ----------------------------------------------------------
 
-    def step(self, name: str) -> tuple[Mapping[str, Any], list[str], str, int] | None:
-        """(action, reasons, log, peak bytes) of the last run under a step's name."""
+    def step(self, name: str) -> tuple[Mapping[str, Any], list[str], str, int, float] | None:
+        """(action, reasons, log, peak bytes, wall time in s) of the last run under a step's name."""
         rows = self._query(
-            "SELECT key, action, reasons, log, peak, sum FROM step WHERE name=?", (name,)
+            "SELECT key, action, reasons, log, peak, wall_s, sum FROM step WHERE name=?", (name,)
         )
         if not rows or _sum(name, *rows[0][:-1]) != rows[0][-1]:
             return None  # a damaged row is no row
-        _, action, reasons, log, peak, _ = rows[0]
+        _, action, reasons, log, peak, wall_s, _ = rows[0]
         try:
-            found = parse_json(action), parse_json(reasons), log, peak
+            found = parse_json(action), parse_json(reasons), log, peak, wall_s
         except (ValueError, TypeError):
             return None
         return found if is_step(*found) else None
@@ -239,15 +243,20 @@ class Index:
         )
         return rows[0][0] if rows else None
 
-    def save_steps(self, steps: Mapping[str, tuple[Action, list[str], str, int]]) -> None:
-        """Record (action, reasons, log, peak bytes) by step name."""
+    def wall_s(self) -> dict[str, float]:
+        """Name of a step -> wall time of its last run, in seconds, the row that was written last at the end."""
+        rows = self._query("SELECT name, wall_s FROM step WHERE wall_s>0 ORDER BY rowid")
+        return {str(name): found for name, found in rows if isinstance(found, float)}
+
+    def save_steps(self, steps: Mapping[str, tuple[Action, list[str], str, int, float]]) -> None:
+        """Record (action, reasons, log, peak bytes, wall time in s) by step name."""
         rows = [
-            (name, action.key, json.dumps(action.to_json()), json.dumps(reasons), log, peak)
-            for name, (action, reasons, log, peak) in steps.items()
+            (name, action.key, json.dumps(action.to_json()), json.dumps(reasons), log, *spent)
+            for name, (action, reasons, log, *spent) in steps.items()
         ]
         if rows:
             summed = [(*row, _sum(*row)) for row in rows]
-            self._write([("INSERT OR REPLACE INTO step VALUES (?,?,?,?,?,?,?)", summed)])
+            self._write([("INSERT OR REPLACE INTO step VALUES (?,?,?,?,?,?,?,?)", summed)])
 
     # --- loaded recipes ---------------------------------------------------------------------------
 

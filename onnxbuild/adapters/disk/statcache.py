@@ -99,6 +99,8 @@ class StatCache:
     Attributes:
         seen: Absolute path -> identity when it was last looked at.
         restless: Paths that were found with more than one identity.
+        digests: Path -> tag -> digest, of all that was asked for.
+        bare: Paths of which more was asked than digests: any change of them counts.
 
     Args:
         index: Where identities outlive the process.
@@ -110,6 +112,8 @@ class StatCache:
         self._known: dict[tuple[str, str], tuple[str, int, str]] = {}
         self.seen: dict[str, str] = {}
         self.restless: set[str] = set()
+        self.digests: dict[str, dict[str, str]] = {}
+        self.bare: set[str] = set()
 
     def digest(
         self, path: str, tag: str = "", make: Callable[[str], str | None] = hash_file
@@ -121,7 +125,15 @@ class StatCache:
             tag: Tells digests of different `make` for one path apart.
             make: path -> digest, or None if the file can't be read.
         """
-        before = self.look(path)
+        value = self._digest(path, tag, make)
+        if value is None:
+            self.bare.add(path)
+        else:
+            self.use(path, tag, value)
+        return value
+
+    def _digest(self, path: str, tag: str, make: Callable[[str], str | None]) -> str | None:
+        before = self.identity_now(path)
         if before == ABSENT:
             return None
         recorded = self.recorded(path, before, tag)
@@ -129,14 +141,21 @@ class StatCache:
             return recorded
         checked_ns = time.time_ns()
         value = make(path)
-        if value is None:
-            return None
-        if identity(path) == before:
+        if value is not None and identity(path) == before:
             self.note(path, value, before, checked_ns, tag)
         return value
 
+    def use(self, path: str, tag: str, value: str) -> None:
+        """Note that a digest of a path counts."""
+        self.digests.setdefault(path, {})[tag] = value
+
     def look(self, path: str) -> str:
         """The path's identity now; remembered as looked at, and as restless if it has changed."""
+        self.bare.add(path)
+        return self.identity_now(path)
+
+    def identity_now(self, path: str) -> str:
+        """Return what `look` does, for one who then uses a digest of the path and nothing else of it."""
         found = identity(path)
         if self.seen.setdefault(path, found) != found:
             self.seen[path] = found

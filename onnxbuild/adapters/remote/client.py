@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
+import mmap
 import re
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import CancelledError
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 GRACE_S = 3.0
 
@@ -34,6 +38,19 @@ CHUNK_BYTES = 1 << 16
 
 class RemoteError(Exception):
     """A request that failed: refused, too slow, or answered with other bytes than asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object of a shared store.
+
+    Attributes:
+        changed_s: When it was uploaded, by the server's clock; seconds since 1970.
+    """
+
+    name: str
+    size_bytes: int
+    changed_s: float
 
 
 class Client:
@@ -57,6 +74,7 @@ class Client:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
+        self._is_plain = type(store).__name__ == "HTTPStore"  # which takes no upload in parts
         self._put_s = put_s
         self._clock = clock
         self._left_s = grace_s
@@ -91,12 +109,30 @@ class Client:
         return self._read(self._get(name, limit_bytes))
 
     def download(self, files: Mapping[Path, Digest]) -> list[Path]:
-        """Download blobs in parallel; return those that came whole, with the right digest."""
-        return self._read(self._download_all(files)) or []
+        """Download blobs in parallel; return those that came whole, with the right digest, whatever the others did."""
+        from obstore.exceptions import BaseError
+
+        whole: list[Path] = []
+        faults: list[Exception] = []
+
+        async def download(path: Path) -> None:
+            try:
+                if await self._download(path, files[path]):
+                    whole.append(path)
+            except (BaseError, OSError, ValueError, RemoteError) as fault:
+                faults.append(fault)
+
+        async def download_all() -> None:
+            await _all(download, files)
+            if faults:
+                raise faults[0]
+
+        self._read(download_all())
+        return whole
 
     def has(self, names: Iterable[str]) -> set[str]:
         """Return which objects are there, asked in parallel."""
-        return self._read(self._has_all(list(names))) or set()
+        return self._read(_where(self._has, names)) or set()
 
     def put(self, name: str, content: bytes | Path) -> None:
         """Upload one object.
@@ -107,24 +143,83 @@ class Client:
         size = len(content) if isinstance(content, bytes) else content.stat().st_size
         limit_s = self._put_s + size / (LEAST_SPEED / 16)
 
-        async def upload() -> None:
+        async def upload(source: bytes | Path | mmap.mmap, *, in_parts: bool | None) -> None:
             async with asyncio.timeout(limit_s):
-                await self._store.put_async(name, content)
+                await self._store.put_async(name, source, use_multipart=in_parts)
 
-        self._run(upload())
+        if isinstance(content, bytes) or not size or not self._is_plain:
+            self._run(upload(content, in_parts=None))
+            return
+        with (
+            content.open("rb") as file,
+            mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped,
+        ):
+            self._run(upload(mapped, in_parts=False))
 
-    def holds(self, name: str) -> bool:
-        """Return whether an object is there; for uploads, which don't use the budget of reads.
+    # --- for uploads and housekeeping, which don't use the budget of reads ----------------------
+
+    def held(self, names: Iterable[str]) -> set[str]:
+        """Return which objects are there, asked in parallel.
 
         Raises:
             RemoteError: The server does not say.
         """
 
-        async def ask() -> bool:
+        async def ask(name: str) -> bool:
             async with asyncio.timeout(self._put_s):
                 return await self._has(name)
 
-        return self._run(ask())
+        return self._run(_where(ask, names))
+
+    def objects(self, folder: str) -> list[StoredObject]:
+        """Return all objects below a folder.
+
+        Raises:
+            RemoteError: The server does not say.
+        """
+
+        async def list_all() -> list[StoredObject]:
+            found: list[StoredObject] = []
+            pages = self._store.list(folder)
+            while True:
+                async with asyncio.timeout(self._put_s):
+                    page = await anext(pages, None)
+                if page is None:
+                    return found
+                found += [
+                    StoredObject(each["path"], each["size"], each["last_modified"].timestamp())
+                    for each in page
+                ]
+
+        return self._run(list_all())
+
+    def read_all(self, names: Iterable[str], limit_bytes: int) -> dict[str, bytes]:
+        """Read small objects in parallel; one that is not there is left out.
+
+        Raises:
+            RemoteError: One can't be read.
+        """
+
+        async def read(name: str) -> tuple[str, bytes | None]:
+            async with asyncio.timeout(self._put_s):
+                return name, await self._get(name, limit_bytes)
+
+        found = self._run(_all(read, names))
+        return {name: content for name, content in found if content is not None}
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove objects; one that is not there is gone already.
+
+        Raises:
+            RemoteError: One can't be removed.
+        """
+
+        async def remove(name: str) -> None:
+            async with asyncio.timeout(self._put_s):
+                with contextlib.suppress(FileNotFoundError):
+                    await self._store.delete_async(name)
+
+        self._run(_all(remove, names))
 
     def _run(self, task: Coroutine[Any, Any, T]) -> T:
         from obstore.exceptions import BaseError
@@ -192,20 +287,6 @@ class Client:
         self._earn(len(content))
         return bytes(content)
 
-    async def _download_all(self, files: Mapping[Path, Digest]) -> list[Path]:
-        whole: list[Path] = []
-        free = asyncio.Semaphore(PARALLEL)
-
-        async def one(path: Path, digest: Digest) -> None:
-            async with free:
-                if await self._download(path, digest):
-                    whole.append(path)
-
-        async with asyncio.TaskGroup() as group:
-            for path, digest in files.items():
-                group.create_task(one(path, digest))
-        return whole
-
     async def _download(self, path: Path, digest: Digest) -> bool:
         name = blob_name(digest.sha256)
         try:
@@ -234,27 +315,39 @@ class Client:
             return False
         return True
 
-    async def _has_all(self, names: list[str]) -> set[str]:
-        free = asyncio.Semaphore(PARALLEL)
-
-        async def one(name: str) -> bool:
-            async with free:
-                return await self._has(name)
-
-        found = await asyncio.gather(*(one(name) for name in names))
-        return {name for name, there in zip(names, found, strict=True) if there}
-
 
 def blob_name(sha256: str) -> str:
     """Name of a blob, as Bazel's HTTP cache has it."""
     return f"cas/{sha256}"
 
 
+async def _all(ask: Callable[[K], Coroutine[Any, Any, T]], about: Iterable[K]) -> list[T]:
+    """Send a request about each, PARALLEL at a time; the first that fails ends all."""
+    free = asyncio.Semaphore(PARALLEL)
+
+    async def one(each: K) -> T:
+        async with free:
+            return await ask(each)
+
+    async with asyncio.TaskGroup() as group:
+        started = [group.create_task(one(each)) for each in about]
+    return [each.result() for each in started]
+
+
+async def _where(ask: Callable[[K], Coroutine[Any, Any, bool]], about: Iterable[K]) -> set[K]:
+    """Return those of which a request says yes."""
+    asked = list(about)
+    answers = await _all(ask, asked)
+    return {each for each, answer in zip(asked, answers, strict=True) if answer}
+
+
 def _reason(error: BaseException) -> str:
-    """Return the sentence of an error of obstore: the innermost message, else its first line."""
+    """Return the sentence of an error of obstore: the status, the innermost message, or its first line."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     text = str(error)
+    if status := re.search(r"status code: (\d{3} [A-Za-z ]+)", text):
+        return f"it answers {status[1].strip()}"
     inner = re.findall(r'(?:message|error): "([^"]+)"', text)
     sentence = inner[-1] if inner else text.partition("\n")[0]
     return " ".join(sentence.split())[:300] or type(error).__name__

@@ -82,6 +82,31 @@ def open_remote(
     return store
 
 
+_SERVICE_VARIABLES = {
+    "s3": ("AWS_ACCESS_KEY_ID",),
+    "gs": ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT"),
+    "az": ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN", "AZURE_CLIENT_ID"),
+}
+
+
+def credentials_sent(url: str, environment: Mapping[str, str]) -> str:
+    """Return which credentials go with requests, and where they are from, without their values.
+
+    Args:
+        url: The remote's.
+        environment: This process's.
+    """
+    parts = urlsplit(url)
+    variables = _SERVICE_VARIABLES.get(parts.scheme, (TOKEN_VARIABLE,))
+    if found := [name for name in variables if environment.get(name)]:
+        return f"the credentials in {found[0]}"
+    if parts.scheme in ("http", "https"):
+        if _headers(parts.scheme, parts.hostname or "", environment):
+            return f"the login for {parts.hostname} in ~/.netrc"
+        return f"no credentials: {TOKEN_VARIABLE} is not set, and ~/.netrc does not name {parts.hostname}"
+    return f"no credentials of variables: {' and '.join(variables)} are not set"
+
+
 def _is_local_service(environment: Mapping[str, str]) -> bool:
     endpoint = environment.get("AWS_ENDPOINT_URL") or environment.get("AWS_ENDPOINT") or ""
     return urlsplit(endpoint).hostname in _LOOPBACK

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from onnxbuild.adapters.disk.plain_files import parse_json
 from onnxbuild.adapters.signing_keys import key_id
 from onnxbuild.adapters.store.disk_store import read_record, seal
 from onnxbuild.core.action import ActionResult
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
         Ed25519PrivateKey,
         Ed25519PublicKey,
     )
+
+RECORDS = "ac"
+"""Folder of the records."""
 
 RECORD_BYTES_MAX = 16 << 20
 _PURPOSE = b"onnxbuild record 1\n"
@@ -46,7 +50,7 @@ class Signer:
 
 def record_name(key: str, signer: str) -> str:
     """Name of the record that a builder signs for an action's key."""
-    return f"ac/{tagged_sha256('signed record', [key, signer])}"
+    return f"{RECORDS}/{tagged_sha256('signed record', [key, signer])}"
 
 
 def read_signed(content: bytes, key: str, signer: Ed25519PublicKey) -> tuple[ActionResult, ...]:
@@ -71,6 +75,28 @@ def read_signed(content: bytes, key: str, signer: Ed25519PublicKey) -> tuple[Act
     except InvalidSignature:
         raise ValueError("its signature does not match") from None
     return read_record(record, key)
+
+
+def blobs_of_signed(name: str, content: bytes) -> frozenset[str]:
+    """Return the SHA-256 of the blobs that a record needs, whoever signed it.
+
+    Args:
+        name: Its object's.
+        content: Untrusted; the signature is not looked at.
+
+    Raises:
+        ValueError, KeyError, TypeError: It is no record of this version of onnxbuild, or damaged.
+    """
+    head, newline, record = content.partition(b"\n")
+    if not newline or len(head) > _HEAD_BYTES_MAX:
+        raise ValueError("it is no signed record")
+    key = str(parse_json(record)["key"])
+    if record_name(key, str(parse_json(head)["keyid"])) != name:
+        raise ValueError("its name is that of another record")
+    results = read_record(record, key)
+    if not results:
+        raise ValueError("another version of onnxbuild wrote it")
+    return frozenset(digest.sha256 for result in results for digest in result.digests())
 
 
 def agreed(records: Iterable[Sequence[ActionResult]], least: int) -> tuple[ActionResult, ...]:

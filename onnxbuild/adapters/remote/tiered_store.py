@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from onnxbuild.adapters.disk.atomic_files import make_folder, store_error
 from onnxbuild.adapters.disk.locks import FileLock
@@ -22,23 +22,31 @@ from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
+from onnxbuild.core.errors import StoreError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+
+Fetch = Literal["all", "needed", "nothing"]
+"""Choice of the blobs of hits that are fetched: all; those that `bring` or `paths` asks for; or none.
+
+With `needed`, blobs that are not here count as being on the remote until one turns out not to be; after `leave`, those
+that it names. With `nothing`, the remote is asked whether it has them.
+"""
 
 
 class TieredStore:
     """The port Store, over a store on disk and a remote one.
 
     A key's local results come first; those of the remote follow, if enough trusted builders signed them. Blobs are
-    fetched when their result turns out to be a hit, and checked against their digests. A remote that fails only means that
-    more is built here.
+    checked against their digests as they arrive. A remote that fails only means that more is built here.
 
     Args:
         trusted: Key id -> public key of each builder whose records are taken.
         agree: How many of them must have signed the same result.
         uploads: Takes what is built here; None if nothing is uploaded.
-        fetch: Fetch the blobs of hits; else it is enough that the remote has them, as for `plan`.
+        fetch: Which blobs of hits are fetched.
     """
 
     def __init__(
@@ -49,13 +57,15 @@ class TieredStore:
         *,
         agree: int = 1,
         uploads: Uploads | None = None,
-        fetch: bool = True,
+        fetch: Fetch = "all",
     ) -> None:
         self._disk, self._client = disk, client
         self._trusted, self._agree = trusted, agree
         self._uploads, self._fetch = uploads, fetch
         self._asked: dict[str, tuple[ActionResult, ...]] = {}
         self._awaited: dict[str, list[ActionResult]] = {}
+        self._gone: set[str] = set()
+        self._left: set[str] | None = None
         self.hits = 0
         self.ignored: list[str] = []
 
@@ -84,7 +94,7 @@ class TieredStore:
         for result in found:
             for artifact in result.outputs.values():
                 self._awaited.setdefault(artifact.sha256, []).append(result)
-            if not result.outputs and self._fetch:
+            if not result.outputs and self._fetch != "nothing":
                 self._keep(result)
         return found
 
@@ -101,31 +111,79 @@ class TieredStore:
     # --- blobs ----------------------------------------------------------------------------------
 
     def faults(self, artifact: Artifact, *, by_content: bool = False) -> tuple[str, ...]:
-        """Return what is wrong with the artifact's blobs, after fetching those that are missing here."""
+        """Return what is wrong with the artifact's blobs, after fetching what has to be here."""
         faults = self._disk.faults(artifact, by_content=by_content)
+        missing = self._missing([artifact]) if faults else {}
+        if missing and self._fetch == "nothing":
+            names = {blob_name(sha256) for sha256 in missing}
+            return () if self._client.has(names) == names else faults
+        staying = set() if by_content else self._staying(missing)
+        self._fetch_blobs({each: missing[each] for each in missing.keys() - staying})
         if faults:
-            missing = {
-                digest.sha256: digest
-                for _, digest in artifact.files
-                if not self._disk.blob(digest).exists()
-            }
-            if not self._fetch:
-                names = {blob_name(sha256) for sha256 in missing}
-                return () if self._client.has(names) == names else faults
-            self._bring(missing.values())
-            faults = self._disk.faults(artifact, by_content=by_content)
+            faults = self._disk.faults(artifact) if by_content else self._faults_here(artifact)
         if not faults:
             for result in self._awaited.pop(artifact.sha256, ()):
-                if not any(self._disk.faults(each) for each in result.outputs.values()):
+                if not any(self._faults_here(each) for each in result.outputs.values()):
                     self._keep(result)
         return faults
 
-    def _bring(self, digests: Iterable[Digest]) -> None:
+    def _faults_here(self, artifact: Artifact) -> tuple[str, ...]:
+        """Return what is wrong with the blobs that are here, or should be."""
+        staying = self._staying(self._missing([artifact]))
+        files = tuple(each for each in artifact.files if each[1].sha256 not in staying)
+        return self._disk.faults(Artifact(artifact.kind, files)) if files else ()
+
+    def _staying(self, missing: Iterable[str]) -> set[str]:
+        """Return which of some blobs may stay on the remote."""
+        if self._fetch != "needed":
+            return set()
+        return {
+            sha256
+            for sha256 in missing
+            if sha256 not in self._gone and (self._left is None or sha256 in self._left)
+        }
+
+    def _missing(self, artifacts: Iterable[Artifact]) -> dict[str, Digest]:
+        """Return SHA-256 -> digest of the blobs that are not here."""
+        return {
+            digest.sha256: digest
+            for artifact in artifacts
+            for _, digest in artifact.files
+            if not self._disk.blob(digest).exists()
+        }
+
+    def leave(self, artifacts: Iterable[Artifact]) -> None:
+        """Let only these stay on the remote from now on; others are fetched as their hits are found.
+
+        After a step that ran, steps may turn out to be up to date that no plan knew to be. What follows them may run,
+        and then it is too late to find that their content is gone.
+        """
+        self._left = {digest.sha256 for artifact in artifacts for _, digest in artifact.files}
+
+    def bring(self, artifacts: Iterable[Artifact]) -> bool:
+        """Fetch in parallel what is not here; return whether all came.
+
+        What did not come is missing from now on: its steps run again.
+
+        Raises:
+            StoreError: The local store can't take it.
+        """
+        missing = self._missing(artifacts)
+        self._fetch_blobs(
+            {sha256: digest for sha256, digest in missing.items() if sha256 not in self._gone}
+        )
+        left = self._missing(artifacts).keys() - self._gone
+        self._gone |= left
+        return not left
+
+    def _fetch_blobs(self, missing: Mapping[str, Digest]) -> None:
         """Fetch blobs, as far as they are there.
 
         Raises:
             StoreError: The local store can't take them.
         """
+        if not missing or self._client.lost:
+            return
         temp = self._disk.root / "tmp"
         try:
             make_folder(temp)
@@ -133,7 +191,7 @@ class TieredStore:
         except OSError as error:
             raise store_error(error, temp) from error
         try:
-            wanted = {folder / digest.sha256: digest for digest in digests}
+            wanted = {folder / sha256: digest for sha256, digest in missing.items()}
             for path in self._client.download(wanted):
                 self._disk.adopt(path, wanted[path])
         finally:
@@ -144,7 +202,16 @@ class TieredStore:
         return self._disk.ingest(folder, kind)
 
     def paths(self, artifact: Artifact) -> Mapping[str, Path]:
-        """File of the artifact -> where its content is."""
+        """File of the artifact -> where its content is, fetched if it was not here.
+
+        Raises:
+            StoreError: It can't be fetched.
+        """
+        if self._fetch == "needed" and not self.bring([artifact]):
+            raise StoreError(
+                "what the remote store should hold can't be fetched",
+                fix="run again: it is built here",
+            )
         return self._disk.paths(artifact)
 
     def discard(self, digest: Digest) -> None:

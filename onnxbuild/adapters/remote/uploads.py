@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,13 +13,12 @@ from onnxbuild.adapters.remote.client import Client, RemoteError, blob_name
 from onnxbuild.adapters.remote.signed_records import Signer
 from onnxbuild.adapters.store.disk_store import DiskStore, read_record, seal
 from onnxbuild.core.action import ActionResult
-from onnxbuild.core.digest import Digest
 
 FOLDER = "uploads"
 """Folder of the store that has a file for each result that is still to be uploaded."""
 
 FAULTS_MAX = 3
-"""Uploads that fail one after the other before the rest is left to a later run."""
+"""Uploads that fail one after the other, or tries of one, before the rest is left to a later run."""
 
 
 class Uploads:
@@ -36,8 +35,10 @@ class Uploads:
         self._waiting: deque[ActionResult] = deque()
         self._changed = threading.Condition()
         self._there: set[str] = set()
+        self._given_up: list[ActionResult] = []
+        self._tries: Counter[str] = Counter()
         self._busy = False
-        self._closed = False
+        self._closed = self._lost = False
         self.sent = self.sent_bytes = 0
         self.failed = ""
         self._thread = threading.Thread(target=self._run, daemon=True, name="uploads")
@@ -69,9 +70,9 @@ class Uploads:
     def left(self) -> tuple[int, int]:
         """Return how many results are still to be uploaded, and at most how many bytes these are."""
         with self._changed:
-            results = list(self._waiting)
+            results = [*self._waiting, *self._given_up]
             count = len(results) + self._busy
-        digests = {digest for each in results for digest in _digests(each)}
+        digests = {digest for each in results for digest in each.digests()}
         return count, sum(each.size_bytes for each in digests if each.sha256 not in self._there)
 
     def wait(self, report: Callable[[int, int], None] | None = None, every_s: float = 1.0) -> None:
@@ -82,7 +83,7 @@ class Uploads:
         """
         while True:
             with self._changed:
-                if self.failed or not (self._waiting or self._busy):
+                if self._lost or not (self._waiting or self._busy):
                     return
                 self._changed.wait(every_s)
             if report is not None:
@@ -116,32 +117,34 @@ class Uploads:
             except (RemoteError, OSError) as fault:
                 faults += 1
                 with self._changed:
-                    self._waiting.append(result)
-                    if faults >= FAULTS_MAX:
+                    self._tries[result.key] += 1
+                    is_last = self._tries[result.key] >= FAULTS_MAX
+                    (self._given_up if is_last else self._waiting).append(result)
+                    self._lost = faults >= FAULTS_MAX
+                    if is_last or self._lost:
                         self.failed = str(fault)
                 time.sleep(0.1 * faults)
             with self._changed:
                 self._busy = False
                 self._changed.notify_all()
-                if self.failed:
+                if self._lost:
                     return
 
     def _upload(self, result: ActionResult) -> None:
-        for digest in _digests(result):
-            if digest.sha256 in self._there:
-                continue
+        names = {
+            blob_name(digest.sha256): digest
+            for digest in result.digests()
+            if digest.sha256 not in self._there
+        }
+        there = self._client.held(names)
+        for name, digest in names.items():
             if self._closed:
                 raise RemoteError("the run is over")
-            name, path = blob_name(digest.sha256), self._disk.blob(digest)
-            if not self._client.holds(name):
-                self._client.put(name, path)
+            if name not in there:
+                self._client.put(name, self._disk.blob(digest))
                 self.sent_bytes += digest.size_bytes
             self._there.add(digest.sha256)
         name, record = self._signer.record(result)
         self._client.put(name, record)
         self.sent += 1
         self._note(result).unlink(missing_ok=True)
-
-
-def _digests(result: ActionResult) -> set[Digest]:
-    return {digest for artifact in result.outputs.values() for _, digest in artifact.files}

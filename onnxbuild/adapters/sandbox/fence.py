@@ -25,7 +25,8 @@ _SCRATCH_DEVICES = (
     "/dev/shm",
     "/dev/nvidiactl",
 )
-_SOURCES = (".py", *(s for s in importlib.machinery.EXTENSION_SUFFIXES if s != ".so"))
+SOURCES = (".py", *(s for s in importlib.machinery.EXTENSION_SUFFIXES if s != ".so"))
+"""Endings of files of a project that steps may read although no recipe declares them."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def _sources(root: str, skipped: Iterable[str]) -> Iterator[str]:
         is_metadata = base.endswith((".egg-info", ".dist-info"))
         for name in sorted(names):
             path = os.path.join(base, name)
-            if (is_metadata or name.endswith(_SOURCES)) and not _leads_out(path, root):
+            if (is_metadata or name.endswith(SOURCES)) and not _leads_out(path, root):
                 yield path
 
 

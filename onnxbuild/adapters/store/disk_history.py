@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onnxbuild.adapters.disk.index import Index
-from onnxbuild.core.action import Action
+from onnxbuild.core.action import Action, Expense
 
 REUSED = "found in the store"
 OWN_HOME = ".."
@@ -26,7 +26,7 @@ class DiskHistory:
     def __init__(self, index: Index, home: str = OWN_HOME) -> None:
         self._index = index
         self._suffix = "" if home == OWN_HOME else f"\n{home}"
-        self._used: dict[str, tuple[Action, list[str], str, int]] = {}
+        self._used: dict[str, tuple[Action, list[str], str, int, float]] = {}
 
     def last(self, step: str) -> Mapping[str, Any] | None:
         """The last action's JSON under this name."""
@@ -43,10 +43,11 @@ class DiskHistory:
         return own if self._index.step_key(own) else self._index.newest_step(step) or own
 
     def remember(
-        self, step: str, action: Action, reasons: Sequence[str], log: str, peak_bytes: int
+        self, step: str, action: Action, reasons: Sequence[str], log: str, expense: Expense
     ) -> None:
-        """Keep what a step was built from, why, and what memory it took."""
-        self._index.save_steps({self._own(step): (action, list(reasons), log, peak_bytes)})
+        """Keep what a step was built from, why, and what memory and time it took."""
+        spent = expense.peak_bytes, float(expense.wall_s)
+        self._index.save_steps({self._own(step): (action, list(reasons), log, *spent)})
 
     def used(self, step: str, action: Action) -> None:
         """Note that a step's result was reused for this action."""
@@ -55,9 +56,9 @@ class DiskHistory:
             return
         found = self._index.step(own)
         if found is None:
-            self._used[own] = (action, [REUSED], "", 0)
+            self._used[own] = (action, [REUSED], "", 0, 0.0)
         else:
-            self._used[own] = (action, found[1], found[2], found[3])
+            self._used[own] = (action, *found[1:])
 
     def save(self) -> None:
         """Write what `used` noted."""
@@ -72,6 +73,17 @@ class DiskHistory:
         """Peak memory of the last run under this name."""
         found = self._index.step(self._known(step))
         return found[3] if found else None
+
+    def wall_s(self) -> Mapping[str, float]:
+        """Step -> how long it took last time, in seconds; of those that ran here, in this project or another."""
+        known = self._index.wall_s()
+        others = {name.partition("\n")[0]: found for name, found in known.items()}
+        own = {
+            name.removesuffix(self._suffix): found
+            for name, found in known.items()
+            if self._own(name.partition("\n")[0]) == name
+        }
+        return others | own
 
     def story(self, step: str) -> tuple[list[str], str] | None:
         """(reasons of this project's last run, its log) under this name."""

@@ -18,7 +18,13 @@ from onnxbuild.adapters.disk.atomic_files import (
 from onnxbuild.adapters.disk.locks import FileLock, try_lock
 from onnxbuild.adapters.disk.plain_files import check_no_links, parse_json
 from onnxbuild.adapters.disk.statcache import ABSENT, StatCache, hash_file
-from onnxbuild.adapters.store.layout import FOLDERS, MADE_LATER, is_new, refuse_foreign
+from onnxbuild.adapters.store.layout import (
+    FOLDERS,
+    MADE_LATER,
+    is_new,
+    record_path,
+    refuse_foreign,
+)
 from onnxbuild.core.action import MAX_TRACES, ActionResult
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest, canonical_json, tagged_sha256
@@ -187,12 +193,16 @@ class DiskStore:
 
     def record_path(self, key: str) -> Path:
         """Return where a key's record is, or would be."""
-        return self.root / "ac" / key[:2] / f"{key}.json"
+        return record_path(self.root, key)
 
     # --- action records ---------------------------------------------------------------------------
 
     def lookup(self, key: str) -> tuple[ActionResult, ...]:
         """Return the sound results under `key`, newest first; set a damaged record aside."""
+        return self.own_results(key)
+
+    def own_results(self, key: str) -> tuple[ActionResult, ...]:
+        """Return the sound results that are recorded in this folder; set a damaged record aside."""
         name = f"{self._records}/{key[:2]}/{key}.json"
         path = Path(name)
         self._stats.look(name)
@@ -226,7 +236,7 @@ class DiskStore:
 
     def record(self, result: ActionResult) -> None:
         """Commit a result as the newest of its key."""
-        others = [t for t in self.lookup(result.key) if t.observed != result.observed]
+        others = [t for t in self.own_results(result.key) if t.observed != result.observed]
         path = self.record_path(result.key)
         check_no_links(self.root, path.parent)
         content = seal(result.key, [result, *others][:MAX_TRACES])

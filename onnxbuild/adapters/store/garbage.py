@@ -6,7 +6,7 @@ import errno
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,8 +47,17 @@ class Collected:
 
 
 @dataclass(frozen=True, slots=True)
-class _Record:
-    path: Path
+class KeptRecord:
+    """A record that is not too old to stay.
+
+    Attributes:
+        name: Its file.
+        used_s: When it was last used; seconds since 1970.
+        is_held: No limit of size drops it.
+        blobs: SHA-256 of each blob that it needs.
+    """
+
+    name: str
     used_s: float
     is_held: bool
     blobs: frozenset[str]
@@ -91,7 +100,7 @@ def collect_garbage(
         pinned = frozenset().union(*pins(root).values())
         live_runs, used_s = _live_runs(root, now_s, keep_days * _DAY_S, grace_s)
         old_s = now_s - grace_s
-        kept: list[_Record] = []
+        kept: list[KeptRecord] = []
         dropped: list[Path] = []
         for path, results in records_of(store):
             changed_s = path.lstat().st_mtime
@@ -100,17 +109,16 @@ def collect_garbage(
                 if not results:
                     _check_is_readable(path)
                 is_held = path.stem in pinned or last_s >= old_s
-                kept.append(_Record(path, last_s, is_held, _blobs_in(results)))
+                kept.append(KeptRecord(str(path), last_s, is_held, _blobs_in(results)))
             else:
                 dropped.append(path)
         blobs = {path.name: path for path in blobs_of(root)}
         sizes = {name: path.lstat().st_size for name, path in blobs.items()}
         young = {name for name, path in blobs.items() if path.lstat().st_mtime >= old_s}
         if max_bytes is not None:
-            over = _longest_unused(kept, sizes, young, max_bytes)
-            dropped += [record.path for record in over]
-            gone = {record.path for record in over}
-            kept = [record for record in kept if record.path not in gone]
+            over = longest_unused(kept, sizes, young, max_bytes)
+            dropped += [Path(record.name) for record in over]
+            kept = [record for record in kept if record not in over]
         live = young.union(*(record.blobs for record in kept)) & blobs.keys()
         held = young.union(*(record.blobs for record in kept if record.is_held)) & blobs.keys()
         unused = [path for name, path in blobs.items() if name not in live]
@@ -139,10 +147,16 @@ def collect_garbage(
         lock.release()
 
 
-def _longest_unused(
-    records: Iterable[_Record], sizes: dict[str, int], young: set[str], max_bytes: int
-) -> list[_Record]:
-    """Records to drop until the blobs fit; of those used at one time, the largest first."""
+def longest_unused(
+    records: Iterable[KeptRecord], sizes: Mapping[str, int], young: set[str], max_bytes: int
+) -> frozenset[KeptRecord]:
+    """Return the records to drop until the blobs fit; of those used at one time, the largest first.
+
+    Args:
+        sizes: SHA-256 of each blob that is there -> bytes.
+        young: Blobs that stay anyway.
+        max_bytes: Of all blobs that are left.
+    """
     named = Counter(name for record in records for name in record.blobs)
     left = sum(sizes[name] for name in sizes.keys() & (young | named.keys()))
     free = [record for record in records if not record.is_held]
@@ -154,7 +168,7 @@ def _longest_unused(
         over.append(record)
         named.subtract(record.blobs)
         left -= sum(sizes.get(n, 0) for n in record.blobs if not named[n] and n not in young)
-    return over
+    return frozenset(over)
 
 
 def _check_is_readable(record: Path) -> None:
@@ -174,12 +188,7 @@ def _check_is_readable(record: Path) -> None:
 
 
 def _blobs_in(results: Iterable[ActionResult]) -> frozenset[str]:
-    return frozenset(
-        digest.sha256
-        for result in results
-        for artifact in result.outputs.values()
-        for _, digest in artifact.files
-    )
+    return frozenset(digest.sha256 for result in results for digest in result.digests())
 
 
 def _live_runs(

@@ -142,9 +142,13 @@ def verify(
 
 def records_of(store: DiskStore) -> Iterator[tuple[Path, tuple[ActionResult, ...]]]:
     """Each record's file and its results, none where it is damaged."""
-    for path in _entries(store.root / "ac"):
-        if path.suffix == ".json":
-            yield path, store.read_record(path)
+    for path in records_below(store.root):
+        yield path, store.read_record(path)
+
+
+def records_below(root: Path) -> Iterator[Path]:
+    """Every record's file."""
+    yield from (path for path in _entries(root / "ac") if path.suffix == ".json")
 
 
 def blobs_of(root: Path) -> Iterator[Path]:

@@ -22,6 +22,11 @@ def blob_path(root: Path, sha256: str) -> Path:
     return root / _BLOBS / sha256[:2] / sha256
 
 
+def record_path(root: Path, key: str) -> Path:
+    """Return where a store has the results of a key, or would have them."""
+    return root / "ac" / key[:2] / f"{key}.json"
+
+
 def is_store(folder: Path) -> bool:
     """Return whether a folder is a store, be it without its FORMAT."""
     return (folder / _BLOBS).is_dir()

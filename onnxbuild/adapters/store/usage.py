@@ -11,8 +11,16 @@ from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.plain_files import parse_json
 from onnxbuild.adapters.store import memos
 from onnxbuild.adapters.store.disk_store import DiskStore
-from onnxbuild.adapters.store.housekeeping import blobs_of, records_of, size_now, tree_bytes
+from onnxbuild.adapters.store.housekeeping import (
+    blobs_of,
+    records_below,
+    records_of,
+    size_now,
+    tree_bytes,
+)
+from onnxbuild.adapters.store.layered_store import BaseLayer
 from onnxbuild.adapters.store.pins import pins
+from onnxbuild.core.errors import StoreError
 from onnxbuild.regular_files import open_regular
 
 EVENTS_FILE = "events.jsonl"
@@ -114,6 +122,35 @@ def collect_stats(store: DiskStore, index: Index) -> Stats:
         views_bytes=tree_bytes(store.root / "out"),
         quarantine_bytes=tree_bytes(store.root / "quarantine"),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBelow:
+    """What a store below another one holds.
+
+    Attributes:
+        store: Its folder.
+        results: How many results.
+        blobs: How many files.
+        blob_bytes: Their size.
+        trouble: Why it is not used; empty if it is.
+    """
+
+    store: str
+    results: int
+    blobs: int
+    blob_bytes: int
+    trouble: str
+
+
+def held_by(base: BaseLayer) -> HeldBelow:
+    """Count what a store below another one holds; nothing is written there."""
+    try:
+        sizes = list(map(size_now, blobs_of(base.root)))
+        results = sum(1 for _ in records_below(base.root))
+    except StoreError as error:
+        return HeldBelow(str(base.root), 0, 0, 0, error.what)
+    return HeldBelow(str(base.root), results, len(sizes), sum(sizes), base.trouble)
 
 
 def hit_rates(root: Path, last: int) -> HitRates:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.environments import Environments
 from onnxbuild.adapters.toolchain.import_path import ImportPath
 from onnxbuild.adapters.toolchain.import_variables import shell_python_path
-from onnxbuild.adapters.toolchain.importable import Importable, entries_of
+from onnxbuild.adapters.toolchain.importable import ENTRIES_TAG, Importable, entries_of
 from onnxbuild.adapters.toolchain.installed_state import (
     PluginCode,
     copied_digest,
@@ -31,7 +30,7 @@ from onnxbuild.adapters.toolchain.installed_state import (
     plugin_digest,
 )
 from onnxbuild.adapters.toolchain.path_names import PathNames
-from onnxbuild.adapters.toolchain.source_digest import source_digest
+from onnxbuild.adapters.toolchain.source_digest import SOURCE_TAG, source_digest
 from onnxbuild.adapters.toolchain.step_environment import program_folders
 from onnxbuild.adapters.toolchain.tools import is_tool, tool_digest, tool_folder
 from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Action, Listing, Observed
@@ -157,14 +156,15 @@ class DiskFingerprints:
         self._host: Mapping[str, str] | None = None
         self._drivers: Mapping[str, str] | None = None
         self._installed_now: dict[str, str | None] = {}
-        self.environments = Environments(stats, self._absolute)
+        self.environments = Environments(stats, self.absolute)
         self._listed: dict[str, tuple[str, Importable]] = {}
 
     def places(self) -> Mapping[str, str]:
         """Folders of this machine that records may name (see core.places)."""
         return self._places.folders()
 
-    def _absolute(self, path: str) -> str:
+    def absolute(self, path: str) -> str:
+        """Return where a path is that records have (see core.places)."""
         if path.startswith("<"):
             path = real_path(path, {**self._places.folders(), BUILT_IN: OWN_FOLDER})
         return os.path.join(self._project, path)
@@ -176,13 +176,12 @@ class DiskFingerprints:
                 self._stats.look(site)
             return names_digest(self._distributions.folders)
         if path.endswith("/"):
-            return self._stats.digest(self._absolute(path).rstrip("/"), "list ", list_digest)
-        return self._stats.digest(self._absolute(path))
+            return self._stats.digest(self.absolute(path).rstrip("/"), "list ", list_digest)
+        return self._stats.digest(self.absolute(path))
 
     def source(self, path: str) -> str | None:
         """sha256 of a Python file's syntax tree, of its bytes if it does not parse."""
-        tag = f"ast {sys.implementation.cache_tag} "
-        return self._stats.digest(self._absolute(path), tag, source_digest)
+        return self._stats.digest(self.absolute(path), SOURCE_TAG, source_digest)
 
     def listing(self, folder: str, names: Sequence[str]) -> Listing:
         """Return which entries of `folder` could be one of the modules `names`."""
@@ -194,19 +193,19 @@ class DiskFingerprints:
             return Listing(tuple(names), found_on_path(names, entries_on_path(folders)))
         if folder == SITE_FOLDERS:
             return Listing(tuple(names), self._installed(names))
-        absolute = self._absolute(folder)
-        now, looked_ns = self._stats.look(absolute), time.time_ns()
+        absolute = self.absolute(folder)
+        now, looked_ns = self._stats.identity_now(absolute), time.time_ns()
         known = self._listed.get(absolute)
-        if known is not None and known[0] == now:
-            return Listing(tuple(names), known[1].of(names))
-        found = Importable(entries_of(absolute))
-        if settled(now, looked_ns):
-            self._listed[absolute] = (now, found)
-        return Listing(tuple(names), found.of(names))
+        if known is None or known[0] != now:
+            known = now, Importable(entries_of(absolute))
+            if settled(now, looked_ns):
+                self._listed[absolute] = known
+        self._stats.use(absolute, ENTRIES_TAG, known[1].digest)
+        return Listing(tuple(names), known[1].of(names))
 
     def link(self, path: str) -> str | None:
         """Return where a symbolic link points, as records have it; None if it is none."""
-        absolute = self._absolute(path)
+        absolute = self.absolute(path)
         self._stats.look(absolute)
         self._stats.look(os.path.dirname(absolute))  # it changes whenever the link does
         try:
@@ -218,7 +217,7 @@ class DiskFingerprints:
 
     def existence(self, path: str) -> str:
         """Return the kind of a path: `file`, `folder`, `other` or `absent`."""
-        absolute = self._absolute(path)
+        absolute = self.absolute(path)
         self._stats.look(absolute)
         return kind_of(absolute)
 

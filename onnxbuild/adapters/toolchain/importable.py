@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections.abc import Iterable, Sequence
 
 from onnxbuild.adapters.kernel.kernel_watch import open_quietly
 
+ENTRIES_TAG = "modules "
+"""Tag in the stat cache of a digest of all that could be imported from a folder."""
 _MODULE_SUFFIXES = (".py", ".pyd", ".so", ".pyc")
 
 
@@ -31,17 +34,28 @@ def _could_be_module(entry: os.DirEntry[str]) -> bool:
     return f".{suffix}".endswith(_MODULE_SUFFIXES) if dot else entry.is_dir()
 
 
+def digest_of(entries: Iterable[str]) -> str:
+    """Return a digest of what `entries_of` gives."""
+    return hashlib.sha256(
+        "\0".join(sorted(entries)).encode("utf-8", "surrogateescape")
+    ).hexdigest()
+
+
 class Importable:
     """The entries of a folder that could satisfy an `import`.
 
     Args:
         entries: What the folder held at some moment.
+
+    Attributes:
+        digest: Of all entries.
     """
 
     def __init__(self, entries: Sequence[str]) -> None:
         self._by_name: dict[str, list[str]] = {}
         for entry in entries:
             self._by_name.setdefault(entry.partition(".")[0], []).append(entry)
+        self.digest = digest_of(entries)
         self._shadowing = sys.stdlib_module_names & self._by_name.keys()
 
     def of(self, names: Iterable[str]) -> tuple[str, ...]:

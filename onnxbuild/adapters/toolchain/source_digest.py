@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import sys
 from pathlib import Path
+
+SOURCE_TAG = f"ast {sys.implementation.cache_tag} "
+"""Tag of `source_digest` in the stat cache."""
+NAME_TAG = "defines "
+"""Start of the tags of answers whether a source defines a name, which follow from its syntax tree."""
 
 
 def source_digest(path: str) -> str | None:

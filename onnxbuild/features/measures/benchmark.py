@@ -21,7 +21,7 @@ from onnxbuild.expansion.feature import Column, ExtraReport, Feature, Section, S
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.benchmark.baseline import baseline_of, one_heading
 from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
-from onnxbuild.onnxkit.benchmark.report import report_file
+from onnxbuild.onnxkit.benchmark.report import MEASURED_ON, report_file
 from onnxbuild.onnxkit.drawing.numbers import UNKNOWN, shown_ratio
 from onnxbuild.steps import benchmark, import_model
 
@@ -78,6 +78,14 @@ def _heading(measured: Sequence[Mapping[str, Any]]) -> str:
     return one_heading([baseline_of(each) for each in measured])
 
 
+def _place(measured: Sequence[Mapping[str, Any]]) -> str:
+    """`p50`; with the machine where any machine's measurements count."""
+    places = {str(each[MEASURED_ON]) for each in measured if MEASURED_ON in each}
+    if not places:
+        return "p50"
+    return f"p50 ({places.pop() if len(places) == 1 else 'on several machines'})"
+
+
 def _faults(parts: Parts) -> Iterator[Fault]:
     node = parts.node(SECTION, "compile")
     if node is not None and node.value not in (False, "false"):
@@ -96,7 +104,7 @@ FEATURE = Feature(
     faults=_faults,
     laid=_laid,
     columns=(
-        Column("p50", SECTION, _latency, place=20, of_all=True, more=(PIPELINES,)),
+        Column("p50", SECTION, _latency, place=20, of_all=True, more=(PIPELINES,), heading=_place),
         Column(
             "vs PyTorch",
             SECTION,

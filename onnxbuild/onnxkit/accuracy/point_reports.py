@@ -191,6 +191,17 @@ def _elsewhere(more: int, points: int) -> str:
     return f" (and at {more} more of {points} points)" if more else ""
 
 
+def metrics_of_all(several: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the worst of each metric of several models; the points of all of them."""
+    found: dict[str, Any] = {}
+    for metrics in several:
+        for name, value in metrics.items():
+            both = [each for each in (found.get(name), value) if each is not None]
+            of_both = sum if name.startswith("points") else min if name.endswith("_min") else max
+            found[name] = of_both(both) if both else None
+    return found
+
+
 def metrics_of(judged: Sequence[JudgedPoint]) -> dict[str, object]:
     """The worst of each measure over all points and outputs; None where nothing was measured.
 

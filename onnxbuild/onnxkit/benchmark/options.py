@@ -67,6 +67,13 @@ class BenchmarkOptions:
         help="measure each variant with inputs and outputs bound to its device, too (PyTorch programs "
         "take tensors where they are: there is nothing to bind)",
     )
+    measured_on: Literal["this-machine", "any"] = option(
+        "this-machine",
+        key="from",
+        sparse=True,
+        help="whose measurements count: `this-machine`, or one with the same processor, cores, libraries and drivers; or "
+        "`any`: what another machine measured is taken from a shared store, and the table says where that was",
+    )
 
 
 Sizes = Mapping[str, int | Sequence[int]]

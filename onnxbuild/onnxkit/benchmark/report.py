@@ -46,6 +46,9 @@ METHOD = {
 }
 _TAILS = (90, 95, 99)
 
+MEASURED_ON = "measured_on"
+"""Metric of a benchmark that any machine may have measured: which one did."""
+
 
 IN_GROUPS = {
     "groups": "memory did not hold all models at once: those of a group are interleaved with each "

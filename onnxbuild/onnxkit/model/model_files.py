@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -503,25 +504,67 @@ def file_bytes(folder: Path) -> int:
     return sum(p.stat().st_size for p in sorted(folder.rglob("*")) if p.is_file())
 
 
-def _move_weights(model: onnx.ModelProto, path: Path) -> None:
-    import onnx
+def save_together(models: Mapping[str, Path], folder: Path, weights: str) -> None:
+    """Write several models over one file of weights, in which equal weights are once.
 
+    Args:
+        models: Name of the file to write -> an artifact's folder, or a model's file.
+        folder: Where they are written.
+        weights: Name of the file of weights.
+
+    Raises:
+        StepError: As `load_model`; or a graph alone exceeds protobuf's 2 GB.
+    """
+    known: dict[bytes, int] = {}
+    with (folder / weights).open("wb") as file:
+        for name, source in models.items():
+            model = load_model(source, weights="mapped")
+            _append_weights(model, file, weights, known)
+            _write_graph(model, folder / name)
+
+
+def _move_weights(model: onnx.ModelProto, path: Path) -> None:
     for tensor in outside_tensors(model):
         if not Path(external_location(tensor)).is_absolute():
             raise ValueError(f"{tensor.name} was loaded without its weights, so it can't be saved")
     with path.open("wb") as file:
-        for tensor in initializers(model):
-            size = tensor_bytes(tensor)
-            if size < _LEAST_EXTERNAL_BYTES or tensor.data_type == onnx.TensorProto.STRING:
-                if is_outside(tensor):
-                    take_in(tensor)
-                continue
-            offset = _align(file, size)
+        _append_weights(model, file, path.name, None)
+
+
+def _append_weights(
+    model: onnx.ModelProto, file: BinaryIO, location: str, known: dict[bytes, int] | None
+) -> None:
+    """Move weights to the end of a file.
+
+    Args:
+        location: The file's name, as the model is to have it.
+        known: Digest of weights that are in the file -> their offset; None to write equal ones again.
+    """
+    import onnx
+
+    for tensor in initializers(model):
+        size = tensor_bytes(tensor)
+        if size < _LEAST_EXTERNAL_BYTES or tensor.data_type == onnx.TensorProto.STRING:
             if is_outside(tensor):
-                copy_weights(tensor, file)
-            else:
-                file.write(_raw_bytes(tensor))
-            refer(tensor, path.name, offset, file.tell() - offset)
+                take_in(tensor)
+            continue
+        digest = b"" if known is None else _sha256(tensor)
+        if known is not None and digest in known:
+            refer(tensor, location, known[digest], size)
+            continue
+        offset = _align(file, size)
+        if is_outside(tensor):
+            copy_weights(tensor, file)
+        else:
+            file.write(_raw_bytes(tensor))
+        refer(tensor, location, offset, file.tell() - offset)
+        if known is not None:
+            known[digest] = offset
+
+
+def _sha256(tensor: onnx.TensorProto) -> bytes:
+    content = _bytes_of(_extent_of(tensor)) if is_outside(tensor) else _raw_bytes(tensor)
+    return hashlib.sha256(content).digest()
 
 
 def _raw_bytes(tensor: onnx.TensorProto) -> bytes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnxbuild.core.recipe import INPUT_NAME
+from onnxbuild.catalog import SECTIONS
+from onnxbuild.core.recipe import FROM, INPUT_NAME
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 SYMBOL = r"^[A-Za-z_][A-Za-z0-9_]*$"
@@ -12,11 +13,23 @@ _TERM = r"(?:[1-9][0-9]*|[A-Za-z_][A-Za-z0-9_]*)"
 DIMENSION = rf"^(?:{_TERM} *\+ *)*[A-Za-z_][A-Za-z0-9_]*(?: *\+ *{_TERM})*$"
 """A symbol, or a sum of symbols and numbers."""
 INPUT = INPUT_NAME
+CONNECTION = r"^[A-Za-z_][A-Za-z0-9_]*\.\S+$"
+COMPONENTS = "components"
+OF_THE_FILE = ("version", "name", "description", "extends", "vars", "matrix", COMPONENTS)
+"""Keys that a file has once, whatever features there are."""
+
+
+def of_the_whole() -> tuple[str, ...]:
+    """Return the keys that no component has: the file's, and sections about all components."""
+    return (*OF_THE_FILE, *(name for name, each in SECTIONS.items() if each.of_the_whole))
+
+
 PATTERN_WORDS: Mapping[str, str] = {
     NAME: "at most 100 letters, digits, '.', '_' and '-', starting with a letter or a digit",
     DIMENSION: "letters, digits and '_', or a sum of such: `past + sequence`",
     SYMBOL: "letters, digits and '_', not starting with a digit",
     INPUT: "letters, digits and '_', not starting with a digit, with single '.' and '/' between them",
+    CONNECTION: "the form COMPONENT.OUTPUT",
     r"^\w+$": "letters, digits and '_'",
 }
 
@@ -30,6 +43,8 @@ PARTS: Mapping[str, str] = {
     "extends": "path of a base recipe, relative to this file; mappings are merged, the rest replaced",
     "vars": "values that templates use: name -> value; a var may use those above it",
     "matrix": "name -> list of values; one build for each combination, named NAME@name=value",
+    "components": "models that belong together: name -> its `model` and all else that a recipe has, merged over the keys "
+    "next to `components`; each is built as NAME@COMPONENT",
     "model": "callable that returns the torch.nn.Module (or what `frontend` takes), or a mapping with its arguments and files, "
     "or a file: `{onnx: model.onnx}`",
     "frontend": "how the model becomes ONNX, and what the variants are compared with; `model: {onnx: FILE}` and other files imply it",
@@ -65,6 +80,7 @@ PARTS: Mapping[str, str] = {
     "dtype": "type of the elements; PyTorch has no tensors of `string`",
     "shape": "sizes, outermost first: integers, symbols of dynamic_axes, or sums of both "
     "(`past + sequence`)",
+    FROM: "the output of another component that this input is, COMPONENT.OUTPUT; checked once both models are there",
     "low": "least random value",
     "high": "upper bound of the random values; for integers one past the greatest",
     "fill": "a constant instead of random values, or a list of constants, one for each row of the first axis, "

@@ -10,8 +10,10 @@ from onnxbuild.catalog import FRONTENDS, MODES, PROGRAM_FORMATS, SECTIONS
 from onnxbuild.core.axis import one_spelling
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import (
+    FROM,
     ONNX,
     Axis,
+    ConnectedInput,
     DummyInput,
     Entrypoint,
     Format,
@@ -186,8 +188,19 @@ def _named(parts: Parts, key: str, make: Callable[[str, Any], Any]) -> dict[str,
 def _input(name: str, value: Any) -> DummyInput:
     lists = {key: tuple(each) for key, each in value.items() if isinstance(each, list)}
     shape = tuple(map(one_spelling, value["shape"]))
+    own = {key: each for key, each in value.items() if key != FROM}
     arange = {"arange": one_spelling(value["arange"])} if "arange" in value else {}
-    return DummyInput(name, **{**value, **lists, **arange, "shape": shape})
+    return DummyInput(name, **{**own, **lists, **arange, "shape": shape})
+
+
+def connections(root: Node) -> Iterator[ConnectedInput]:
+    """Yield the inputs that are outputs of other components."""
+    inputs = root.child("dummy_inputs")
+    for name, member in ({} if inputs is None else inputs.members).items():
+        source = member.node.child(FROM)
+        if source is not None:
+            component, _, output = str(source.value).partition(".")
+            yield ConnectedInput(name, component, output, source.at)
 
 
 def _axis(name: str, value: Any) -> Axis:

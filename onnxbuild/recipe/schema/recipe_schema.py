@@ -18,10 +18,19 @@ from onnxbuild.catalog import (
 )
 from onnxbuild.core.json_schema import DIALECT, Schema
 from onnxbuild.core.provider import ProviderOption, flag
-from onnxbuild.core.recipe import DTYPES, FRONTEND, ONNX, OPSET_MAX, OPSET_MIN
+from onnxbuild.core.recipe import DTYPES, FROM, FRONTEND, ONNX, OPSET_MAX, OPSET_MIN
 from onnxbuild.core.state import Update
 from onnxbuild.providers import all_providers, provider_names
-from onnxbuild.recipe.parts.keys import DIMENSION, INPUT, NAME, PARTS, SYMBOL
+from onnxbuild.recipe.parts.keys import (
+    COMPONENTS,
+    CONNECTION,
+    DIMENSION,
+    INPUT,
+    NAME,
+    PARTS,
+    SYMBOL,
+    of_the_whole,
+)
 from onnxbuild.recipe.parts.parts import plain_mode, tolerances_key
 from onnxbuild.recipe.schema.options_schema import TEMPLATE, SchemaBuilder, closed, named
 
@@ -244,6 +253,7 @@ def schema_text() -> str:
 def _schema(*, templated: bool) -> Schema:
     builder = SchemaBuilder(templated=templated)
     properties = {**_head(builder), **_sections(builder)}
+    properties[COMPONENTS] = _components(builder, properties)
     for key, schema in properties.items():
         schema.setdefault("description", PARTS.get(key, ""))
     definitions = {
@@ -264,19 +274,38 @@ def _schema(*, templated: bool) -> Schema:
         "$schema": DIALECT,
         "$id": "https://onnxbuild.dev/schemas/recipe.schema.json",
         "title": "a recipe",
-        "description": "A recipe of onnxbuild: one model, from its source to a checked bundle.",
+        "description": "A recipe of onnxbuild: a model, or several that belong together, from their source to checked bundles.",
         "type": "object",
         "properties": properties,
         "additionalProperties": False,
         "required": ["version"],
         "if": {"not": {"required": ["extends"]}},
         "then": {
-            "required": ["version", "name", "model"],
-            "if": {"properties": {"model": file_schema()}, "required": ["model"]},
-            "else": {"required": ["dummy_inputs"]},
+            "required": ["version", "name"],
+            "if": {"required": [COMPONENTS]},
+            "else": {
+                "required": ["model"],
+                "if": {"properties": {"model": file_schema()}, "required": ["model"]},
+                "else": {"required": ["dummy_inputs"]},
+            },
         },
         "$defs": definitions,
     }
+
+
+def _components(builder: SchemaBuilder, properties: Mapping[str, Schema]) -> Schema:
+    """The schema of `components`; a component's keys are checked once those of all are merged below them."""
+    component: Schema = {
+        "type": "object",
+        "minProperties": 1,
+        "title": "a component",
+        "examples": [{"model": "models/mine.py:encoder", "outputs": ["cross"]}],
+    }
+    if builder.templated:
+        whole = of_the_whole()
+        own = {key: {"$ref": f"#/properties/{key}"} for key in properties if key not in whole}
+        component |= {"properties": own, "additionalProperties": False}
+    return named(component, {"pattern": SYMBOL}, least=1, title="components")
 
 
 def _head(builder: SchemaBuilder) -> dict[str, Schema]:
@@ -297,6 +326,7 @@ def _head(builder: SchemaBuilder) -> dict[str, Schema]:
             },
             {"pattern": SYMBOL},
         ),
+        COMPONENTS: {},
         "model": {"$ref": "#/$defs/model"},
         "frontend": value({"enum": list(FRONTENDS)}) | {"default": FRONTEND},
         "dummy_inputs": named({"$ref": "#/$defs/dummy_input"}, {"pattern": INPUT}, least=1),
@@ -380,6 +410,7 @@ def _dummy_input(builder: SchemaBuilder) -> Schema:
         "fill": {"anyOf": [value(one), {"type": "array", "minItems": 1, "items": value(one)}]},
         "mask": value({"enum": ["right", "left"]}),
         "missing": value({"type": "number", "exclusiveMinimum": 0, "maximum": 0.9}),
+        FROM: {"type": "string", **_pattern(CONNECTION, builder), "examples": ["encoder.cross"]},
         "arange": _dimension(builder, least=0),
     }
     for key, schema in properties.items():

@@ -10,6 +10,7 @@ from typing import Any
 from onnxbuild.core.json_schema import Schema
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import UNKNOWN, Node, node_at, plain, renamed
+from onnxbuild.recipe.parts.keys import COMPONENTS
 from onnxbuild.recipe.schema.explain import Explainer, missing_key
 from onnxbuild.recipe.schema.lean_jsonschema import (
     Draft202012Validator,
@@ -68,7 +69,11 @@ class KeyValidator:
             by_file: Its model is a file, which says the rest.
         """
         then = self._schema["then"]
-        required = [*then["required"], *(() if by_file else then["else"]["required"])]
+        required = then["required"]
+        if COMPONENTS not in root.members:  # each of these is checked over what they share
+            model = then["else"]
+            required = [*required, *model["required"]]
+            required += [] if by_file else model["else"]["required"]
         return [
             missing_key(key, self._schema, root, ()) for key in required if key not in root.members
         ]

@@ -50,10 +50,10 @@ def combinations(matrix: Node | None, faults: Faults) -> Iterator[dict[str, Scal
         yield dict(zip(members, values, strict=True))
 
 
-def combination_name(name: str, chosen: Mapping[str, Scalar]) -> RecipeName:
-    """`NAME@k=v,k2=v2`, values reduced to what a folder's name can hold."""
+def member_name(name: str, component: str, chosen: Mapping[str, Scalar]) -> RecipeName:
+    """`NAME@COMPONENT,k=v,k2=v2`, values reduced to what a folder's name can hold."""
     pairs = (f"{key}={_file_name(value)}" for key, value in chosen.items())
-    return RecipeName(name, ",".join(pairs))
+    return RecipeName(name, ",".join(filter(None, (component, *pairs))))
 
 
 def _file_name(value: Scalar) -> str:

@@ -14,7 +14,7 @@ def index(tmp_path):
     made = Index(tmp_path / "index.db")
     made.save_stats({"p": ("1:2:3:4", 5, "d")})
     action = Action("export", 1, {"opset": 18}, {}, {}, {}, None)
-    made.save_steps({"r:s": (action, ["first build"], "log", 7)})
+    made.save_steps({"r:s": (action, ["first build"], "log", 7, 2.5)})
     made.save_recipes("q", "witnesses", "recipes", 1.0)
     return made
 
@@ -30,8 +30,9 @@ def answers(index):
 def test_what_was_recorded_is_answered(index):
     found = answers(index)
     assert found["stat"] == ("1:2:3:4", 5, "d")
-    assert found["step"][1:] == (["first build"], "log", 7)
+    assert found["step"][1:] == (["first build"], "log", 7, 2.5)
     assert found["recipe"] == ("witnesses", "recipes")
+    assert index.wall_s() == {"r:s": 2.5}
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ class HttpStore:
 
     Attributes:
         objects: Path below the root -> content.
-        fault: `""`, or what answers to GET are: `500`, `hang`, `slow`, `steady` (slower than at once, fast enough), `cut`, `flip`, `longer`.
+        fault: `""`, or what answers to GET are: a status such as `500`, `hang`, `slow`, `steady` (slower than at once, fast enough), `cut`, `flip`, `longer`.
         hang_puts: Uploads get no answer.
+        refused: Uploads to paths with this text are refused.
         requests: (method, path) in the order of arrival.
     """
 
@@ -22,6 +23,7 @@ class HttpStore:
         self.objects: dict[str, bytes] = {}
         self.fault = ""
         self.refuse_puts = self.hang_puts = False
+        self.refused = "nothing"
         self.requests: list[tuple[str, str]] = []
         self.over = threading.Event()
         self.url = ""
@@ -54,7 +56,7 @@ def serving() -> Iterator[HttpStore]:  # noqa: C901 - one handler, a branch for 
             store.requests.append(("PUT", self.path))
             if store.hang_puts:
                 store.over.wait(60)
-            if store.refuse_puts:
+            if store.refuse_puts or store.refused in self.path:
                 return self._head(507)
             store.objects[self.path] = content
             return self._head(201)
@@ -64,8 +66,10 @@ def serving() -> Iterator[HttpStore]:  # noqa: C901 - one handler, a branch for 
             content = store.objects.get(self.path)
             if store.fault == "hang":
                 store.over.wait(60)
-            if content is None or store.fault == "500":
-                return self._head(404 if content is None and store.fault != "500" else 500)
+            if store.fault.isdigit():
+                return self._head(int(store.fault))
+            if content is None:
+                return self._head(404)
             if store.fault == "flip":
                 content = bytes([content[0] ^ 1]) + content[1:]
             if store.fault == "longer":

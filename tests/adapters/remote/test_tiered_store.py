@@ -5,21 +5,13 @@ from __future__ import annotations
 import time
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from onnxbuild.adapters.disk.index import Index
-from onnxbuild.adapters.disk.statcache import StatCache
-from onnxbuild.adapters.remote.client import Client, blob_name
-from onnxbuild.adapters.remote.opening import open_remote
+from onnxbuild.adapters.remote.client import blob_name
 from onnxbuild.adapters.remote.signed_records import Signer, record_name
-from onnxbuild.adapters.remote.tiered_store import TieredStore
-from onnxbuild.adapters.remote.uploads import Uploads
-from onnxbuild.adapters.store.disk_store import DiskStore
+from onnxbuild.core.errors import StoreError
 from tests.adapters.remote.http_store import serving
+from tests.adapters.remote.machines import CI, OTHER, STRANGER, WEIGHTS, Machine, closed
 from tests.adapters.test_store_contract import KEY, outputs_of, result
-
-CI, OTHER, STRANGER = (Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32) for n in (1, 2, 3))
-WEIGHTS = "weights" * 10_000
 
 
 @pytest.fixture
@@ -30,50 +22,7 @@ def server():
 
 @pytest.fixture(autouse=True)
 def _closed():
-    yield
-    while MACHINES:
-        MACHINES.pop().close()
-
-
-MACHINES = []
-
-
-class Machine:
-    """One machine: a store of its own, and the remote."""
-
-    def __init__(self, folder, url, *, builder=None, trusted=(CI,), agree=1, fetch=True):
-        folder.mkdir(exist_ok=True)
-        self.folder = folder
-        self.disk = DiskStore(folder / "store", StatCache(Index(folder / "index.db")))
-        self.disk.prepare()
-        self.client = Client(open_remote(url, {}, allow_http=False, where=""), grace_s=0.5)
-        self.uploads = None
-        if builder is not None:
-            self.uploads = Uploads(self.disk, self.client, Signer(builder))
-        keys = {Signer(each).id: each.public_key() for each in trusted}
-        self.store = TieredStore(
-            self.disk, self.client, keys, agree=agree, uploads=self.uploads, fetch=fetch
-        )
-        MACHINES.append(self)
-
-    def close(self):
-        if self.uploads is not None:
-            self.uploads.close()
-        self.client.close()
-
-    def build(self, text=WEIGHTS):
-        artifact = self.store.ingest(outputs_of(self.folder, model=text), "onnx-model")
-        self.store.record(result(artifact))
-        self.uploads.wait()
-        return artifact
-
-    def found(self):
-        """Results whose blobs are here after all was fetched that can be."""
-        return [
-            each
-            for each in self.store.lookup(KEY)
-            if not any(self.store.faults(artifact) for artifact in each.outputs.values())
-        ]
+    yield from closed()
 
 
 @pytest.mark.parametrize("kind", ["http", "file"])
@@ -98,10 +47,55 @@ def test_a_blob_is_uploaded_once(server, tmp_path):
 
 def test_a_plan_asks_for_blobs_and_fetches_none(server, tmp_path):
     Machine(tmp_path / "ci", server.url, builder=CI).build()
-    laptop = Machine(tmp_path / "laptop", server.url, fetch=False)
+    laptop = Machine(tmp_path / "laptop", server.url, fetch="nothing")
     assert len(laptop.found()) == 1
     assert not any("/cas/" in path for method, path in server.requests if method == "GET")
     assert laptop.disk.lookup(KEY) == ()
+
+
+def gets_of_blobs(server):
+    return [path for method, path in server.requests if method == "GET" and "/cas/" in path]
+
+
+def test_a_lazy_build_fetches_a_blob_when_somebody_opens_it(server, tmp_path):
+    artifact = Machine(tmp_path / "ci", server.url, builder=CI).build()
+    laptop = Machine(tmp_path / "laptop", server.url, fetch="needed")
+    assert laptop.found() == [result(artifact)]
+    assert laptop.disk.lookup(KEY) == (result(artifact),)
+    assert gets_of_blobs(server) == []
+    again = Machine(tmp_path / "laptop", "http://127.0.0.1:9/cache", fetch="needed")
+    assert again.found() == [result(artifact)], "nothing has to be asked"
+    assert laptop.store.paths(artifact)["model"].read_text() == WEIGHTS
+    assert len(gets_of_blobs(server)) == 1
+    assert laptop.store.faults(artifact, by_content=True) == ()
+    assert again.store.faults(artifact, by_content=True) == ()
+    lost = Machine(tmp_path / "other", server.url, fetch="needed")
+    assert len(lost.found()) == 1
+    server.objects.clear()
+    assert lost.store.faults(artifact, by_content=True) == ("model is missing from the store",)
+
+
+def test_a_blob_that_can_not_be_brought_is_missing_from_then_on(server, tmp_path):
+    artifact = Machine(tmp_path / "ci", server.url, builder=CI).build()
+    other = Machine(tmp_path / "ci2", server.url, builder=CI).build("other", key="b" * 64)
+    del server.objects[f"/cache/{blob_name(artifact.files[0][1].sha256)}"]
+    laptop = Machine(tmp_path / "laptop", server.url, fetch="needed")
+    assert len(laptop.found()) == 1
+    assert not laptop.store.bring([artifact, other])
+    assert laptop.found() == []
+    assert len(laptop.found("b" * 64)) == 1
+    assert laptop.store.bring([artifact, other]), "it was said once"
+    with pytest.raises(StoreError, match="can't be fetched"):
+        Machine(tmp_path / "third", server.url, fetch="needed").store.paths(artifact)
+
+
+def test_a_faulty_blob_does_not_spoil_the_others(server, tmp_path):
+    ci = Machine(tmp_path / "ci", server.url, builder=CI)
+    made = [ci.build(f"{n}" * 1000, key=f"{n}" * 64) for n in range(9)]
+    server.objects[f"/cache/{blob_name(made[8].files[0][1].sha256)}"] = b"8" * 999 + b"9"
+    laptop = Machine(tmp_path / "laptop", server.url, fetch="needed")
+    assert not laptop.store.bring(made)
+    assert [bool(laptop.disk.faults(each)) for each in made] == [False] * 8 + [True]
 
 
 @pytest.mark.parametrize("fault", ["500", "hang", "slow", "cut", "flip", "longer"])
@@ -119,7 +113,7 @@ def test_a_faulty_server_costs_seconds_and_gives_nothing_wrong(server, tmp_path,
 
 
 def test_a_large_blob_may_take_longer_than_the_first_seconds_while_bytes_arrive(server, tmp_path):
-    Machine(tmp_path / "ci", server.url, builder=CI).build("weights" * 700_000)  # 5 MB
+    Machine(tmp_path / "ci", server.url, builder=CI).build("weights" * 1_000_000)  # 7 MB
     server.fault = "steady"
     laptop = Machine(tmp_path / "laptop", server.url)  # waits half a second at first
     assert len(laptop.found()) == 1
@@ -173,6 +167,18 @@ def test_results_count_where_enough_builders_agree(server, tmp_path):
     assert Machine(tmp_path / "two", server.url, **both).found() == []
     Machine(tmp_path / "again", server.url, builder=OTHER).build()
     assert len(Machine(tmp_path / "three", server.url, **both).found()) == 1
+
+
+def test_one_upload_that_is_always_refused_holds_up_no_other(server, tmp_path):
+    ci = Machine(tmp_path / "ci", server.url, builder=CI)
+    server.refused = record_name(KEY, Signer(CI).id)
+    ci.build(wait=False)
+    for n in range(9):
+        ci.build(f"{n}" * 9, key=f"{n}" * 64, wait=False)
+    ci.uploads.wait()
+    assert ci.uploads.sent == 9
+    assert ci.uploads.left() == (1, 0)
+    assert ci.uploads.failed == "it answers 507 Insufficient Storage"
 
 
 def test_what_could_not_be_uploaded_is_uploaded_by_the_next_run(server, tmp_path):

@@ -357,7 +357,7 @@ def test_stats_say_which_recipe_takes_the_space_and_what_pins_keep(world):
         action = Action("k", 1, {"of": step}, {}, {}, {}, None)
         artifact = world.store.ingest(outputs_of(world.tmp_path, model=content), "onnx-model")
         world.store.record(ActionResult(action.key, Observed(), {"out": artifact}))
-        world.index.save_steps({step: (action, [], "", 0)})
+        world.index.save_steps({step: (action, [], "", 0, 0.0)})
         pin(world.root, f"{step[:3]}-1", [action.key])
     world.build("a")
     found = collect_stats(world.store, world.index)

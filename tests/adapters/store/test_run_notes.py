@@ -9,7 +9,7 @@ import time
 import pytest
 
 from onnxbuild.adapters.clock import run_id
-from onnxbuild.adapters.disk.index import Index
+from onnxbuild.adapters.disk.index import RECIPES_MAX, Index
 from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.store.disk_store import DiskStore
@@ -178,19 +178,19 @@ def test_the_index_forgets_what_is_gone_and_what_was_long_ago(runs, tmp_path):
     row = ("1:1:1:1", 0, "digest")
     known = [str(here), f"list {here}", f"interpreter 1:2 /gone/python {here}"]
     index.save_stats(dict.fromkeys([*known, "/gone/file", "list /gone/file"], row))
-    for number in range(102):
+    for number in range(RECIPES_MAX + 2):
         index.save_recipes(f"r{number}", "{}", "[]", float(number))
     index.drop_old()
     assert all(index.stat(key) for key in known)
     assert not index.stat("/gone/file")
     assert not index.stat("list /gone/file")
-    assert index.counts() == {"recipe": 100, "step": 0, "stat": 3}
+    assert index.counts() == {"recipe": RECIPES_MAX, "step": 0, "stat": 3}
     assert index.recipes("r2")
     assert index.recipes("r1") is None
 
 
 def test_gc_gives_the_index_its_space_back(runs):
-    for number in range(110):
+    for number in range(RECIPES_MAX + 10):
         recipes = "a" * (100_000 if number < 10 else 1)
         runs.index.save_recipes(f"m{number}", "{}", recipes, time.time() + number)
     before = runs.index.path.stat().st_size

@@ -11,6 +11,7 @@ from onnxbuild.onnxkit.model.model_files import (
     model_path,
     save_graph,
     save_model,
+    save_together,
     weight_array,
 )
 from onnxbuild.onnxkit.sessions.open import open_session
@@ -208,3 +209,30 @@ def test_only_what_is_run_alike_is_the_same(tmp_path):
     models = {name: laid(tmp_path / name, model="abc") for name in ("one", "two", "three")}
     ways = {"one": {"threads": 1}, "two": {"threads": 2}, "three": {"threads": 2}}
     assert first_equals(models, ways) == {"three": "two"}
+
+
+def test_equal_weights_of_several_models_are_in_one_file_once(tmp_path):
+    one, two = linear(rows=600), linear(rows=600)
+    two.graph.initializer[0].name = two.graph.node[0].input[1] = "renamed"
+    other = linear(rows=700)
+    save_model(one, tmp_path / "one")
+    save_model(two, tmp_path / "two", external="always")
+    save_model(other, tmp_path / "other")
+    folder = tmp_path / "all"
+    folder.mkdir()
+    sources = {f"{name}.onnx": tmp_path / name for name in ("one", "two", "other")}
+    save_together(sources, folder, "weights.data")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "one.onnx", "other.onnx", "two.onnx", "weights.data",
+    ]  # fmt: skip
+    assert (folder / "weights.data").stat().st_size < 1.02 * (600 + 700) * 3 * 4
+    for name, source in sources.items():
+        before, after = (load_model(path) for path in (source, folder / name))
+        assert {
+            each.name: onnx.numpy_helper.to_array(each).tobytes()
+            for each in after.graph.initializer
+        } == {
+            each.name: onnx.numpy_helper.to_array(each).tobytes()
+            for each in before.graph.initializer
+        }
+        assert after.graph.node == before.graph.node

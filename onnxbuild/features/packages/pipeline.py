@@ -1,0 +1,648 @@
+"""`pipeline`: one callable over all components of a file; judged as a whole, and delivered with its models and its code."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.graph import PACKAGE, Deliverable, OutputRef
+from onnxbuild.core.params import from_json, to_json
+from onnxbuild.core.recipe import FRONTEND, DummyInput, Recipe, Variant
+from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
+from onnxbuild.core.target import Target
+from onnxbuild.document.faults import Fault, hinted, nearest
+from onnxbuild.document.parts import Parts, key_needs_frontend
+from onnxbuild.document.recipe_names import RecipeName
+from onnxbuild.expansion import cells
+from onnxbuild.expansion.addresses import further, of_variant, shared
+from onnxbuild.expansion.feature import Column, Section, Whole, nothing
+from onnxbuild.expansion.limits import EXACT, tolerances_of
+from onnxbuild.expansion.limits import SECTION as RELEASE
+from onnxbuild.expansion.model_source import NoOptions
+from onnxbuild.expansion.package_format import PackageFormat, package_kind
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.expansion.sessions import settings_of, target_inputs
+from onnxbuild.onnxkit.accuracy.point_reports import metrics_of_all
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest, graph_files, read_manifest
+from onnxbuild.onnxkit.bundles.write import write_sums
+from onnxbuild.onnxkit.data.array_files import read_arrays
+from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
+from onnxbuild.onnxkit.data.reference_files import POINTS_FILE, read_points, read_reference
+from onnxbuild.onnxkit.model.model_files import hand_on
+from onnxbuild.onnxkit.packages.contents import hand_files_on, write_rendered, write_text
+from onnxbuild.onnxkit.packages.golden import GOLDEN
+from onnxbuild.onnxkit.packages.package_run import (
+    checked_package,
+    run_program,
+    skipped,
+    verdict_on,
+)
+from onnxbuild.onnxkit.pipelines import parts as shipped
+from onnxbuild.onnxkit.pipelines.calls import port_of
+from onnxbuild.onnxkit.pipelines.layout import (
+    CALLS,
+    CODE_FILE,
+    PARTS_FILE,
+    PIPELINE_FILE,
+    RUN_FILE,
+    write_first_calls,
+)
+from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.steps import pipeline, pipeline_latency, pipeline_reference
+
+NAME = "pipeline"
+_RUN, _SAMPLES, _METRIC = "pipeline.run", "pipeline.samples", "pipeline.metric"
+_OF_THE_WHOLE = (NAME, RELEASE, "report", "target")
+"""Sections that the whole shares with its components."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackagedPart:
+    """A component in a package.
+
+    Attributes:
+        name: Its name, and its folder.
+        variant: Which of its variants it is.
+        tolerances: Its outputs' on the inputs of PyTorch's calls.
+        inputs: Its inputs, in order; those of its state have `fed_by`.
+        connections: Input -> COMPONENT.OUTPUT that it is.
+    """
+
+    name: str
+    variant: str
+    tolerances: VariantTolerances
+    inputs: tuple[DummyInput, ...]
+    connections: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PackagePipelineParams:
+    """Parameters of a package.
+
+    Attributes:
+        name: The recipe's, without its component.
+        callable: Name of the user's callable.
+        args: Its keyword arguments.
+        tolerances: Of the pipeline's outputs; None where they need not be PyTorch's.
+    """
+
+    name: str
+    variant: str
+    parts: tuple[PackagedPart, ...]
+    callable: str
+    args: dict[str, Any]
+    tolerances: VariantTolerances | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunPipelineParams:
+    """Parameters of a run of a package; `subject` is what is judged, for messages."""
+
+    subject: str
+
+
+def package(context: StepContext) -> Outcome:
+    """Write the components' models, pipeline.json, run.py with the callable, golden samples and SHA256SUMS."""
+    params: PackagePipelineParams = context.params
+    folder, reference = context.output("bundle"), context.input("reference")
+    components: dict[str, Any] = {}
+    for each in params.parts:
+        bundle = context.input(f"bundle/{each.name}")
+        manifest = read_manifest(json.loads((bundle / MANIFEST_FILE).read_text("utf-8")))
+        (folder / each.name).mkdir()
+        hand_files_on(bundle, graph_files(manifest), folder / each.name)
+        call = next(read_reference(reference / CALLS / each.name))
+        components[each.name] = {
+            "file": f"{each.name}/{manifest.file}",
+            "variant": each.variant,
+            "inputs": [port_of(port) for port in each.inputs],
+            "outputs": {name: array.dtype.name for name, array in call.outputs.items()},
+            "state": {port.name: port.fed_by for port in each.inputs if port.fed_by},
+            "connections": each.connections,
+            "tolerances": to_json(each.tolerances),
+        }
+    code = (reference / CODE_FILE).read_text("utf-8")
+    about = {
+        "name": params.name,
+        "variant": params.variant,
+        "components": components,
+        "run": {"callable": params.callable if code else None, "args": params.args},
+        "tolerances": to_json(params.tolerances),
+        "validation": {
+            name.partition("/")[2]: json.loads((context.input(name) / REPORT_FILE).read_text())
+            for name in context.input_names
+            if name.startswith("gate/")
+        },
+    }
+    write_report(folder, about, PIPELINE_FILE)
+    if code:
+        write_text(folder / CODE_FILE, code)
+    write_text(folder / PARTS_FILE, Path(shipped.__file__).read_text("utf-8"))
+    write_rendered(
+        folder,
+        "onnxbuild.onnxkit.pipelines",
+        {RUN_FILE: RUN_FILE},
+        name=params.name,
+        variant=params.variant,
+        callable=params.callable if code else "",
+        sample=SAMPLE,
+    )
+    points = [each.file for each in read_points(reference)]
+    (folder / GOLDEN).mkdir()
+    for name in (shipped.VALUES_FILE, shipped.ARRAYS_FILE, POINTS_FILE, *points):
+        hand_on(reference / name, folder / GOLDEN / name)
+    write_first_calls(reference, folder / GOLDEN / CALLS, [each.name for each in params.parts])
+    models = [path for each in params.parts for path in (folder / each.name).iterdir()]
+    size = sum(path.stat().st_size for path in models)
+    return Outcome({"model_bytes": size, "files": write_sums(folder)})
+
+
+def run(context: StepContext) -> Outcome:
+    """Run the package's run.py on its golden samples, and judge what it gives.
+
+    Raises:
+        StepError: The package is damaged, or run.py fails.
+    """
+    params: RunPipelineParams = context.params
+    package = checked_package(context)
+    about = json.loads((package / PIPELINE_FILE).read_text("utf-8"))
+    if about["run"]["callable"] is None:
+        return skipped(context, "its callable needs more than NumPy, and is not in the package")
+    folder, outputs = context.scratch / "package", context.scratch / "outputs"
+    shutil.copytree(package, folder)
+    command: list[Path | str] = [sys.executable, "-B", RUN_FILE, "--outputs", outputs]
+    code, said = run_program(command, folder)
+    if code:
+        what = f"`python {RUN_FILE}` ends with {code}: {said.splitlines()[-1]}"
+        raise StepError(what, where=context.where)
+    golden, reports = package / GOLDEN, {}
+    findings: tuple[Finding, ...] = ()
+    for name, tolerances in _judged_folders(about):
+        if tolerances is None or not (golden / name).is_dir():
+            continue
+        found = {path.stem: read_arrays(path) for path in sorted((outputs / name).glob("*.npz"))}
+        if lacking := [p.name for p in read_points(golden / name) if p.name not in found]:
+            what = f"`python {RUN_FILE}` gives nothing for {name}/{lacking[0]}"
+            raise StepError(what, where=context.where)
+        reports[name], own = verdict_on(
+            found,
+            golden / name,
+            from_json(VariantTolerances, tolerances),
+            subject=params.subject,
+            fix=f"run `python {RUN_FILE}` in the package's folder",
+            where=context.where,
+        )
+        findings += own
+    metrics = metrics_of_all(each["metrics"] for each in reports.values())
+    report = {"ran": f"python {RUN_FILE}", "passed": not findings, "metrics": metrics}
+    write_report(context.output("report"), {**report, "judged": reports})
+    return Outcome(metrics, findings)
+
+
+def _judged_folders(about: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield (folder of golden points, their tolerances) of a package: its outputs, and its components' calls."""
+    yield ".", about["tolerances"]
+    for name, each in about["components"].items():
+        yield f"{CALLS}/{name}", each["tolerances"]
+
+
+def _recipe(components: Sequence[Recipe]) -> Recipe | None:
+    """Return the pipeline of a file's components; None where it asks for none."""
+    first = components[0]
+    if _RUN not in first.entrypoints or _SAMPLES not in first.entrypoints:
+        return None
+    options = first.section(NAME, pipeline.PipelineOptions)
+    at = first.lines[NAME]
+    return replace(
+        first,
+        name=str(RecipeName.parse(first.name).sibling(NAME)),
+        location=at,
+        model=first.entrypoints[_RUN],
+        inputs=(),
+        outputs=(),
+        axes=(),
+        variants=tuple(
+            _variant(name, chosen, options, first)
+            for name, chosen in _assigned(options, components).items()
+        ),
+        sections={
+            name: each if name in _OF_THE_WHOLE else type(each)()
+            for name, each in first.sections.items()
+        },
+        entrypoints={k: v for k, v in first.entrypoints.items() if k in (_SAMPLES, _METRIC)},
+        formats=(),
+        frontend=FRONTEND,
+        environment=None,
+        component=NAME,
+        connections=(),
+        components=tuple(each.component for each in components),
+    )
+
+
+def _assigned(
+    options: pipeline.PipelineOptions, components: Sequence[Recipe]
+) -> dict[str, dict[str, Variant]]:
+    """Variant of the pipeline -> component -> its variant; one that is not named is unquantized."""
+    own = {each.component: {v.name: v for v in each.variants} for each in components}
+    names = dict.fromkeys(name for variants in own.values() for name in variants)
+    asked = options.variants or {
+        name: {part: name for part, variants in own.items() if name in variants} for name in names
+    }
+    plain = {
+        part: next(
+            (each for each in variants.values() if each.precision == EXACT),
+            next(iter(variants.values())),
+        )
+        for part, variants in own.items()
+    }
+    return {
+        name: {part: own[part].get(chosen.get(part, ""), plain[part]) for part in own}
+        for name, chosen in asked.items()
+    }
+
+
+def _bits(precision: str) -> int:
+    return int("".join(re.findall(r"\d+", precision)) or 32)
+
+
+def _variant(
+    name: str, chosen: Mapping[str, Variant], options: pipeline.PipelineOptions, first: Recipe
+) -> Variant:
+    """Return a variant of the pipeline: its precision is that of the component with the fewest bits."""
+    fewest = min(chosen.values(), key=lambda each: _bits(each.precision))
+    own = options.tolerances.get(name)
+    return replace(
+        fewest,
+        name=name,
+        sections={} if own is None else {"validate": own},
+        location=first.lines.get(f"{NAME}.variants.{name}", first.lines[NAME]),
+        searches=False,
+    )
+
+
+def _faults_of(components: Sequence[Recipe]) -> Iterator[Fault]:
+    """Yield what is wrong with the pipeline of a file's components."""
+    first = components[0]
+    if NAME not in first.lines:
+        return
+    at = first.lines[NAME]
+    own = {each.component: [v.name for v in each.variants] for each in components}
+    if not first.component:
+        fix = "write `components: {NAME: {model: ...}}`, one or several, and move the model there"
+        yield Fault(f"{NAME} runs components, and the recipe has none", at, fix)
+        return
+    if NAME in own:
+        what = f"component '{NAME}' has the name of what `{NAME}` makes of all components"
+        yield Fault(what, at, "rename the component")
+    if none := [part for part, variants in own.items() if not variants]:
+        what = f"{NAME} runs ONNX models, and component '{none[0]}' makes none"
+        yield Fault(what, at, "add `onnx` to its `formats`")
+        return
+    options = first.section(NAME, pipeline.PipelineOptions)
+    for variant, chosen in options.variants.items():
+        for part, name in chosen.items():
+            place = first.lines.get(f"{NAME}.variants.{variant}.{part}", at)
+            if part not in own:
+                near = nearest(part, own)
+                what = (
+                    f"{NAME}: variant '{variant}' names the component '{part}', which is not there"
+                )
+                yield Fault(hinted(what, near), place, f"write {near or ', '.join(own)}")
+            elif name not in own[part]:
+                near = nearest(name, own[part])
+                what = f"{NAME}: component '{part}' has no variant '{name}'; it has {', '.join(own[part])}"
+                fix = f"write `{part}: {near or own[part][0]}`, or add it to its `quantization`"
+                yield Fault(hinted(what, near), place, fix)
+    for variant in options.tolerances:
+        if variant not in _assigned(options, components):
+            place = first.lines.get(f"{NAME}.tolerances.{variant}", at)
+            known = ", ".join(_assigned(options, components))
+            what = (
+                f"{NAME}: tolerances are given for '{variant}', which is no variant of the {NAME}"
+            )
+            yield Fault(what, place, f"write one of {known}")
+
+
+def _faults(parts: Parts) -> Iterator[Fault]:
+    """Yield what is wrong with the section, and components that PyTorch can't run."""
+    if parts.node(NAME) is None or not parts.sound(NAME):
+        return
+    for key, words in (("run", "it is what is run"), ("samples", "they are what it is run on")):
+        if parts.lacks(NAME, key):
+            fix = f"add `{key}: models/mine.py:CALLABLE`"
+            yield Fault(f"{NAME} has no {key}; {words}", parts.key_at(NAME), fix)
+    options = parts.sections.get(NAME)
+    has_metric = parts.node(NAME, "metric") is not None
+    if isinstance(options, pipeline.PipelineOptions) and has_metric != (options.min is not None):
+        lacking = "min" if has_metric else "metric"
+        what = f"{NAME} has no {lacking}: `metric` scores the variants of few bits, and `min` is their least score"
+        yield Fault(what, parts.key_at(NAME), f"add `{lacking}`")
+    if parts.node("operators") is not None:
+        what = f"{NAME}: run.py opens no libraries of custom operators, and the recipe has some"
+        yield Fault(what, parts.key_at("operators"), f"remove `{NAME}`, or the libraries")
+    yield from key_needs_frontend(parts, parts.module_frontends, NAME)
+
+
+def _deliver(scope: Scope, variants: Sequence[Variant]) -> Iterator[Deliverable]:
+    """Yield the variants of a pipeline, each with the steps that judge and make it."""
+    recipe = scope.recipe
+    options = recipe.section(NAME, pipeline.PipelineOptions)
+    scopes = {name: scope.connected(name) for name in recipe.components}
+    assigned = _assigned(options, [each.recipe for each in scopes.values()])
+    for variant in variants:
+        chosen = assigned[variant.name]
+        found = {
+            part: scope.graph.delivered(scopes[part].recipe.name, each.name)
+            for part, each in chosen.items()
+        }
+        bundles = {part: each for part, each in found.items() if each is not None}
+        if len(bundles) < len(chosen):
+            continue  # another component's variant alone was asked for
+        yield _delivered(scope, variant, scopes, chosen, bundles)
+
+
+def _delivered(
+    scope: Scope,
+    variant: Variant,
+    scopes: Mapping[str, Scope],
+    chosen: Mapping[str, Variant],
+    bundles: Mapping[str, Deliverable],
+) -> Deliverable:
+    recipe = scope.recipe
+    judged_by = _judged_by(recipe, variant)
+    reference = _reference(scope, scopes)
+    gates = {
+        f"gate/{target.name}": OutputRef(
+            _judged(scope, variant, scopes, chosen, reference=reference, number=number), "report"
+        )
+        for number, target in enumerate(recipe.targets)
+    }
+    packaged = scope.step(
+        of_variant(recipe, variant, "package"),
+        PACKAGE_KIND,
+        PackagePipelineParams(
+            name=recipe.name,
+            variant=variant.name,
+            parts=tuple(
+                PackagedPart(
+                    part,
+                    chosen[part].name,
+                    VariantTolerances()
+                    if judged_by == "metric"
+                    else tolerances_of(own.recipe, chosen[part]),
+                    own.recipe.inputs,
+                    {c.input: f"{c.component}.{c.output}" for c in own.recipe.connections},
+                )
+                for part, own in scopes.items()
+            ),
+            callable=recipe.model.target.rpartition(":")[2],
+            args=dict(recipe.model.args),
+            tolerances=tolerances_of(recipe, variant) if judged_by == "outputs" else None,
+        ),
+        {
+            **{f"bundle/{part}": each.bundle for part, each in bundles.items()},
+            "reference": reference,
+            **gates,
+        },
+        at=variant.location,
+    )
+    package = OutputRef(packaged, "bundle")
+    ran = scope.step(
+        of_variant(recipe, variant, "run"),
+        RUN_KIND,
+        RunPipelineParams(f"{NAME} '{variant.name}'"),
+        {"package": package},
+        at=variant.location,
+    )
+    measured = _measured(scope, variant, scopes, chosen, reference)
+    return Deliverable(
+        recipe=recipe.name,
+        name=variant.name,
+        parts=(
+            (package, ""),
+            (OutputRef(ran, "report"), "run.json"),
+            *((OutputRef(each, "report"), "latency.json") for each in measured),
+        ),
+        family=PACKAGE,
+        form=NAME,
+        judged_by=(
+            *(each.step for each in gates.values()),
+            ran,
+            *(step for each in bundles.values() for step in each.judged_by),
+        ),
+        measured_by={recipe.targets[0].name: tuple(measured)},
+        holds=tuple((each.recipe, each.name) for each in bundles.values()),
+    )
+
+
+def _reference(scope: Scope, scopes: Mapping[str, Scope]) -> OutputRef:
+    recipe = scope.recipe
+    parts = (
+        pipeline_reference.ReferencePart(
+            name, own.recipe.model, own.recipe.inputs, own.recipe.outputs
+        )
+        for name, own in scopes.items()
+    )
+    step = scope.step(
+        shared(recipe, "reference"),
+        pipeline_reference.KIND,
+        pipeline_reference.PipelineReferenceParams(
+            parts=tuple(parts),
+            run=recipe.model,
+            samples=recipe.entrypoints[_SAMPLES],
+            count=recipe.section(NAME, pipeline.PipelineOptions).count,
+        ),
+        section=NAME,
+    )
+    return OutputRef(step, "reference")
+
+
+def _judged(
+    scope: Scope,
+    variant: Variant,
+    scopes: Mapping[str, Scope],
+    chosen: Mapping[str, Variant],
+    *,
+    reference: OutputRef,
+    number: int,
+) -> str:
+    recipe, target = scope.recipe, scope.recipe.targets[number]
+    options = recipe.section(NAME, pipeline.PipelineOptions)
+    return scope.step(
+        of_variant(recipe, variant, "validate", further(recipe, number)),
+        pipeline.KIND,
+        pipeline.PipelineParams(
+            variant=variant.name,
+            precision=variant.precision,
+            parts=tuple(
+                pipeline.JudgedPart(
+                    part,
+                    own.recipe.inputs,
+                    tolerances_of(own.recipe, chosen[part]),
+                    settings_of(own.recipe, chosen[part]).judged_anywhere(),
+                )
+                for part, own in scopes.items()
+            ),
+            components=tuple(
+                f"{own.recipe.name}:{chosen[part].name}" for part, own in scopes.items()
+            ),
+            judged_by=_judged_by(recipe, variant),
+            run=recipe.model,
+            metric=recipe.entrypoints.get(_METRIC),
+            min=options.min,
+            distinct=options.distinct,
+            tolerances=tolerances_of(recipe, variant),
+            target=target,
+        ),
+        _models(scope, scopes, chosen, reference, target),
+        at=variant.location,
+    )
+
+
+def _measured(
+    scope: Scope,
+    variant: Variant,
+    scopes: Mapping[str, Scope],
+    chosen: Mapping[str, Variant],
+    reference: OutputRef,
+) -> list[str]:
+    """Add the measurement on the first target, if it is asked for."""
+    recipe, target = scope.recipe, scope.recipe.targets[0]
+    rounds = recipe.section(NAME, pipeline.PipelineOptions).rounds
+    if not rounds:
+        return []
+    step = scope.step(
+        of_variant(recipe, variant, "latency"),
+        pipeline_latency.KIND,
+        pipeline_latency.PipelineLatencyParams(
+            variant=variant.name,
+            parts=tuple(
+                pipeline_latency.MeasuredPart(
+                    part, own.recipe.inputs, settings_of(own.recipe, chosen[part])
+                )
+                for part, own in scopes.items()
+            ),
+            run=recipe.model,
+            rounds=rounds,
+            target=target,
+        ),
+        _models(scope, scopes, chosen, reference, target),
+        at=variant.location,
+    )
+    return [step]
+
+
+def _models(
+    scope: Scope,
+    scopes: Mapping[str, Scope],
+    chosen: Mapping[str, Variant],
+    reference: OutputRef,
+    target: Target,
+) -> dict[str, OutputRef]:
+    """The inputs of a step that runs the pipeline on a target."""
+    return {
+        **{f"model/{part}": own.model(chosen[part]) for part, own in scopes.items()},
+        "reference": reference,
+        **target_inputs(scope, target),
+    }
+
+
+def _judged_by(recipe: Recipe, variant: Variant) -> pipeline.JudgedBy:
+    if variant.precision in pipeline.EXACT or variant.sections:
+        return "outputs"
+    return "metric" if _METRIC in recipe.entrypoints else "calls"
+
+
+def _latency(metrics: Mapping[str, Any], _: str) -> str:
+    """A cell: the time of a sample, and the component that takes most of it."""
+    if "p50_ms" not in metrics:
+        return cells.NONE
+    most, share = max(metrics["shares"].items(), key=lambda each: each[1])
+    return f"{metrics['p50_ms']:.3g} ms, {share:.0%} {most}"
+
+
+def _contents(_: Path, manifest: Manifest) -> Mapping[str, str]:
+    """Return where a package has the files of a component."""
+    component = RecipeName.parse(manifest.name).member.partition(",")[0]
+    return {name: f"{component}/{name}" for name in graph_files(manifest)}
+
+
+def _holds(package: Path) -> Mapping[str, str]:
+    about = json.loads((package / PIPELINE_FILE).read_text("utf-8"))
+    return {str(name): str(each["variant"]) for name, each in about["components"].items()}
+
+
+PACKAGE_KIND = package_kind(
+    NAME,
+    1,
+    PackagePipelineParams,
+    package,
+    toolchain=("numpy",),
+    inputs=("bundle/*", "reference", "gate/*"),
+)
+RUN_KIND = StepKind(
+    name=f"run-{NAME}",
+    version=1,
+    params=RunPipelineParams,
+    inputs=("package", "reference?"),
+    outputs={"report": "report"},
+    toolchain=("numpy", "onnxruntime"),
+    run=run,
+    host_bound=True,
+)
+
+
+FEATURE: PackageFormat = PackageFormat(
+    name=NAME,
+    sections=(
+        Section(
+            name=NAME,
+            options=pipeline.PipelineOptions,
+            callables={
+                "run": (
+                    _RUN,
+                    "a callable `run(parts, sample) -> {name: array}`; `parts.NAME(...)` runs a component",
+                ),
+                "samples": (_SAMPLES, "a callable that yields what `run` takes as `sample`"),
+                "metric": (
+                    _METRIC,
+                    "a callable (outputs, PyTorch's outputs) -> float, greater is better, of lists with an entry for each sample",
+                ),
+            },
+            needs_onnx="it runs ONNX models",
+            of_the_whole=True,
+            words="end2end chain",
+        ),
+    ),
+    kinds=(
+        pipeline_reference.KIND,
+        pipeline.KIND,
+        pipeline_latency.KIND,
+        PACKAGE_KIND,
+        RUN_KIND,
+    ),
+    columns=(
+        Column("whole p50", "latency", _latency, place=22, if_any=True),
+        Column("whole score", "validate", cells.number("score", 4), place=71, if_any=True),
+    ),
+    shown={pipeline.KIND.name: "plain", pipeline_latency.KIND.name: "plain"},
+    own_faults=_faults,
+    whole=Whole(NAME, _recipe, _faults_of, _deliver),
+    options=NoOptions,
+    is_asked=False,
+    title="a pipeline: its models, and a program that runs it",
+    kind=PACKAGE_KIND,
+    params=nothing,
+    run=RUN_KIND,
+    run_params=lambda asked: RunPipelineParams(asked.subject),
+    contents=_contents,
+    holds=_holds,
+)

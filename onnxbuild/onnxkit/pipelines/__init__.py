@@ -1,0 +1,1 @@
+"""Pipelines: one callable over several models, whatever runs these."""

@@ -1,0 +1,180 @@
+"""Run a pipeline's callable on a sample, with components that PyTorch or ONNX Runtime runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.entrypoint import Entrypoint
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import DummyInput
+from onnxbuild.core.step import StepContext
+from onnxbuild.core.target import Target
+from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, iterate_user, own_copy
+from onnxbuild.onnxkit.pipelines.layout import CALLS
+from onnxbuild.onnxkit.pipelines.parts import PartsError, PipelineParts
+from onnxbuild.onnxkit.providers.open_on_target import open_on
+from onnxbuild.onnxkit.sessions.run import run_session
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from onnxbuild.onnxkit.pipelines.parts import Arrays, Call
+
+
+Caller = Callable[[dict[str, "np.ndarray"]], "Arrays"]
+"""Runs one component."""
+
+
+def parts_of(inputs: Mapping[str, Iterable[DummyInput]], call: Call) -> PipelineParts:
+    """Return the components of a pipeline.
+
+    Args:
+        inputs: Component -> its inputs.
+        call: Runs one of them.
+    """
+    ports = {name: [port_of(each) for each in own] for name, own in inputs.items()}
+    return PipelineParts(ports, call)
+
+
+def port_of(each: DummyInput) -> dict[str, Any]:
+    """Return an input as `PipelineParts` and pipeline.json have it."""
+    return {"name": each.name, "dtype": each.dtype, "shape": list(each.shape)}
+
+
+class PipelineRun:
+    """The user's callable, `run(parts, sample) -> {name: array}`.
+
+    Raises:
+        StepError: It can't be loaded.
+    """
+
+    def __init__(self, context: StepContext, entrypoint: Entrypoint) -> None:
+        self._where = context.where
+        self._entrypoint = entrypoint
+        self._function = context.load(entrypoint)
+
+    @property
+    def place(self) -> str:
+        """`models/mine.py:7`, where the callable begins; the step where that is not known."""
+        code = getattr(self._function, "__code__", None)
+        file = self._entrypoint.target.rpartition(":")[0]
+        return f"{file}:{code.co_firstlineno}" if code is not None else self._where
+
+    def outputs_of(
+        self, parts: PipelineParts, sample: object, number: int
+    ) -> dict[str, np.ndarray]:
+        """Run it on a sample.
+
+        Raises:
+            StepError: It raises, a component does not take what it is given, or an output is no array.
+        """
+        try:
+            found = call_entrypoint(
+                self._function,
+                self._entrypoint,
+                self._where,
+                owner="the pipeline's",
+                given={"parts": parts, "sample": own_copy(sample)},
+            )
+        except StepError as error:
+            cause = error.__cause__
+            fix = cause.fix if isinstance(cause, PartsError) else error.fix
+            what = str(cause) if isinstance(cause, PartsError) else error.what
+            raise StepError(
+                f"sample {number}: {what}", where=error.where or self.place, fix=fix
+            ) from cause
+        return self._checked(found, number)
+
+    def _checked(self, found: object, number: int) -> dict[str, np.ndarray]:
+        import numpy as np
+
+        target = self._entrypoint.target
+        if not isinstance(found, Mapping) or not found:
+            raise StepError(
+                f"{target} returned {an(found)} for sample {number}; expected a mapping of names to arrays",
+                where=self.place,
+                fix="return `{'NAME': array}`",
+            )
+        for name, value in found.items():
+            is_array = isinstance(value, (np.ndarray, np.generic)) and value.dtype != object
+            if not isinstance(name, str) or not is_array:
+                raise StepError(
+                    f"{target}: output {name!r} of sample {number} is {an(value)}; expected an array of NumPy",
+                    where=self.place,
+                    fix=f"return `{{{name!r}: np.asarray(...)}}`",
+                )
+        return {name: np.asarray(value) for name, value in found.items()}
+
+
+def samples_of(context: StepContext, samples: Entrypoint, count: int) -> list[object]:
+    """Return the first samples that the user's callable yields.
+
+    Raises:
+        StepError: It yields none, or raises.
+    """
+    found = list(itertools.islice(iterate_user(context, samples), count))
+    if not found:
+        raise StepError(
+            f"{samples.target} yields no sample", where=context.where, fix="yield at least one"
+        )
+    return found
+
+
+def recorded(call: Call, calls: list[tuple[str, Arrays, Arrays]]) -> Call:
+    """Return the same call, which adds (component, inputs, outputs) to a list each time."""
+
+    def recording(name: str, feeds: dict[str, np.ndarray]) -> Arrays:
+        outputs = call(name, feeds)
+        calls.append((name, feeds, outputs))
+        return outputs
+
+    return recording
+
+
+def uncalled(parts: Sequence[str], calls: Iterable[tuple[str, Arrays, Arrays]]) -> Iterator[str]:
+    """Yield the components that were never called."""
+    called = {name for name, _, _ in calls}
+    return (name for name in parts if name not in called)
+
+
+def by_name(callers: Mapping[str, Caller]) -> Call:
+    """Return what runs each component by its own caller."""
+    return lambda name, feeds: callers[name](feeds)
+
+
+def runtime_callers(
+    context: StepContext, sessions: Mapping[str, SessionSettings], target: Target
+) -> dict[str, Caller]:
+    """Return what runs each component with ONNX Runtime: the model of the input `model/NAME`.
+
+    An fp16 model's outputs are given in the type of PyTorch's, as the calls of the input `reference` have it.
+
+    Args:
+        sessions: Component -> how its session runs it.
+        target: Where; `absence` has said that it is there.
+
+    Raises:
+        NotOnTargetError: It would run none of a model.
+    """
+    return {name: _on_runtime(context, name, own, target) for name, own in sessions.items()}
+
+
+def _on_runtime(
+    context: StepContext, name: str, settings: SessionSettings, target: Target
+) -> Caller:
+    session = open_on(context, context.input(f"model/{name}"), target, settings).session
+    calls = read_reference(context.input("reference") / CALLS / name)
+    dtypes = {output: array.dtype for output, array in next(calls).outputs.items()}
+
+    def call(feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        outputs = run_session(session, feeds, context.where)
+        return {
+            output: array.astype(dtypes[output]) if array.dtype == "float16" else array
+            for output, array in outputs.items()
+        }
+
+    return call

@@ -1,0 +1,264 @@
+"""Run a pipeline on the components' ONNX models, and compare its outputs with PyTorch's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from onnxbuild.core.params import option, to_json
+from onnxbuild.core.recipe import DummyInput, Entrypoint, Precision
+from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
+from onnxbuild.core.target import Target
+from onnxbuild.onnxkit.accuracy.point_reports import metrics_of_all
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
+from onnxbuild.onnxkit.accuracy.user_metric import UserMetric
+from onnxbuild.onnxkit.accuracy.verdict import judge
+from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
+from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.packages.package_run import verdict_on
+from onnxbuild.onnxkit.pipelines.calls import (
+    Caller,
+    PipelineRun,
+    by_name,
+    parts_of,
+    runtime_callers,
+)
+from onnxbuild.onnxkit.pipelines.layout import CALLS, calls_in_order
+from onnxbuild.onnxkit.pipelines.parts import read_values
+from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, skipped
+from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+
+JudgedBy = Literal["outputs", "metric", "calls"]
+EXACT = ("fp32", "fp16")
+"""Precisions whose outputs must be PyTorch's."""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineOptions:
+    """A callable over all components, which PyTorch and the models must agree on."""
+
+    variants: dict[str, dict[str, str]] = field(
+        default_factory=dict,
+        metadata={
+            "help": "variant of the pipeline -> component -> its variant; a component that is not named is unquantized. "
+            "Left out: one for each name that a component's variants have"
+        },
+    )
+    tolerances: dict[str, VariantTolerances] = field(
+        default_factory=dict,
+        metadata={
+            "help": "variant of the pipeline -> bounds on its outputs. Left out: those of its fewest bits; and one of fewer than 16 is "
+            "judged by `metric`, or by its components on the inputs of PyTorch's calls"
+        },
+    )
+    count: int = option(8, help="how many of the samples are run", minimum=1)
+    distinct: int = option(
+        8,
+        help="different integers that PyTorch must give at the least, where an output is of integers: tokens that are all "
+        "the same would hide every fault",
+        minimum=1,
+    )
+    rounds: int = option(
+        5,
+        help="how often each sample is run to measure latency, and the share of each component; 0: it is not measured",
+        minimum=0,
+    )
+    min: float | None = option(
+        None, help="least score by `metric` of a variant of fewer bits than 16"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPart:
+    """A component: its inputs, the tolerances of its variant, and how its session runs it."""
+
+    name: str
+    inputs: tuple[DummyInput, ...]
+    tolerances: VariantTolerances
+    session: SessionSettings
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineParams:
+    """Parameters of the comparison.
+
+    Attributes:
+        components: `NAME@COMPONENT:VARIANT` of each part, for fixes.
+        judged_by: What must fit PyTorch's: the pipeline's outputs; the score by `metric`; or the components' outputs on the
+            inputs of PyTorch's calls. Tokens that a variant of few bits chooses itself differ from the first near tie on.
+        run: `run(parts, sample)`.
+        metric: (outputs of each sample, PyTorch's of each) -> float, greater is better; None for tolerances.
+        min: Its least value.
+        distinct: As in PipelineOptions.
+    """
+
+    variant: str
+    precision: Precision
+    parts: tuple[JudgedPart, ...]
+    components: tuple[str, ...]
+    judged_by: JudgedBy
+    run: Entrypoint
+    metric: Entrypoint | None
+    min: float | None
+    distinct: int
+    tolerances: VariantTolerances
+    target: Target
+
+
+def run(context: StepContext) -> Outcome:
+    """Write report.json; an output out of its tolerance, or a score that is too low, is a finding.
+
+    Raises:
+        StepError: The callable or ONNX Runtime fails on a sample.
+    """
+    params: PipelineParams = context.params
+    if reason := absence(context):
+        return skipped(context, params.target, reason)
+    try:
+        callers = runtime_callers(
+            context, {each.name: each.session for each in params.parts}, params.target
+        )
+    except NotOnTargetError as error:
+        return skipped(context, params.target, str(error))
+    reference = context.input("reference")
+    parts = parts_of({each.name: each.inputs for each in params.parts}, by_name(callers))
+    pipeline = PipelineRun(context, params.run)
+    found = {
+        f"{SAMPLE}{number}": pipeline.outputs_of(parts, sample, number)
+        for number, sample in enumerate(read_values(reference))
+    }
+    subject = f"pipeline '{params.variant}'"
+    fix = "mend the component that differs first"
+    if params.judged_by == "outputs":
+        fix += f", or allow more: `pipeline: {{tolerances: {{{params.variant}: ...}}}}`"
+    report, findings = verdict_on(
+        found, reference, params.tolerances, subject=subject, fix=fix, where=context.where
+    )
+    metrics = dict(report["metrics"])
+    if params.judged_by == "metric":
+        metrics["score"], findings = _scored(context, found, subject)
+    elif params.judged_by == "calls":
+        metrics, findings = _on_calls(context, callers, subject)
+    if findings:
+        findings = (*findings, _first_difference(context, callers, subject))
+    findings = (*findings, *_blind(context, subject))
+    about = {
+        "variant": params.variant,
+        "provider": params.target.name,
+        "samples": len(found),
+        "judged_by": params.judged_by,
+    }
+    report |= {"passed": not findings, "findings": to_json(list(findings)), "metrics": metrics}
+    write_report(context.output("report"), {**about, **report})
+    return Outcome(metrics, findings)
+
+
+def _scored(
+    context: StepContext, found: Mapping[str, Mapping[str, np.ndarray]], subject: str
+) -> tuple[float, tuple[Finding, ...]]:
+    params: PipelineParams = context.params
+    assert params.metric is not None
+    assert params.min is not None
+    expected = [each.outputs for each in read_reference(context.input("reference"))]
+    score = UserMetric(context, params.metric).score(list(found.values()), expected)
+    if score >= params.min:
+        return score, ()
+    what = f"{params.metric.target} is {score:.6g}; expected at least {params.min:g}"
+    fix = "keep a component in fp32, or lower `pipeline: {min: ...}`"
+    return score, (Finding(what, subject, fix),)
+
+
+def _on_calls(
+    context: StepContext, callers: Mapping[str, Caller], subject: str
+) -> tuple[dict[str, Any], tuple[Finding, ...]]:
+    """Judge each component on the inputs of PyTorch's calls, by the tolerances of its variant."""
+    params: PipelineParams = context.params
+    metrics = []
+    findings: tuple[Finding, ...] = ()
+    for part, of in zip(params.parts, params.components, strict=True):
+        folder = context.input("reference") / CALLS / part.name
+        found = {
+            each.name: callers[part.name](dict(each.feeds)) for each in read_reference(folder)
+        }
+        report, own = verdict_on(
+            found,
+            folder,
+            part.tolerances,
+            subject=f"{subject}, component '{part.name}'",
+            fix=f"onnxbuild diagnose {of}",
+            where=context.where,
+        )
+        findings += own
+        metrics.append(report["metrics"])
+    return metrics_of_all(metrics), findings
+
+
+def _first_difference(
+    context: StepContext, callers: Mapping[str, Caller], subject: str
+) -> Finding:
+    """Name the first call of PyTorch's whose outputs a component does not give on the same inputs."""
+    params: PipelineParams = context.params
+    own = {each.name: each for each in params.parts}
+    calls = calls_in_order(context.input("reference"), list(own))
+    for number, (name, point) in enumerate(calls):
+        outputs = callers[name](dict(point.feeds))
+        for output, expected in point.outputs.items():
+            found = judge(expected, outputs[output], bounds_of(own[name].tolerances, output))
+            if found.breaches:
+                of = params.components[list(own).index(name)]
+                return Finding(
+                    f"component '{name}' differs first: on the inputs of PyTorch's call {number}, in output '{output}': "
+                    f"{found.breaches[0][1]}",
+                    subject,
+                    f"onnxbuild diagnose {of}",
+                )
+    return Finding(
+        "each component alone, on the inputs of PyTorch's calls, is within its own tolerances: differences add up, or the "
+        "callable decides by values that nearly tie",
+        subject,
+        "hold the components to tighter tolerances: `validate`",
+    )
+
+
+def _blind(context: StepContext, subject: str) -> tuple[Finding, ...]:
+    """Find that PyTorch gives too few different integers for equal ones to say anything."""
+    params: PipelineParams = context.params
+    values: dict[str, set[int]] = {}
+    for point in read_reference(context.input("reference")):
+        for name, array in point.outputs.items():
+            if array.dtype.kind in "iu":
+                values.setdefault(name, set()).update(array.ravel().tolist())
+    return tuple(
+        Finding(
+            f"PyTorch gives {len(found)} different values of output '{name}', fewer than {params.distinct}: equal ones say "
+            "nothing",
+            subject,
+            "yield more samples, take trained weights, or lower `pipeline: {distinct: ...}`",
+        )
+        for name, found in values.items()
+        if len(found) < params.distinct
+    )
+
+
+def _entrypoints(params: PipelineParams) -> tuple[Entrypoint, ...]:
+    metric = () if params.metric is None else (params.metric,)
+    return (params.run, *metric, *params.target.entrypoints)
+
+
+KIND = StepKind(
+    name="pipeline",
+    version=1,
+    params=PipelineParams,
+    inputs=("model/*", "reference", "target?"),
+    outputs={"report": "report"},
+    toolchain=("onnxruntime", "numpy"),
+    run=run,
+    host_bound=True,
+    user_code=True,
+    entrypoints=_entrypoints,
+)

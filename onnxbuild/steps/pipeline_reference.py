@@ -1,0 +1,153 @@
+"""Run a pipeline with PyTorch: its outputs, and every call of a component, which others are compared with."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.export.torch_module import (
+    load_module,
+    make_torch_deterministic,
+    run_module,
+)
+from onnxbuild.onnxkit.host.progress import counted
+from onnxbuild.onnxkit.pipelines.calls import (
+    Caller,
+    PipelineRun,
+    by_name,
+    parts_of,
+    recorded,
+    samples_of,
+    uncalled,
+)
+from onnxbuild.onnxkit.pipelines.layout import ABOUT_FILE, CALLS, CODE_FILE, call_name
+from onnxbuild.onnxkit.pipelines.parts import PartsError, read_values, write_values
+from onnxbuild.onnxkit.reports import write_report
+
+if TYPE_CHECKING:
+    from onnxbuild.onnxkit.pipelines.parts import Arrays
+
+
+@dataclass(frozen=True, slots=True)
+class ReferencePart:
+    """A component; `model` and `outputs` as in its recipe."""
+
+    name: str
+    model: Entrypoint
+    inputs: tuple[DummyInput, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineReferenceParams:
+    """Parameters of a run of PyTorch.
+
+    Attributes:
+        run: `run(parts, sample)`.
+        samples: A callable that yields samples.
+        count: Number of samples.
+    """
+
+    parts: tuple[ReferencePart, ...]
+    run: Entrypoint
+    samples: Entrypoint
+    count: int
+
+
+def run(context: StepContext) -> Outcome:
+    """Write samples, the outputs of each (a reference's points), and the calls of each component (likewise).
+
+    Raises:
+        StepError: The callable or PyTorch fails on a sample, or a component is never called.
+    """
+    params: PipelineReferenceParams = context.params
+    make_torch_deterministic()
+    folder = context.output("reference")
+    pipeline = PipelineRun(context, params.run)
+    try:
+        write_values(folder, samples_of(context, params.samples, params.count))
+    except PartsError as error:
+        what = f"{params.samples.target}: {error}"
+        raise StepError(what, where=context.where, fix=error.fix) from error
+    samples = read_values(folder)
+    calls: list[tuple[str, Arrays, Arrays]] = []
+    callers = {each.name: _caller(context, each) for each in params.parts}
+    parts = parts_of(
+        {each.name: each.inputs for each in params.parts}, recorded(by_name(callers), calls)
+    )
+    points, ends = ReferenceWriter(folder), []
+    for number, sample in enumerate(counted(samples, "samples")):
+        outputs = pipeline.outputs_of(parts, sample, number)
+        points.add(ReferencePoint(f"{SAMPLE}{number}", {}, {}, outputs))
+        ends.append(len(calls))
+    if never := list(uncalled([each.name for each in params.parts], calls)):
+        raise StepError(
+            f"{params.run.target} never calls the component '{never[0]}'",
+            where=pipeline.place,
+            fix=f"call `parts.{never[0]}(...)` in it, or take '{never[0]}' out of the recipe",
+        )
+    points.finish()
+    for each in params.parts:
+        below = folder / CALLS / each.name
+        below.mkdir(parents=True)
+        writer = ReferenceWriter(below)
+        for number, (name, feeds, found) in enumerate(calls):
+            if name == each.name:
+                writer.add(ReferencePoint(call_name(number), {}, dict(feeds), found))
+        writer.finish()
+    code, why = _portable_code(context, params.run)
+    (folder / CODE_FILE).write_bytes(code)
+    write_report(folder, {"calls_until": ends}, ABOUT_FILE)
+    notes = (f"run.py of the packages needs your own code: {why}",) if why else ()
+    return Outcome({"samples": len(samples), "calls": len(calls)}, notes=(*points.notes(), *notes))
+
+
+def _caller(context: StepContext, part: ReferencePart) -> Caller:
+    module = load_module(context, part.model)
+    return lambda feeds: (
+        run_module(module, feeds, context.where, part.outputs, inputs=part.inputs).outputs
+    )
+
+
+def _portable_code(context: StepContext, entrypoint: Entrypoint) -> tuple[bytes, str]:
+    """Return the file of the callable, and why a package can't run it; one of both is empty."""
+    place, _ = context.code(entrypoint)
+    if not place.endswith(".py"):
+        return b"", f"{entrypoint.target} is in an installed module"
+    content = Path(place).read_bytes()
+    for node in ast.walk(ast.parse(content)):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [each.name for each in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = ["." * node.level + (node.module or "")]
+        for name in names:
+            if (top := name.partition(".")[0]) != "numpy" and top not in sys.stdlib_module_names:
+                file = entrypoint.target.rpartition(":")[0]
+                return b"", f"{file} imports {name}; one that imports NumPy alone is copied"
+    return content, ""
+
+
+KIND = StepKind(
+    name="pipeline-reference",
+    version=1,
+    params=PipelineReferenceParams,
+    inputs=(),
+    outputs={"reference": "reference"},
+    toolchain=("torch", "numpy"),
+    run=run,
+    user_code=True,
+    entrypoints=lambda params: (
+        *(each.model for each in params.parts),
+        params.run,
+        params.samples,
+    ),
+)

@@ -1,0 +1,268 @@
+"""One callable over an encoder and a decoder: PyTorch's outputs, the gate on their graphs, wrong graphs, wrong callables."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from onnxbuild.core.entrypoint import Entrypoint
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import DummyInput
+from onnxbuild.core.target import CPU_TARGET
+from onnxbuild.features.packages import pipeline as feature
+from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES, VariantTolerances
+from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.pipelines.layout import calls_in_order
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.steps import pipeline, pipeline_latency, pipeline_reference
+from tests.fakes.step_context import run_step
+
+MODELS = Path(__file__).parents[2] / "recipes" / "models"
+IDS = DummyInput("input_ids", "int64", ("batch", "source"))
+MASK = DummyInput("attention_mask", "int64", ("batch", "source"))
+INPUTS = {
+    "encoder": (IDS, MASK),
+    "decoder": (
+        DummyInput("decoder_ids", "int64", ("batch", "target")),
+        DummyInput("cross", "float32", ("batch", "source", 64)),
+        MASK,
+    ),
+}
+OUTPUTS = {"encoder": ("cross",), "decoder": ("logits",)}
+FP32 = VariantTolerances(
+    **{name: getattr(DEFAULT_TOLERANCES["fp32"], name) for name in ("atol", "rtol", "equal_min")}
+)
+TRANSLATE = Entrypoint(f"{MODELS}/seq2seq_translate.py:translate")
+SAMPLES = Entrypoint(f"{MODELS}/seq2seq_translate.py:samples")
+
+
+def reference_of(folder, run=TRANSLATE, samples=SAMPLES, count=4):
+    """(outcome, folder of the reference)."""
+    parts = tuple(
+        pipeline_reference.ReferencePart(
+            name, Entrypoint(f"{MODELS}/seq2seq.py:{name}"), INPUTS[name], OUTPUTS[name]
+        )
+        for name in INPUTS
+    )
+    params = pipeline_reference.PipelineReferenceParams(parts, run, samples, count)
+    outcome, context = run_step(pipeline_reference.KIND, params, folder / "reference")
+    return outcome, context.output("reference")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """(PyTorch's reference, component -> folder of its model)."""
+    import torch
+
+    folder = tmp_path_factory.mktemp("seq2seq")
+    outcome, reference = reference_of(folder)
+    assert outcome.metrics == {"samples": 4, "calls": 4 * 13}
+    models = {}
+    for name, module in seq2seq().items():
+        feeds = next(
+            point.feeds for part, point in calls_in_order(reference, list(INPUTS)) if part == name
+        )
+        models[name] = folder / name
+        models[name].mkdir()
+        inputs = [each.name for each in INPUTS[name]]
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore"
+            )  # of the older exporter, which takes a tenth of the time
+            torch.onnx.export(
+                module,
+                tuple(torch.from_numpy(feeds[each].copy()) for each in inputs),
+                str(models[name] / "model.onnx"),
+                input_names=inputs,
+                output_names=list(OUTPUTS[name]),
+                dynamic_axes={each.name: {n: s for n, s in enumerate(each.shape) if isinstance(s, str)} for each in INPUTS[name]},
+                opset_version=17,
+                dynamo=False,
+            )  # fmt: skip
+    return reference, models
+
+
+def seq2seq():
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("seq2seq", MODELS / "seq2seq.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return {"encoder": module.encoder(), "decoder": module.decoder()}
+
+
+PARAMS = pipeline.PipelineParams(
+    variant="fp32",
+    precision="fp32",
+    parts=tuple(
+        pipeline.JudgedPart(name, inputs, FP32, SessionSettings())
+        for name, inputs in INPUTS.items()
+    ),
+    components=("seq2seq@encoder:fp32", "seq2seq@decoder:fp32"),
+    judged_by="outputs",
+    run=TRANSLATE,
+    metric=None,
+    min=None,
+    distinct=8,
+    tolerances=replace(FP32, atol=1e-4),
+    target=CPU_TARGET,
+)
+
+
+def judged(folder, made, params=PARAMS, **models):
+    """(outcome, report) of the gate; `models` in place of the right ones."""
+    reference, right = made
+    inputs = {f"model/{name}": path for name, path in {**right, **models}.items()}
+    outcome, context = run_step(pipeline.KIND, params, folder, {**inputs, "reference": reference})
+    report = json.loads((context.output("report") / "report.json").read_text())
+    assert report["passed"] == (not outcome.findings)
+    return outcome, report
+
+
+def test_the_same_callable_gives_the_same_tokens_on_onnx_runtime(tmp_path, made):
+    outcome, report = judged(tmp_path, made)
+    assert not outcome.findings
+    assert outcome.metrics["equal_min"] == 1
+    assert 0 < outcome.metrics["max_abs"] < 1e-4
+    assert report["samples"] == 4
+
+
+def mutated(folder, source, change):
+    model = onnx.load(source / "model.onnx")
+    change(model.graph)
+    folder.mkdir()
+    onnx.save(model, folder / "model.onnx")
+    return folder
+
+
+def key_for_value(graph):
+    """The projections of keys are those of values, in the attention to the encoder's outputs."""
+    weights = {each.name: each for each in graph.initializer}
+    takers = [node for node in graph.node if node.op_type == "MatMul" and node.input[0] == "cross"]
+    assert len(takers) == 2
+    takers[0].input[1] = takers[1].input[1]
+    assert takers[1].input[1] in weights
+
+
+def mask_dropped(graph):
+    """All positions of the source are allowed, those of the padding, too."""
+    (compare,) = [node for node in graph.node if node.op_type == "Greater"]
+    compare.input[1] = "below"
+    graph.initializer.append(onnx.numpy_helper.from_array(np.array(-1, np.int64), "below"))
+
+
+@pytest.mark.parametrize("change", [key_for_value, mask_dropped])
+@pytest.mark.parametrize("judged_by", ["outputs", "calls"])
+def test_a_wrong_graph_is_a_finding_that_names_sample_output_and_component(
+    tmp_path, made, change, judged_by
+):
+    wrong = mutated(tmp_path / "wrong", made[1]["decoder"], change)
+    params = replace(PARAMS, judged_by=judged_by)
+    outcome, _ = judged(tmp_path, made, params, decoder=wrong)
+    (*found, first) = outcome.findings
+    assert any("output 'logits', point '" in each.where for each in found)
+    assert first.what.startswith(
+        "component 'decoder' differs first: on the inputs of PyTorch's call "
+    )
+    assert first.fix == "onnxbuild diagnose seq2seq@decoder:fp32"
+
+
+def test_an_encoder_that_is_wrong_is_named_though_the_tokens_are_the_decoders(tmp_path, made):
+    wrong = mutated(tmp_path / "wrong", made[1]["encoder"], mask_dropped)
+    outcome, _ = judged(tmp_path, made, encoder=wrong)
+    assert outcome.findings[-1].what.startswith("component 'encoder' differs first: ")
+
+
+def test_a_score_under_its_least_value_is_a_finding(tmp_path, made):
+    metric = tmp_path / "metric.py"
+    metric.write_text(
+        "def same(outputs, labels):\n    return float(len(outputs) == len(labels) == 4) / 2\n"
+    )
+    params = replace(PARAMS, judged_by="metric", metric=Entrypoint(f"{metric}:same"), min=0.5)
+    assert not judged(tmp_path, made, params)[0].findings
+    outcome, _ = judged(tmp_path, made, replace(params, min=0.75))
+    assert outcome.findings[0].what == f"{metric}:same is 0.5; expected at least 0.75"
+
+
+def test_too_few_different_tokens_are_a_finding(tmp_path, made):
+    outcome, _ = judged(tmp_path, made, replace(PARAMS, distinct=4 * 2 * 12 + 1))
+    assert (
+        "different values of output 'tokens', fewer than 97: equal ones say nothing"
+        in outcome.findings[0].what
+    )
+
+
+WRONG_CALLABLES = {
+    "calls another component": (
+        "    return parts.decodr(1)",
+        "sample 0: there is no component 'decodr': encoder, decoder",
+        "write `parts.decoder`",
+    ),
+    "never calls one": (
+        "    ids = np.ones((1, 3), np.int64)\n    return dict(parts.encoder(ids, ids))",
+        "run never calls the component 'decoder'",
+        "call `parts.decoder(...)` in it, or take 'decoder' out of the recipe",
+    ),
+    "returns a list": (
+        "    return [1, 2]",
+        "run returned a list for sample 0; expected a mapping of names to arrays",
+        "return `{'NAME': array}`",
+    ),
+    "returns a list as an output": (
+        "    return {'tokens': [1, 2]}",
+        "run: output 'tokens' of sample 0 is a list; expected an array of NumPy",
+        "return `{'tokens': np.asarray(...)}`",
+    ),
+    "makes PyTorch fail": (
+        "    ids = np.full((1, 3), 999)\n    return dict(parts.encoder(ids, ids))",
+        "sample 0: Encoder.forward raised IndexError: index out of range in self",
+        "run it by itself: the error is raised by the model's own code",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG_CALLABLES)
+def test_a_callable_that_is_wrong_says_where_and_what_to_write(tmp_path, case):
+    body, what, fix = WRONG_CALLABLES[case]
+    file = tmp_path / "mine.py"
+    file.write_text(f"import numpy as np\n\n\ndef run(parts, sample):\n{body}\n")
+    with pytest.raises(StepError) as caught:
+        reference_of(tmp_path, Entrypoint(f"{file}:run"))
+    assert (caught.value.what.replace(f"{file}:", ""), caught.value.fix) == (what, fix)
+    assert "mine.py:" in caught.value.where or "seq2seq.py:" in caught.value.where
+
+
+def test_latency_has_a_share_for_each_component(tmp_path, made):
+    reference, models = made
+    parts = tuple(
+        pipeline_latency.MeasuredPart(name, inputs, SessionSettings())
+        for name, inputs in INPUTS.items()
+    )
+    params = pipeline_latency.PipelineLatencyParams("fp32", parts, TRANSLATE, 1, CPU_TARGET)
+    inputs = {f"model/{name}": path for name, path in models.items()}
+    outcome, context = run_step(
+        pipeline_latency.KIND, params, tmp_path, {**inputs, "reference": reference}
+    )
+    report = json.loads((context.output("report") / "report.json").read_text())
+    assert {name: each["calls"] for name, each in report["parts"].items()} == {
+        "encoder": 1,
+        "decoder": 12,
+    }
+    assert 0 < sum(outcome.metrics["shares"].values()) < 1
+
+
+def test_code_that_imports_more_than_numpy_is_not_in_a_package(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(Path(MODELS / "seq2seq_translate.py").read_text() + "\nimport torch\n")
+    outcome, reference = reference_of(tmp_path, Entrypoint(f"{file}:translate"))
+    assert (reference / feature.CODE_FILE).read_bytes() == b""
+    assert outcome.notes[-1].endswith(
+        "mine.py imports torch; one that imports NumPy alone is copied"
+    )
+    assert len(list(read_reference(reference))) == 4
