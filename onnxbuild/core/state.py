@@ -8,6 +8,9 @@ from typing import Literal
 
 from onnxbuild.core.axis import Dimension, sums_of, symbols_of
 
+STATE = "state"
+"""Key of a recipe."""
+
 Update = Literal["grows", "replaced", "constant"]
 """Effect of a call on a state: it adds elements along one axis, gives others of the same shape, or changes nothing."""
 

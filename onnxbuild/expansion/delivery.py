@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from onnxbuild import __version__
 from onnxbuild.core.graph import OutputRef, StepAddress
-from onnxbuild.core.recipe import Format
+from onnxbuild.core.recipe import Format, Recipe
 from onnxbuild.core.target import TargetGates
 from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.artifacts import artifact_address
@@ -14,8 +14,11 @@ from onnxbuild.expansion.feature import AheadOfTimeModel, Subject
 from onnxbuild.expansion.limits import tolerances_of, tolerances_of_format
 from onnxbuild.expansion.reference_plan import taken_axes
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.onnxkit.bundles.manifest import Decoder
+from onnxbuild.onnxkit.data.greedy import RolesError, roles_of
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import (
+    generate,
     package,
     validate,
     validate_program,
@@ -64,11 +67,30 @@ def variant_bundle(scope: Scope, subject: Subject, reports: dict[str, OutputRef]
             session=SessionSettings() if session.steps else session.settings,
             labels=scope.labels,
             state={each.name: each.fed_by for each in recipe.inputs if each.fed_by} or None,
+            decoder=_decoder(recipe),
+            tokenizer=recipe.entrypoints.get(generate.TOKENIZER),
         ),
         inputs,
         at=variant.location,
     )
     return OutputRef(packaged, "bundle")
+
+
+def _decoder(recipe: Recipe) -> Decoder | None:
+    """Return the inputs by their purpose; None for a model that can't continue prompts."""
+    try:
+        roles = roles_of(recipe.inputs)
+    except RolesError:
+        return None
+    growth = roles.growth
+    return Decoder(
+        roles.tokens.name,
+        tuple(each.name for each in roles.masks),
+        tuple(each.name for each in roles.positions),
+        recipe.outputs[0],
+        None if growth is None else growth.axis,
+        None if growth is None else growth.by,
+    )
 
 
 def artifact_bundle(scope: Scope, subject: Subject, artifact: AheadOfTimeModel) -> Bundle:

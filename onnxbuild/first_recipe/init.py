@@ -103,10 +103,13 @@ def write_recipe(
     if not os.path.lexists(stubs):  # else they are the user's own by now
         new[stubs] = data_stubs(recipe, path.name)
     put_files(new)
+    state = {each.name: each.fed_by for each in recipe.inputs if each.fed_by}
+    fed = [each.name for each in recipe.inputs if each.name not in state]
+    given = [each for each in recipe.outputs if each not in state.values()]
     about = [
-        f"{len(recipe.inputs)} input{'s' * (len(recipe.inputs) != 1)}: "
-        + ", ".join(each.name for each in recipe.inputs),
-        f"outputs: {', '.join(recipe.outputs) or 'all'}",
+        f"{len(fed)} input{'s' * (len(fed) != 1)}: {', '.join(fed)}",
+        f"outputs: {', '.join(given) or 'all'}",
+        *([f"state: {len(state)} tensors that go out and come in again"] if state else []),
         *remarks,
     ]
     if not is_marked(project):

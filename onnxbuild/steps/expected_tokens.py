@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.greedy import Roles, decode, roles_of
-from onnxbuild.onnxkit.data.prompts import read_prompts
+from onnxbuild.onnxkit.data.prompts import TextPrompts, read_prompts
 from onnxbuild.onnxkit.data.user_code import call_user
 from onnxbuild.onnxkit.export.torch_module import (
     load_module,
@@ -34,6 +34,7 @@ class ExpectedTokensParams:
         tokens: Number of tokens that follow each.
         count: Number of prompts.
         seed: Seed of random ones.
+        texts: Prompts as texts, in place of `prompts`.
     """
 
     model: Entrypoint
@@ -44,6 +45,7 @@ class ExpectedTokensParams:
     tokens: int
     count: int
     seed: int
+    texts: TextPrompts | None = field(default=None, metadata={"sparse": True})
 
 
 def run(context: StepContext) -> Outcome:
@@ -60,7 +62,7 @@ def run(context: StepContext) -> Outcome:
     roles = roles_of(params.inputs)
     prompts = read_prompts(
         context,
-        params.prompts,
+        params.texts or params.prompts,
         roles,
         params.axes,
         count=params.count,
@@ -144,5 +146,8 @@ KIND = StepKind(
     toolchain=("torch", "numpy"),
     run=run,
     user_code=True,
-    entrypoints=lambda params: (params.model, params.prompts),
+    entrypoints=lambda params: (
+        params.model,
+        params.texts.tokenizer if params.texts else params.prompts,
+    ),
 )

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from onnxbuild.onnxkit.data.states import Feeds, Run
 
+TOKENIZER = "generate.tokenizer"
+"""Name of a recipe's files of a tokenizer in Recipe.entrypoints."""
+
 EXACT = ("fp32", "fp16")
 """Precisions whose tokens must be PyTorch's own."""
 
@@ -37,6 +40,15 @@ _FIX = (
 class GenerateOptions:
     """Prompts that every variant continues greedily, with its state going round, as PyTorch does."""
 
+    texts: tuple[str, ...] = option((), help="prompts as texts, in place of `prompts`")
+    tokenizer: tuple[str, ...] = field(
+        default=(),
+        compare=False,  # the files are in Recipe.entrypoints, whatever they are relative to
+        metadata={
+            "help": "tokenizer.json, and next to it tokenizer_config.json, chat_template.jinja and generation_config.json, "
+            "relative to this file; they make ids of `texts`, and go with a run.py into the bundle"
+        },
+    )
     tokens: int = option(32, help="how many tokens follow each prompt", minimum=1)
     count: int = option(8, help="how many of the prompts are used", minimum=1)
     batches: tuple[int, ...] = option(

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from onnxbuild.core.axis import axes_for_callers
+from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import Axis, Precision
@@ -20,6 +21,7 @@ from onnxbuild.onnxkit.bundles.manifest import (
     ONNX,
     VALIDATION_FILE,
     BundleTarget,
+    Decoder,
     Manifest,
     ManifestProvider,
     Value,
@@ -60,6 +62,8 @@ class PackageParams:
         session: How the variant's session runs it, where no input `session/TARGET` says so.
         labels: Names of classes.
         state: Input -> the output that is this input of the next call; None for a model without state.
+        decoder: Which input of a model that writes text is what; None for any other.
+        tokenizer: Files of its tokenizer.
     """
 
     onnxbuild: str
@@ -72,6 +76,8 @@ class PackageParams:
     session: SessionSettings = field(default_factory=SessionSettings)
     labels: tuple[LabelsFile, ...] = field(default=(), metadata={"sparse": True})
     state: dict[str, str] | None = field(default=None, metadata={"sparse": True})
+    decoder: Decoder | None = field(default=None, metadata={"sparse": True})
+    tokenizer: Entrypoint | None = field(default=None, metadata={"sparse": True})
 
 
 def run(context: StepContext) -> Outcome:
@@ -119,6 +125,7 @@ def run(context: StepContext) -> Outcome:
         fidelity=_ran(reports_of(context, "fidelity")),
         versions=versions_of(params.onnxbuild, "onnx", "onnxruntime"),
         state=params.state,
+        decoder=params.decoder,
     )
     reports = {
         VALIDATION_FILE: validations,
@@ -132,6 +139,9 @@ def run(context: StepContext) -> Outcome:
         draft,
         reports,
         libraries=libraries_of(context),
+        tokenizer=[path for _, path in context.files(params.tokenizer)]
+        if params.tokenizer
+        else (),
     )
 
 
@@ -217,7 +227,10 @@ KIND = StepKind(
     outputs={"bundle": "bundle"},
     toolchain=("onnx", "onnxruntime"),
     run=run,
-    entrypoints=lambda params: tuple(each.file for each in params.labels),
+    entrypoints=lambda params: (
+        *(each.file for each in params.labels),
+        *((params.tokenizer,) if params.tokenizer else ()),
+    ),
 )
 
 

@@ -10,8 +10,8 @@ from onnxbuild import __version__
 from onnxbuild.catalog import ARTIFACT_FORMATS, PROGRAM_FORMATS
 from onnxbuild.core.params import from_json
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.bundles.manifest import LOADER_FILE, SUMS_FILE, Manifest
-from onnxbuild.onnxkit.loaders.script import load_script
+from onnxbuild.onnxkit.bundles.manifest import LOADER_FILE, RUN_FILE, SUMS_FILE, Manifest
+from onnxbuild.onnxkit.loaders.script import load_script, run_script
 from onnxbuild.release_format.bundles import (
     BundleSection,
     manifest_in,
@@ -91,11 +91,14 @@ def _check_files(
 
 
 def _check_loader(release: Released, bundle: str, manifest: Manifest) -> Iterator[ReleaseFault]:
-    """The README says to run load.py: it must be one that this version of onnxbuild writes."""
-    place = f"{bundle}/{LOADER_FILE}"
+    """The README says to run load.py and run.py: they must be those that this version of onnxbuild writes."""
     if release.about["onnxbuild"] != __version__:
-        return  # other versions write other loaders
-    expected = load_script(manifest.runtime, operators=bool(manifest.operators)).encode()
-    found = release.read(place) if place in release.files else b""
-    if found != expected:
-        yield ReleaseFault(place, f"is not the loader that onnxbuild {__version__} writes")
+        return  # other versions write other scripts
+    scripts = {LOADER_FILE: load_script(manifest.runtime, operators=bool(manifest.operators))}
+    if manifest.decoder is not None:
+        scripts[RUN_FILE] = run_script()
+    for file, expected in scripts.items():
+        place = f"{bundle}/{file}"
+        found = release.read(place) if place in release.files else b""
+        if found != expected.encode():
+            yield ReleaseFault(place, f"is not the loader that onnxbuild {__version__} writes")

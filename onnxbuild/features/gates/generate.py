@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+from onnxbuild.core.entrypoint import DUMMY_DATA, Entrypoint
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
@@ -15,17 +17,18 @@ from onnxbuild.expansion.fused import fused
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of, target_inputs
 from onnxbuild.onnxkit.data.greedy import RolesError, roles_of
+from onnxbuild.onnxkit.data.prompts import TOKENIZER_FILE, TextPrompts
 from onnxbuild.steps import expected_tokens, generate
 
 NAME = "generate"
-PROMPTS = "prompts"
+PROMPTS, TEXTS, TOKENIZER = "prompts", "texts", "tokenizer"
 
 
 def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, OutputRef]:
     recipe, variant, target = scope.recipe, subject.variant, scope.recipe.targets[number]
-    if PROMPTS not in recipe.entrypoints:
-        return {}
     options = recipe.section(NAME, generate.GenerateOptions)
+    if PROMPTS not in recipe.entrypoints and not options.texts:
+        return {}
     step = scope.step(
         of_variant(recipe, variant, NAME, further(recipe, number)),
         generate.KIND,
@@ -61,10 +64,13 @@ def _expected(scope: Scope, options: generate.GenerateOptions) -> OutputRef:
             inputs=recipe.inputs,
             axes=recipe.axes,
             outputs=recipe.outputs,
-            prompts=recipe.entrypoints[PROMPTS],
+            prompts=recipe.entrypoints.get(PROMPTS, Entrypoint(DUMMY_DATA)),
             tokens=options.tokens,
             count=options.count,
             seed=options.seed,
+            texts=TextPrompts(options.texts, recipe.entrypoints[generate.TOKENIZER])
+            if options.texts
+            else None,
         ),
         section=NAME,
     )
@@ -74,10 +80,22 @@ def _expected(scope: Scope, options: generate.GenerateOptions) -> OutputRef:
 def _faults(parts: Parts) -> Iterator[Fault]:
     if parts.node(NAME) is None or not parts.sound(NAME) or not parts.sound("dummy_inputs"):
         return
-    if parts.lacks(NAME, PROMPTS):
+    has_texts = bool(parts.node(NAME, TEXTS))
+    if parts.lacks(NAME, PROMPTS) and not has_texts:
         what = f"{NAME} has no {PROMPTS}; they are what is continued"
         yield Fault(
             what, parts.key_at(NAME), f"add `{PROMPTS}: dummy`, or `{PROMPTS}: FILE.py:CALLABLE`"
+        )
+    if has_texts and not parts.lacks(NAME, PROMPTS):
+        what = f"{NAME} has {PROMPTS} and {TEXTS}; one of them is continued"
+        yield Fault(what, parts.key_at(NAME, TEXTS), f"remove `{PROMPTS}` or `{TEXTS}`")
+    named = parts.node(NAME, TOKENIZER)
+    files = [] if named is None else [str(each.value) for each in named.items]
+    if (has_texts or files) and not any(Path(each).name == TOKENIZER_FILE for each in files):
+        what = f"{NAME} names no {TOKENIZER_FILE}, which makes ids of texts"
+        place = TOKENIZER if files else TEXTS
+        yield Fault(
+            what, parts.key_at(NAME, place), f"add `{TOKENIZER}: [FOLDER/{TOKENIZER_FILE}]`"
         )
     if parts.sound("state"):
         try:
@@ -105,6 +123,7 @@ FEATURE = Feature(
                 )
             },
             files=(PROMPTS,),
+            below={TOKENIZER: "files"},
             needs_onnx="tokens are those of ONNX models",
             words="decode greedy generation",
         ),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.draft import Draft
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import FRONTEND
 from onnxbuild.expansion.feature import SourceFormat
@@ -56,31 +58,55 @@ def _read(
     purpose = purpose_of(folder.config, options.task)
     weights = declared_weights(folder, allow_pickle=options.allow_pickle)
     own = mapping_in(written, "dummy_inputs")
-    outline = folder_outline(folder, purpose, options.inputs, own)
+    outline = folder_outline(folder, purpose, options.inputs, written)
     if options.zero_padding:
         check_zero_padding(purpose, {*(each.name for each in outline.inputs), *own})
-    facts = {
-        "task": purpose.task.name,
-        "architecture": purpose.architecture,
-        "outputs": list(purpose.outputs),
-        "zero_padding": options.zero_padding,
-        "allow_pickle": not folder.weights,
-    }
     said = embedding_comment(folder.path)
     outline = replace(
         outline,
-        files=(folder.path / CONFIG, *_generation_config(folder, purpose), *weights),
+        files=(folder.path / CONFIG, *weights, *_generation_config(folder, purpose)),
         read=tuple(folder.read),
-        facts=facts,
+        facts=_facts(folder, purpose, options),
         notes={"outputs": said} if said else {},
     )
     return source_facts(path, outline, written)
 
 
 def _generation_config(folder: ModelFolder, purpose: Purpose) -> tuple[Path, ...]:
-    """The file that transformers reads besides, of a model that generates."""
+    """The file that transformers also opens as it loads a model that writes text, if it is there."""
     file = folder.path / "generation_config.json"
     return (file,) if purpose.task.name == GENERATION and file.is_file() else ()
+
+
+def _tried(
+    path: Path,
+    folder: ModelFolder,
+    options: TransformersOptions,
+    written: Mapping[str, Any],
+    _scratch: Path,
+) -> Draft | None:
+    """Return what running a model that writes text says; None for any other, whose config says all.
+
+    Raises:
+        StepError: The model can't be loaded, or its cache can't be declared.
+    """
+    purpose = purpose_of(folder.config, options.task)
+    if purpose.task.name != GENERATION:
+        return None
+    from onnxbuild.onnxkit.drafts.decoder_draft import draft_of_decoder  # `init` alone
+
+    home = Path(written["model"]["transformers"], os.path.relpath(folder.path, path)).as_posix()
+    return draft_of_decoder(folder, _facts(folder, purpose, options), home)
+
+
+def _facts(folder: ModelFolder, purpose: Purpose, options: TransformersOptions) -> dict[str, Any]:
+    return {
+        "task": purpose.task.name,
+        "architecture": purpose.architecture,
+        "outputs": list(purpose.outputs),
+        "zero_padding": options.zero_padding,
+        "allow_pickle": not folder.weights,
+    }
 
 
 FEATURE = SourceFormat(
@@ -88,11 +114,12 @@ FEATURE = SourceFormat(
     source=ModelSource(
         words="huggingface hf hugging_face hub pretrained",
         help="a folder that transformers' `save_pretrained` wrote or the hub's cache holds, relative "
-        "to this file or `package:NAME/FOLDER`: it says inputs, axes, outputs and tolerances, as far as "
-        "the recipe does not",
+        "to this file or `package:NAME/FOLDER`: it says inputs, axes, outputs, tolerances and a decoder's state, as "
+        "far as the recipe does not",
         options=TransformersOptions,
         look=read_folder,
         read=_read,
+        tried=_tried,
         frontend=FRONTEND,
         is_folder=True,
         recognizes=is_model_folder,

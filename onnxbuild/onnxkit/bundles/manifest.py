@@ -30,6 +30,8 @@ SCHEMA_VERSION = 2
 VALIDATION_FILE, EVALUATION_FILE = "validation.json", "evaluation.json"
 GATES_FILE = "gates.json"
 LOADER_FILE, EXAMPLE_FOLDER = "load.py", "cpp"
+RUN_FILE, TOKENIZER_FOLDER = "run.py", "tokenizer"
+"""Script of a decoder that continues prompts, and the folder of its tokenizer."""
 OPERATORS_FOLDER = "operators"
 """Holds the libraries of custom operators, in a folder for each platform."""
 
@@ -38,6 +40,7 @@ _EXAMPLE_FILES = ("CMakeLists.txt", "example.h", "main.cpp")
 _NOT_THE_MODEL = frozenset(
     {
         LOADER_FILE,
+        RUN_FILE,
         VALIDATION_FILE,
         EVALUATION_FILE,
         GATES_FILE,
@@ -116,6 +119,27 @@ class BundleTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class Decoder:
+    """Inputs of a model that writes text, by their purpose.
+
+    Attributes:
+        ids: Ids of the new tokens, shape (batch, new).
+        masks: Ones and zeros, over the new tokens or over all.
+        positions: Positions of the new tokens.
+        logits: The output, shape (batch, new, vocabulary).
+        past: The axis along which the state grows; None where it has one size.
+        new: The axis of the new tokens; None for a model that takes one at a time.
+    """
+
+    ids: str
+    masks: tuple[str, ...]
+    positions: tuple[str, ...]
+    logits: str
+    past: str | None
+    new: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """A bundle: one model, how it is opened and called, and what is known of it.
 
@@ -150,6 +174,7 @@ class Manifest:
         operators: Libraries of custom operators, below OPERATORS_FOLDER, that every session registers.
         facts: Additional facts of a model made ahead of time.
         state: Input -> the output that is this input of the next call; None for a model without state.
+        decoder: Of a model that run.py continues prompts with: which input is what.
     """
 
     name: str
@@ -182,6 +207,7 @@ class Manifest:
     operators: tuple[OperatorLibrary, ...] | None = None
     facts: dict[str, Any] | None = None
     state: dict[str, str] | None = dataclasses.field(default=None, metadata={"sparse": True})
+    decoder: Decoder | None = dataclasses.field(default=None, metadata={"sparse": True})
 
     @property
     def runtime(self) -> Runtime:
@@ -281,7 +307,8 @@ def model_bytes(files: Mapping[str, Digest]) -> int:
     return sum(
         each.size_bytes
         for name, each in files.items()
-        if name not in _NOT_THE_MODEL and not name.startswith(f"{OPERATORS_FOLDER}/")
+        if name not in _NOT_THE_MODEL
+        and not name.startswith((f"{OPERATORS_FOLDER}/", f"{TOKENIZER_FOLDER}/"))
     )
 
 

@@ -18,14 +18,16 @@ from onnxbuild.onnxkit.bundles.manifest import (
     LOADER_FILE,
     MANIFEST_FILE,
     OPERATORS_FOLDER,
+    RUN_FILE,
     SUMS_FILE,
+    TOKENIZER_FOLDER,
     Manifest,
     Value,
     Verdict,
     model_bytes,
     to_manifest,
 )
-from onnxbuild.onnxkit.loaders.script import load_script
+from onnxbuild.onnxkit.loaders.script import load_script, run_script
 from onnxbuild.onnxkit.model.model_files import hand_on
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.custom_operators import (
@@ -45,6 +47,7 @@ def write_bundle(
     reports: Mapping[str, Mapping[str, Any]],
     *,
     libraries: Path | None = None,
+    tokenizer: Sequence[Path] = (),
 ) -> Outcome:
     """Write all files of a bundle; the same inputs give the same bytes: no time, path or host.
 
@@ -53,6 +56,7 @@ def write_bundle(
         draft: The manifest without sizes and digests of files.
         reports: File -> what it says of each target; nothing is written where there is none.
         libraries: Holds the libraries of custom operators; None where the model needs none.
+        tokenizer: Files that a decoder's run.py makes ids of texts by.
     """
     for name in names:
         target = bundle / name
@@ -65,6 +69,11 @@ def write_bundle(
         draft = replace(draft, operators=_with_libraries(bundle, libraries))
     script = load_script(draft.runtime, operators=bool(draft.operators))
     (bundle / LOADER_FILE).write_text(script, encoding="utf-8", newline="\n")
+    if draft.decoder is not None:
+        (bundle / RUN_FILE).write_text(run_script(), encoding="utf-8", newline="\n")
+        for file in tokenizer:
+            (bundle / TOKENIZER_FOLDER).mkdir(exist_ok=True)
+            hand_on(file, bundle / TOKENIZER_FOLDER / file.name)
     write_example(bundle / EXAMPLE_FOLDER, draft)
     files = {name: described(bundle / name) for name in names_below(bundle)}
     size = model_bytes(files)

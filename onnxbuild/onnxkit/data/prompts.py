@@ -1,13 +1,14 @@
-"""Prompts as ids of tokens: those of a callable or of files, or random ones."""
+"""Prompts as ids of tokens: those of texts, of a callable or of files, or random ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.recipe import DUMMY_DATA, FILE_DATA, Axis, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.calibration_data import array_of_file
@@ -21,10 +22,25 @@ if TYPE_CHECKING:
 _DUMMY_MAX = 12
 """Most tokens of a random prompt."""
 
+TOKENIZER_FILE = "tokenizer.json"
+
+
+@dataclass(frozen=True, slots=True)
+class TextPrompts:
+    """Prompts as texts.
+
+    Attributes:
+        texts: In order.
+        tokenizer: Files, of which one is a `tokenizer.json`.
+    """
+
+    texts: tuple[str, ...]
+    tokenizer: Entrypoint
+
 
 def read_prompts(
     context: StepContext,
-    data: Entrypoint,
+    data: Entrypoint | TextPrompts,
     roles: Roles,
     axes: Sequence[Axis],
     *,
@@ -35,7 +51,7 @@ def read_prompts(
     """The first prompts, each of shape (length,), int64.
 
     Args:
-        data: A callable that yields them, files with one each, or DUMMY_DATA.
+        data: Texts, a callable that yields ids, files with one prompt each, or DUMMY_DATA.
         count: How many to take.
         tokens: How many tokens will follow each, which the model must have room for.
 
@@ -52,6 +68,7 @@ def read_prompts(
             _check_room(len(prompt), tokens, new, past, where)
         found.append(prompt)
     if not found:
+        assert isinstance(data, Entrypoint)  # there is a text
         raise StepError(
             f"{data.target} yields no prompt",
             where=context.where,
@@ -61,8 +78,17 @@ def read_prompts(
 
 
 def _items(
-    context: StepContext, data: Entrypoint, roles: Roles, axes: dict[str, Axis], seed: int
+    context: StepContext,
+    data: Entrypoint | TextPrompts,
+    roles: Roles,
+    axes: dict[str, Axis],
+    seed: int,
 ) -> Iterator[tuple[str, object]]:
+    if isinstance(data, TextPrompts):
+        ids_of = _encoded(context, data.tokenizer)
+        for text in data.texts:
+            yield repr(text), ids_of(text)
+        return
     if data.target == FILE_DATA:
         for label, path in context.files(data):
             yield label, array_of_file(path, label, context.where)
@@ -77,6 +103,33 @@ def _items(
         one = replace(roles.tokens, shape=(1 + (5 * number + 3) % most,))
         yield "dummy", dummy_array(one, {}, f"{seed}:prompt:{number}")
         number += 1
+
+
+def _encoded(context: StepContext, tokenizer: Entrypoint) -> Callable[[str], list[int]]:
+    """A function: text -> ids.
+
+    Raises:
+        StepError: `tokenizers` is not installed, or can't read the file.
+    """
+    shown, path = next(each for each in context.files(tokenizer) if each[1].name == TOKENIZER_FILE)
+
+    def blamed(error: BaseException) -> StepError:
+        what = f"{shown} can't be read: {message_of(error)}"
+        return StepError(
+            what, where=context.where, fix="save the tokenizer again by `save_pretrained`"
+        )
+
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise StepError(
+            f"`texts` are made into ids by tokenizers, which can't be imported: {error}",
+            where=context.where,
+            fix="pip install 'onnxbuild[transformers]'",
+        ) from error
+    with external_code(blamed):
+        made = Tokenizer.from_file(str(path))
+    return lambda text: list(made.encode(text).ids)
 
 
 def _ids(item: object, where: str) -> np.ndarray:

@@ -7,17 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from onnxbuild.core.source_error import SourceError
+from onnxbuild.core.state import STATE
+from onnxbuild.onnxkit.huggingface.decoders import decoder_outline
 from onnxbuild.onnxkit.huggingface.folder import ModelFolder
 from onnxbuild.onnxkit.huggingface.tasks import GENERATION, Purpose, takes_waveform
 from onnxbuild.onnxkit.sources.outline import SourceOutline, SourceValue
-from onnxbuild.onnxkit.sources.parts import BATCH
+from onnxbuild.onnxkit.sources.parts import BATCH, mapping_in
 
-SEQUENCE, SAMPLES, FRAMES, PAST = "sequence", "samples", "frames", "past"
-
-_LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
-_KEY_HEADS = ("num_key_value_heads", "num_attention_heads", "n_head", "n_heads", "num_heads")
-"""Keys of a config with the number of heads of keys; from the second on those of the heads of queries."""
-_WIDTH, _HEAD_SIZE = ("hidden_size", "n_embd", "d_model"), ("head_dim",)
+SEQUENCE, SAMPLES, FRAMES = "sequence", "samples", "frames"
 
 _SEQUENCE_MAX = 512
 
@@ -53,18 +50,19 @@ _NOT_DECLARED = {
 
 
 def folder_outline(
-    folder: ModelFolder, purpose: Purpose, names: Sequence[str], own: Mapping[str, Any]
+    folder: ModelFolder, purpose: Purpose, names: Sequence[str], written: Mapping[str, Any]
 ) -> SourceOutline:
     """Return what goes into a model, as far as the recipe's own `dummy_inputs` leave it open, and what comes out.
 
     Args:
         names: Those of the task's inputs that are wanted; empty for all.
-        own: `dummy_inputs` of the recipe; values may be anything.
+        written: The recipe as it is written, rendered; values may be anything.
 
     Raises:
         SourceError: Nothing says it, or the task has no such input.
     """
     made = {"text": _text, "image": _image, "audio": _audio}
+    own = mapping_in(written, "dummy_inputs")
     if purpose.modality is None and not own:
         kind = folder.config.get("model_type", "no model_type")
         raise SourceError(
@@ -76,7 +74,10 @@ def folder_outline(
         check_further_inputs(folder.config, own)
     found = SourceOutline()
     if purpose.modality is not None:
-        found = (_decoder if is_decoder else made[purpose.modality])(folder, purpose)
+        if is_decoder:
+            found = decoder_outline(folder.config, has_state=STATE in written)
+        else:
+            found = made[purpose.modality](folder, purpose)
         by_name = {each.name: each for each in found.inputs}
         for name in names:
             if name not in by_name:
@@ -132,42 +133,6 @@ def _text(folder: ModelFolder, purpose: Purpose) -> SourceOutline:
     longest = _longest(config, tokenizer)
     sequence = {"min": 1, "max": longest, "example": min(16, longest)}
     return SourceOutline(inputs=tuple(inputs), axes={BATCH: _batch(8), SEQUENCE: sequence})
-
-
-def _decoder(folder: ModelFolder, purpose: Purpose) -> SourceOutline:
-    """Ids of new tokens, the mask over all so far, positions, and the cache that the config describes."""
-    del purpose
-    config = folder.config
-    new = (BATCH, SEQUENCE)
-    inputs = (
-        SourceValue("input_ids", "int64", new, _count(config, "vocab_size")),
-        SourceValue(
-            "attention_mask", "int64", (BATCH, f"{PAST} + {SEQUENCE}"), values={"mask": "left"}
-        ),
-        SourceValue("position_ids", "int64", new, values={"arange": PAST}),
-    )
-    longest = _longest(config, folder.tokenizer)
-    sequence, past = min(8, max(1, longest // 4)), min(16, longest // 4)
-    axes = {
-        BATCH: _batch(8),
-        SEQUENCE: {"min": 1, "max": longest - past, "example": sequence},
-        PAST: {"min": 0, "max": longest - sequence, "example": max(past, 1)},
-    }
-    return SourceOutline(inputs=inputs, axes=axes, state=_cache(config))
-
-
-def _cache(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The cache of keys and values; none where the config does not describe one, so that the recipe must."""
-    layers, heads, width, size = (
-        next((config[key] for key in keys if type(config.get(key)) is int), 0)
-        for keys in (_LAYERS, _KEY_HEADS, _WIDTH, _HEAD_SIZE)
-    )
-    queries = next((config[key] for key in _KEY_HEADS[1:] if type(config.get(key)) is int), 0)
-    size = size or (width // queries if queries else 0)
-    if not (layers and heads and size):
-        return {}
-    each = {"layer": layers, "part": ["key", "value"]}
-    return {"past_key_values": {"each": each, "shape": [BATCH, heads, PAST, size]}}
 
 
 def _longest(config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> int:

@@ -14,7 +14,7 @@ from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.step import StepContext
-from onnxbuild.onnxkit.huggingface.tasks import TASKS
+from onnxbuild.onnxkit.huggingface.tasks import GENERATION, TASKS
 
 if TYPE_CHECKING:
     import torch
@@ -25,29 +25,45 @@ _HIDDEN, _MASK = "last_hidden_state", "attention_mask"
 
 
 def load_folder(context: StepContext, entrypoint: Entrypoint) -> torch.nn.Module:
-    """The model, in float32, in a module that returns the task's outputs by name.
+    """The model of a step; see `load_model`.
 
     Args:
         entrypoint: The folder's files, config.json first; its arguments say the task.
+    """
+    shown, file = context.files(entrypoint)[0]
+    return load_model(file, shown, entrypoint.args, context.where)
+
+
+def load_model(
+    file: Path, shown: str, arguments: Mapping[str, Any], where: str
+) -> torch.nn.Module:
+    """The model, in float32: one that writes text as it is, any other in a module that returns the task's outputs by name.
+
+    Args:
+        file: The folder's config.json.
+        shown: Its name, for messages.
+        arguments: Facts of the source: task, architecture, outputs.
+        where: `recipe:step`, for messages.
 
     Raises:
         StepError: transformers is not there or knows no such model, or a weight is missing.
     """
-    shown, file = context.files(entrypoint)[0]
-    arguments: Mapping[str, Any] = entrypoint.args
-    classes = _classes(arguments, context.where)
-    with _quiet(), external_code(lambda error: _blamed(error, file.parent, context.where)):
-        config = _config(file, shown)
+    writes_text = arguments["task"] == GENERATION
+    classes = _classes(arguments, where)
+    with _quiet(), external_code(lambda error: _blamed(error, file.parent, where)):
+        config = _config(file, shown, writes_text=writes_text)
         fitting = _fitting(classes, config, arguments["task"], _line_of_type(file, shown))
         model, found = _loaded(
             file.parent, fitting, config, allow_pickle=bool(arguments["allow_pickle"])
         )
     if found["mismatched_keys"]:
-        raise _mismatched(min(found["mismatched_keys"]), model, context)
+        raise _mismatched(min(found["mismatched_keys"]), model, where)
     lost = sorted(found["missing_keys"])
     pooler = [name for name in lost if "pooler." in name]
     if len(pooler) < len(lost) or (pooler and arguments["task"] != "feature-extraction"):
-        raise _lost([name for name in lost if name not in pooler] or pooler, model, context)
+        raise _lost([name for name in lost if name not in pooler] or pooler, model, where)
+    if writes_text:
+        return model
     outputs = [*arguments["outputs"], *(() if pooler else (_POOLED,))]
     return _named(model, outputs, zero_padding=bool(arguments["zero_padding"]))
 
@@ -68,8 +84,8 @@ def _classes(arguments: Mapping[str, Any], where: str) -> Sequence[Any]:
     return [getattr(transformers, name) for name in names if hasattr(transformers, name)]
 
 
-def _config(file: Path, shown: str) -> Any:
-    """The configuration, without what is for text generation.
+def _config(file: Path, shown: str, *, writes_text: bool) -> Any:
+    """The configuration, with a cache or without one.
 
     Raises:
         StepError: This version of transformers does not know such a model.
@@ -88,7 +104,7 @@ def _config(file: Path, shown: str) -> Any:
     config = transformers.AutoConfig.from_pretrained(
         file.parent, local_files_only=True, trust_remote_code=False
     )
-    for name, value in (("use_cache", False), ("return_dict", True)):
+    for name, value in (("use_cache", writes_text), ("return_dict", True)):
         if hasattr(config, name):
             setattr(config, name, value)
     return config
@@ -170,24 +186,24 @@ def _named(
     return Named().eval()
 
 
-def _lost(names: Sequence[str], model: torch.nn.Module, context: StepContext) -> StepError:
+def _lost(names: Sequence[str], model: torch.nn.Module, where: str) -> StepError:
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return StepError(
         f"the folder has no weights for {names[0]}{more} of {type(model).__name__}: they would be "
         "random",
-        where=context.where,
+        where=where,
         fix="write the `task` that the folder's model was trained for, or name another folder",
     )
 
 
 def _mismatched(
-    weight: tuple[str, Sequence[int], Sequence[int]], model: torch.nn.Module, context: StepContext
+    weight: tuple[str, Sequence[int], Sequence[int]], model: torch.nn.Module, where: str
 ) -> StepError:
     name, own, expected = weight
     return StepError(
         f"{name} is {list(own)} in the folder, and {list(expected)} in the {type(model).__name__} that "
         "config.json describes",
-        where=context.where,
+        where=where,
         fix="write the `task` that the folder's model was trained for, or save the folder again: its "
         "config.json is another model's, or `id2label` or `vocab_size` in it were changed",
     )

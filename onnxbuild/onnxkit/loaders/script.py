@@ -16,6 +16,7 @@ from onnxbuild.onnxkit.loaders import (
     operator_libraries,
     program_bundle,
     shared,
+    text_run,
 )
 
 Runtime = Literal["onnxruntime", "torch"]
@@ -66,6 +67,17 @@ def golden_script() -> str:
     shared_name = "from onnxbuild.onnxkit.loaders.shared import LoadError\n"
     before, _, after = text.partition(own + shared_name)
     return f"{before}from .load import LoadError, load\n{after}"
+
+
+@cache
+def run_script() -> str:
+    """Return the run.py of a decoder's bundle, next to load.py; it needs numpy, too."""
+    text = Path(str(text_run.__file__)).read_text(encoding="utf-8")
+    own = "from onnxbuild.onnxkit.loaders.onnx_bundle import load\n"
+    before, _, after = text.partition(own)
+    names, _, after = after.partition("\n")
+    named = names.rpartition(" import ")[2]
+    return f"{before}from load import {named}, load\n{after}"
 
 
 def _split(module: ModuleType) -> tuple[list[ast.Import | ast.ImportFrom], str]:

@@ -11,6 +11,7 @@ from onnxbuild.core.axis import is_sum, symbols_of
 from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.recipe import DTYPES
 from onnxbuild.core.source_error import SourceError
+from onnxbuild.core.state import STATE
 from onnxbuild.onnxkit.sources.outline import SizeRange, SourceOutline, SourceValue
 
 BATCH = "batch"
@@ -53,7 +54,7 @@ def recipe_parts(outline: SourceOutline, written: Mapping[str, Any]) -> dict[str
             if name not in names:
                 what = f"the model has no input '{name}'"
                 raise SourceError(what, nearest(name, names), "dummy_inputs", name)
-    state = {**outline.state, **mapping_in(written, "state")}
+    state = {**outline.state, **mapping_in(written, STATE)}
     shapes = [sizes_in(mapping_in(state, name).get("shape")) for name in state]
     declared = _declared(outline, shapes)
     inputs = {name: _below(each, mapping_in(own, name)) for name, each in declared}
@@ -77,7 +78,7 @@ def recipe_parts(outline: SourceOutline, written: Mapping[str, Any]) -> dict[str
         "outputs": [value.name for value in outline.outputs],
         "opset": outline.opset,
         "dynamic_axes": _axes(shapes, own_axes, outline, ranges),
-        "state": outline.state,
+        STATE: outline.state,
         **outline.recipe,
     }
     return {key: value for key, value in found.items() if value}

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from onnxbuild.catalog import SECTIONS
 from onnxbuild.core.axis import Axis, is_sum, symbols_of, terms
 from onnxbuild.core.recipe import Location
+from onnxbuild.core.state import STATE
 from onnxbuild.document.faults import Fault, hinted, nearest
 from onnxbuild.document.node import Node, Path, dotted, locate, locate_key
 from onnxbuild.document.parts import Parts
 from onnxbuild.recipe.parts.keys import AXIS_EXAMPLE
-from onnxbuild.recipe.parts.states import STATE
 
 _Shape = tuple[str, str, str]
 """The path of a shape: `("dummy_inputs", "ids", "shape")`."""

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from onnxbuild.core.recipe import INPUT_NAME
+from onnxbuild.core.state import STATE
 from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.document.parts import Parts, key_needs_frontend
-from onnxbuild.recipe.parts.states import PLACEHOLDER, STATE, WrittenState, written_states
+from onnxbuild.recipe.parts.states import PLACEHOLDER, WrittenState, written_states
 
 
 def check_states(parts: Parts) -> Iterator[Fault]:

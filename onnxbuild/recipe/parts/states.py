@@ -10,11 +10,9 @@ from typing import Any
 
 from onnxbuild.core.axis import one_spelling
 from onnxbuild.core.recipe import DummyInput
-from onnxbuild.core.state import Growth, State, StateTensor, growth_of
+from onnxbuild.core.state import STATE, Growth, State, StateTensor, growth_of
 from onnxbuild.document.node import plain
 from onnxbuild.document.parts import Parts
-
-STATE = "state"
 
 PRESENT = "present"
 """Begins the names of outputs, where the recipe says nothing."""

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput
+from onnxbuild.expansion.limits import tolerances_of
 from tests.written_recipes import faults, loader
 
 HEAD = "version: 1\nname: demo\nmodel: {transformers: weights}\n"
@@ -272,6 +273,9 @@ def test_a_mistake_is_reported_with_its_line_and_the_fix(load, tmp_path, text, w
          "model.safetensors",
          "nothing is known of the inputs of a model of sounds with model_type clap",
          "write `dummy_inputs`"),
+        ({"architectures": ["MambaForCausalLM"], "model_type": "mamba", "vocab_size": 60,
+          "num_hidden_layers": 2, "hidden_size": 16, "state_size": 4}, "model.safetensors",
+         "config.json (mamba) does not say what is in the model's cache", "`onnxbuild init FOLDER`"),
         (BERT | {"architectures": ["BartForConditionalGeneration"]}, "model.safetensors",
          "BartForConditionalGeneration generates text: a recipe builds one graph",
          "docs/generation.md"),
@@ -358,3 +362,40 @@ def test_a_recipe_may_write_the_state_that_a_config_does_not_say(load, tmp_path)
     assert [each.name for each in only(load, HEAD + state).inputs[3:]] == [
         "past_key_values.0.key", "past_key_values.0.value",
     ]  # fmt: skip
+
+
+def test_a_decoders_sizes_stay_within_its_positions(load, tmp_path):
+    folder(tmp_path / "weights", LLAMA | {"max_position_embeddings": 40})
+    axes = {each.name: each for each in only(load).axes}
+    assert axes["past"] == Axis("past", 0, 32, 16)
+    assert axes["sequence"] == Axis("sequence", 1, 24, 8)
+    folder(tmp_path / "weights", GPT2 | {"n_positions": 2048})
+    axes = {each.name: each for each in only(load).axes}
+    assert (axes["past"].max, axes["sequence"].max) == (1024, 128)
+
+
+def test_what_a_recipe_says_of_a_decoder_stays(load, tmp_path):
+    folder(tmp_path / "weights", LLAMA | {"kv_lora_rank": 4})
+    own = (
+        "state:\n  cache: {parameter: past_key_values, each: {layer: 1, part: [key]}, "
+        "shape: [batch, 2, old, 8]}\n"
+        "dummy_inputs: {attention_mask: {shape: [batch, old + sequence]}, position_ids: {arange: old}}\n"
+        "dynamic_axes: {old: {min: 0, max: 9, example: 3}}\n"
+    )
+    recipe = only(load, HEAD + own)
+    assert recipe.inputs[1].shape == ("batch", "old + sequence")
+    assert [each.name for each in recipe.inputs[3:]] == ["past_key_values.0.key"]
+    assert {each.name for each in recipe.axes} == {"batch", "sequence", "old"}
+
+
+def test_rounding_on_a_cache_of_noise_is_allowed_and_tokens_are_for_their_gate(load, tmp_path):
+    for config, atol in ((LLAMA, 1e-2), (BERT, 1e-4)):
+        folder(tmp_path / "weights", config)
+        recipe = only(load)
+        assert tolerances_of(recipe, recipe.variants[0]).atol == atol
+
+
+def test_a_model_that_makes_its_own_positions_gets_none(load, tmp_path):
+    folder(tmp_path / "weights", LLAMA | {"model_type": "bloom"})
+    names = [each.name for each in only(load).inputs if not each.fed_by]
+    assert names == ["input_ids", "attention_mask"]

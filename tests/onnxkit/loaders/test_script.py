@@ -14,7 +14,7 @@ import pytest
 
 from onnxbuild.core.params import to_json
 from onnxbuild.onnxkit.loaders import checked_inputs, golden_run
-from onnxbuild.onnxkit.loaders.script import load_script
+from onnxbuild.onnxkit.loaders.script import load_script, run_script
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.web.static import serve
 
@@ -62,6 +62,25 @@ def test_it_runs_on_python_3_9(runtime, operators):
 @pytest.mark.parametrize("module", [checked_inputs, golden_run, serve])
 def test_other_shipped_scripts_run_on_python_3_9(module):
     assert_old_python_runs_it(Path(module.__file__).read_text())
+
+
+def test_run_py_imports_its_neighbour_and_runs_on_python_3_9():
+    script = run_script()
+    assert "onnxbuild.onnxkit" not in script
+    nodes = list(ast.walk(ast.parse(script)))
+    found = {each.module for each in nodes if isinstance(each, ast.ImportFrom)}
+    found |= {name.name for each in nodes if isinstance(each, ast.Import) for name in each.names}
+    others = {name.partition(".")[0] for name in found} - sys.stdlib_module_names
+    assert others == {"load", "numpy", "tokenizers", "jinja2"}
+    (named,) = (each for each in nodes if getattr(each, "module", "") == "load")
+    defined = {
+        each.name if isinstance(each, (ast.FunctionDef, ast.ClassDef)) else each.targets[0].id
+        for each in ast.parse(load_script("onnxruntime")).body
+        if isinstance(each, (ast.FunctionDef, ast.ClassDef))
+        or (isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name))
+    }
+    assert {each.name for each in named.names} <= defined
+    assert_old_python_runs_it(script)
 
 
 def assert_old_python_runs_it(script):

@@ -1,0 +1,131 @@
+"""Draft of a recipe for a model that writes text: its state is the cache that one call makes."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.draft import Draft
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.state import STATE
+from onnxbuild.onnxkit.huggingface.decoders import PARAMETER, PAST, POSITIONS
+from onnxbuild.onnxkit.huggingface.folder import ModelFolder
+from onnxbuild.onnxkit.huggingface.load import load_model
+from onnxbuild.onnxkit.modules.transformers_cache import takes_cache, tensors_of
+from onnxbuild.onnxkit.sources.parts import BATCH
+
+if TYPE_CHECKING:
+    import torch
+
+_ROWS, _TOKENS = 2, 3
+TOKENIZER_FILES = (
+    "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json",
+)  # fmt: skip
+"""Files that a text and a chat are made into tokens by, and that say where a text ends."""
+
+TEXTS = (
+    "The capital of France is",
+    "Water boils at",
+    "Once upon a time there was",
+    "def add(a, b):",
+    "1, 2, 3, 4,",
+    "Dear Sir or Madam,",
+    "The opposite of cold is",
+    "To bake bread, you need",
+)
+"""Prompts of a first recipe."""
+
+
+def draft_of_decoder(folder: ModelFolder, arguments: Mapping[str, Any], written: str) -> Draft:
+    """Run a model once and return `state`, the inputs that it takes, and prompts.
+
+    Args:
+        folder: The model's.
+        arguments: As `load_model` takes them.
+        written: The path of the folder that holds config.json, as the recipe names it.
+
+    Raises:
+        StepError: The model can't be loaded, or makes no Cache, or one that can't be declared.
+    """
+    file = folder.path / "config.json"
+    where = str(folder.path.name)
+    model = load_model(file, file.name, arguments, where)
+    parameters = inspect.signature(model.forward).parameters
+    found = (name for name, each in parameters.items() if takes_cache(each.annotation))
+    parameter = next(found, PARAMETER)
+    state = _state(_cache_of(model, parameter, where), parameter, where)
+    recipe: dict[str, Any] = {STATE: state}
+    comments = {STATE: "its cache, as one call made it"}
+    if all(each["update"] == "replaced" for each in state.values()):
+        recipe["model"] = {"inputs": ["input_ids"]}
+        recipe["dummy_inputs"] = {"input_ids": {"shape": [BATCH, 1]}}
+    elif POSITIONS not in parameters:
+        recipe["model"] = {"inputs": ["input_ids", "attention_mask"]}
+    there = [name for name in TOKENIZER_FILES if (folder.path / name).is_file()]
+    if TOKENIZER_FILES[0] in there:
+        files = [Path(os.path.normpath(f"{written}/{name}")).as_posix() for name in there]
+        recipe["generate"] = {"texts": list(TEXTS), "tokenizer": files}
+        comments["generate"] = "every variant continues these; write your own"
+    else:
+        recipe["generate"] = {"prompts": "dummy"}
+        comments["generate"] = "random ids; there is no tokenizer.json for texts"
+    for entry in state.values():
+        if entry["update"] == "grows":
+            del entry["update"]  # the default
+    return Draft(recipe, comments)
+
+
+def _cache_of(
+    model: torch.nn.Module, parameter: str, where: str
+) -> dict[tuple[int, str], torch.Tensor]:
+    import torch
+    from transformers import Cache
+
+    ids = torch.ones((_ROWS, _TOKENS), dtype=torch.int64)
+    with torch.no_grad():
+        value = model(input_ids=ids, use_cache=True)
+    cache = next((each for each in value.values() if isinstance(each, Cache)), None)
+    if cache is None:
+        raise StepError(
+            f"{type(model).__name__}.forward takes '{parameter}' and returns no Cache",
+            where=where,
+            fix="load the model by a callable that returns one which does: `model: {entrypoint: FILE.py:CALLABLE}`",
+        )
+    return tensors_of(cache)
+
+
+def _state(
+    found: Mapping[tuple[int, str], torch.Tensor], parameter: str, where: str
+) -> dict[str, dict[str, Any]]:
+    """`state`: an entry for the tensors of each shape."""
+    groups: dict[tuple[tuple[int | str, ...], str], list[tuple[int, str]]] = {}
+    for place, tensor in found.items():
+        grows = place[1] in ("key", "value")
+        shape: Sequence[int | str] = tuple(tensor.shape)
+        if grows:
+            shape = (BATCH, shape[1], PAST, *shape[3:])
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        groups.setdefault(((BATCH, *shape[1:]), dtype), []).append(place)
+    entries: dict[str, dict[str, Any]] = {}
+    for (shape, dtype), places in groups.items():
+        layers = list(dict.fromkeys(layer for layer, _ in places))
+        parts = list(dict.fromkeys(part for _, part in places))
+        is_all = layers == list(range(len(layers)))
+        name = parameter if len(groups) == 1 else f"{parts[0]}_{layers[0]}"
+        entries[name] = {
+            **({} if name == parameter else {"parameter": parameter}),
+            "each": {"layer": len(layers) if is_all else layers, "part": parts},
+            "shape": list(shape),
+            **({} if dtype == "float32" else {"dtype": dtype}),
+            "update": "grows" if PAST in shape else "replaced",
+        }
+    if len({each["update"] for each in entries.values()}) > 1:
+        raise StepError(
+            "the model's cache has keys that grow and states that are replaced; decoding of both is not covered yet",
+            where=where,
+            fix="build its forward pass without a cache, by a callable: `model: {entrypoint: FILE.py:CALLABLE}`",
+        )
+    return entries

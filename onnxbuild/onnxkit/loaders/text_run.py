@@ -1,0 +1,183 @@
+"""Go on with a prompt, by the model in this folder: a token at a time, printed as it comes.
+
+    python run.py "What is a cache?"    a message, where the tokenizer has a chat template; else a text
+    python run.py --text "A cache is"   the text itself goes on
+    python run.py --ids "12 5 7"        ids of tokens in, ids out: no tokenizer is needed
+
+The most likely token follows, so that each run gives the same text. Needs onnxruntime and numpy, for texts
+tokenizers, and for a chat template jinja2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.onnxkit.loaders.onnx_bundle import load
+from onnxbuild.onnxkit.loaders.shared import HERE, LoadError, read_manifest, size_of
+
+TOKENIZER = HERE / "tokenizer"
+_UNFINISHED = "\ufffd"
+"""Ends a text whose last character has more bytes than there are tokens for yet."""
+
+
+def main() -> None:
+    """Print the new tokens as text, or as ids."""
+    parser = argparse.ArgumentParser(
+        description="Go on with a prompt: the most likely token, and again."
+    )
+    parser.add_argument("prompt", help="a message or a text; with --ids, numbers")
+    parser.add_argument("--tokens", type=int, default=256, help="most new tokens")
+    parser.add_argument("--target", default="", help="one of the manifest's targets")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--text", action="store_true", help="take no chat template")
+    form.add_argument("--ids", action="store_true", help="take and print ids of tokens")
+    asked = parser.parse_args()
+    try:
+        if asked.ids:
+            ids, ends, show = list(map(int, asked.prompt.split())), set(), _show_ids
+        else:
+            tokenizer = _tokenizer()
+            ids = _encoded(tokenizer, asked.prompt, plain=asked.text)
+            ends, show = _ends(tokenizer), lambda tokens: _show_text(tokenizer, tokens)
+        show(new_tokens(load(asked.target), read_manifest(), ids, asked.tokens, ends))
+    except LoadError as error:
+        raise SystemExit(str(error)) from error
+
+
+def new_tokens(
+    session: Any,
+    manifest: Mapping[str, Any],
+    prompt: Sequence[int],
+    count: int,
+    ends: Collection[int] = (),
+) -> Iterator[int]:
+    """Yield the ids of new tokens: `count`, or less where one ends the text or the cache is full.
+
+    Args:
+        session: Of the model.
+        manifest: The bundle's.
+        prompt: Ids, at least one; longer ones than the model takes in one call go in by parts.
+        ends: Ids after which nothing follows.
+
+    Raises:
+        LoadError: There is no prompt, or it is longer than the model's cache.
+    """
+    import numpy as np
+
+    known, axes = manifest["decoder"], manifest["dynamic_axes"]
+    inputs = {each["name"]: each for each in manifest["inputs"]}
+    outputs = [each.name for each in session.get_outputs()]
+    empty = {**dict.fromkeys(axes, 1), known["past"]: 0}
+    state = {
+        name: np.zeros([size_of(n, empty) for n in inputs[name]["shape"]], inputs[name]["dtype"])
+        for name in manifest["state"]
+    }
+    most = axes[known["new"]]["max"] if known["new"] else 1
+    room = axes[known["past"]]["max"] + 1 if known["past"] else sys.maxsize
+    if not 0 < len(prompt) <= room:
+        raise LoadError(f"the prompt has {len(prompt)} tokens; the model takes 1 to {room}")
+    waiting, past, found = list(prompt), 0, {}
+    for _ in range(count):
+        while waiting:
+            part, waiting = waiting[:most], waiting[most:]
+            total = past + len(part)
+            feeds = {known["ids"]: np.array([part])}
+            for name in known["masks"]:
+                is_whole = "+" in str(inputs[name]["shape"][-1])
+                feeds[name] = np.ones((1, total if is_whole else len(part)))
+            for name in known["positions"]:
+                positions = np.arange(past, total)
+                feeds[name] = positions if len(inputs[name]["shape"]) == 1 else positions[None]
+            typed = {name: each.astype(inputs[name]["dtype"]) for name, each in feeds.items()}
+            arrays = session.run(outputs, {**typed, **state})
+            found = dict(zip(outputs, arrays))  # noqa: B905 - Python 3.9 runs this, too
+            state = {name: found[fed_by] for name, fed_by in manifest["state"].items()}
+            past = total
+        token = int(found[known["logits"]][0, -1].argmax())
+        yield token
+        if token in ends or past >= room:
+            return
+        waiting = [token]
+
+
+def _show_ids(tokens: Iterator[int]) -> None:
+    for token in tokens:
+        print(token, end=" ", flush=True)
+    print()
+
+
+def _show_text(tokenizer: Any, tokens: Iterator[int]) -> None:
+    """Print what each token adds to the text, as soon as its characters are whole."""
+    ids: list[int] = []
+    shown = ""
+    for token in tokens:
+        ids.append(token)
+        text = tokenizer.decode(ids, skip_special_tokens=True)
+        if not text.endswith(_UNFINISHED):
+            print(text[len(shown) :], end="", flush=True)
+            shown = text
+    print()
+
+
+def _tokenizer() -> Any:
+    file = TOKENIZER / "tokenizer.json"
+    if not file.is_file():
+        raise LoadError(
+            "this model came without a tokenizer: give ids, `python run.py --ids '1 2'`"
+        )
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise LoadError(f"{error}: `pip install tokenizers`, or give ids: --ids") from error
+    return Tokenizer.from_file(str(file))
+
+
+def _encoded(tokenizer: Any, prompt: str, *, plain: bool) -> list[int]:
+    """Ids of a text, or of a message in the form in which the model was trained on messages."""
+    template, config = TOKENIZER / "chat_template.jinja", _json("tokenizer_config.json")
+    source = template.read_text("utf-8") if template.is_file() else config.get("chat_template")
+    if plain or not isinstance(source, str):
+        return list(tokenizer.encode(prompt).ids)
+    try:
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+    except ImportError as error:
+        raise LoadError(f"{error}: `pip install jinja2`, or leave out the chat: --text") from error
+
+    def refuse(message: str) -> None:
+        raise LoadError(f"the chat template refuses the message: {message}")
+
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    environment.globals["raise_exception"] = refuse
+    named = {name: _content(config.get(name)) for name in ("bos_token", "eos_token")}
+    text = environment.from_string(source).render(
+        messages=[{"role": "user", "content": prompt}], add_generation_prompt=True, **named
+    )
+    return list(tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def _ends(tokenizer: Any) -> set[int]:
+    """Ids that end a text: of generation_config.json, else the tokenizer's own."""
+    said = _json("generation_config.json").get("eos_token_id")
+    if said is None:
+        said = tokenizer.token_to_id(_content(_json("tokenizer_config.json").get("eos_token")))
+    return set(said if isinstance(said, list) else [said]) - {None}
+
+
+def _content(token: Any) -> str:
+    """A token's text, which a config may hold in a mapping."""
+    return str((token.get("content") if isinstance(token, Mapping) else token) or "")
+
+
+def _json(name: str) -> dict[str, Any]:
+    file: Path = TOKENIZER / name
+    found: dict[str, Any] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    return found
+
+
+if __name__ == "__main__":
+    main()
