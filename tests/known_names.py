@@ -63,6 +63,10 @@ WORDS: Mapping[str, str] = {
 PLACES: Mapping[tuple[str, str], str] = {
     ("adapters/toolchain/accelerator.py", "tensorrt"): "where its library is installed",
     ("adapters/toolchain/distributions.py", "xgboost"): "a package that has another name, too",
+    (
+        "lock/make.py",
+        "connections",
+    ): "inputs that are outputs of another component: a part of a recipe",
     ("cli/run.py", "benchmark"): "`--no-bench` is short for one of its settings",
     ("cli/inspect.py", "operators"): "what a model is made of: a key of its summary",
     (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,10 +150,10 @@ def node_at(node: Node, path: Path) -> Node | None:
     return below
 
 
-def members_at(node: Node, path: Path) -> tuple[str, ...]:
+def members_at(node: Node, path: Path) -> KeysView[str]:
     """The keys of the mapping at `path`; none where there is no mapping."""
     below = node_at(node, path)
-    return () if below is None else tuple(below.members)
+    return dict[str, Member]().keys() if below is None else below.members.keys()
 
 
 def renamed(node: Node, path: Path, name: str) -> Node:

@@ -123,14 +123,20 @@ class Schedule:
             users = self._users.get(name, ())
             ahead[name] = spent[name] + max((ahead[user] for user in users), default=0.0)
         longest: dict[str, float] = {}
-        for name, address in self.graph.addresses.items():
-            step = self.graph.resolve(name)
-            known_s = longest.setdefault(address.recipe, 0.0)
+        named = [
+            (address.recipe, self.graph.resolve(name))
+            for name, address in self.graph.addresses.items()
+        ]
+        named = [
+            (recipe, step) for recipe, step in named if step in ahead
+        ]  # a part of a graph has all its names
+        for recipe, step in named:
+            known_s = longest.setdefault(recipe, 0.0)
             if step not in self._over:
-                longest[address.recipe] = max(known_s, ahead[step])
+                longest[recipe] = max(known_s, ahead[step])
         turns = {recipe: n for n, recipe in enumerate(sorted(longest, key=longest.__getitem__))}
-        for name, address in self.graph.addresses.items():
-            step, turn = self.graph.resolve(name), turns[address.recipe]
+        for recipe, step in named:
+            turn = turns[recipe]
             self._turn[step] = min(turn, self._turn.get(step, turn))
 
     def pop_ready(self) -> str | None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import click
-
 from onnxbuild.adapters.console.wrap import fitted, output_width
 
 _GAP = "  "
@@ -80,10 +78,14 @@ def say(text: str, *, err: bool = False) -> None:
     Args:
         text: Without its last line's end.
     """
+    import click  # which takes longer to import than an up-to-date run needs in all
+
     click.echo(fitted(text, err=err), err=err)
 
 
 def print_table(rows: Sequence[Mapping[str, str]]) -> None:
     """Print a table; see `format_table`."""
+    import click
+
     for line in format_table(rows, output_width()):
         click.echo(line)

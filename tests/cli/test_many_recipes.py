@@ -43,6 +43,7 @@ def test_many_recipes_are_one_graph_with_equal_steps_once(many):
     assert len(list((many.folder / "artifacts/out").iterdir())) >= COUNT
 
 
+@pytest.mark.slow
 def test_the_summary_of_many_is_short_unless_it_is_asked_for(many):
     first = many("run", "recipes", "--quiet")
     rows = [line for line in first.out.splitlines() if " fp32 " in line]
@@ -64,6 +65,7 @@ def test_the_summary_of_many_is_short_unless_it_is_asked_for(many):
     assert sum(" fp32 " in line for line in edited.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_failures_among_many_are_told_again_at_the_end(many):
     for number in (1, 4):
         path = f"recipes/file{number}.yaml"

@@ -162,7 +162,9 @@ EDITS = {
 }
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 5))]
+)
 def test_no_recipe_is_missed_that_a_commit_rebuilds(built, seed):
     chance = random.Random(seed)
     for number in range(4):

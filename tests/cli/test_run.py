@@ -184,7 +184,7 @@ def test_verbs_on_an_up_to_date_recipe_say_what_the_whole_decision_says(project)
         quick, whole = project(*words, "tiny.yaml"), project(*words, "--", "tiny.yaml")
         assert quick == whole
         assert quick.code == 0
-        assert _loaded(project, *words, "tiny.yaml") == []
+        assert _loaded(project, *words, "tiny.yaml") == [], words
         assert "click" in _loaded(project, *words, "--", "tiny.yaml")
     assert quick.out == "ok: tiny (8 steps)\n"
     assert quick.err.startswith("note: tiny.yaml:12:11: session has `execution_mode: parallel`")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 import yaml
 
 BERT = {
@@ -65,6 +66,7 @@ def test_what_to_type_for_a_folder_whose_head_has_no_task(here, onnxbuild):
     assert onnxbuild("init", "weights/vectors", "--task", "feature-extraction").code == 0
 
 
+@pytest.mark.slow
 def test_a_decoder_is_written_out_with_its_cache_and_first_calls_as_data(here, onnxbuild):
     llama = {
         "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 60, "hidden_size": 32,

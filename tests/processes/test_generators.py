@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 DRAW = """
 import random, sys
 {first}
@@ -24,6 +26,7 @@ def drawn(first: str, second: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_modules_that_are_loaded_later_draw_what_loaded_ones_draw():
     late = drawn("assert not {'numpy', 'torch'} & set(sys.modules)", SEED)
     assert late == drawn("import numpy, torch", SEED)

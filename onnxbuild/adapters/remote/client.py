@@ -150,11 +150,11 @@ class Client:
         if isinstance(content, bytes) or not size or not self._is_plain:
             self._run(upload(content, in_parts=None))
             return
-        with (
-            content.open("rb") as file,
-            mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped,
-        ):
-            self._run(upload(mapped, in_parts=False))
+        with content.open(
+            "rb"
+        ) as file:  # the map is not closed here: a cancelled request may still hold it
+            mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        self._run(upload(mapped, in_parts=False))
 
     # --- for uploads and housekeeping, which don't use the budget of reads ----------------------
 

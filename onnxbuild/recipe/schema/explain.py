@@ -304,7 +304,7 @@ def _places(key: str, path: Path, takes: Callable[[Schema], bool]) -> list[Known
 def _with_name(place: str, root: Node) -> str:
     """A place with the only name that the recipe has there for NAME, unless the place is taken."""
     above, found, below = place.partition(f".{NAME}.")
-    names = members_at(root, tuple(above.split("."))) if found else ()
+    names = tuple(members_at(root, tuple(above.split(".")))) if found else ()
     if len(names) != 1 or node_at(root, (*above.split("."), names[0], *below.split("."))):
         return place
     return f"{above}.{names[0]}.{below}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import subprocess
 import tempfile
 import threading
@@ -106,6 +105,7 @@ def test_a_read_only_filesystem_is_said_of_the_file_and_not_of_a_temporary_one(
 @pytest.fixture
 def file_limit() -> Iterator[None]:
     """`ulimit -f`: no file of this process grows beyond 4 KiB."""
+    resource = pytest.importorskip("resource")  # hidden on the portable path
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
     yield
