@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 OWN_FOLDERS = ("ac", "cas", "out")  # of a store
 
-_CHANGED_MAX = 100  # more are decided with all that a build loads
+CHANGED_MAX = 100  # more are decided with all that a build loads
 
 _TOUCH_S = 24 * 3600.0  # often enough for garbage collection, which counts in days
 
@@ -119,7 +119,7 @@ def _same_content(
     }
     looked_ns = time.time_ns()
     changed = {path: now for path, old in seen.items() if (now := identity(path)) != old}
-    if len(changed) > _CHANGED_MAX:
+    if len(changed) > CHANGED_MAX:
         return False
     for path in changed:
         tag, digest = content.get(path, ("", None))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from onnxbuild.adapters import memo
 from onnxbuild.adapters.disk.index import Index
-from onnxbuild.adapters.disk.statcache import StatCache
+from onnxbuild.adapters.disk.statcache import StatCache, identity
 from onnxbuild.adapters.store import memos
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
@@ -126,12 +126,12 @@ def read(tmp_path):
     return made
 
 
-def test_an_edited_comment_is_up_to_date_and_the_next_look_is_short_again(read, monkeypatch):
+def test_an_edited_comment_is_up_to_date_and_the_memo_knows_the_edited_file(read):
     read.files["source"].write_text(CODE + "# a comment\n")
     time.sleep(0.03)
     assert read.recall() == SUMMARY
-    monkeypatch.setattr(memo, "_same_content", None)
-    assert read.recall() == SUMMARY
+    _, paths, identities = memos.read_memo(read.store, REQUEST)
+    assert list(identities) == list(map(identity, paths))
 
 
 def test_a_comment_that_was_saved_in_this_clock_tick_is_read_again_next_time(read):
@@ -174,13 +174,21 @@ def test_a_file_of_which_more_was_asked_than_its_content_counts_with_every_chang
     assert read.recall() is None
 
 
-def test_too_many_changes_are_decided_by_the_whole(read, monkeypatch):
-    monkeypatch.setattr(memo, "_CHANGED_MAX", 1)
-    read.files["declared file"].write_bytes(b"as it was")
-    assert read.recall() == SUMMARY
-    read.files["source"].write_text(CODE + "# a comment\n")
-    read.files["declared file"].write_bytes(b"as it was")
-    assert read.recall() is None
+@pytest.mark.parametrize(
+    ("count", "found"), [(memo.CHANGED_MAX, SUMMARY), (memo.CHANGED_MAX + 1, None)]
+)
+def test_too_many_changes_are_decided_by_the_whole(read, count, found):
+    files = [read.folder / f"data/{n}.bin" for n in range(count)]
+    for file in files:
+        file.write_bytes(b"same")
+    time.sleep(0.03)
+    read.started_ns = time.time_ns()
+    for file in files:
+        read.stats.digest(str(file))
+    assert read.remember()
+    for file in files:
+        file.write_bytes(b"same")
+    assert read.recall() == found
 
 
 def test_a_new_file_in_a_folder_that_was_listed_is_noticed(run):

@@ -29,6 +29,12 @@ def state_of(folder):
     return found
 
 
+def remark_of(done):
+    """The only line that a run prints about the store below."""
+    (line,) = [each for each in (done.out + done.err).splitlines() if "the store below" in each]
+    return line
+
+
 @pytest.fixture
 def filled(cheap):
     assert cheap.run("--store", "shared").code == 0
@@ -82,17 +88,14 @@ def test_a_damaged_blob_below_is_a_miss_and_one_line(filled):
     found = filled.run(*LAYERS)
     assert found.code == 0
     assert "export" in found.ran
-    told = [line for line in (found.out + found.err).splitlines() if "the store below" in line]
-    assert len(told) == 1
-    assert "is damaged" in told[0]
+    assert "is damaged" in remark_of(found)
     assert state_of(filled.folder / "shared") == before
 
 
 def test_a_store_below_that_is_not_there_is_one_line(cheap):
     found = cheap.run("--store", "own", "--store", "nowhere")
     assert found.code == 0
-    (told,) = [line for line in (found.out + found.err).splitlines() if "the store below" in line]
-    assert "nowhere, was not used for all: there is no store in it" in told
+    assert "nowhere, was not used for all: there is no store in it" in remark_of(found)
     assert not (cheap.folder / "nowhere").exists()
     assert "is not used: there is no store in it" in cheap("doctor", "--store", "own:nowhere").out
 
