@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from onnxbuild.adapters import machine
@@ -53,14 +54,14 @@ def connected(
         client = _client(distributed, cluster.scheduler, None)
         return _ready(client, workspace, 1, timeout_s=timeout_s, say=say, on=cluster.on)
     own = _OwnCluster(distributed, workspace, cluster.workers, jobs, memory_bytes)
-    try:
+    with ExitStack() as undo:
+        undo.callback(own.close)
         client = _client(distributed, own.address, own.security)
-        return _ready(
+        executor = _ready(
             client, workspace, cluster.workers, timeout_s=timeout_s, say=say, end=own.close
         )
-    except BaseException:
-        own.close()
-        raise
+        undo.pop_all()
+    return executor
 
 
 def _ready(
@@ -75,11 +76,10 @@ def _ready(
 ) -> DaskExecutor:
     """Return an executor that has workers."""
     executor = DaskExecutor(client, workspace, timeout_s=timeout_s, say=say, on=on, end=end)
-    try:
+    with ExitStack() as undo:
+        undo.callback(executor.close)
         executor.await_workers(count, _WORKERS_S if count > 1 else _CONNECT_S)
-    except BaseException:
-        executor.close()
-        raise
+        undo.pop_all()
     return executor
 
 

@@ -109,11 +109,10 @@ class SlurmExecutor:
         _need_slurm()
         self._folder = RunFolder(workspace.root)
         make_folder(self._folder.path)
-        try:
+        with contextlib.ExitStack() as undo:
+            undo.callback(self.close)
             self._host = self._describe()
-        except BaseException:
-            self.close()
-            raise
+            undo.pop_all()
 
     def _describe(self) -> SlurmHost:
         """Return the nodes, as the first batch job finds its own."""
