@@ -351,6 +351,32 @@ def _faults(parts: Parts) -> Iterator[Fault]:
     yield from key_needs_frontend(parts, parts.module_frontends, NAME)
 
 
+@dataclass(frozen=True, slots=True)
+class _Assembly:
+    """A variant of a pipeline with what it is made of.
+
+    Attributes:
+        scope: The pipeline's.
+        variant: One of its.
+        scopes: Component -> its scope.
+        chosen: Component -> its variant.
+        reference: PyTorch's run of the pipeline.
+    """
+
+    scope: Scope
+    variant: Variant
+    scopes: Mapping[str, Scope]
+    chosen: Mapping[str, Variant]
+    reference: OutputRef
+
+    def models(self, target: Target) -> dict[str, OutputRef]:
+        """Return the inputs of a step that runs it on a target."""
+        models = {
+            f"model/{part}": own.model(self.chosen[part]) for part, own in self.scopes.items()
+        }
+        return {**models, "reference": self.reference, **target_inputs(self.scope, target)}
+
+
 def _deliver(scope: Scope, variants: Sequence[Variant]) -> Iterator[Deliverable]:
     """Yield the variants of a pipeline, each with the steps that judge and make it."""
     recipe = scope.recipe
@@ -366,23 +392,15 @@ def _deliver(scope: Scope, variants: Sequence[Variant]) -> Iterator[Deliverable]
         bundles = {part: each for part, each in found.items() if each is not None}
         if len(bundles) < len(chosen):
             continue  # another component's variant alone was asked for
-        yield _delivered(scope, variant, scopes, chosen, bundles)
+        assembly = _Assembly(scope, variant, scopes, chosen, _reference(scope, scopes))
+        yield _delivered(assembly, bundles)
 
 
-def _delivered(
-    scope: Scope,
-    variant: Variant,
-    scopes: Mapping[str, Scope],
-    chosen: Mapping[str, Variant],
-    bundles: Mapping[str, Deliverable],
-) -> Deliverable:
-    recipe = scope.recipe
+def _delivered(made: _Assembly, bundles: Mapping[str, Deliverable]) -> Deliverable:
+    scope, recipe, variant, chosen = made.scope, made.scope.recipe, made.variant, made.chosen
     judged_by = _judged_by(recipe, variant)
-    reference = _reference(scope, scopes)
     gates = {
-        f"gate/{target.name}": OutputRef(
-            _judged(scope, variant, scopes, chosen, reference=reference, number=number), "report"
-        )
+        f"gate/{target.name}": OutputRef(_judged(made, number), "report")
         for number, target in enumerate(recipe.targets)
     }
     packaged = scope.step(
@@ -401,7 +419,7 @@ def _delivered(
                     own.recipe.inputs,
                     {c.input: f"{c.component}.{c.output}" for c in own.recipe.connections},
                 )
-                for part, own in scopes.items()
+                for part, own in made.scopes.items()
             ),
             callable=recipe.model.target.rpartition(":")[2],
             args=dict(recipe.model.args),
@@ -409,7 +427,7 @@ def _delivered(
         ),
         {
             **{f"bundle/{part}": each.bundle for part, each in bundles.items()},
-            "reference": reference,
+            "reference": made.reference,
             **gates,
         },
         at=variant.location,
@@ -422,7 +440,7 @@ def _delivered(
         {"package": package},
         at=variant.location,
     )
-    measured = _measured(scope, variant, scopes, chosen, reference)
+    measured = _measured(made)
     return Deliverable(
         recipe=recipe.name,
         name=variant.name,
@@ -465,18 +483,12 @@ def _reference(scope: Scope, scopes: Mapping[str, Scope]) -> OutputRef:
     return OutputRef(step, "reference")
 
 
-def _judged(
-    scope: Scope,
-    variant: Variant,
-    scopes: Mapping[str, Scope],
-    chosen: Mapping[str, Variant],
-    *,
-    reference: OutputRef,
-    number: int,
-) -> str:
-    recipe, target = scope.recipe, scope.recipe.targets[number]
+def _judged(made: _Assembly, number: int) -> str:
+    """Add the gate on the target of a number."""
+    recipe, variant, chosen = made.scope.recipe, made.variant, made.chosen
+    target = recipe.targets[number]
     options = recipe.section(NAME, pipeline.PipelineOptions)
-    return scope.step(
+    return made.scope.step(
         of_variant(recipe, variant, "validate", further(recipe, number)),
         pipeline.KIND,
         pipeline.PipelineParams(
@@ -489,10 +501,10 @@ def _judged(
                     tolerances_of(own.recipe, chosen[part]),
                     settings_of(own.recipe, chosen[part]).judged_anywhere(),
                 )
-                for part, own in scopes.items()
+                for part, own in made.scopes.items()
             ),
             components=tuple(
-                f"{own.recipe.name}:{chosen[part].name}" for part, own in scopes.items()
+                f"{own.recipe.name}:{chosen[part].name}" for part, own in made.scopes.items()
             ),
             judged_by=_judged_by(recipe, variant),
             run=recipe.model,
@@ -502,57 +514,37 @@ def _judged(
             tolerances=tolerances_of(recipe, variant),
             target=target,
         ),
-        _models(scope, scopes, chosen, reference, target),
+        made.models(target),
         at=variant.location,
     )
 
 
-def _measured(
-    scope: Scope,
-    variant: Variant,
-    scopes: Mapping[str, Scope],
-    chosen: Mapping[str, Variant],
-    reference: OutputRef,
-) -> list[str]:
-    """Add the measurement on the first target, if it is asked for."""
-    recipe, target = scope.recipe, scope.recipe.targets[0]
+def _measured(made: _Assembly) -> list[str]:
+    """Add the measurement on the first target, if the recipe has one."""
+    recipe, variant = made.scope.recipe, made.variant
+    target = recipe.targets[0]
     rounds = recipe.section(NAME, pipeline.PipelineOptions).rounds
     if not rounds:
         return []
-    step = scope.step(
+    step = made.scope.step(
         of_variant(recipe, variant, "latency"),
         pipeline_latency.KIND,
         pipeline_latency.PipelineLatencyParams(
             variant=variant.name,
             parts=tuple(
                 pipeline_latency.MeasuredPart(
-                    part, own.recipe.inputs, settings_of(own.recipe, chosen[part])
+                    part, own.recipe.inputs, settings_of(own.recipe, made.chosen[part])
                 )
-                for part, own in scopes.items()
+                for part, own in made.scopes.items()
             ),
             run=recipe.model,
             rounds=rounds,
             target=target,
         ),
-        _models(scope, scopes, chosen, reference, target),
+        made.models(target),
         at=variant.location,
     )
     return [step]
-
-
-def _models(
-    scope: Scope,
-    scopes: Mapping[str, Scope],
-    chosen: Mapping[str, Variant],
-    reference: OutputRef,
-    target: Target,
-) -> dict[str, OutputRef]:
-    """The inputs of a step that runs the pipeline on a target."""
-    return {
-        **{f"model/{part}": own.model(chosen[part]) for part, own in scopes.items()},
-        "reference": reference,
-        **target_inputs(scope, target),
-    }
 
 
 def _judged_by(recipe: Recipe, variant: Variant) -> pipeline.JudgedBy:
