@@ -119,8 +119,8 @@ SLIPS = {
         + ONE.replace("components:\n", "").replace("encoder", "decoder")
         + "    opset: 99\n",
         [
-            "7:12: opset is 99; expected an integer from 11 to 23",
-            "11:12: opset is 99; expected an integer from 11 to 23",
+            "7:12: opset is 99; expected an integer from 11 to 24",
+            "11:12: opset is 99; expected an integer from 11 to 24",
         ],
     ),
     "a misspelt `components`": (
