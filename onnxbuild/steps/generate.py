@@ -11,8 +11,10 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Precision
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.data.greedy import Roles, decode, roles_of
+from onnxbuild.onnxkit.accuracy.divergence import TokenDivergence, too_far
+from onnxbuild.onnxkit.data.greedy import Roles, roles_of
 from onnxbuild.onnxkit.host.progress import counted
+from onnxbuild.onnxkit.loaders.decoding import decode
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, open_on, skipped
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.open import open_session
@@ -170,12 +172,11 @@ def _compare(
     import numpy as np
 
     params: GenerateParams = context.params
+    decoder = roles.decoder(params.logits)
     equal = total = 0
     first = ""
     for each in counted(batches, "batches"):
-        steps = list(
-            decode(model, roles, each.prompts, each.tokens.shape[1], logits=params.logits)
-        )
+        steps = list(decode(model, decoder, each.prompts, each.tokens.shape[1]))
         found = np.stack([last.argmax(-1) for last in steps], axis=1)
         same = found == each.tokens
         equal, total = equal + int(same.sum()), total + same.size
@@ -198,50 +199,26 @@ def _measure(
     context: StepContext, model: Run, roles: Roles, batches: Sequence[_Batch]
 ) -> tuple[dict[str, Any], tuple[Finding, ...]]:
     """Mean KL divergence from the fp32 model, top-1 agreement with it and ratio of perplexities, on PyTorch's tokens."""
-    import numpy as np
-
     params: GenerateParams = context.params
     exact = open_session(context.input("exact"), where=context.where)
 
     def reference(feeds: Feeds) -> dict[str, np.ndarray]:
         return run_session(exact, feeds, context.where)
 
-    divergences: list[float] = []
-    losses: list[float] = []
-    agreed = 0
+    found = TokenDivergence()
+    decoder = roles.decoder(params.logits)
     for each in counted(batches, "batches"):
         count = each.tokens.shape[1]
         runs = (
-            decode(run, roles, each.prompts, count, logits=params.logits, forced=each.tokens)
+            decode(run, decoder, each.prompts, count, forced=each.tokens)
             for run in (reference, model)
         )
-        for n, pair in enumerate(zip(*runs, strict=True)):
-            theirs, own = (_log_softmax(logits) for logits in pair)
-            divergences += (np.exp(theirs) * (theirs - own)).sum(-1).tolist()
-            agreed += int((theirs.argmax(-1) == own.argmax(-1)).sum())
-            rows = np.arange(len(own))
-            losses += (theirs - own)[rows, each.tokens[:, n]].tolist()
-    total = len(divergences)
-    metrics = {
-        "kl": float(np.mean(divergences)) if total else None,
-        "top1": agreed / total if total else None,
-        "perplexity_ratio": float(np.exp(np.mean(losses))) if total else None,
-        "compared": total,
-    }
-    kl = metrics["kl"]
-    if params.max_kl is None or kl is None or kl <= params.max_kl:
+        found.add(*runs, each.tokens)
+    metrics = found.metrics()
+    if not (what := too_far(metrics["kl"], params.max_kl)):
         return metrics, ()
-    what = f"the mean KL divergence from the fp32 model is {kl:.3g} nats; expected at most {params.max_kl:g}"
     fix = "leave the nodes that cost most in fp32 (`onnxbuild diagnose RECIPE:VARIANT`), or raise `generate: {max_kl: ...}`"
     return metrics, (Finding(what, f"variant '{params.variant}'", fix),)
-
-
-def _log_softmax(logits: np.ndarray) -> np.ndarray:
-    import numpy as np
-
-    shifted = logits.astype(np.float64) - logits.max(-1, keepdims=True)
-    found: np.ndarray = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
-    return found
 
 
 def _notes(roles: Roles, batches: Sequence[int]) -> tuple[str, ...]:
