@@ -15,6 +15,7 @@ from onnxbuild.onnxkit.export.torch_module import (
     run_module,
 )
 from onnxbuild.onnxkit.host.progress import counted
+from onnxbuild.onnxkit.loaders.decoding import decode
 from onnxbuild.onnxkit.modules.pytorch_tokens import can_generate, generated, recomputed
 from onnxbuild.onnxkit.modules.stateful_module import INNER
 from onnxbuild.onnxkit.reports import write_report
@@ -81,9 +82,12 @@ def run(context: StepContext) -> Outcome:
             module, feeds, context.where, params.outputs, inputs=params.inputs
         ).outputs
 
+    def logits_after(text: list[int]) -> np.ndarray:
+        return next(decode(forward, decoder, [np.array(text)], 1))
+
     def tokens_after(prompt: np.ndarray) -> list[int]:
         if not by_generate:
-            return recomputed(forward, decoder, prompt.tolist(), params.tokens)
+            return recomputed(logits_after, prompt.tolist(), params.tokens)
         feeds = {"input_ids": prompt[None], "attention_mask": np.ones_like(prompt[None])}
         return generated(inner, feeds, params.tokens, context.where)
 

@@ -213,7 +213,7 @@ def _measure(
             decode(run, decoder, each.prompts, count, forced=each.tokens)
             for run in (reference, model)
         )
-        found.add(*runs, each.tokens)
+        found.add(runs, each.tokens)
     metrics = found.metrics()
     if not (what := too_far(metrics["kl"], params.max_kl)):
         return metrics, ()

@@ -17,19 +17,16 @@ class TokenDivergence:
         self._losses: list[float] = []
         self._agreed = 0
 
-    def add(
-        self, theirs: Iterable[np.ndarray], own: Iterable[np.ndarray], tokens: np.ndarray
-    ) -> None:
+    def add(self, models: Iterable[Iterable[np.ndarray]], tokens: np.ndarray) -> None:
         """Add what two models give while both go on with the same tokens.
 
         Args:
-            theirs: The exact model's logits, shape (rows, vocabulary), for each token.
-            own: The other model's.
+            models: Logits, shape (rows, vocabulary), for each token: of the exact model, then of the other.
             tokens: Those that both go on with, shape (rows, tokens).
         """
         import numpy as np
 
-        for n, pair in enumerate(zip(theirs, own, strict=True)):
+        for n, pair in enumerate(zip(*models, strict=True)):
             exact, other = (_log_softmax(logits) for logits in pair)
             self._divergences += (np.exp(exact) * (exact - other)).sum(-1).tolist()
             self._agreed += int((exact.argmax(-1) == other.argmax(-1)).sum())
@@ -60,4 +57,6 @@ def too_far(kl: float | None, most: float | None) -> str:
     """Return what is wrong with a mean KL divergence in nats; empty if it is at most what is allowed."""
     if most is None or kl is None or kl <= most:
         return ""
-    return f"the mean KL divergence from the fp32 model is {kl:.3g} nats; expected at most {most:g}"
+    return (
+        f"the mean KL divergence from the fp32 model is {kl:.3g} nats; expected at most {most:g}"
+    )

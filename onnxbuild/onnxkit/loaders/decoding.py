@@ -58,9 +58,7 @@ def decode(
         mask = np.concatenate([mask, np.ones_like(ids, bool)], axis=1)
 
 
-def _feeds(
-    decoder: Mapping[str, Any], ids: np.ndarray, mask: np.ndarray
-) -> dict[str, np.ndarray]:
+def _feeds(decoder: Mapping[str, Any], ids: np.ndarray, mask: np.ndarray) -> dict[str, np.ndarray]:
     """Feeds of the new tokens.
 
     Args:
@@ -116,9 +114,13 @@ def stacked(rows: Sequence[Any], inputs: Sequence[Mapping[str, Any]]) -> dict[st
     free = [each for each in inputs if not each["mask"]]
     found, lengths = {}, {}
     for each in free:
-        arrays = [np.asarray(row[each["name"]] if isinstance(row, Mapping) else row) for row in rows]
+        arrays = [
+            np.asarray(row[each["name"]] if isinstance(row, Mapping) else row) for row in rows
+        ]
         whole = np.max([array.shape for array in arrays], axis=0)
-        side = next((m["mask"] for m in inputs if m["mask"] and m["shape"][-1] in each["shape"]), "right")
+        side = next(
+            (m["mask"] for m in inputs if m["mask"] and m["shape"][-1] in each["shape"]), "right"
+        )
         padded = np.zeros((len(rows), *whole), each["dtype"])
         for row, array in zip(padded, arrays):  # noqa: B905 - Python 3.9 runs this, too
             ends = zip(array.shape, whole)  # noqa: B905 - likewise
@@ -136,7 +138,12 @@ def stacked(rows: Sequence[Any], inputs: Sequence[Mapping[str, Any]]) -> dict[st
 
 
 def greedy(
-    parts: Any, sample: Sequence[Any], *, plan: Mapping[str, Any], start: Sequence[int], tokens: int
+    parts: Any,
+    sample: Sequence[Any],
+    *,
+    plan: Mapping[str, Any],
+    start: Sequence[int],
+    tokens: int,
 ) -> dict[str, np.ndarray]:
     """Return the most likely `tokens`, shape (rows, tokens), after `start`.
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.data.user_code import call_user
-from onnxbuild.onnxkit.loaders.decoding import decode
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
 
-    from onnxbuild.onnxkit.loaders.decoding import Arrays, Run
+    from onnxbuild.onnxkit.loaders.decoding import Arrays
 
 
 def can_generate(model: object) -> bool:
@@ -64,23 +64,16 @@ def generated(
 
 
 def recomputed(
-    run: Run,
-    decoder: Mapping[str, Any],
-    prompt: Sequence[int],
-    tokens: int,
-    given: Arrays | None = None,
+    logits_after: Callable[[list[int]], np.ndarray], prompt: Sequence[int], tokens: int
 ) -> list[int]:
     """Return the most likely tokens after a prompt, with an empty state for each of them: the state is what is judged.
 
     Args:
-        run, decoder, given: As `decode` takes them.
+        logits_after: Ids of a whole text -> logits of its next token, shape (1, vocabulary).
         prompt: Ids.
         tokens: How many.
     """
-    import numpy as np
-
     text = [int(each) for each in prompt]
     for _ in range(tokens):
-        (last,) = decode(run, decoder, [np.array(text)], 1, given=given)
-        text.append(int(last[0].argmax()))
+        text.append(int(logits_after(text)[0].argmax()))
     return text[len(prompt) :]
