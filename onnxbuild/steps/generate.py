@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,10 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Precision
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.data.greedy import Roles, decode, roles_of
+from onnxbuild.onnxkit.accuracy.divergence import TokenDivergence, too_far
+from onnxbuild.onnxkit.data.greedy import Roles, roles_of
 from onnxbuild.onnxkit.host.progress import counted
+from onnxbuild.onnxkit.loaders.decoding import decode
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, open_on, skipped
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.open import open_session
@@ -177,12 +178,11 @@ def _compare(
     import numpy as np
 
     params: GenerateParams = context.params
+    decoder = roles.decoder(params.logits)
     equal = total = 0
     first = ""
     for each in counted(batches, "batches"):
-        steps = list(
-            decode(model, roles, each.prompts, each.tokens.shape[1], logits=params.logits)
-        )
+        steps = list(decode(model, decoder, each.prompts, each.tokens.shape[1]))
         found = np.stack([last.argmax(-1) for last in steps], axis=1)
         same = found == each.tokens
         equal, total = equal + int(same.sum()), total + same.size
@@ -206,62 +206,28 @@ def _measure(
 ) -> tuple[dict[str, Any], tuple[Finding, ...], list[dict[str, Any]]]:
     """Mean KL divergence from the fp32 model, top-1 agreement with it and ratio of perplexities, on PyTorch's tokens.
 
-    Returns: These, findings, and for each prompt its mean divergence and `loss`, the logarithm of its ratio of perplexities.
+    Returns: These, findings, and the same by prompt.
     """
-    import numpy as np
-
     params: GenerateParams = context.params
     exact = open_session(context.input("exact"), where=context.where)
 
     def reference(feeds: Feeds) -> dict[str, np.ndarray]:
         return run_session(exact, feeds, context.where)
 
-    divergences: dict[int, list[float]] = defaultdict(list)  # by prompt
-    losses: dict[int, list[float]] = defaultdict(list)
-    agreed = 0
+    found = TokenDivergence()
+    decoder = roles.decoder(params.logits)
     for each in counted(batches, "batches"):
         count = each.tokens.shape[1]
         runs = (
-            decode(run, roles, each.prompts, count, logits=params.logits, forced=each.tokens)
+            decode(run, decoder, each.prompts, count, forced=each.tokens)
             for run in (reference, model)
         )
-        for n, pair in enumerate(zip(*runs, strict=True)):
-            theirs, own = (_log_softmax(logits) for logits in pair)
-            divergence = (np.exp(theirs) * (theirs - own)).sum(-1)
-            agreed += int((theirs.argmax(-1) == own.argmax(-1)).sum())
-            loss = (theirs - own)[np.arange(len(own)), each.tokens[:, n]]
-            for prompt, one, other in zip(each.numbers, divergence, loss, strict=True):
-                divergences[prompt].append(float(one))
-                losses[prompt].append(float(other))
-    rows = [
-        {
-            "prompt": n,
-            "kl": float(np.mean(divergences[n])),
-            "loss": float(np.mean(losses[n])),
-            "compared": len(losses[n]),
-        }
-        for n in sorted(losses)
-    ]
-    total, kl = sum(map(len, losses.values())), _mean(divergences.values())
-    metrics = {
-        "kl": kl if total else None,
-        "top1": agreed / total if total else None,
-        "perplexity_ratio": float(np.exp(_mean(losses.values()))) if total else None,
-        "compared": total,
-    }
-    if params.max_kl is None or not total or kl <= params.max_kl:
+        found.add(runs, each.tokens, each.numbers)
+    metrics, rows = found.metrics(), found.by_prompt()
+    if not (what := too_far(metrics["kl"], params.max_kl)):
         return metrics, (), rows
-    what = f"the mean KL divergence from the fp32 model is {kl:.3g} nats; expected at most {params.max_kl:g}"
     fix = "leave the nodes that cost most in fp32 (`onnxbuild diagnose RECIPE:VARIANT`), or raise `generate: {max_kl: ...}`"
     return metrics, (Finding(what, f"variant '{params.variant}'", fix),), rows
-
-
-def _mean(lists: Iterable[Sequence[float]]) -> float:
-    """Of all of their numbers; 0 of none."""
-    import numpy as np
-
-    every = [number for each in lists for number in each]
-    return float(np.mean(every)) if every else 0.0
 
 
 def _nothing(params: GenerateParams, prompts: int) -> Finding:
@@ -272,14 +238,6 @@ def _nothing(params: GenerateParams, prompts: int) -> Finding:
         f"variant '{params.variant}'",
         "yield more prompts, of one length where no input masks the past, or write `generate: {batches: [1]}`",
     )
-
-
-def _log_softmax(logits: np.ndarray) -> np.ndarray:
-    import numpy as np
-
-    shifted = logits.astype(np.float64) - logits.max(-1, keepdims=True)
-    found: np.ndarray = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
-    return found
 
 
 def _notes(roles: Roles, batches: Sequence[int]) -> tuple[str, ...]:
