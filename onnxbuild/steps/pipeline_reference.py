@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.data.feeds import Feeds, check_sizes
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.export.torch_module import (
@@ -36,13 +37,17 @@ if TYPE_CHECKING:
     from onnxbuild.onnxkit.pipelines.parts import Arrays
 
 
+_END = "let `run` end its loop after so many calls, whatever tokens come, and keep samples to"
+
+
 @dataclass(frozen=True, slots=True)
 class ReferencePart:
-    """A component; `model` and `outputs` as in its recipe."""
+    """A component; `model`, `axes` and `outputs` as in its recipe."""
 
     name: str
     model: Entrypoint
     inputs: tuple[DummyInput, ...]
+    axes: tuple[Axis, ...]
     outputs: tuple[str, ...]
 
 
@@ -66,7 +71,8 @@ def run(context: StepContext) -> Outcome:
     """Write samples, the outputs of each (a reference's points), and the calls of each component (likewise).
 
     Raises:
-        StepError: The callable or PyTorch fails on a sample, or a component is never called.
+        StepError: The callable or PyTorch fails on a sample, or a component is never called, or with sizes that it is not
+            built for.
     """
     params: PipelineReferenceParams = context.params
     make_torch_deterministic()
@@ -79,7 +85,7 @@ def run(context: StepContext) -> Outcome:
         raise StepError(what, where=context.where, fix=error.fix) from error
     samples = read_values(folder)
     calls: list[tuple[str, Arrays, Arrays]] = []
-    callers = {each.name: _caller(context, each) for each in params.parts}
+    callers = {each.name: _caller(context, each, pipeline.place) for each in params.parts}
     parts = parts_of(
         {each.name: each.inputs for each in params.parts}, recorded(by_name(callers), calls)
     )
@@ -110,11 +116,21 @@ def run(context: StepContext) -> Outcome:
     return Outcome({"samples": len(samples), "calls": len(calls)}, notes=(*points.notes(), *notes))
 
 
-def _caller(context: StepContext, part: ReferencePart) -> Caller:
+def _caller(context: StepContext, part: ReferencePart, place: str) -> Caller:
+    """Return what runs a component's module, at the sizes alone that its graph is built for."""
     module = load_module(context, part.model)
-    return lambda feeds: (
-        run_module(module, feeds, context.where, part.outputs, inputs=part.inputs).outputs
-    )
+
+    def call(feeds: Feeds) -> Arrays:
+        try:
+            check_sizes(feeds, part.inputs, part.axes, place, other=_END)
+        except StepError as error:
+            what = f"'{part.name}' is called at other sizes than its graph is for: {error.what}"
+            raise StepError(what, where=place, fix=error.fix) from error
+        return run_module(
+            module, feeds, context.where, part.outputs, inputs=part.inputs
+        ).outputs
+
+    return call
 
 
 def _portable_code(context: StepContext, entrypoint: Entrypoint) -> tuple[bytes, str]:
@@ -138,7 +154,7 @@ def _portable_code(context: StepContext, entrypoint: Entrypoint) -> tuple[bytes,
 
 KIND = StepKind(
     name="pipeline-reference",
-    version=1,
+    version=2,
     params=PipelineReferenceParams,
     inputs=(),
     outputs={"reference": "reference"},

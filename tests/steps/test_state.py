@@ -411,18 +411,22 @@ class Sums(torch.nn.Module):
 
     def forward(self, input_ids, attention_mask, position_ids, past):
         new = self.table(input_ids) + self.places(position_ids)
-        keys, values = (torch.cat([old[:, 0], new], 1) for old in past)
+        keys, values = (
+            torch.cat([old[:, 0], each], 1) for old, each in zip(past, (new, 3 * new), strict=True)
+        )
         scores = new @ keys.transpose(1, 2)
         length = keys.shape[1]
         seen = torch.arange(length) <= torch.arange(length - new.shape[1], length)[:, None]
         seen = seen & attention_mask[:, None].bool()
         scores = scores.masked_fill(~seen, -1e9)
-        logits = self.head(scores.softmax(-1) @ values * 3)
+        logits = self.head(scores.softmax(-1) @ values)
         present = (keys[:, None], values[:, None])
         if self.fault == "few":
             return logits
         if self.fault == "order":
             return (*present, logits)
+        if self.fault == "value before key":
+            return logits, *reversed(present)
         return logits, *present
 
 
@@ -456,6 +460,15 @@ def test_a_module_of_a_list_is_judged_by_texts_that_are_computed_anew(tmp_path):
 def test_new_state_that_does_not_come_back_is_refused(fault, said, tmp_path):
     with pytest.raises(StepError, match=said):
         plain(tmp_path, fault=fault).export()
+
+
+@pytest.mark.slow
+def test_new_state_in_another_order_of_one_shape_gives_other_tokens(tmp_path):
+    made = plain(tmp_path, fault="value before key")
+    _, model = made.export()
+    assert made.validated(model, made.reference()).findings == (), "PyTorch's own order is the same"
+    (found,) = made.generated(model, made.tokens(), distinct=2).findings
+    assert "are not PyTorch's: token 1 " in found.what
 
 
 def test_a_state_that_forward_does_not_take_is_named(tmp_path):

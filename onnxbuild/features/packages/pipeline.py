@@ -465,7 +465,7 @@ def _reference(scope: Scope, scopes: Mapping[str, Scope]) -> OutputRef:
     recipe = scope.recipe
     parts = (
         pipeline_reference.ReferencePart(
-            name, own.recipe.model, own.recipe.inputs, own.recipe.outputs
+            name, own.recipe.model, own.recipe.inputs, own.recipe.axes, own.recipe.outputs
         )
         for name, own in scopes.items()
     )
