@@ -65,7 +65,7 @@ from onnxbuild.features.settings import (
     session,
     target,
 )
-from onnxbuild.features.sources import keras, onnx_text, transformers
+from onnxbuild.features.sources import diffusers, keras, onnx_text, transformers
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.providers import use_providers
 
@@ -73,6 +73,7 @@ FEATURES: tuple[Feature, ...] = (
     pytorch.FEATURE,
     onnx.FEATURE,
     transformers.FEATURE,
+    diffusers.FEATURE,
     keras.FEATURE,
     onnx_text.FEATURE,
     saved_model.FEATURE,

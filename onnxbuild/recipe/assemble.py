@@ -38,7 +38,7 @@ from onnxbuild.recipe.parts.parts import (
     with_mappings,
 )
 from onnxbuild.recipe.schema.validator import KeyValidator, as_meant
-from onnxbuild.recipe.templates.components import component_faults, component_trees
+from onnxbuild.recipe.templates.components import SharedAxes, component_faults, component_trees
 from onnxbuild.recipe.templates.expand import Renderer, combinations, member_name
 from onnxbuild.recipe.templates.extend import Sources, read_with_bases
 from onnxbuild.recipe.templates.overrides import apply_overrides, unused_vars
@@ -94,6 +94,7 @@ class Loader:
         self._complete = True
         self._checked: dict[tuple[str, Location, str], list[Fault]] = {}
         self._written: Node | None = None
+        self._axes = SharedAxes(mapping({}, Location("", 0, 0)))
         self._understood = understood
         self._is_whole = is_whole
 
@@ -125,13 +126,14 @@ class Loader:
         root, self._complete = read_with_bases(file, content, self._sources, self._faults)
         if root is not None:
             self._written = root
+            self._axes = SharedAxes(root)
             trees = self._trees(root, overrides)
             for _, tree in trees:
                 self._faults.update(self._frame(tree))
             recipes = [each for name, tree in trees for each in self._expanded(tree, name)]
             self._check_names(recipes)
             if not self._faults and self._is_whole:
-                self._faults.update(connection_faults(recipes))
+                self._faults.update([*self._axes.faults(), *connection_faults(recipes)])
                 recipes += self._wholes(recipes)
             if not self._faults and overrides:
                 self._faults.update(self._without_effect(trees, root, overrides))
@@ -215,7 +217,7 @@ class Loader:
         root, faults = as_meant(with_mappings(root), self._key_faults, _READ_BEFORE)
         sound = not self._check("model", root) if "model" in root.members else False
         completed = self._models.complete(root, self._faults, sound=sound)
-        root = _without_filled_in(root) if completed is None else completed.root
+        root = self._axes.fitting(_without_filled_in(root) if completed is None else completed.root)
         known = self._validator.known
         found = [f for key in root.members if key in known for f in self._check(key, root)]
         unsound = {fault.path for fault in found} | {(k,) for k in root.members if k not in known}

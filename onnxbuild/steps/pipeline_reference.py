@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.data.feeds import Feeds, check_sizes
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.export.torch_module import (
@@ -55,13 +56,17 @@ if TYPE_CHECKING:
     from onnxbuild.onnxkit.pipelines.parts import Arrays
 
 
+_END = "let `run` end its loop after so many calls, whatever tokens come, and keep samples to"
+
+
 @dataclass(frozen=True, slots=True)
 class ReferencePart:
-    """A component; `model` and `outputs` as in its recipe."""
+    """A component; `model`, `axes` and `outputs` as in its recipe."""
 
     name: str
     model: Entrypoint
     inputs: tuple[DummyInput, ...]
+    axes: tuple[Axis, ...]
     outputs: tuple[str, ...]
 
 
@@ -92,7 +97,8 @@ def run(context: StepContext) -> Outcome:
     for each token.
 
     Raises:
-        StepError: The callable or PyTorch fails on a sample, or a component is never called.
+        StepError: The callable or PyTorch fails on a sample, or a component is never called, or with sizes that it is not
+            built for.
     """
     import numpy as np
 
@@ -111,7 +117,10 @@ def run(context: StepContext) -> Outcome:
     samples = read_values(folder)
     calls: list[tuple[str, Arrays, Arrays]] = []
     modules = {each.name: load_module(context, each.model) for each in params.parts}
-    callers = {each.name: _caller(context, each, modules[each.name]) for each in params.parts}
+    callers = {
+        each.name: _caller(context, each, modules[each.name], pipeline.place)
+        for each in params.parts
+    }
     inputs = {each.name: each.inputs for each in params.parts}
     parts = parts_of(inputs, recorded(by_name(callers), calls))
     tokens = (
@@ -146,10 +155,20 @@ def run(context: StepContext) -> Outcome:
     return Outcome({"samples": len(samples), "calls": len(calls)}, notes=(*points.notes(), *notes))
 
 
-def _caller(context: StepContext, part: ReferencePart, module: torch.nn.Module) -> Caller:
-    return lambda feeds: (
-        run_module(module, feeds, context.where, part.outputs, inputs=part.inputs).outputs
-    )
+def _caller(
+    context: StepContext, part: ReferencePart, module: torch.nn.Module, place: str
+) -> Caller:
+    """Return what runs a component's module, at the sizes alone that its graph is built for."""
+
+    def call(feeds: Feeds) -> Arrays:
+        try:
+            check_sizes(feeds, part.inputs, part.axes, place, other=_END)
+        except StepError as error:
+            what = f"'{part.name}' is called at other sizes than its graph is for: {error.what}"
+            raise StepError(what, where=place, fix=error.fix) from error
+        return run_module(module, feeds, context.where, part.outputs, inputs=part.inputs).outputs
+
+    return call
 
 
 def _rows(context: StepContext) -> list[object]:
@@ -212,7 +231,7 @@ def _portable_code(context: StepContext, entrypoint: Entrypoint) -> tuple[bytes,
 
 KIND = StepKind(
     name="pipeline-reference",
-    version=1,
+    version=2,
     params=PipelineReferenceParams,
     inputs=(),
     outputs={"reference": "reference"},

@@ -13,7 +13,7 @@ import pytest
 
 from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.recipe import DummyInput
+from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.target import CPU_TARGET
 from onnxbuild.features.packages import pipeline as feature
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES, VariantTolerances
@@ -34,6 +34,7 @@ INPUTS = {
         MASK,
     ),
 }
+AXES = (Axis("batch", 1, 8, 2), Axis("source", 1, 64, 12), Axis("target", 1, 32, 5))
 OUTPUTS = {"encoder": ("cross",), "decoder": ("logits",)}
 FP32 = VariantTolerances(
     **{name: getattr(DEFAULT_TOLERANCES["fp32"], name) for name in ("atol", "rtol", "equal_min")}
@@ -46,7 +47,7 @@ def reference_of(folder, run=TRANSLATE, samples=SAMPLES, count=4):
     """(outcome, folder of the reference)."""
     parts = tuple(
         pipeline_reference.ReferencePart(
-            name, Entrypoint(f"{MODELS}/seq2seq.py:{name}"), INPUTS[name], OUTPUTS[name]
+            name, Entrypoint(f"{MODELS}/seq2seq.py:{name}"), INPUTS[name], AXES, OUTPUTS[name]
         )
         for name in INPUTS
     )
@@ -218,6 +219,26 @@ WRONG_CALLABLES = {
         "    return {'tokens': [1, 2]}",
         "run: output 'tokens' of sample 0 is a list; expected an array of NumPy",
         "return `{'tokens': np.asarray(...)}`",
+    ),
+    "waits for a token that never comes": (
+        "    ids = np.ones((1, 3), np.int64)\n    cross, given = parts.encoder(ids, ids)['cross'], np.ones((1, 1), np.int64)\n"
+        "    while given[0, -1] != 999:\n        token = parts.decoder(given, cross, ids)['logits'][:, -1:].argmax(-1)\n"
+        "        given = np.append(given, token, axis=1)\n    return {'tokens': given}",
+        "sample 0: 'decoder' is called at other sizes than its graph is for: axis 'target' has size 33; expected 1 to 32",
+        ("widen `dynamic_axes: {target: ...}`, or let `run` end its loop after so many calls, whatever tokens come, and keep "
+        "samples to that range"),
+    ),
+    "gives a prompt that is longer than the axis": (
+        "    ids = np.ones((1, 65), np.int64)\n    return dict(parts.encoder(ids, ids))",
+        "sample 0: 'encoder' is called at other sizes than its graph is for: axis 'source' has size 65; expected 1 to 64",
+        ("widen `dynamic_axes: {source: ...}`, or let `run` end its loop after so many calls, whatever tokens come, and keep "
+        "samples to that range"),
+    ),
+    "gives one axis two sizes": (
+        "    ids = np.ones((1, 3), np.int64)\n    return dict(parts.encoder(ids, ids[:, :2]))",
+        ("sample 0: 'encoder' is called at other sizes than its graph is for: axis 'source' is 3 in 'input_ids' but 2 in "
+        "'attention_mask'"),
+        "give both inputs the same size along 'source'",
     ),
     "makes PyTorch fail": (
         "    ids = np.full((1, 3), 999)\n    return dict(parts.encoder(ids, ids))",

@@ -519,7 +519,7 @@ def _reference(scope: Scope, scopes: Mapping[str, Scope]) -> OutputRef:
     is_greedy = recipe.model.target == GREEDY
     parts = (
         pipeline_reference.ReferencePart(
-            name, own.recipe.model, own.recipe.inputs, own.recipe.outputs
+            name, own.recipe.model, own.recipe.inputs, own.recipe.axes, own.recipe.outputs
         )
         for name, own in scopes.items()
     )

@@ -213,20 +213,34 @@ def check_feeds(
     checked = {each.name: check_array(each, feeds[each.name], where) for each in given}
     if is_first:
         checked |= empty_state(checked, inputs)
+    check_sizes(checked, inputs, axes, where, other="cut or pad the data to")
+    return checked
+
+
+def check_sizes(
+    feeds: Feeds, inputs: Sequence[DummyInput], axes: Sequence[Axis], where: str, *, other: str
+) -> None:
+    """See that axes have sizes that they take, and the same one in all inputs.
+
+    Args:
+        feeds: Of the right ranks.
+        axes: The declared ones; axes that are not among them take any size.
+        other: What else to do than to widen an axis; the sizes follow.
+
+    Raises:
+        StepError: They have not.
+    """
     ranges = {axis.name: axis for axis in axes}
-    for name, size in sizes_of(checked, inputs, where).items():
+    for name, size in sizes_of(feeds, inputs, where).items():
         axis = ranges.get(name)
         if axis is not None and not axis.takes(size):
             is_range = not axis.min <= size <= axis.max
-            other = (
-                f"cut or pad the data to {'that range' if is_range else f'{axis.nearest(size)}'}"
-            )
+            fix = f"{other} {'that range' if is_range else f'{axis.nearest(size)}'}"
             raise StepError(
                 f"axis '{name}' has size {size}; expected {axis.rule}",
                 where=where,
-                fix=f"widen `dynamic_axes: {{{name}: ...}}`, or {other}" if is_range else other,
+                fix=f"widen `dynamic_axes: {{{name}: ...}}`, or {fix}" if is_range else fix,
             )
-    return checked
 
 
 def sizes_of(feeds: Feeds, inputs: Sequence[DummyInput], where: str) -> dict[str, int]:

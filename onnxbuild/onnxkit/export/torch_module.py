@@ -13,6 +13,7 @@ from onnxbuild.core.recipe import FILE_DATA, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import call_entrypoint, call_user
+from onnxbuild.onnxkit.huggingface.diffusion import DIFFUSERS, load_diffusion
 from onnxbuild.onnxkit.huggingface.load import load_folder
 from onnxbuild.onnxkit.keras_models.archive import KERAS
 from onnxbuild.onnxkit.keras_models.load import load_keras, module_of_keras
@@ -93,6 +94,8 @@ def load_module_noted(
         shown, path = context.files(entrypoint)[0]
         if entrypoint.args.get(FORM) == KERAS:
             module = load_keras(path, shown, entrypoint.args, context.where)
+        elif entrypoint.args.get(FORM) == DIFFUSERS:
+            module = load_diffusion(path, entrypoint.args, context.where)
         elif FORM in entrypoint.args:
             module = load_program(path, shown, entrypoint.args, context.where)
         else:

@@ -14,6 +14,9 @@ from onnxbuild.regular_files import read_user_file
 
 CONFIG = "config.json"
 
+DIFFUSERS_CLASS = "_class_name"
+"""Key of a config of diffusers', whose models have another form."""
+
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 
 _TOKENIZER = "tokenizer_config.json"
@@ -93,19 +96,23 @@ def read_folder(path: Path) -> ModelFolder:
     folder, read = _snapshot(path)
     if not (folder / CONFIG).is_file():
         raise _without_config(folder)
-    config = _json(folder / CONFIG)
+    config = read_json(folder / CONFIG)
     read.append(folder / CONFIG)
+    if DIFFUSERS_CLASS in config:
+        raise SourceError(
+            f"{CONFIG} is of diffusers' {config[DIFFUSERS_CLASS]}", "write `model: {diffusers: ...}`"
+        )
     processor: Mapping[str, Any] = {}
     for name in _PROCESSORS:
         if (folder / name).is_file() and not processor:
-            processor = _processor(_json(folder / name))
+            processor = _processor(read_json(folder / name))
             read.append(folder / name)
     tokenizer: Mapping[str, Any] = {}
     if (folder / _TOKENIZER).is_file():
-        tokenizer = _json(folder / _TOKENIZER)
+        tokenizer = read_json(folder / _TOKENIZER)
         read.append(folder / _TOKENIZER)
     _refuse_code(config)
-    weights, pickles = _weights(folder, _SAFETENSORS, read), _weights(folder, _PICKLE, read)
+    weights, pickles = folder_weights(folder, _SAFETENSORS, read), folder_weights(folder, _PICKLE, read)
     if not weights and not pickles:
         raise _without_weights(folder)
     return ModelFolder(folder, config, processor, tokenizer, tuple(read), weights, pickles)
@@ -113,7 +120,15 @@ def read_folder(path: Path) -> ModelFolder:
 
 def is_model_folder(path: Path) -> bool:
     """Return whether a folder has the form of a model's, be it one that can be loaded or not."""
-    return (path / CONFIG).is_file() or (path / "snapshots").is_dir()
+    if (path / "snapshots").is_dir():
+        return True
+    return (path / CONFIG).is_file() and not is_of_diffusers(path)
+
+
+def is_of_diffusers(path: Path) -> bool:
+    """Return whether a folder holds a model of diffusers'."""
+    config = _json_or_none(path / CONFIG)
+    return isinstance(config, Mapping) and DIFFUSERS_CLASS in config
 
 
 def declared_weights(folder: ModelFolder, *, allow_pickle: bool) -> Sequence[Path]:
@@ -152,7 +167,13 @@ def _snapshot(path: Path) -> tuple[Path, list[Path]]:
     )
 
 
-def _json(file: Path) -> dict[str, Any]:
+def read_json(file: Path) -> dict[str, Any]:
+    """Return the mapping that a file of JSON holds.
+
+    Raises:
+        SourceError: It holds none.
+        OSError: It can't be read.
+    """
     try:
         found = json.loads(read_user_file(file))
     except (ValueError, RecursionError) as error:
@@ -189,15 +210,19 @@ def _refuse_code(config: Mapping[str, Any]) -> None:
         )
 
 
-def _weights(folder: Path, name: str, read: list[Path]) -> tuple[Path, ...]:
-    """A file of weights, or an index with its shards; notes in `read` what was read."""
+def folder_weights(folder: Path, name: str, read: list[Path]) -> tuple[Path, ...]:
+    """Return a file of weights, or an index with its shards; add to `read` what was read.
+
+    Raises:
+        SourceError: The index names no files, or some that are not there.
+    """
     if (folder / name).is_file():
         return (folder / name,)
     index = folder / f"{name}.index.json"
     if not index.is_file():
         return ()
     read.append(index)
-    places = _json(index).get("weight_map")
+    places = read_json(index).get("weight_map")
     shards = set(places.values()) if isinstance(places, Mapping) else set()
     if not shards or not all(isinstance(each, str) and _is_name(each) for each in shards):
         raise SourceError(
