@@ -12,7 +12,7 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Precision
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.data.greedy import Roles, decode, roles_of
+from onnxbuild.onnxkit.data.greedy import Roles, decode, log_softmax, roles_of
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, open_on, skipped
 from onnxbuild.onnxkit.reports import write_report
@@ -226,7 +226,7 @@ def _measure(
             for run in (reference, model)
         )
         for n, pair in enumerate(zip(*runs, strict=True)):
-            theirs, own = (_log_softmax(logits) for logits in pair)
+            theirs, own = (log_softmax(logits) for logits in pair)
             divergence = (np.exp(theirs) * (theirs - own)).sum(-1)
             agreed += int((theirs.argmax(-1) == own.argmax(-1)).sum())
             loss = (theirs - own)[np.arange(len(own)), each.tokens[:, n]]
@@ -272,14 +272,6 @@ def _nothing(params: GenerateParams, prompts: int) -> Finding:
         f"variant '{params.variant}'",
         "yield more prompts, of one length where no input masks the past, or write `generate: {batches: [1]}`",
     )
-
-
-def _log_softmax(logits: np.ndarray) -> np.ndarray:
-    import numpy as np
-
-    shifted = logits.astype(np.float64) - logits.max(-1, keepdims=True)
-    found: np.ndarray = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
-    return found
 
 
 def _notes(roles: Roles, batches: Sequence[int]) -> tuple[str, ...]:

@@ -117,6 +117,19 @@ def decode(
         mask = np.concatenate([mask, np.ones_like(ids, bool)], axis=1)
 
 
+def whole_text(roles: Roles, ids: np.ndarray) -> Feeds:
+    """A text as one first call: its state is empty.
+
+    Args:
+        roles: Of a model whose state grows.
+        ids: Shape (length,).
+    """
+    import numpy as np
+
+    feeds = _feeds(roles, ids[None], np.ones((1, len(ids)), bool))
+    return {**feeds, **empty_state(feeds, roles.inputs)}
+
+
 def _feeds(roles: Roles, ids: np.ndarray, mask: np.ndarray) -> Feeds:
     """Feeds without the state.
 
@@ -138,3 +151,12 @@ def _feeds(roles: Roles, ids: np.ndarray, mask: np.ndarray) -> Feeds:
         name: np.ascontiguousarray(array.astype(numpy_dtype(declared[name].dtype)))
         for name, array in feeds.items()
     }
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Logarithms of the probabilities along the last axis, float64."""
+    import numpy as np
+
+    shifted = logits.astype(np.float64) - logits.max(-1, keepdims=True)
+    found: np.ndarray = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+    return found
