@@ -13,7 +13,9 @@ def samples(count=2, tokens=77, words=49408, channels=4, sizes=((16, 16), (24, 1
         yield {
             "prompt": random.integers(0, words, (1, tokens)),
             "without": np.zeros((1, tokens), np.int64),
-            "noise": random.normal(size=(1, channels, *sizes[number % len(sizes)])).astype(np.float32),
+            "noise": random.normal(size=(1, channels, *sizes[number % len(sizes)])).astype(
+                np.float32
+            ),
         }
 
 
@@ -39,7 +41,9 @@ def image(
     else:
         betas = np.linspace(beta_start, beta_end, train_steps)
     kept = np.cumprod(1 - betas)
-    text = parts.text_encoder(np.concatenate([sample["without"], sample["prompt"]]))["last_hidden_state"]
+    text = parts.text_encoder(np.concatenate([sample["without"], sample["prompt"]]))[
+        "last_hidden_state"
+    ]
     latents = sample["noise"]
     stride = train_steps // steps
     for step in np.arange(steps)[::-1] * stride + offset:
@@ -60,5 +64,7 @@ def image(
 
 def psnr(outputs, expected):
     """Return the least peak signal-to-noise ratio of the pictures, in dB; 200 where they are equal."""
-    errors = [np.mean((own["image"] - theirs["image"]) ** 2) for own, theirs in zip(outputs, expected)]
+    errors = [
+        np.mean((own["image"] - theirs["image"]) ** 2) for own, theirs in zip(outputs, expected)
+    ]
     return float(-10 * np.log10(max(*errors, 1e-20)))
