@@ -61,7 +61,7 @@ def draft_of_decoder(folder: ModelFolder, arguments: Mapping[str, Any], written:
     comments = {STATE: "its cache, as one call made it"}
     updates = {each["update"] for each in state.values()}
     inputs = ["input_ids"] if updates == {"replaced"} else ["input_ids", "attention_mask"]
-    if updates == {"replaced"} or POSITIONS not in parameters:
+    if updates == {"replaced"} or not _uses_positions(model):
         recipe["model"] = {"inputs": inputs}
     else:
         inputs.append(POSITIONS)
@@ -82,6 +82,22 @@ def draft_of_decoder(folder: ModelFolder, arguments: Mapping[str, Any], written:
         if entry["update"] == "grows":
             del entry["update"]  # the default
     return Draft(recipe, comments)
+
+
+def _uses_positions(model: torch.nn.Module) -> bool:
+    """Return whether other positions give other logits; some models take them, and leave them aside."""
+    import torch
+
+    if POSITIONS not in inspect.signature(model.forward).parameters:
+        return False
+    ids = torch.arange(_TOKENS)[None]
+    mask = torch.ones_like(ids)  # without one, positions may tell texts of one row apart
+    with torch.no_grad():
+        one, other = (
+            model(input_ids=ids, attention_mask=mask, position_ids=each, use_cache=False).logits
+            for each in (ids, 2 * ids)
+        )
+    return not torch.equal(one, other)
 
 
 def _cache_of(
