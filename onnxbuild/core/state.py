@@ -55,11 +55,11 @@ class Growth:
 
     Attributes:
         axis: The axis of the elements that are there: `past`.
-        by: The axis of the new ones: `sequence`.
+        by: The axis of the new ones: `sequence`; empty where each call adds one.
     """
 
     axis: str
-    by: str
+    by: str = ""
 
 
 def growth_of(
@@ -68,7 +68,7 @@ def growth_of(
     """Return how a state grows; None where its shape and those of the other inputs don't say.
 
     A sum says it (`past + sequence`, the size of a mask); else the only axis of the state after the first, and the
-    only axis of the others that the state has not.
+    only axis of the others that the state has not; or `past + 1`.
 
     Args:
         shape: The state's.
@@ -86,4 +86,5 @@ def growth_of(
     fresh = fresh & {by} if by else fresh
     if len(inner) == len(fresh) == 1:
         return Growth(inner.pop(), fresh.pop())
-    return None
+    ones = [axis for axis in inner if f"{axis} + 1" in sums_of(others)]
+    return Growth(ones[0]) if len(ones) == 1 and not by else None

@@ -14,6 +14,7 @@ from onnxbuild.adapters import locate, machine
 from onnxbuild.adapters.disk.atomic_files import fsync_folder, is_full, store_error, temp_name
 from onnxbuild.building.request import Loaded, Request, check_points, graph_of, remarks_of
 from onnxbuild.core.errors import BuildError, UsageError
+from onnxbuild.core.recipe import Recipe
 from onnxbuild.first_recipe.data_stubs import data_stubs
 from onnxbuild.first_recipe.draft import recipe_of_callable, recipe_of_file
 from onnxbuild.first_recipe.project import project_files
@@ -97,26 +98,31 @@ def write_recipe(
     else:
         made = recipe_of_file(reader, source, called, options, head, timeout_s=timeout_s)
     remarks = _checked(path, made)
-    recipe = made.recipe
     stubs = path.parent / reader.stubs.name
     new = {path: made.text}
-    if not os.path.lexists(stubs):  # else they are the user's own by now
-        new[stubs] = data_stubs(recipe, path.name)
+    if len(made.recipes) == 1 and not os.path.lexists(
+        stubs
+    ):  # else they are the user's own by now
+        new[stubs] = data_stubs(made.recipes[0], path.name)
     put_files(new)
-    state = {each.name: each.fed_by for each in recipe.inputs if each.fed_by}
-    fed = [each.name for each in recipe.inputs if each.name not in state]
-    given = [each for each in recipe.outputs if each not in state.values()]
-    about = [
-        f"{len(fed)} input{'s' * (len(fed) != 1)}: {', '.join(fed)}",
-        f"outputs: {', '.join(given) or 'all'}",
-        *([f"state: {len(state)} tensors that go out and come in again"] if state else []),
-        *remarks,
-    ]
+    about = [*(line for each in made.recipes for line in _about(each)), *remarks]
     if not is_marked(project):
         about.append(f"note: {root_reason(project)}")
     return Written(
         tuple(new), path, tuple(about), made.holes, f"onnxbuild run {shlex.quote(str(path))}"
     )
+
+
+def _about(recipe: Recipe) -> Iterator[str]:
+    """Yield lines on a recipe, or on a component."""
+    state = {each.name: each.fed_by for each in recipe.inputs if each.fed_by}
+    fed = [each.name for each in recipe.inputs if each.name not in state]
+    given = [each for each in recipe.outputs if each not in state.values()]
+    of = f"{recipe.component}: " if recipe.component else ""
+    yield f"{of}{len(fed)} input{'s' * (len(fed) != 1)}: {', '.join(fed)}"
+    yield f"{of}outputs: {', '.join(given) or 'all'}"
+    if state:
+        yield f"{of}state: {len(state)} tensors that go out and come in again"
 
 
 def write_project(name: str | None) -> Written:
@@ -180,7 +186,7 @@ def _check_name(name: str) -> None:
 
 def _checked(path: Path, made: FirstRecipe) -> Iterator[str]:
     """Check as `lint` does: raise what is wrong, return what is doubtful."""
-    loaded = Loaded({path: (made.recipe,)}, {})
+    loaded = Loaded({path: made.recipes}, {})
     graph_of(Request((path,)), loaded)
     check_points(loaded, machine.memory_bytes())
     return (f"note: {remark}" for remark in remarks_of(loaded))

@@ -15,6 +15,7 @@ from onnxbuild.document.node import Path as KeyPath
 from onnxbuild.explanation.defaults import ordered
 from onnxbuild.first_recipe.data_stubs import stub_lines
 from onnxbuild.recipe.assemble import Loader, Understood
+from onnxbuild.recipe.parts.keys import COMPONENTS
 from onnxbuild.recipe.parts.parts import plain_mode
 from onnxbuild.recipe.yaml.write import block_lines
 
@@ -23,6 +24,8 @@ HOLE = "FILL IN"
 
 _ABOUT: Mapping[str, str] = {
     "model": "The model. Paths are relative to this file.",
+    "components": "Its models: each is built and judged by itself, as NAME@COMPONENT, and then all of them together.",
+    "pipeline": "How they run together: the tokens must be PyTorch's. `samples: dummy` are random; yield your own.",
     "dummy_inputs": "What it takes. `low`, `high` and `fill` say which values its variants are compared on.",
     "state": "What one call gives and the next one takes.",
     "dynamic_axes": "The sizes that each axis may have: write those that you use.",
@@ -39,12 +42,12 @@ class FirstRecipe:
 
     Attributes:
         text: The file.
-        recipe: What it is read as.
+        recipes: What it is read as: one, or each component.
         holes: Lines to fill in, counted from 1.
     """
 
     text: str
-    recipe: Recipe
+    recipes: tuple[Recipe, ...]
     holes: tuple[int, ...]
 
 
@@ -67,20 +70,18 @@ class Reader:
         """The file of stubs of the user's data, next to the recipe."""
         return self.file.with_name(f"{self.file.stem.replace('-', '_')}_data.py")
 
-    def read(self, text: str) -> tuple[Recipe, Node]:
-        """The recipe and the tree that it was made of.
+    def read(self, text: str) -> list[Understood]:
+        """The recipe and the tree that it was made of, or those of each component.
 
         Raises:
             UsageError: The first of its faults.
         """
         understood: list[Understood] = []
         try:
-            (recipe,) = Loader(self.project, self.environment, understood).load(
-                self.file, text.encode(), {}
-            )
+            Loader(self.project, self.environment, understood).load(self.file, text.encode(), {})
         except RecipeErrors as errors:
             raise UsageError(errors.faults[0].what, fix=errors.faults[0].fix) from errors
-        return recipe, understood[0].root
+        return understood
 
     def faults(self, text: str) -> tuple[RecipeError, ...]:
         """Return the faults of a recipe."""
@@ -126,11 +127,12 @@ def first_recipe(
     variants = f"quantization:\n  {plain.precision}: {plain.name}\n"
     lines = [f"# {head}", *known.splitlines(), "", _MORE, *variants.splitlines()]
     lines += [f"  # {line}" for line in _other_variants(reader, known, plain.precision)]
-    lines += stub_lines(reader.stubs.name)
+    if COMPONENTS not in root.members:
+        lines += stub_lines(reader.stubs.name)
     text = "".join(f"{line}\n" for line in lines)
-    recipe, _ = reader.read(text)
+    recipes = tuple(each.recipe for each in reader.read(text))
     holes = tuple(n for n, line in enumerate(lines, 1) if f"# {HOLE}:" in line)
-    return FirstRecipe(text, recipe, holes)
+    return FirstRecipe(text, recipes, holes)
 
 
 def _known(root: Node, comment: Callable[[Location], str]) -> Iterator[str]:

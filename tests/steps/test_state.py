@@ -87,9 +87,10 @@ class Built:
         _, context = run_step(reference.KIND, params, self.folder / "reference")
         return context.output("reference")
 
-    def tokens(self, count=24):
+    def tokens(self, count=24, prompts=6):
+        data = Entrypoint(DUMMY_DATA)
         params = expected_tokens.ExpectedTokensParams(
-            self.model, self.inputs, self.axes, self.outputs, Entrypoint(DUMMY_DATA), count, 6, 0
+            self.model, self.inputs, self.axes, self.outputs, data, count, prompts, 0
         )
         _, context = run_step(expected_tokens.KIND, params, self.folder / "tokens")
         return context.output("tokens")
