@@ -36,6 +36,9 @@ def facts_of_renamed(
 Tried = Callable[[Path, Any, Any, Mapping[str, Any], Path], Draft | None]
 """(PATH, what was looked at, the options, what is written in the recipe, an empty folder to write to) -> a draft."""
 
+Whole = Callable[[Path, str, str], Draft | None]
+"""(PATH, PATH as the recipe names it, name of the file for the draft's code) -> the recipe of several models, or None."""
+
 ENVIRONMENT = "environment"
 """Key of `model`: where the model's framework is installed."""
 
@@ -83,6 +86,11 @@ def no_trial(
     return None
 
 
+def _no_whole(_path: Path, _written: str, _module: str) -> Draft | None:
+    """Return None: the hook `whole` of a source whose files and folders hold one model."""
+    return None
+
+
 def _by_outline(
     path: Path, outline: SourceOutline, _options: object, written: Mapping[str, Any]
 ) -> SourceFacts:
@@ -115,6 +123,7 @@ class ModelSource:
         suffixes: Endings of its files' names, as `.onnx`, by which `init` knows them.
         shared_suffixes: Endings that files of other kinds have, too: those that `look` can read are of this one.
         tried: What running the file says of a first recipe; `init` calls it in a fenced process.
+        whole: What a folder of several models says of a recipe with `components`, without running anything; `init` asks.
         recognizes: Says of a file or a folder whether it is of this kind, where its name does not.
         is_callable: PATH is FILE.py:CALLABLE or package.module:CALLABLE: `{NAME: X}` is `frontend: NAME` and
             `{entrypoint: X}`. Nothing is looked at or read.
@@ -135,6 +144,7 @@ class ModelSource:
     shared_suffixes: tuple[str, ...] = ()
     recognizes: Callable[[Path], bool] = _never
     tried: Tried = no_trial
+    whole: Whole = _no_whole
     is_callable: bool = False
     draft: Callable[[Path, str], Draft | None] = lambda _file, _name: None
     words: str = ""

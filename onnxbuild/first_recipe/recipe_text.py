@@ -12,9 +12,11 @@ from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
 from onnxbuild.core.recipe import Location, Recipe
 from onnxbuild.document.node import Member, Node, dotted, mapping
 from onnxbuild.document.node import Path as KeyPath
+from onnxbuild.expansion.feature import Mode
 from onnxbuild.explanation.defaults import ordered
 from onnxbuild.first_recipe.data_stubs import stub_lines
 from onnxbuild.recipe.assemble import Loader, Understood
+from onnxbuild.recipe.parts.keys import COMPONENTS
 from onnxbuild.recipe.parts.parts import plain_mode
 from onnxbuild.recipe.yaml.write import block_lines
 
@@ -22,6 +24,8 @@ HOLE = "FILL IN"
 """The mark of a line that the user must look at."""
 
 _ABOUT: Mapping[str, str] = {
+    "components": "The models. Paths are relative to this file.",
+    "pipeline": "All of them together: the gate of the whole.",
     "model": "The model. Paths are relative to this file.",
     "dummy_inputs": "What it takes. `low`, `high` and `fill` say which values its variants are compared on.",
     "state": "What one call gives and the next one takes.",
@@ -39,12 +43,12 @@ class FirstRecipe:
 
     Attributes:
         text: The file.
-        recipe: What it is read as.
+        recipes: What it is read as: one, or one for each component, and what is made of all.
         holes: Lines to fill in, counted from 1.
     """
 
     text: str
-    recipe: Recipe
+    recipes: tuple[Recipe, ...]
     holes: tuple[int, ...]
 
 
@@ -67,20 +71,25 @@ class Reader:
         """The file of stubs of the user's data, next to the recipe."""
         return self.file.with_name(f"{self.file.stem.replace('-', '_')}_data.py")
 
-    def read(self, text: str) -> tuple[Recipe, Node]:
-        """The recipe and the tree that it was made of.
+    @property
+    def code(self) -> Path:
+        """The file of a draft's code, next to the recipe."""
+        return self.file.with_name(f"{self.file.stem.replace('-', '_')}_pipeline.py")
+
+    def read(self, text: str) -> tuple[tuple[Recipe, ...], Node]:
+        """The recipes, and the tree that the first was made of.
 
         Raises:
             UsageError: The first of its faults.
         """
         understood: list[Understood] = []
         try:
-            (recipe,) = Loader(self.project, self.environment, understood).load(
+            recipes = Loader(self.project, self.environment, understood).load(
                 self.file, text.encode(), {}
             )
         except RecipeErrors as errors:
             raise UsageError(errors.faults[0].what, fix=errors.faults[0].fix) from errors
-        return recipe, understood[0].root
+        return recipes, understood[0].root
 
     def faults(self, text: str) -> tuple[RecipeError, ...]:
         """Return the faults of a recipe."""
@@ -125,12 +134,12 @@ def first_recipe(
     known = "".join(f"{line}\n" for line in _known(root, comment))
     variants = f"quantization:\n  {plain.precision}: {plain.name}\n"
     lines = [f"# {head}", *known.splitlines(), "", _MORE, *variants.splitlines()]
-    lines += [f"  # {line}" for line in _other_variants(reader, known, plain.precision)]
-    lines += stub_lines(reader.stubs.name)
+    lines += [f"  # {line}" for line in _other_variants(reader, known, plain)]
+    lines += [] if COMPONENTS in root.members else stub_lines(reader.stubs.name)
     text = "".join(f"{line}\n" for line in lines)
-    recipe, _ = reader.read(text)
+    recipes, _ = reader.read(text)
     holes = tuple(n for n, line in enumerate(lines, 1) if f"# {HOLE}:" in line)
-    return FirstRecipe(text, recipe, holes)
+    return FirstRecipe(text, recipes, holes)
 
 
 def _known(root: Node, comment: Callable[[Location], str]) -> Iterator[str]:
@@ -141,16 +150,17 @@ def _known(root: Node, comment: Callable[[Location], str]) -> Iterator[str]:
         yield from block_lines(mapping({key: member}, member.at), comment)
 
 
-def _other_variants(reader: Reader, known: str, taken: str) -> Iterator[str]:
-    """Yield a line for each mode that the recipe may have, and what it needs besides."""
-    names = {taken}
+def _other_variants(reader: Reader, known: str, plain: Mode) -> Iterator[str]:
+    """Yield a line for each mode that the recipe may have next to the plain one, and what it needs besides."""
+    names = {plain.precision}
     for mode in MODES.values():
         if mode.is_plain:
             continue
         name = mode.precision if mode.precision not in names else f"{mode.precision}-{mode.name}"
         names.add(name)
         line = f"{name}: {mode.name}"
-        faults = reader.faults(f"{known}quantization: {{{line}}}\n")
+        both = f"{plain.precision}: {plain.name}, {line}"
+        faults = reader.faults(f"{known}quantization: {{{both}}}\n")
         needed = "; ".join(dict.fromkeys(each.fix for each in faults))
         needed = needed.replace("FILE.py:CALLABLE", f"{reader.stubs.name}:samples")
         yield line + (f"  # needs more: {needed}" if needed else "")

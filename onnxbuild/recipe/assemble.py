@@ -217,7 +217,9 @@ class Loader:
         root, faults = as_meant(with_mappings(root), self._key_faults, _READ_BEFORE)
         sound = not self._check("model", root) if "model" in root.members else False
         completed = self._models.complete(root, self._faults, sound=sound)
-        root = self._axes.fitting(_without_filled_in(root) if completed is None else completed.root)
+        root = self._axes.fitting(
+            _without_filled_in(root) if completed is None else completed.root
+        )
         known = self._validator.known
         found = [f for key in root.members if key in known for f in self._check(key, root)]
         unsound = {fault.path for fault in found} | {(k,) for k in root.members if k not in known}

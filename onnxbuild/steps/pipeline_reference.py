@@ -126,9 +126,7 @@ def _caller(context: StepContext, part: ReferencePart, place: str) -> Caller:
         except StepError as error:
             what = f"'{part.name}' is called at other sizes than its graph is for: {error.what}"
             raise StepError(what, where=place, fix=error.fix) from error
-        return run_module(
-            module, feeds, context.where, part.outputs, inputs=part.inputs
-        ).outputs
+        return run_module(module, feeds, context.where, part.outputs, inputs=part.inputs).outputs
 
     return call
 

@@ -40,7 +40,12 @@ _TOKENS = 77
 _LARGEST = 64
 """Greatest height and width in latents, where a config says none: 512 pixels."""
 
-_FURTHER = ("addition_embed_type", "class_embed_type", "encoder_hid_dim_type", "time_cond_proj_dim")
+_FURTHER = (
+    "addition_embed_type",
+    "class_embed_type",
+    "encoder_hid_dim_type",
+    "time_cond_proj_dim",
+)
 """Keys of a UNet's config that ask for inputs besides sample, timestep and text."""
 
 _CALLABLE = "load it by a callable: `model: {entrypoint: models/mine.py:load}`"
@@ -64,7 +69,7 @@ def read_diffusion_folder(path: Path) -> SourceOutline:
             f"let `onnxbuild init {path.name}` write a recipe with a component for each; or name one: `{path.name}/unet`",
         )
     config = read_json(path / CONFIG)
-    kind = config.get(DIFFUSERS_CLASS)
+    kind = str(config.get(DIFFUSERS_CLASS))
     if kind not in _OUTLINES:
         raise SourceError(
             f"{CONFIG} is of the class {kind!r:.60}; those that are known are {', '.join(_OUTLINES)}",
@@ -88,11 +93,18 @@ def read_diffusion_folder(path: Path) -> SourceOutline:
             HEIGHT: side,
             WIDTH: side,
         },
-        ranges={name: SizeRange(least, None, least) for name in (HEIGHT, WIDTH)} if least > 1 else {},
+        ranges={name: SizeRange(least, None, least) for name in (HEIGHT, WIDTH)}
+        if least > 1
+        else {},
         is_strict=True,
         files=(path / CONFIG, *weights),
         read=tuple(read),
-        recipe={"validate": {"fp32": {"atol": 1e-4, "rtol": 1e-4}, "fp16": {"atol": 5e-2, "rtol": 1e-2}}},
+        recipe={
+            "validate": {
+                "fp32": {"atol": 1e-4, "rtol": 1e-4},
+                "fp16": {"atol": 5e-2, "rtol": 1e-2},
+            }
+        },
         facts={FORM: DIFFUSERS, "class": kind},
     )
 
@@ -135,16 +147,18 @@ _OUTLINES: Mapping[
 
 def _side(config: Mapping[str, Any], least: int) -> dict[str, int]:
     """Sizes of latents along height and width."""
-    size = config.get("sample_size") if config.get(DIFFUSERS_CLASS) == "UNet2DConditionModel" else None
+    size = (
+        config.get("sample_size")
+        if config.get(DIFFUSERS_CLASS) == "UNet2DConditionModel"
+        else None
+    )
     most = max(size if type(size) is int else _LARGEST, least) // least * least
     example = max(least, most // 4 // least * least)
     sizes = {"min": least, "max": most, "example": example}
     return {**sizes, "multiple_of": least} if least > 1 else sizes
 
 
-def load_diffusion(
-    file: Path, arguments: Mapping[str, Any], where: str
-) -> torch.nn.Module:
+def load_diffusion(file: Path, arguments: Mapping[str, Any], where: str) -> torch.nn.Module:
     """The model of a folder, in float32, in a module that returns its output by name.
 
     Args:
@@ -165,7 +179,9 @@ def load_diffusion(
     def blamed(error: BaseException) -> StepError:
         first = next(iter(message_of(error).strip().splitlines()), "")
         return StepError(
-            f"{file.parent.name} can't be loaded: {type(error).__name__}: {first}".replace(f"{file.parent}/", ""),
+            f"{file.parent.name} can't be loaded: {type(error).__name__}: {first}".replace(
+                f"{file.parent}/", ""
+            ),
             where=where,
             fix=f"check that the files are complete; load it once by itself: `diffusers.{kind}.from_pretrained(FOLDER)`",
         )

@@ -100,7 +100,8 @@ def read_folder(path: Path) -> ModelFolder:
     read.append(folder / CONFIG)
     if DIFFUSERS_CLASS in config:
         raise SourceError(
-            f"{CONFIG} is of diffusers' {config[DIFFUSERS_CLASS]}", "write `model: {diffusers: ...}`"
+            f"{CONFIG} is of diffusers' {config[DIFFUSERS_CLASS]}",
+            "write `model: {diffusers: ...}`",
         )
     processor: Mapping[str, Any] = {}
     for name in _PROCESSORS:
@@ -112,7 +113,10 @@ def read_folder(path: Path) -> ModelFolder:
         tokenizer = read_json(folder / _TOKENIZER)
         read.append(folder / _TOKENIZER)
     _refuse_code(config)
-    weights, pickles = folder_weights(folder, _SAFETENSORS, read), folder_weights(folder, _PICKLE, read)
+    weights, pickles = (
+        folder_weights(folder, _SAFETENSORS, read),
+        folder_weights(folder, _PICKLE, read),
+    )
     if not weights and not pickles:
         raise _without_weights(folder)
     return ModelFolder(folder, config, processor, tokenizer, tuple(read), weights, pickles)

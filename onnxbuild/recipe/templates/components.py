@@ -70,7 +70,9 @@ class SharedAxes:
             if name in named or self._shared.get(name) != each.at
         }
         at = component.members[_AXES].at
-        return mapping({**component.members, _AXES: Member(at, mapping(kept, axes.at))}, component.at)
+        return mapping(
+            {**component.members, _AXES: Member(at, mapping(kept, axes.at))}, component.at
+        )
 
     def faults(self) -> Iterator[Fault]:
         """Yield the shared axes that no component's shapes name."""
