@@ -207,7 +207,7 @@ def _unet_module(model: torch.nn.Module) -> torch.nn.Module:
     import torch
 
     class Unet(torch.nn.Module):  # type: ignore[misc] # torch is Any here
-        """What a step of the sampler takes off: noise, or as the scheduler's config calls it."""
+        """Returns what the scheduler makes the next latents of: noise, or a velocity."""
 
         def __init__(self) -> None:
             super().__init__()
