@@ -17,12 +17,14 @@ class Draft:
         comments: Dotted key -> where its value comes from, and what was tried.
         holes: Dotted key -> what to write in place of the guess.
         files: What the model is read from, if a callable gives its path.
+        code: A module in Python that the recipe names, to write next to it; empty for none.
     """
 
     recipe: Mapping[str, Any]
     comments: Mapping[str, str] = field(default_factory=dict)
     holes: Mapping[str, str] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
+    code: str = ""
 
 
 def no_draft(_model: object) -> Draft | None:

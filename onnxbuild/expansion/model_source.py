@@ -36,6 +36,9 @@ def facts_of_renamed(
 Tried = Callable[[Path, Any, Any, Mapping[str, Any], Path], Draft | None]
 """(PATH, what was looked at, the options, what is written in the recipe, an empty folder to write to) -> a draft."""
 
+Whole = Callable[[Path, str, str], Draft | None]
+"""(PATH, PATH as the recipe names it, name of the file for the draft's code) -> the recipe of several models, or None."""
+
 ENVIRONMENT = "environment"
 """Key of `model`: where the model's framework is installed."""
 
@@ -83,6 +86,11 @@ def no_trial(
     return None
 
 
+def _no_whole(_path: Path, _written: str, _module: str) -> Draft | None:
+    """Return None: the hook `whole` of a source whose files and folders hold one model."""
+    return None
+
+
 def _by_outline(
     path: Path, outline: SourceOutline, _options: object, written: Mapping[str, Any]
 ) -> SourceFacts:
@@ -122,6 +130,7 @@ class ModelSource:
         tried: What running the file says of a first recipe; `init` calls it in a fenced process.
         components: (what was looked at, the options, `model` as it is written) -> keys of a recipe, `components` among them,
             that it stands for where it holds several models; nothing for one.
+        whole: What a folder of several models says of a recipe with `components`, without running anything; `init` asks.
         recognizes: Says of a file or a folder whether it is of this kind, where its name does not.
         is_callable: PATH is FILE.py:CALLABLE or package.module:CALLABLE: `{NAME: X}` is `frontend: NAME` and
             `{entrypoint: X}`. Nothing is looked at or read.
@@ -143,6 +152,7 @@ class ModelSource:
     recognizes: Callable[[Path], bool] = _never
     tried: Tried = no_trial
     components: Callable[[Any, Any, Mapping[str, Any]], Mapping[str, Any]] = _one_model
+    whole: Whole = _no_whole
     is_callable: bool = False
     draft: Callable[[Path, str], Draft | None] = lambda _file, _name: None
     words: str = ""

@@ -103,6 +103,40 @@ def _joined(understood: Sequence[Understood]) -> dict[str, Any]:
     return {**whole, COMPONENTS: own}
 
 
+def whole_of(reader: Reader, source: ModelFile) -> Draft | None:
+    """Return what a folder of several models says of a recipe with components; None of one model.
+
+    Raises:
+        UsageError: It holds others than the recipe could be written for.
+    """
+    path = absolute(source.path)
+    for form in source.forms:
+        try:
+            found = MODEL_SOURCES[form].whole(
+                path, _relative(source.path, reader), reader.code.name
+            )
+        except (SourceError, OSError) as error:
+            fix = (
+                error.fix
+                if isinstance(error, SourceError)
+                else "check that the folder is complete"
+            )
+            raise UsageError(f"{source.path}: {error}", fix=fix) from error
+        if found is not None:
+            return found
+    return None
+
+
+def recipe_of_whole(reader: Reader, draft: Draft, name: str, head: str) -> FirstRecipe:
+    """Return the recipe of several models, whose code is written already.
+
+    Raises:
+        UsageError: It has a fault.
+    """
+    value = {"version": 1, "name": name, **draft.recipe}
+    return first_recipe(reader, head, placed(value, _comments(draft)), _of_place)
+
+
 def _tried(
     form: str, path: Path, recipe: Mapping[str, Any], timeout_s: float
 ) -> Mapping[str, Mapping[str, Any]]:

@@ -13,16 +13,22 @@ from typing import Any
 from onnxbuild.adapters import locate, machine
 from onnxbuild.adapters.disk.atomic_files import fsync_folder, is_full, store_error, temp_name
 from onnxbuild.building.request import Loaded, Request, check_points, graph_of, remarks_of
+from onnxbuild.core.draft import Draft
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.first_recipe.data_stubs import data_stubs
-from onnxbuild.first_recipe.draft import recipe_of_callable, recipe_of_file
+from onnxbuild.first_recipe.draft import (
+    recipe_of_callable,
+    recipe_of_file,
+    recipe_of_whole,
+    whole_of,
+)
 from onnxbuild.first_recipe.project import project_files
 from onnxbuild.first_recipe.recipe_text import FirstRecipe, Reader
 from onnxbuild.first_recipe.source import Callable, as_name, find_source, name_of
 from onnxbuild.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.project_folder import find_project, is_marked, root_reason
-from onnxbuild.recipe.parts.keys import NAME, PATTERN_WORDS
+from onnxbuild.recipe.parts.keys import COMPONENTS, NAME, PATTERN_WORDS
 from onnxbuild.recipe.templates.extend import absolute
 
 
@@ -95,21 +101,50 @@ def write_recipe(
     elif files or inputs is not None:
         option = "--files" if files else "--inputs"
         raise UsageError(f"{option} is for a callable", fix=f"leave `{option}` out")
+    elif (whole := whole_of(reader, source)) is not None:
+        for key in options:  # the first
+            raise UsageError(
+                f"--{key.replace('_', '-')} is for one model, and {text} holds several",
+                fix=f"leave `--{key.replace('_', '-')}` out",
+            )
+        return _write_whole(reader, path, whole, called, head)
     else:
         made = recipe_of_file(reader, source, called, options, head, timeout_s=timeout_s)
     remarks = _checked(path, made)
     stubs = path.parent / reader.stubs.name
     new = {path: made.text}
-    if len(made.recipes) == 1 and not os.path.lexists(
-        stubs
-    ):  # else they are the user's own by now
+    # stubs that are there are the user's own by now
+    if len(made.recipes) == 1 and not os.path.lexists(stubs):
         new[stubs] = data_stubs(made.recipes[0], path.name)
     put_files(new)
     about = [*(line for each in made.recipes for line in _about(each)), *remarks]
+    return _written(tuple(new), path, about, made, project)
+
+
+def _write_whole(reader: Reader, path: Path, whole: Draft, name: str, head: str) -> Written:
+    """Write the recipe of several models, and the code that it names, which must be there as the recipe is read."""
+    code = path.parent / reader.code.name
+    new = {} if os.path.lexists(code) else {code: whole.code}  # else it is the user's own by now
+    put_files(new)
+    try:
+        made = recipe_of_whole(reader, whole, name, head)
+        remarks = [*_checked(path, made)]
+        put_files({path: made.text})
+    except BaseException:
+        for each in new:
+            each.unlink()
+        raise
+    about = [f"components: {', '.join(whole.recipe[COMPONENTS])}", *remarks]
+    return _written((path, *new), path, about, made, reader.project)
+
+
+def _written(
+    files: tuple[Path, ...], path: Path, about: list[str], made: FirstRecipe, project: Path
+) -> Written:
     if not is_marked(project):
         about.append(f"note: {root_reason(project)}")
     return Written(
-        tuple(new), path, tuple(about), made.holes, f"onnxbuild run {shlex.quote(str(path))}"
+        files, path, tuple(about), made.holes, f"onnxbuild run {shlex.quote(str(path))}"
     )
 
 

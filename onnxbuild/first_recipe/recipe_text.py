@@ -12,6 +12,7 @@ from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
 from onnxbuild.core.recipe import Location, Recipe
 from onnxbuild.document.node import Member, Node, dotted, mapping
 from onnxbuild.document.node import Path as KeyPath
+from onnxbuild.expansion.feature import Mode
 from onnxbuild.explanation.defaults import ordered
 from onnxbuild.first_recipe.data_stubs import stub_lines
 from onnxbuild.recipe.assemble import Loader, Understood
@@ -70,6 +71,11 @@ class Reader:
         """The file of stubs of the user's data, next to the recipe."""
         return self.file.with_name(f"{self.file.stem.replace('-', '_')}_data.py")
 
+    @property
+    def code(self) -> Path:
+        """The file of a draft's code, next to the recipe."""
+        return self.file.with_name(f"{self.file.stem.replace('-', '_')}_pipeline.py")
+
     def read(self, text: str) -> list[Understood]:
         """The recipe and the tree that it was made of, or those of each component.
 
@@ -126,7 +132,7 @@ def first_recipe(
     known = "".join(f"{line}\n" for line in _known(root, comment))
     variants = f"quantization:\n  {plain.precision}: {plain.name}\n"
     lines = [f"# {head}", *known.splitlines(), "", _MORE, *variants.splitlines()]
-    lines += [f"  # {line}" for line in _other_variants(reader, known, plain.precision)]
+    lines += [f"  # {line}" for line in _other_variants(reader, known, plain)]
     if COMPONENTS not in root.members:
         lines += stub_lines(reader.stubs.name)
     text = "".join(f"{line}\n" for line in lines)
@@ -143,16 +149,17 @@ def _known(root: Node, comment: Callable[[Location], str]) -> Iterator[str]:
         yield from block_lines(mapping({key: member}, member.at), comment)
 
 
-def _other_variants(reader: Reader, known: str, taken: str) -> Iterator[str]:
-    """Yield a line for each mode that the recipe may have, and what it needs besides."""
-    names = {taken}
+def _other_variants(reader: Reader, known: str, plain: Mode) -> Iterator[str]:
+    """Yield a line for each mode that the recipe may have next to the plain one, and what it needs besides."""
+    names = {plain.precision}
     for mode in MODES.values():
         if mode.is_plain:
             continue
         name = mode.precision if mode.precision not in names else f"{mode.precision}-{mode.name}"
         names.add(name)
         line = f"{name}: {mode.name}"
-        faults = reader.faults(f"{known}quantization: {{{line}}}\n")
+        both = f"{plain.precision}: {plain.name}, {line}"
+        faults = reader.faults(f"{known}quantization: {{{both}}}\n")
         needed = "; ".join(dict.fromkeys(each.fix for each in faults))
         needed = needed.replace("FILE.py:CALLABLE", f"{reader.stubs.name}:samples")
         yield line + (f"  # needs more: {needed}" if needed else "")

@@ -221,9 +221,9 @@ WRONG_CALLABLES = {
         "return `{'tokens': np.asarray(...)}`",
     ),
     "waits for a token that never comes": (
-        "    ids = np.ones((1, 3), np.int64)\n    cross, given = parts.encoder(ids, ids)['cross'], np.ones((1, 1), np.int64)\n"
+        ("    ids = np.ones((1, 3), np.int64)\n    cross, given = parts.encoder(ids, ids)['cross'], np.ones((1, 1), np.int64)\n"
         "    while given[0, -1] != 999:\n        token = parts.decoder(given, cross, ids)['logits'][:, -1:].argmax(-1)\n"
-        "        given = np.append(given, token, axis=1)\n    return {'tokens': given}",
+        "        given = np.append(given, token, axis=1)\n    return {'tokens': given}"),
         "sample 0: 'decoder' is called at other sizes than its graph is for: axis 'target' has size 33; expected 1 to 32",
         ("widen `dynamic_axes: {target: ...}`, or let `run` end its loop after so many calls, whatever tokens come, and keep "
         "samples to that range"),

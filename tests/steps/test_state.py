@@ -503,7 +503,9 @@ def test_new_state_that_does_not_come_back_is_refused(fault, said, tmp_path):
 def test_new_state_in_another_order_of_one_shape_gives_other_tokens(tmp_path):
     made = plain(tmp_path, fault="value before key")
     _, model = made.export()
-    assert made.validated(model, made.reference()).findings == (), "PyTorch's own order is the same"
+    assert made.validated(model, made.reference()).findings == (), (
+        "PyTorch's own order is the same"
+    )
     (found,) = made.generated(model, made.tokens(), distinct=2).findings
     assert "are not PyTorch's: token 1 " in found.what
 

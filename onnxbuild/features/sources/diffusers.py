@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnxbuild.core.recipe import FRONTEND
 from onnxbuild.expansion.feature import SourceFormat
 from onnxbuild.expansion.model_source import ModelSource
+from onnxbuild.onnxkit.drafts.diffusion_draft import draft_of_pipeline
 from onnxbuild.onnxkit.huggingface.diffusion import is_diffusion_folder, read_diffusion_folder
 
 FEATURE = SourceFormat(
@@ -16,6 +17,7 @@ FEATURE = SourceFormat(
         look=read_diffusion_folder,
         frontend=FRONTEND,
         is_folder=True,
+        whole=draft_of_pipeline,
         recognizes=is_diffusion_folder,
     ),
 )

@@ -69,7 +69,7 @@ def read_diffusion_folder(path: Path) -> SourceOutline:
             f"let `onnxbuild init {path.name}` write a recipe with a component for each; or name one: `{path.name}/unet`",
         )
     config = read_json(path / CONFIG)
-    kind = config.get(DIFFUSERS_CLASS)
+    kind = str(config.get(DIFFUSERS_CLASS))
     if kind not in _OUTLINES:
         raise SourceError(
             f"{CONFIG} is of the class {kind!r:.60}; those that are known are {', '.join(_OUTLINES)}",
@@ -207,7 +207,7 @@ def _unet_module(model: torch.nn.Module) -> torch.nn.Module:
     import torch
 
     class Unet(torch.nn.Module):  # type: ignore[misc] # torch is Any here
-        """What a step of the sampler takes off: noise, or as the scheduler's config calls it."""
+        """Returns what the scheduler makes the next latents of: noise, or a velocity."""
 
         def __init__(self) -> None:
             super().__init__()

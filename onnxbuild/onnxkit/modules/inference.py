@@ -104,11 +104,10 @@ def _differs(module: torch.nn.Module) -> bool:
             has_forward and getattr(module, "training", False) and "training" in module.code
         )
     code = getattr(getattr(type(module), "forward", None), "__code__", None)
+    if not module.training or code is None or "training" not in code.co_names:
+        return False
     share = getattr(module, "p", getattr(module, "dropout", None))
-    is_off = isinstance(share, int | float) and share == 0
-    return bool(
-        module.training and code is not None and "training" in code.co_names and not is_off
-    )
+    return not (isinstance(share, int | float) and share == 0)
 
 
 def _kind(module: torch.nn.Module) -> str:
