@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from onnxbuild.core.recipe import INPUT_NAME
-from onnxbuild.core.state import STATE
+from onnxbuild.core.state import GROWING, STATE
 from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.document.parts import Parts, key_needs_frontend
 from onnxbuild.recipe.parts.states import PLACEHOLDER, WrittenState, written_states
@@ -64,7 +64,7 @@ def _update(state: WrittenState, parts: Parts) -> Iterator[Fault]:
     if state.update == "constant" and parts.node(*path, "output") is not None:
         what = f"{STATE}.{state.name} is constant and has an output"
         yield Fault(what, parts.key_at(*path, "output"), "remove it, or write `update: replaced`")
-    if state.update != "grows":
+    if state.update not in GROWING:
         if state.by:
             what = f"{STATE}.{state.name} is {state.update} and has `by`; only a state that grows has one"
             yield Fault(what, parts.key_at(*path, "by"), "remove it")
