@@ -90,6 +90,7 @@ def _decoder(recipe: Recipe) -> Decoder | None:
         recipe.outputs[0],
         None if growth is None else growth.axis,
         None if growth is None else growth.by,
+        in_place=growth is not None and growth.in_place,
     )
 
 

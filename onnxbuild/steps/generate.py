@@ -15,6 +15,7 @@ from onnxbuild.onnxkit.data.greedy import Roles, decode, roles_of
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, open_on, skipped
 from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.sessions.decoding import decoding_run
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
@@ -119,9 +120,8 @@ def run(context: StepContext) -> Outcome:
     roles = roles_of(params.inputs)
     batches = [each for size in params.batches for each in _batches(expected, size, roles)]
 
-    def model(feeds: Feeds) -> dict[str, np.ndarray]:
-        return run_session(session, feeds, context.where)
-
+    room = max(map(len, expected["prompts"])) + max(map(len, expected["tokens"]))
+    model = decoding_run(session, params.inputs, room, context.where)
     if params.precision in EXACT:
         metrics, findings = _compare(context, model, roles, batches)
     else:

@@ -59,6 +59,7 @@ def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, Out
             owner=variant.owner_of(NAME),
             level=_level(scope, variant),
             scored=holds_scores(scope),
+            in_place=recipe.inputs if any(each.in_place for each in recipe.inputs) else (),
         ),
         {
             "model": subject.model,

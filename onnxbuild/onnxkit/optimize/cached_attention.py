@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.core.axis import Axis, Dimension, symbols_of
+from onnxbuild.core.axis import Axis, Dimension, Point, symbols_of
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.core.state import Growth
 from onnxbuild.onnxkit.data.states import growth_in, state_inputs
@@ -76,6 +76,8 @@ def fuse_caches(
     held: HeldConstants,
     inputs: Sequence[DummyInput],
     axes: Sequence[Axis],
+    points: Sequence[Point],
+    *,
     scratch: Path,
     where: str,
 ) -> FusedCaches:
@@ -83,6 +85,7 @@ def fuse_caches(
 
     Args:
         held: The model.
+        points: Sizes at which values are looked at; at the first two all axes differ.
         scratch: A folder that does not exist.
         where: `recipe:step`, for messages.
 
@@ -100,7 +103,7 @@ def fuse_caches(
         model = load_model(scratch / name, weights="mapped")
         held.put_back(model)
         watched = scratch / f"{name}-watched"
-        return observed_shapes(model, values, inputs, axes, scratch=watched, where=where)
+        return observed_shapes(model, values, inputs, points, scratch=watched, where=where)
 
     model = simplified(held.source, "basic")
     settle_dimensions(model, shapes("basic", shape_readers(model)), Sizes(model, inputs))

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.axis import Axis, Dimension, is_sum, size_at, symbols_of
+from onnxbuild.core.axis import Dimension, Point, size_at, symbols_of
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.feeds import make_feeds
-from onnxbuild.onnxkit.data.states import decoding_points, growth_in
-from onnxbuild.onnxkit.export.probe_sizes import probe_points
+from onnxbuild.onnxkit.data.states import growth_in
 from onnxbuild.onnxkit.model.graphs import drop_unread
 from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, rename_reads
 from onnxbuild.onnxkit.model.tensor_types import numpy_dtype
@@ -27,7 +26,7 @@ def observed_shapes(
     model: onnx.ModelProto,
     values: Sequence[str],
     inputs: Sequence[DummyInput],
-    axes: Sequence[Axis],
+    points: Sequence[Point],
     *,
     scratch: Path,
     where: str,
@@ -39,16 +38,15 @@ def observed_shapes(
     Args:
         model: Its weights loaded or mapped; it is used up.
         values: Names in the main graph.
+        points: At the first two all axes differ.
 
     Raises:
         StepError: ONNX Runtime fails.
     """
-    sums = [d for each in inputs for d in each.shape if is_sum(d)]
-    points = [*probe_points(axes, [str(each) for each in sums]), *decoding_points(inputs, axes)]
     feeds = (make_feeds(inputs, each.sizes, f"shape:{each.name}") for each in points)
     probes = {name: _shape_probe(n, name) for n, name in enumerate(values)}
     runs = list(probed(model, probes, feeds, scratch=scratch, where=where)) if probes else []
-    known: list[Dimension] = [*(each.name for each in axes), *sums]
+    known = dict.fromkeys(d for each in inputs for d in each.shape if isinstance(d, str))
 
     def dimension(sizes: Sequence[int]) -> Dimension | None:
         if len(set(sizes)) == 1:

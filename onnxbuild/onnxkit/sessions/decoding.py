@@ -10,15 +10,29 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.states import growth_in, prompt_length, state_inputs
 from onnxbuild.onnxkit.sessions.open import first_line, session_errors
-from onnxbuild.onnxkit.sessions.run import fit_feeds
+from onnxbuild.onnxkit.sessions.rpc_client import HostedSession
+from onnxbuild.onnxkit.sessions.run import fit_feeds, run_session
 
 if TYPE_CHECKING:
     import numpy as np
     import onnxruntime
 
-    from onnxbuild.onnxkit.data.states import Feeds
+    from onnxbuild.onnxkit.data.states import Feeds, Run
 
 _CPU = "cpu"
+
+
+def decoding_run(
+    session: onnxruntime.InferenceSession, inputs: Sequence[DummyInput], room: int, where: str = ""
+) -> Run:
+    """Return a function for `greedy.decode` that runs a model as it will be run: with its state in place, if it is so declared.
+
+    Args:
+        room: Elements that a state has at most.
+    """
+    if any(each.in_place for each in inputs) and not isinstance(session, HostedSession):
+        return StatefulRun(session, inputs, room, where=where)
+    return lambda feeds: run_session(session, feeds, where)
 
 
 class StatefulRun:
@@ -47,9 +61,12 @@ class StatefulRun:
         self._room, self._blank = room, blank
         self._state = {each.name: each for each in state_inputs(inputs)}
         self._in_place = {n for n, each in self._state.items() if each.in_place}
-        self._outputs = [value.name for value in session.get_outputs()]
-        self._buffers: dict[str, Any] = {}
         self._binding = session.io_binding()
+        self._outputs = [value.name for value in session.get_outputs()]
+        for name in self._outputs:  # in this order they come back
+            self._binding.bind_output(name, _CPU)
+        buffers = {self._state[name].fed_by for name in self._in_place}
+        self._allocated = [name for name in self._outputs if name not in buffers]
 
     def __call__(self, feeds: Feeds) -> Mapping[str, np.ndarray]:
         """Run one call.
@@ -60,25 +77,18 @@ class StatefulRun:
         import numpy as np
 
         arrays = {n: each for n, each in feeds.items() if isinstance(each, np.ndarray)}
-        kept = {n: each for n, each in feeds.items() if n not in arrays}
-        given: dict[str, Any] = {**kept, **fit_feeds(self._session, arrays)}
-        self._binding.clear_binding_inputs()
-        self._binding.clear_binding_outputs()
-        for name, value in given.items():
-            if isinstance(value, np.ndarray) and name in self._in_place:
-                self._buffers[name] = self._buffer(self._state[name], value)
+        fitting: dict[str, Any] = fit_feeds(self._session, arrays)
+        for name, array in fitting.items():
             if name in self._in_place:
-                self._binding.bind_ortvalue_input(name, self._buffers[name])
-            elif isinstance(value, np.ndarray):
-                self._binding.bind_cpu_input(name, np.ascontiguousarray(value))
-            else:
-                self._binding.bind_ortvalue_input(name, value)
-        fed_by = {self._state[name].fed_by: name for name in self._in_place}
-        for name in self._outputs:
-            if name in fed_by:
-                self._binding.bind_ortvalue_output(name, self._buffers[fed_by[name]])
-            else:
-                self._binding.bind_output(name, _CPU)
+                self._bind_buffer(self._state[name], array)
+            elif isinstance(array, np.ndarray):
+                self._binding.bind_cpu_input(name, np.ascontiguousarray(array))
+            else:  # of bfloat16
+                self._binding.bind_ortvalue_input(name, array)
+        for name in feeds.keys() - arrays.keys() - self._in_place:
+            self._binding.bind_ortvalue_input(name, feeds[name])
+        for name in self._allocated:
+            self._binding.bind_output(name, _CPU)
         try:
             self._session.run_with_iobinding(self._binding)
         except session_errors() as error:
@@ -87,12 +97,12 @@ class StatefulRun:
                 where=self._where,
                 fix="see that the sizes are ones the model takes",
             ) from error
-        found = dict(zip(self._outputs, self._binding.get_outputs(), strict=True))
+        values = dict(zip(self._outputs, self._binding.get_outputs(), strict=True))
         state = {each.fed_by for each in self._state.values()}
-        return {name: value if name in state else value.numpy() for name, value in found.items()}
+        return {name: value if name in state else value.numpy() for name, value in values.items()}
 
-    def _buffer(self, each: DummyInput, value: np.ndarray) -> onnxruntime.OrtValue:
-        """An OrtValue with room, whose first elements along the axis that grows are those of `value`."""
+    def _bind_buffer(self, each: DummyInput, value: np.ndarray) -> None:
+        """Bind a buffer as a state and as the new one; its first elements along the axis that grows are those of `value`."""
         import numpy as np
         import onnxruntime
 
@@ -102,7 +112,9 @@ class StatefulRun:
         shape[axis] = self._room
         made = np.full(shape, self._blank, value.dtype)
         np.moveaxis(made, axis, 0)[: value.shape[axis]] = np.moveaxis(value, axis, 0)
-        return onnxruntime.OrtValue.ortvalue_from_numpy(made)
+        buffer = onnxruntime.OrtValue.ortvalue_from_numpy(made)
+        self._binding.bind_ortvalue_input(each.name, buffer)
+        self._binding.bind_ortvalue_output(each.fed_by, buffer)
 
 
 _SPARE = 3
@@ -122,6 +134,9 @@ def run_in_place(
     Raises:
         StepError: ONNX Runtime fails.
     """
+    if isinstance(session, HostedSession):
+        elsewhere: dict[str, np.ndarray] = session.call(run_in_place, feeds, inputs, where)
+        return elsewhere
     growth = growth_in(inputs)
     assert growth is not None
     state = state_inputs(inputs)
