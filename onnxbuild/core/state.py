@@ -11,8 +11,11 @@ from onnxbuild.core.axis import Dimension, sums_of, symbols_of
 STATE = "state"
 """Key of a recipe."""
 
-Update = Literal["grows", "replaced", "constant"]
-"""Effect of a call on a state: it adds elements along one axis, gives others of the same shape, or changes nothing."""
+Update = Literal["grows", "in_place", "replaced", "constant"]
+"""Effect of a call on a state: it adds elements along one axis, in a new tensor or in one buffer that has room for them;
+gives others of the same shape; or changes nothing."""
+
+GROWING: tuple[Update, ...] = ("grows", "in_place")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +59,12 @@ class Growth:
     Attributes:
         axis: The axis of the elements that are there: `past`.
         by: The axis of the new ones: `sequence`; empty where each call adds one.
+        in_place: Whether the runtime may bind one buffer as input and output, longer than what is in it.
     """
 
     axis: str
     by: str = ""
+    in_place: bool = field(default=False, metadata={"sparse": True})
 
 
 def growth_of(

@@ -60,6 +60,7 @@ def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, Out
             owner=variant.owner_of(NAME),
             level=_level(scope, variant),
             scored=holds_scores(scope) or decides(recipe, variant),
+            in_place=recipe.inputs if any(each.in_place for each in recipe.inputs) else (),
         ),
         {
             "model": subject.model,

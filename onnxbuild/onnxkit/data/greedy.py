@@ -42,7 +42,7 @@ class Roles:
         return all_grow and any(is_sum(each.shape[-1]) for each in self.masks)
 
     def names(self, logits: str) -> dict[str, Any]:
-        """Return `ids`, `masks`, `positions`, `logits`, and the axes `past` and `new`; None for those of no growth."""
+        """Return `ids`, `masks`, `positions`, `logits`, the axes `past` and `new`, None for those of no growth, and `in_place`."""
         return {
             "ids": self.tokens.name,
             "masks": tuple(each.name for each in self.masks),
@@ -50,6 +50,7 @@ class Roles:
             "logits": logits,
             "past": None if self.growth is None else self.growth.axis,
             "new": (self.growth and self.growth.by) or None,
+            "in_place": self.growth is not None and self.growth.in_place,
         }
 
     def decoder(self, logits: str) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,6 @@ def new_tokens(
 
     known, axes = manifest["decoder"], manifest["dynamic_axes"]
     inputs = {each["name"]: each for each in manifest["inputs"]}
-    outputs = [each.name for each in session.get_outputs()]
     empty = {**dict.fromkeys(axes, 1), known["past"]: 0}
     state = {
         name: np.zeros([size_of(n, empty) for n in inputs[name]["shape"]], inputs[name]["dtype"])
@@ -81,6 +80,11 @@ def new_tokens(
     room = axes[known["past"]]["max"] + 1 if known["past"] else sys.maxsize
     if not 0 < len(prompt) <= room:
         raise LoadError(f"the prompt has {len(prompt)} tokens; the model takes 1 to {room}")
+    if known.get("in_place"):
+        call = _in_place(session, manifest, state, min(room, len(prompt) + count))
+        state = {}
+    else:
+        call = _call(session)
     waiting, past, found = list(prompt), 0, {}
     for _ in range(count):
         while waiting:
@@ -94,15 +98,46 @@ def new_tokens(
                 positions = np.arange(past, total)
                 feeds[name] = positions if len(inputs[name]["shape"]) == 1 else positions[None]
             typed = {name: each.astype(inputs[name]["dtype"]) for name, each in feeds.items()}
-            arrays = session.run(outputs, {**typed, **state})
-            found = dict(zip(outputs, arrays))  # noqa: B905 - Python 3.9 runs this, too
-            state = {name: found[fed_by] for name, fed_by in manifest["state"].items()}
+            found = call({**typed, **state})
+            state = {name: found[manifest["state"][name]] for name in state}
             past = total
         token = int(found[known["logits"]][0, -1].argmax())
         yield token
         if token in ends or past >= room:
             return
         waiting = [token]
+
+
+def _call(session: Any) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    names = [each.name for each in session.get_outputs()]
+    return lambda feeds: dict(zip(names, session.run(names, feeds)))  # noqa: B905 - of Python 3.10
+
+
+def _in_place(
+    session: Any, manifest: Mapping[str, Any], empty: Mapping[str, Any], room: int
+) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Return a function that runs the model on one buffer for each state, with room for so many tokens."""
+    import numpy as np
+    from onnxruntime import OrtValue
+
+    logits, past = manifest["decoder"]["logits"], manifest["decoder"]["past"]
+    shapes = {each["name"]: each["shape"] for each in manifest["inputs"]}
+    binding = session.io_binding()
+    for name, fed_by in manifest["state"].items():
+        shape = list(empty[name].shape)
+        shape[shapes[name].index(past)] = room
+        buffer = OrtValue.ortvalue_from_numpy(np.zeros(shape, empty[name].dtype))
+        binding.bind_ortvalue_input(name, buffer)
+        binding.bind_ortvalue_output(fed_by, buffer)
+
+    def call(feeds: Mapping[str, Any]) -> dict[str, Any]:
+        for name, array in feeds.items():
+            binding.bind_cpu_input(name, np.ascontiguousarray(array))
+        binding.bind_output(logits, "cpu")
+        session.run_with_iobinding(binding)
+        return {logits: binding.get_outputs()[-1].numpy()}
+
+    return call
 
 
 def _show_ids(tokens: Iterator[int]) -> None:
