@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from onnxbuild.core.entrypoint import DUMMY_DATA, Entrypoint
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion import cells
-from onnxbuild.expansion.addresses import further, of_variant, shared
+from onnxbuild.expansion.addresses import further, of_variant
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
+from onnxbuild.expansion.expected_tokens import GENERATE, PROMPTS, expected_tokens_for, has_prompts
 from onnxbuild.expansion.feature import Column, Feature, Section, Subject
 from onnxbuild.expansion.fused import fused
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of, target_inputs
 from onnxbuild.onnxkit.data.greedy import RolesError, roles_of
-from onnxbuild.onnxkit.data.prompts import TOKENIZER_FILE, TextPrompts
+from onnxbuild.onnxkit.data.prompts import TOKENIZER_FILE
 from onnxbuild.steps import expected_tokens, generate
 
-NAME = "generate"
-PROMPTS, TEXTS, TOKENIZER = "prompts", "texts", "tokenizer"
+NAME = GENERATE
+TEXTS, TOKENIZER = "texts", "tokenizer"
 
 
 def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, OutputRef]:
     recipe, variant, target = scope.recipe, subject.variant, scope.recipe.targets[number]
     options = recipe.section(NAME, generate.GenerateOptions)
-    if PROMPTS not in recipe.entrypoints and not options.texts:
+    if not has_prompts(recipe):
         return {}
     step = scope.step(
         of_variant(recipe, variant, NAME, further(recipe, number)),
@@ -45,36 +45,13 @@ def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, Out
         ),
         {
             "model": subject.model,
-            "tokens": _expected(scope, options),
+            "tokens": expected_tokens_for(scope),
             **({} if variant.precision in generate.EXACT else {"exact": fused(scope)}),
             **target_inputs(scope, target),
         },
         at=variant.location,
     )
     return {f"gate/{NAME}/{target.name}": OutputRef(step, "report")}
-
-
-def _expected(scope: Scope, options: generate.GenerateOptions) -> OutputRef:
-    recipe = scope.recipe
-    step = scope.step(
-        shared(recipe, expected_tokens.KIND.name),
-        expected_tokens.KIND,
-        expected_tokens.ExpectedTokensParams(
-            model=recipe.model,
-            inputs=recipe.inputs,
-            axes=recipe.axes,
-            outputs=recipe.outputs,
-            prompts=recipe.entrypoints.get(PROMPTS, Entrypoint(DUMMY_DATA)),
-            tokens=options.tokens,
-            count=options.count,
-            seed=options.seed,
-            texts=TextPrompts(options.texts, recipe.entrypoints[generate.TOKENIZER])
-            if options.texts
-            else None,
-        ),
-        section=NAME,
-    )
-    return OutputRef(step, "tokens")
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
