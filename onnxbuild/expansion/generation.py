@@ -67,6 +67,7 @@ def add_generation(
             max_kl=most_divergence(recipe, variant) if gates else None,
             target=target,
             session=settings_of(recipe, variant).judged_anywhere(),
+            held_back=0 if variant.precision in generate.EXACT else options.held_back,
         ),
         {
             "model": model,

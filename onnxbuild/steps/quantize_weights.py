@@ -167,7 +167,7 @@ def _is_odd_table(each: Weighted) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Rounding:
-    """How each weight is rounded.
+    """Rounding of each weight.
 
     Attributes:
         factors: Value that is multiplied -> the file of its factor, for GPTQ.

@@ -305,6 +305,21 @@ def test_a_gate_that_compared_no_token_has_not_passed(precision, llama):
 
 
 @pytest.mark.slow
+def test_a_text_of_ones_own_is_judged_in_place_of_pytorchs_continuation(llama, tmp_path):
+    made, model, _, tokens = llama
+    report = json.loads((tokens / "report.json").read_text())
+    rng = np.random.default_rng(0)
+    report["prompts"] = [rng.integers(3, WORDS, 9 + n).tolist() for n in range(3)]
+    report["tokens"] = report["tokens"][:3]
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    few = {"precision": "int4", "exact": model, "batches": (1, 3)}
+    found = made.generated(model, tmp_path, **few, held_back=7)
+    assert (found.metrics["compared"], found.metrics["kl"]) == (2 * 3 * 7, 0)
+    with pytest.raises(StepError, match="prompt 0 has 9 tokens, and 9 are held back"):
+        made.generated(model, tmp_path, **few, held_back=9)
+
+
+@pytest.mark.slow
 def test_nodes_are_ranked_by_the_divergence_that_few_bits_of_their_weights_cause(llama, tmp_path):
     made, model, _, tokens = llama
     params = sensitivity.SensitivityParams(
