@@ -85,6 +85,7 @@ class GenerateParams:
         logits: Name of the output.
         batches, distinct, held_back: As in GenerateOptions.
         max_kl: This variant's.
+        compares_trials: The divergence is measured whatever the precision: a search compares its trials by it.
     """
 
     variant: str
@@ -97,6 +98,12 @@ class GenerateParams:
     target: Target
     session: SessionSettings = field(default_factory=SessionSettings)
     held_back: int = field(default=0, metadata={"sparse": True})
+    compares_trials: bool = field(default=False, metadata={"sparse": True})
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the model must give PyTorch's tokens."""
+        return self.precision in EXACT and not self.compares_trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +142,7 @@ def run(context: StepContext) -> Outcome:
         return run_session(session, feeds, context.where)
 
     rows: list[dict[str, Any]] = []
-    if params.precision in EXACT:
+    if params.is_exact:
         metrics, findings = _compare(context, model, roles, batches)
     else:
         metrics, findings, rows = _measure(context, model, roles, batches)
@@ -174,7 +181,7 @@ def _texts(context: StepContext, expected: dict[str, Any]) -> list[tuple[np.ndar
 
     params: GenerateParams = context.params
     prompts = [np.array(each) for each in expected["prompts"]]
-    count = 0 if params.precision in EXACT else params.held_back
+    count = 0 if params.is_exact else params.held_back
     if not count:
         return list(zip(prompts, map(np.array, expected["tokens"]), strict=True))
     for n, each in enumerate(prompts):

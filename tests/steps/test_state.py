@@ -305,6 +305,14 @@ def test_a_gate_that_compared_no_token_has_not_passed(precision, llama):
 
 
 @pytest.mark.slow
+def test_a_search_measures_its_trials_in_full_precision_too(llama):
+    made, model, _, tokens = llama
+    few = {"precision": "fp16", "exact": model}
+    assert made.generated(model, tokens, **few, compares_trials=True).metrics["kl"] == 0
+    assert made.generated(model, tokens, **few).metrics["equal"] == 1
+
+
+@pytest.mark.slow
 def test_a_text_of_ones_own_is_judged_in_place_of_pytorchs_continuation(llama, tmp_path):
     made, model, _, tokens = llama
     report = json.loads((tokens / "report.json").read_text())
