@@ -136,7 +136,12 @@ def test_a_decoder_of_transformers_gives_the_tokens_of_generate_with_its_cache_g
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("exporter", "opset", "has_attention"),
-    [("dynamo", 18, False), ("dynamo", 23, True), ("torchscript", 23, False)],
+    [
+        ("dynamo", 18, False),
+        ("dynamo", 23, True),
+        ("dynamo", 24, True),
+        ("torchscript", 24, False),
+    ],
 )
 def test_both_exporters_export_a_cache_at_old_and_new_opsets(
     exporter, opset, has_attention, tmp_path
