@@ -54,6 +54,7 @@ def add_generation(
     options = recipe.section(SECTION, generate.GenerateOptions)
     if not has_prompts(recipe):
         return None
+    exact = gates and variant.precision in generate.EXACT
     step = scope.step(
         of_variant(recipe, variant, SECTION, further),
         generate.KIND,
@@ -67,11 +68,13 @@ def add_generation(
             max_kl=most_divergence(recipe, variant) if gates else None,
             target=target,
             session=settings_of(recipe, variant).judged_anywhere(),
+            held_back=0 if exact else options.held_back,
+            compares_trials=not gates,
         ),
         {
             "model": model,
             "tokens": expected_tokens_of(scope),
-            **({} if variant.precision in generate.EXACT else {"exact": fused(scope)}),
+            **({} if exact else {"exact": fused(scope)}),
             **target_inputs(scope, target),
         },
         at=variant.location,

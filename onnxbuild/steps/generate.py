@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Precision
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
@@ -62,6 +63,12 @@ class GenerateOptions:
         help="different tokens that PyTorch must give at the least: a model that repeats one token would hide every fault",
         minimum=1,
     )
+    held_back: int = option(
+        0,
+        help="how many of the last tokens of each prompt variants of fewer bits are judged on, in place of PyTorch's own "
+        "continuation: its perplexity is that of your text then",
+        minimum=0,
+    )
     seed: int = option(0, help="seed of the random prompts of `prompts: dummy`", minimum=0)
     max_kl: float | dict[str, float] | None = option(
         None,
@@ -78,8 +85,9 @@ class GenerateParams:
 
     Attributes:
         logits: Name of the output.
-        batches, distinct: As in GenerateOptions.
+        batches, distinct, held_back: As in GenerateOptions.
         max_kl: This variant's.
+        compares_trials: The divergence is measured whatever the precision: a search compares its trials by it.
     """
 
     variant: str
@@ -91,11 +99,18 @@ class GenerateParams:
     max_kl: float | None
     target: Target
     session: SessionSettings = field(default_factory=SessionSettings)
+    held_back: int = field(default=0, metadata={"sparse": True})
+    compares_trials: bool = field(default=False, metadata={"sparse": True})
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the model must give PyTorch's tokens."""
+        return self.precision in EXACT and not self.compares_trials
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Prompts that are continued together, and PyTorch's tokens for each, shape (prompts, tokens)."""
+    """Prompts that are continued together, and the tokens that follow each, shape (prompts, tokens)."""
 
     numbers: tuple[int, ...]
     prompts: tuple[np.ndarray, ...]
@@ -105,7 +120,7 @@ class _Batch:
 def run(context: StepContext) -> Outcome:
     """Write report.json; other tokens than PyTorch's are findings, and so are too few different ones.
 
-    A variant of fewer bits is fed PyTorch's tokens, and how far its next token's distribution is from that of `exact`, the
+    A variant of fewer bits is fed PyTorch's tokens, or a text's own, and how far its next token's distribution is from that of `exact`, the
     fp32 model, is measured: free decoding would rank variants by their first near tie.
 
     Raises:
@@ -122,12 +137,13 @@ def run(context: StepContext) -> Outcome:
         return skipped(context, params.target, str(error))
     expected = json.loads((context.input("tokens") / REPORT_FILE).read_text("utf-8"))
     roles = roles_of(params.inputs)
-    batches = [each for size in params.batches for each in _batches(expected, size, roles)]
+    texts = _texts(context, expected)
+    batches = [each for size in params.batches for each in _batches(texts, size, roles)]
 
     rows: list[dict[str, Any]] = []
     room = max(map(len, expected["prompts"])) + max(map(len, expected["tokens"]))
     model = decoding_run(session, params.inputs, room, context.where)
-    if params.precision in EXACT:
+    if params.is_exact:
         metrics, findings = _compare(context, model, roles, batches)
     else:
         metrics, findings, rows = _measure(context, model, roles, batches)
@@ -156,18 +172,43 @@ def run(context: StepContext) -> Outcome:
     return Outcome(metrics | {"distinct": distinct}, findings, _notes(roles, params.batches))
 
 
-def _batches(expected: dict[str, Any], size: int, roles: Roles) -> Iterator[_Batch]:
+def _texts(context: StepContext, expected: dict[str, Any]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Each prompt, and what follows it: PyTorch's tokens, or the tokens that are held back from it.
+
+    Raises:
+        StepError: A prompt has no more tokens than are held back.
+    """
+    import numpy as np
+
+    params: GenerateParams = context.params
+    prompts = [np.array(each) for each in expected["prompts"]]
+    count = 0 if params.is_exact else params.held_back
+    if not count:
+        return list(zip(prompts, map(np.array, expected["tokens"]), strict=True))
+    for n, each in enumerate(prompts):
+        if len(each) <= count:
+            raise StepError(
+                f"prompt {n} has {len(each)} tokens, and {count} are held back: none is left to begin with",
+                where=context.where,
+                fix="yield longer prompts, or lower `generate: {held_back: ...}`",
+            )
+    return [(each[:-count], each[-count:]) for each in prompts]
+
+
+def _batches(
+    texts: Sequence[tuple[np.ndarray, np.ndarray]], size: int, roles: Roles
+) -> Iterator[_Batch]:
     """The prompts in groups of a size, the last ones left out; without padding, those of one length alone."""
     import numpy as np
 
-    prompts = [np.array(each) for each in expected["prompts"]]
+    prompts = [each for each, _ in texts]
     groups: dict[int, list[int]] = {}
     for n, each in enumerate(prompts):
         groups.setdefault(0 if roles.takes_padding else len(each), []).append(n)
     for numbers in groups.values():
         for start in range(0, len(numbers) - size + 1, size):
             chosen = tuple(numbers[start : start + size])
-            tokens = np.array([expected["tokens"][n] for n in chosen])
+            tokens = np.stack([texts[n][1] for n in chosen])
             yield _Batch(chosen, tuple(prompts[n] for n in chosen), tokens)
 
 
@@ -204,7 +245,7 @@ def _compare(
 def _measure(
     context: StepContext, model: Run, roles: Roles, batches: Sequence[_Batch]
 ) -> tuple[dict[str, Any], tuple[Finding, ...], list[dict[str, Any]]]:
-    """Mean KL divergence from the fp32 model, top-1 agreement with it and ratio of perplexities, on PyTorch's tokens.
+    """Mean KL divergence from the fp32 model, top-1 agreement with it and ratio of perplexities, on the tokens that follow.
 
     Returns: These, findings, and the same by prompt.
     """

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     import onnx
 
+    from onnxbuild.onnxkit.model.scopes import GraphScope
     from onnxbuild.onnxkit.quantize.blockwise import Blocks
     from onnxbuild.onnxkit.quantize.weight_only import Weighted
 
@@ -135,11 +136,11 @@ def run(context: StepContext) -> Outcome:
         each.node.name: math.prod(each.dims) for each in chosen if each.node.name not in holders
     }
     lossy = most_lossy(context, options.sensitive_in_8_bits, sizes, holders)
-    in_8_bits = (*in_8_bits, *lossy)
+    names = {holders.get(name, name) for name in (*in_8_bits, *lossy)}
     rounding = _Rounding(
         options,
         read_factors(context.input("hessians")) if options.method == "gptq" else {},
-        frozenset(in_8_bits),
+        frozenset((each.home, each.weight) for each in chosen if each.node.name in names),
         frozenset(holders.values()),
         where,
     )
@@ -156,7 +157,7 @@ def run(context: StepContext) -> Outcome:
     save_model(model, target, external=placement(source))
     check_loads(target, where)
     metrics = quantized_metrics(dict(sorted(counts.items())), source, target)
-    mixed = {"in_8_bits": sorted(set(in_8_bits))} if in_8_bits else {}
+    mixed = {"in_8_bits": sorted(names)} if names else {}
     return Outcome({**metrics, **mixed, "weights_sqnr_db": fidelity.sqnr_db()}, notes=notes)
 
 
@@ -167,18 +168,18 @@ def _is_odd_table(each: Weighted) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Rounding:
-    """How each weight is rounded.
+    """Rounding of each weight.
 
     Attributes:
         factors: Value that is multiplied -> the file of its factor, for GPTQ.
-        in_8_bits: Names of the nodes that get 8 bits.
+        in_8_bits: Weights that get 8 bits: all nodes that read one in a layout read the same blocks.
         tied: Names of products whose matrix is a table of embeddings, too: GPTQ would make up for errors of the one
             at the cost of the other, and GatherBlockQuantized has no fractional zero points.
     """
 
     options: WeightOptions
     factors: Mapping[str, Path]
-    in_8_bits: frozenset[str]
+    in_8_bits: frozenset[tuple[GraphScope, str]]
     tied: frozenset[str]
     where: str
 
@@ -207,7 +208,7 @@ class _Rounding:
                 where=self.where,
                 fix="see that the model loads its trained weights",
             )
-        bits = _BYTE if name in self.in_8_bits else options.bits
+        bits = _BYTE if (each.home, each.weight) in self.in_8_bits else options.bits
         grid = BlockGrid(bits, options.block_size, options.symmetric)
         fit = fit_least_error if options.scales == "search" else fit_range
         nearest = partial(round_to_nearest, fit=fit)

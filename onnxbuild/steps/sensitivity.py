@@ -204,12 +204,12 @@ def _gates(context: StepContext, model: onnx.ModelProto) -> tuple[list[tuple[str
 
 
 def _losses(context: StepContext, count: int) -> GatedLosses:
-    from onnxbuild.onnxkit.sensitivity.losses import Divergence, GatedLosses
+    from onnxbuild.onnxkit.sensitivity.losses import GatedLosses, LogitsDivergence
 
     params: SensitivityParams = context.params
     feeds: list[Feeds] = []
     labels: list[object] = []
-    divergence = Divergence(params.logits) if "tokens" in context.input_names else None
+    divergence = LogitsDivergence(params.logits) if "tokens" in context.input_names else None
     if divergence is not None:
         feeds += _texts(context)[: params.samples]
     elif params.metric is None:

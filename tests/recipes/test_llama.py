@@ -50,4 +50,4 @@ def test_a_trained_decoder_keeps_its_quality_in_few_bits_and_a_search_finds_the_
 
 def _generated(gates):
     """The report of the gate `generate`."""
-    return json.loads(gates.read_text())["generate"]["cpu"]
+    return json.loads(gates.read_text())["generate/cpu"]

@@ -156,6 +156,8 @@ def test_nodes_that_are_named_get_8_bits_and_a_tied_table_has_those_of_its_head(
     )
     assert bits_of(target) == {"multiply": 8, "embed": 8}
     assert outcome.metrics["in_8_bits"] == ["multiply"]
+    _, target = quantized(source, tmp_path / "table", op_types=every, nodes_in_8_bits=("embed",))
+    assert bits_of(target) == {"multiply": 8, "embed": 8}
     source = tiny_bert(tmp_path / "bert")
     _, target = quantized(source, tmp_path / "step", nodes_in_8_bits=("*query*",))
     found = bits_of(target)

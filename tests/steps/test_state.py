@@ -137,7 +137,12 @@ def test_a_decoder_of_transformers_gives_the_tokens_of_generate_with_its_cache_g
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("exporter", "opset", "has_attention"),
-    [("dynamo", 18, False), ("dynamo", 23, True), ("torchscript", 23, False)],
+    [
+        ("dynamo", 18, False),
+        ("dynamo", 23, True),
+        ("dynamo", 24, True),
+        ("torchscript", 24, False),
+    ],
 )
 def test_both_exporters_export_a_cache_at_old_and_new_opsets(
     exporter, opset, has_attention, tmp_path
@@ -309,6 +314,29 @@ def test_a_gate_that_compared_no_token_has_not_passed(precision, llama):
     )
     assert found.metrics["compared"] == 0
     assert "no token was compared: 6 prompts make no batch of 7" in found.findings[0].what
+
+
+@pytest.mark.slow
+def test_a_search_measures_its_trials_in_full_precision_too(llama):
+    made, model, _, tokens = llama
+    few = {"precision": "fp16", "exact": model}
+    assert made.generated(model, tokens, **few, compares_trials=True).metrics["kl"] == 0
+    assert made.generated(model, tokens, **few).metrics["equal"] == 1
+
+
+@pytest.mark.slow
+def test_a_text_of_ones_own_is_judged_in_place_of_pytorchs_continuation(llama, tmp_path):
+    made, model, _, tokens = llama
+    report = json.loads((tokens / "report.json").read_text())
+    rng = np.random.default_rng(0)
+    report["prompts"] = [rng.integers(3, WORDS, 9 + n).tolist() for n in range(3)]
+    report["tokens"] = report["tokens"][:3]
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    few = {"precision": "int4", "exact": model, "batches": (1, 3)}
+    found = made.generated(model, tmp_path, **few, held_back=7)
+    assert (found.metrics["compared"], found.metrics["kl"]) == (2 * 3 * 7, 0)
+    with pytest.raises(StepError, match="prompt 0 has 9 tokens, and 9 are held back"):
+        made.generated(model, tmp_path, **few, held_back=9)
 
 
 @pytest.mark.slow

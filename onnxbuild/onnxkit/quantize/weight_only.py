@@ -107,7 +107,8 @@ def tied_tables(nodes: Sequence[Weighted], block_size: int) -> dict[str, Weighte
             continue
         for each in products:
             other = each.dims if each.transposed else each.dims[::-1]
-            if other == shape and np.array_equal(_rows_of(each), _rows_of(table)):
+            in_reach = table.scope.home(each.weight) is each.home
+            if in_reach and other == shape and np.array_equal(_rows_of(each), _rows_of(table)):
                 found[table.node.name] = each
                 break
     return found

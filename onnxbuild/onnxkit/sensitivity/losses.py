@@ -77,7 +77,7 @@ class Loss:
         return found
 
 
-class Divergence:
+class LogitsDivergence:
     """Score of logits: minus the mean KL divergence, in nats, from those of the first call, the exact model's.
 
     Args:

@@ -1,4 +1,4 @@
-"""What `mode: weight_only` does to each node: weights in blocks of few bits, activations as they are."""
+"""Rounding as `mode: weight_only` does it: weights in blocks of few bits, activations as they are."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ def test_a_search_that_chose_nothing_is_shown_as_such(tmp_path, missed, chosen, 
     (part,) = search([source])
     plot, table = part.blocks
     assert plot.title == title
-    cell = table.rows[0][6]
+    cell = table.rows[0][7]
     assert getattr(cell, "text", cell) == state
 
 

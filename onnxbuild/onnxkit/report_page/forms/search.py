@@ -60,6 +60,7 @@ def search(sources: Sequence[ReportSource]) -> Iterator[Part]:
             ">mean cosine",
             ">worst cosine",
             ">drop",
+            ">perplexity ratio",
             ">latency",
             ">size",
             "goal",
@@ -109,6 +110,7 @@ def _row(report: Mapping[str, Any], each: Mapping[str, Any]) -> Cells:
             for key in ("cosine_mean", "cosine_min")
         ),
         _NONE if found.get("drop") is None else number(found["drop"]),
+        _NONE if found.get("perplexity_ratio") is None else f"{found['perplexity_ratio']:.4f}",
         milliseconds(each["latency"]) if each.get("latency") else _NONE,
         size_text(each["size_bytes"]),
         state,
