@@ -29,6 +29,7 @@ from onnxbuild.onnxkit.optimize.known_dimensions import (
     shape_readers,
 )
 from onnxbuild.onnxkit.optimize.offline_optimization import UNFUSABLE, optimize_offline
+from onnxbuild.onnxkit.sessions.element_types import load_typed
 
 if TYPE_CHECKING:
     import onnx
@@ -93,11 +94,10 @@ def fuse_caches(
         StepError: ONNX Runtime refuses the model.
     """
 
-    def simplified(source: Path, name: str) -> onnx.ModelProto:
-        folder = optimize_offline(
+    def simplified(source: Path, name: str) -> Path:
+        return optimize_offline(
             source, scratch / name, level="basic", disabled=UNFUSABLE, where=where
         )
-        return load_model(folder, weights="mapped")
 
     def shapes(name: str, values: Sequence[str]) -> Shapes:
         model = load_model(scratch / name, weights="mapped")
@@ -105,11 +105,11 @@ def fuse_caches(
         watched = scratch / f"{name}-watched"
         return observed_shapes(model, values, inputs, points, scratch=watched, where=where)
 
-    model = simplified(held.source, "basic")
+    model = load_model(simplified(held.source, "basic"), weights="mapped")
     settle_dimensions(model, shapes("basic", shape_readers(model)), Sizes(model, inputs))
     canonicalize(model)
     save_model(model, scratch / "settled")
-    model = simplified(scratch / "settled", "folded")
+    model = load_typed(simplified(scratch / "settled", "folded"), weights="mapped")
     attention = CachedAttention(model, inputs)
     read = dict.fromkeys(name for each in attention.matches for name in each.read)
     fused = attention.fuse(shapes("folded", list(read)), axes)
