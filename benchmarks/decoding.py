@@ -79,11 +79,11 @@ def main() -> None:
         calls = {name: decoding(*graph, past) for name, graph in graphs.items()}
         calls["without a cache"] = recomputing(*graphs["exported"], past)
         turns = measure_turns(calls, warmup=3, min_samples=30, max_time_s=asked.seconds)
-        print(f"\npast {past}")  # noqa: T201
+        print(f"\npast {past}")
         for name, found in turns.items():
             ratio = ratio_of(turns["exported"], found)
             shown = f"{ratio.value:.2f} x [{ratio.low:.2f} to {ratio.high:.2f}]"
-            print(f"{name:18} {summarize_turns(found).p50_ms:8.2f} ms  {shown}")  # noqa: T201
+            print(f"{name:18} {summarize_turns(found).p50_ms:8.2f} ms  {shown}")
 
 
 def built(work: Path, layers: int, width: int, past: int) -> dict[str, Recipe]:
@@ -128,9 +128,7 @@ def opened(model: Path) -> onnxruntime.InferenceSession:
     """A session on one thread."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    return onnxruntime.InferenceSession(
-        str(model), options, providers=["CPUExecutionProvider"]
-    )
+    return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
 
 
 def decoding(model: Path, recipe: Recipe, past: int) -> Callable[[], object]:

@@ -147,9 +147,7 @@ def _caches(context: StepContext, held: HeldConstants) -> FusedCaches | None:
         *decoding_points(params.inputs, params.axes),
     )
     scratch = context.scratch / "caches"
-    found = fuse_caches(
-        held, params.inputs, params.axes, points, scratch=scratch, where=context.where
-    )
+    found = fuse_caches(held, params.inputs, points, scratch=scratch, where=context.where)
     return found if found.fused else replace(found, held=held)
 
 

@@ -34,7 +34,7 @@ def in_this_process(folder, models, options, programs):
     options.setdefault("baseline", True)
     baseline = Baseline("pytorch") if options["baseline"] else NO_BASELINE
     params = BenchmarkParams(
-        model=Entrypoint(f"{DIGITS}:load"),
+        model=options.pop("model", Entrypoint(f"{DIGITS}:load")),
         inputs=options.pop("inputs", (IMAGE,)),
         axes=options.pop("axes", (Axis("batch", 1, 64, 2),)),
         target=CPU_TARGET,
@@ -43,6 +43,7 @@ def in_this_process(folder, models, options, programs):
         sessions=settings,
         comparison_models=comparison_models,
         baseline=baseline,
+        logits="logits",
     )
     inputs = {f"model/{name}": path for name, path in models.items()}
     inputs |= {f"program/{name}": path for name, path in programs.items()}

@@ -1,8 +1,9 @@
 """Attention over a cache as one node, GroupQueryAttention: no copy of the cache for repeated heads, nor for a new element.
 
 A match is a Softmax over a product with the keys of a state (or ONNX's Attention), whose product with the state's
-values is read by what follows. The node itself refuses a batch that gets several elements after a past, so the graph
-keeps the original nodes for these sizes, in the branch of an If.
+values is read by what follows. The node refuses a batch that gets several elements after a past, and gives something
+else where a row hides all elements, as padding does: for these the graph keeps the original nodes, in the branch of an
+If.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.core.axis import Axis, Dimension, Point, symbols_of
+from onnxbuild.core.axis import Dimension, Point, symbols_of
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.core.state import Growth
 from onnxbuild.onnxkit.data.states import growth_in, state_inputs
@@ -48,8 +49,8 @@ _HEADS, _PAST, _RANK = 1, 2, 4
 _FLOATS, _BOOL, _INT32 = (1, 10, 11), 9, 6
 """TensorProto's: float32, float16 and float64; bool; int32."""
 
-_LEAST = -65504.0
-"""Bias of a hidden element: float16's least. With infinities, the kernel of float16 gives NaN where all are hidden."""
+_HIDDEN = -65504.0
+"""Bias of a hidden element: float16's least."""
 
 _AXES_ARE_AN_INPUT_FROM = 18
 """The opset since which ReduceMax takes `axes` as an input."""
@@ -76,7 +77,6 @@ class FusedCaches:
 def fuse_caches(
     held: HeldConstants,
     inputs: Sequence[DummyInput],
-    axes: Sequence[Axis],
     points: Sequence[Point],
     *,
     scratch: Path,
@@ -112,7 +112,7 @@ def fuse_caches(
     model = load_typed(simplified(scratch / "settled", "folded"), weights="mapped")
     attention = CachedAttention(model, inputs)
     read = dict.fromkeys(name for each in attention.matches for name in each.read)
-    fused = attention.fuse(shapes("folded", list(read)), axes)
+    fused = attention.fuse(shapes("folded", list(read)))
     canonicalize(model)
     save_model(model, scratch / "fused")
     return FusedCaches(replace(held, source=scratch / "fused"), fused, attention.layers)
@@ -181,7 +181,7 @@ class CachedAttention:
         """Number of caches of keys, or of values."""
         return len(self._caches) // 2
 
-    def fuse(self, shapes: Shapes, axes: Sequence[Axis]) -> int:
+    def fuse(self, shapes: Shapes) -> int:
         """Replace the matches whose shapes are those of attention; return how many.
 
         Args:
@@ -190,7 +190,7 @@ class CachedAttention:
         fitting = [each for each in self.matches if self._fits(each, shapes)]
         if not fitting:
             return 0
-        fusing = _Fusing(self._model, self._inputs, axes)
+        fusing = _Fusing(self._model, self._inputs)
         for each in fitting:
             heads, size = shapes[each.query][_HEADS], shapes[each.query][-1]
             fusing.replace(each, self._between(each), int(heads or 0), int(size or 0))
@@ -363,9 +363,7 @@ def _covers(bias: Sequence[Dimension | None], growth: Growth) -> bool:
 class _Fusing:
     """Replaces matches in one model; what all layers share is computed once."""
 
-    def __init__(
-        self, model: onnx.ModelProto, inputs: Sequence[DummyInput], axes: Sequence[Axis]
-    ) -> None:
+    def __init__(self, model: onnx.ModelProto, inputs: Sequence[DummyInput]) -> None:
         from onnx import helper
 
         growth = growth_in(inputs)
@@ -377,99 +375,73 @@ class _Fusing:
         self._gone: set[int] = set()
         self._biases: dict[str, tuple[str, str]] = {}
         past, new = sizes.of(growth.axis), sizes.of(growth.by)
-        one = sizes.constant([1])
+        batch = sizes.of(next(iter(self._caches.values())).shape[0])
+        zero, one = sizes.constant([0]), sizes.constant([1])
         self._past, self._total = past, sizes.node("Add", [past, new], "total")
-        batch = sizes.of(self._batch())
         last = sizes.node("Expand", [sizes.node("Sub", [self._total, one], "last"), batch], "ends")
         self._ends = sizes.node("Cast", [last], "ends", to=_INT32)
         whole = sizes.node("Squeeze", [self._total], "total")
         self._whole = sizes.node("Cast", [whole], "total", to=_INT32)
-        rows = next((each for each in axes if each.name == self._batch()), None)
-        several = 1 if rows is None else rows.max
-        self._refused = ""
-        if several > 1:
-            zero = sizes.constant([0])
-            asked = [
-                sizes.node("Greater", [value, least], "more")
-                for value, least in ((batch, one), (new, one), (past, zero))
-            ]
-            both = sizes.node("And", asked[:2], "chunks")
-            self._refused = sizes.node(
-                "Squeeze", [sizes.node("And", [both, asked[2]], "chunks")], "chunks"
-            )
+        several = [
+            sizes.node("Greater", [value, least], "more")
+            for value, least in ((batch, one), (new, one), (past, zero))
+        ]
+        both = sizes.node("And", several[:2], "chunks")
+        self._chunks = sizes.node(
+            "Squeeze", [sizes.node("And", [both, several[2]], "chunks")], "chunks"
+        )
         if all(each.domain != DOMAIN for each in model.opset_import):
             model.opset_import.append(helper.make_opsetid(DOMAIN, 1))
-
-    def _batch(self) -> Dimension:
-        return next(iter(self._caches.values())).shape[0]
 
     def replace(
         self, match: Match, inside: Sequence[onnx.NodeProto], heads: int, size: int
     ) -> None:
-        """Put the node, or an If with it, in the place of the nodes that make a match's output."""
+        """Put an If with both in the place of the nodes that make a match's output."""
         from onnx import helper
 
         cache = self._caches[match.key.input[0]]
         kind = helper.np_dtype_to_tensor_dtype(numpy_dtype(cache.dtype))
         ends = [match.output.output[0], match.key.output[0], match.value.output[0]]
         self._gone |= {id(node) for node in inside}
-        if not self._refused:
-            self._graph.node.extend(self._fused(match, ends, heads, size))
-            return
+        bias, is_refused = self._bias(match)
         branches = {}
-        for name in ("else_branch", "then_branch"):
+        for name in ("then_branch", "else_branch"):
             inner = [self._make(f"{each}/{name}") for each in ends]
+            renamed = dict(zip(ends, inner, strict=True))
             nodes = (
-                self._fused(match, inner, heads, size)
-                if name == "else_branch"
-                else self._original(
-                    match, inside, dict(zip(ends, inner, strict=True)), in_place=cache.in_place
-                )
+                self._original(match, inside, renamed, in_place=cache.in_place)
+                if name == "then_branch"
+                else self._fused(match, bias, inner, heads, size)
             )
             values = [helper.make_tensor_value_info(each, kind, None) for each in inner]
             branches[name] = helper.make_graph(list(nodes), self._make(name), [], values)
-        made = helper.make_node(
-            "If", [self._refused], ends, name=self._make(f"{ends[0]}/If"), **branches
-        )
-        self._graph.node.append(made)
+        name = self._make(f"{ends[0]}/If")
+        self._graph.node.append(helper.make_node("If", [is_refused], ends, name=name, **branches))
 
     def end(self) -> None:
         """Remove what was replaced."""
         keep(self._graph.node, lambda node: id(node) not in self._gone)
 
     def _fused(
-        self, match: Match, ends: Sequence[str], heads: int, size: int
+        self, match: Match, bias: str, ends: Sequence[str], heads: int, size: int
     ) -> Iterator[onnx.NodeProto]:
         """The nodes that end in the output, the new keys and the new values."""
         from onnx import helper
 
         kept = int(self._caches[match.key.input[0]].shape[_HEADS])
+        (past_keys, keys), (past_values, values) = match.key.input, match.value.input
         flat = []
-        for value, count in (
-            (match.query, heads),
-            (match.key.input[1], kept),
-            (match.value.input[1], kept),
-        ):
+        for value, count in ((match.query, heads), (keys, kept), (values, kept)):
             turned, rows = self._make(f"{value}/turned"), self._make(f"{value}/rows")
             yield helper.make_node("Transpose", [value], [turned], name=turned, perm=_TURN)
             width = self._sizes.constant([0, 0, count * size])
             yield helper.make_node("Reshape", [turned, width], [rows], name=rows)
             flat.append(rows)
         rows, turned = self._make(f"{ends[0]}/rows"), self._make(f"{ends[0]}/turned")
-        bias, hidden = self._bias(match)
+        rotary = ("", "", "")
         yield helper.make_node(
             OPERATOR,
-            [
-                *flat,
-                match.key.input[0],
-                match.value.input[0],
-                self._ends,
-                self._whole,
-                "",
-                "",
-                "",
-                bias,
-            ],
+            [*flat, past_keys, past_values, self._ends, self._whole, *rotary, bias],
             [rows, *ends[1:]],
             name=rows,
             domain=DOMAIN,
@@ -477,16 +449,11 @@ class _Fusing:
             kv_num_heads=kept,
             scale=size**-0.5 if match.scale is None else match.scale,
         )
+        shape = self._sizes.constant([0, 0, heads, size])
+        yield helper.make_node("Reshape", [rows, shape], [turned], name=turned)
         yield helper.make_node(
-            "Reshape", [rows, self._sizes.constant([0, 0, heads, size])], [turned], name=turned
+            "Transpose", [turned], [ends[0]], name=self._make(ends[0]), perm=_TURN
         )
-        last = self._make(f"{ends[0]}/whole") if hidden else ends[0]
-        yield helper.make_node("Transpose", [turned], [last], name=self._make(last), perm=_TURN)
-        if hidden:  # an average of nothing is 0, as PyTorch has it
-            zero = self._sizes.constant(0.0, self._caches[match.key.input[0]].dtype)
-            yield helper.make_node(
-                "Where", [hidden, zero, last], [ends[0]], name=self._make(ends[0])
-            )
 
     def _original(
         self,
@@ -530,22 +497,21 @@ class _Fusing:
             yield made
 
     def _bias(self, match: Match) -> tuple[str, str]:
-        """The bias of a match, without infinities, and which of its rows hide all; empty where it has none."""
+        """The bias of a match, empty for none; and whether the sizes, or a row that hides all elements, are not the node's."""
         if not match.bias:
-            return "", ""
+            return "", self._chunks
         if match.bias not in self._biases:
             sizes, dtype = self._sizes, self._caches[match.key.input[0]].dtype
             bias = match.bias
-            least = sizes.constant(_LEAST, dtype)
             if match.is_mask:
-                bias = sizes.node("Where", [bias, sizes.constant(0.0, dtype), least], "bias")
-            else:
-                bias = sizes.node("Max", [bias, least], "bias")
+                seen, hidden = (sizes.constant(each, dtype) for each in (0.0, _HIDDEN))
+                bias = sizes.node("Where", [bias, seen, hidden], "bias")
             axis: dict[str, Any] = {"axes": [-1]}
             inputs = [bias]
             if opset_of(self._model) >= _AXES_ARE_AN_INPUT_FROM:
                 axis, inputs = {}, [bias, sizes.constant([-1])]
-            largest = sizes.node("ReduceMax", inputs, "largest", keepdims=1, **axis)
-            hidden = sizes.node("Less", [largest, sizes.constant(_LEAST / 2, dtype)], "hidden")
-            self._biases[match.bias] = bias, hidden
+            largest = sizes.node("ReduceMax", inputs, "largest", **axis)
+            least = sizes.node("ReduceMin", [largest], "least", keepdims=0)
+            padded = sizes.node("Less", [least, sizes.constant(_HIDDEN / 2, dtype)], "padded")
+            self._biases[match.bias] = bias, sizes.node("Or", [padded, self._chunks], "refused")
         return self._biases[match.bias]
