@@ -119,7 +119,7 @@ def fuse_caches(
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class LayerAttention:
     """The attention of one layer.
 
     Attributes:
@@ -197,7 +197,7 @@ class CachedAttention:
         fusing.end()
         return len(fitting)
 
-    def _found(self) -> Iterator[Match]:
+    def _found(self) -> Iterator[LayerAttention]:
         taken: set[str] = set()
         for node in self._graph.node:
             found = self._of_softmax(node) or self._of_attention(node)
@@ -208,7 +208,7 @@ class CachedAttention:
                 taken |= {found.key.output[0], found.value.output[0]}
                 yield found
 
-    def _of_softmax(self, node: onnx.NodeProto) -> Match | None:
+    def _of_softmax(self, node: onnx.NodeProto) -> LayerAttention | None:
         if node.op_type != "Softmax":
             return None
         scores, bias = node.input[0], ""
@@ -228,9 +228,9 @@ class CachedAttention:
         if key is None or value is None or of_value != 1:
             return None
         scale *= of_query * of_key
-        return Match(query, key, value, bias, is_mask=False, scale=scale, output=output)
+        return LayerAttention(query, key, value, bias, is_mask=False, scale=scale, output=output)
 
-    def _of_attention(self, node: onnx.NodeProto) -> Match | None:
+    def _of_attention(self, node: onnx.NodeProto) -> LayerAttention | None:
         from onnx import helper
 
         if node.op_type != "Attention" or node.domain or len(node.output) > 1:
@@ -242,7 +242,9 @@ class CachedAttention:
             return None
         bias = node.input[3] if len(node.input) > 3 else ""  # noqa: PLR2004  # query, key, value, mask
         is_mask, scale = bias in self._bools, given.get("scale")
-        return Match(node.input[0], key, value, bias, is_mask=is_mask, scale=scale, output=node)
+        return LayerAttention(
+            node.input[0], key, value, bias, is_mask=is_mask, scale=scale, output=node
+        )
 
     def _product(self, scores: str) -> tuple[onnx.NodeProto, float] | None:
         """The MatMul that makes scores, and their factor."""
@@ -251,7 +253,7 @@ class CachedAttention:
         return (maker, scale) if maker is not None and maker.op_type == "MatMul" else None
 
     def _unscaled(self, value: str) -> tuple[str, float]:
-        """What a value is made of by factors, and their product."""
+        """The value that scalar factors are multiplied with, and the product of the factors."""
         scale = 1.0
         while (maker := self._makers.get(value)) is not None:
             left, right = (*maker.input, "", "")[:2]
@@ -303,7 +305,7 @@ class CachedAttention:
         )
         return reader if is_product else None
 
-    def _between(self, match: Match) -> list[onnx.NodeProto]:
+    def _between(self, match: LayerAttention) -> list[onnx.NodeProto]:
         """The nodes that make the output of the caches, those of the caches first, in the graph's order."""
         needed = {match.output.output[0]}
         chosen: list[onnx.NodeProto] = []
@@ -317,7 +319,7 @@ class CachedAttention:
                 needed |= set(node.input)
         return chosen[::-1]
 
-    def _is_closed(self, match: Match, inside: Sequence[onnx.NodeProto]) -> bool:
+    def _is_closed(self, match: LayerAttention, inside: Sequence[onnx.NodeProto]) -> bool:
         """Whether nothing else reads what is between, nor the caches themselves."""
         own = {id(node) for node in inside}
         outputs = {value.name for value in self._graph.output}
@@ -328,7 +330,7 @@ class CachedAttention:
             id(reader) in own for name in made | pasts for reader in self._readers.get(name, ())
         )
 
-    def _fits(self, match: Match, shapes: Shapes) -> bool:
+    def _fits(self, match: LayerAttention, shapes: Shapes) -> bool:
         assert self._growth is not None
         query, key = shapes.get(match.query, ()), self._caches[match.key.input[0]]
         value = self._caches[match.value.input[0]]
@@ -394,7 +396,7 @@ class _Fusing:
             model.opset_import.append(helper.make_opsetid(DOMAIN, 1))
 
     def replace(
-        self, match: Match, inside: Sequence[onnx.NodeProto], heads: int, size: int
+        self, match: LayerAttention, inside: Sequence[onnx.NodeProto], heads: int, size: int
     ) -> None:
         """Put an If with both in the place of the nodes that make a match's output."""
         from onnx import helper
@@ -423,7 +425,7 @@ class _Fusing:
         keep(self._graph.node, lambda node: id(node) not in self._gone)
 
     def _fused(
-        self, match: Match, bias: str, ends: Sequence[str], heads: int, size: int
+        self, match: LayerAttention, bias: str, ends: Sequence[str], heads: int, size: int
     ) -> Iterator[onnx.NodeProto]:
         """The nodes that end in the output, the new keys and the new values."""
         from onnx import helper
@@ -457,7 +459,7 @@ class _Fusing:
 
     def _original(
         self,
-        match: Match,
+        match: LayerAttention,
         inside: Sequence[onnx.NodeProto],
         ends: Mapping[str, str],
         *,
@@ -496,7 +498,7 @@ class _Fusing:
             made.output[:] = [renamed.get(name, name) for name in node.output]
             yield made
 
-    def _bias(self, match: Match) -> tuple[str, str]:
+    def _bias(self, match: LayerAttention) -> tuple[str, str]:
         """The bias of a match, empty for none; and whether the sizes, or a row that hides all elements, are not the node's."""
         if not match.bias:
             return "", self._chunks
