@@ -34,8 +34,8 @@ dynamic_axes:
   batch: {{min: 1, max: 4, example: 1}}
   sequence: {{min: 1, max: {past}, example: 8}}
   past: {{min: 0, max: {past}, example: 16}}
-opset: 18
-export: {{exporter: torchscript}}
+opset: {opset}
+export: {{exporter: {exporter}}}
 optimize: {{attention: {attention}}}
 quantization: {variants}
 validate: {{fp32: {{atol: 0.01}}, int4: {{cosine_min: 0, sqnr_db_min: 0}}}}
@@ -48,10 +48,14 @@ state:
 """
 INT4 = "{fp32: none, int4: {mode: weight_only, bits: 4, block_size: 32}}"
 KINDS = {
-    "exported": ("exported", "grows", "{fp32: none}"),
-    "fused": ("fused", "grows", "{fp32: none}"),
-    "in-place": ("fused", "in_place", INT4),
-}
+    "exported": {"attention": "exported", "update": "grows"},
+    "fused": {"attention": "fused", "update": "grows"},
+    "in-place": {"attention": "fused", "update": "in_place", "variants": INT4},
+    "in-place-23": {
+        "attention": "fused", "update": "in_place", "opset": 23, "exporter": "dynamo",
+    },
+}  # fmt: skip
+"""Recipe -> what it writes; opset 23 by dynamo has norms and rotations as one node each."""
 HEAD = 64
 
 
@@ -93,12 +97,12 @@ def built(work: Path, layers: int, width: int, past: int) -> dict[str, Recipe]:
     folder.mkdir(parents=True, exist_ok=True)
     (work / "pyproject.toml").touch()
     recipes = {}
-    for name, (attention, update, variants) in KINDS.items():
+    for name, written in KINDS.items():
         file = folder / f"{name}.yaml"
         file.write_text(
             RECIPE.format(
-                name=name, attention=attention, update=update, variants=variants, past=past,
-                layers=layers, heads=width // HEAD,
+                name=name, past=past, layers=layers, heads=width // HEAD,
+                **{"variants": "{fp32: none}", "opset": 18, "exporter": "torchscript"} | written,
             )
         )  # fmt: skip
         subprocess.run(

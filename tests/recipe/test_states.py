@@ -102,3 +102,10 @@ def test_a_state_grows_by_what_a_sum_names_with_it():
     assert growth_of(shape, two) is None
     assert growth_of(shape, two, "sequence") == Growth("past", "sequence")
     assert growth_of(shape, [ids, ("batch", "past + sequence")], "pixels") is None
+
+
+def test_texts_are_measured_of_a_model_with_a_state_alone(project):
+    (fault,) = project.faults(f"{BASE}benchmark: {{tokens: 4}}\n")
+    assert "benchmark.tokens can't continue prompts with this model: it has no `state`" in fault
+    project.recipe(f"{BASE}benchmark: {{tokens: 0}}\n")
+    project.recipe(f"{RECIPE}benchmark: {{tokens: 4}}\n")

@@ -19,7 +19,7 @@ from onnxbuild.core.state import Growth
 from onnxbuild.onnxkit.data.states import growth_in, state_inputs
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import keep, opset_of
-from onnxbuild.onnxkit.model.model_files import load_model, save_model
+from onnxbuild.onnxkit.model.model_files import load_model, save_model, weight_array
 from onnxbuild.onnxkit.model.tensor_types import numpy_dtype
 from onnxbuild.onnxkit.optimize.held_constants import HeldConstants
 from onnxbuild.onnxkit.optimize.known_dimensions import (
@@ -154,8 +154,6 @@ class CachedAttention:
     """
 
     def __init__(self, model: onnx.ModelProto, inputs: Sequence[DummyInput]) -> None:
-        from onnx import numpy_helper
-
         self._model, self._graph, self._inputs = model, model.graph, inputs
         self._growth = growth_in(inputs)
         self._makers = {name: node for node in self._graph.node for name in node.output}
@@ -164,7 +162,7 @@ class CachedAttention:
             for name in dict.fromkeys(node.input):
                 self._readers.setdefault(name, []).append(node)
         self._scalars = {
-            each.name: float(numpy_helper.to_array(each).reshape(-1)[0])
+            each.name: float(weight_array(each).reshape(-1)[0])
             for each in self._graph.initializer
             if all(size == 1 for size in each.dims) and each.data_type in _FLOATS
         }
