@@ -106,7 +106,7 @@ def run(context: StepContext) -> Outcome:
         caches = _caches(context, held)
         fusing = Fusing(held, context.scratch, options.level, family, context.where, caches)
         judged = _Judged(context, fusing, given, target)
-        notes += [*judged.save(), *_layer_notes(caches)]
+        notes += [*judged.save(), *_layer_notes(options, caches)]
         judged.check_in_place(notes)
     made = load_model(target, weights="left")
     metrics = {
@@ -147,14 +147,15 @@ def _caches(context: StepContext, held: HeldConstants) -> FusedCaches | None:
         *decoding_points(params.inputs, params.axes),
     )
     scratch = context.scratch / "caches"
-    found = fuse_caches(
-        held, params.inputs, params.axes, points, scratch=scratch, where=context.where
-    )
+    found = fuse_caches(held, params.inputs, points, scratch=scratch, where=context.where)
     return found if found.fused else replace(found, held=held)
 
 
-def _layer_notes(caches: FusedCaches | None) -> list[str]:
-    if caches is None or caches.fused == caches.layers:
+def _layer_notes(options: OptimizeOptions, caches: FusedCaches | None) -> list[str]:
+    if caches is None:
+        asked = options.attention == "fused"
+        return ["no `state` grows, so `attention: fused` changes nothing"] if asked else []
+    if caches.layers and caches.fused == caches.layers:
         return []
     return [
         f"attention over the cache is fused in {caches.fused} of {caches.layers} layers; the others stay as exported"

@@ -67,6 +67,23 @@ outputs"""
     assert len(recipe.outputs) == 5
 
 
+def test_a_state_in_place_says_so_in_its_inputs_alone(project):
+    recipe = project.recipe(RECIPE.replace("past, 8]", "past, 8]\n    update: in_place"))
+    plain = project.recipe(RECIPE)
+    assert all(each.in_place for each in recipe.inputs[3:])
+    assert to_json(recipe.inputs[3])["growth"]["in_place"] is True
+    assert "in_place" not in to_json(plain.inputs[3])["growth"]
+    assert (recipe.model, recipe.outputs) == (plain.model, plain.outputs)
+
+
+def test_a_state_in_place_needs_an_input_that_says_how_much_of_the_buffer_is_used(project):
+    text = RECIPE.replace("past, 8]", "past, 8]\n    by: sequence\n    update: in_place")
+    (fault,) = project.faults(
+        text.replace("past + sequence], mask: left", "sequence], mask: left")
+    )
+    assert "no input says how much of the buffer is in use" in fault
+
+
 def test_a_recipe_without_state_has_the_keys_that_it_had(project):
     recipe = project.recipe(BASE)
     assert "state" not in to_json(recipe.model)
@@ -85,3 +102,10 @@ def test_a_state_grows_by_what_a_sum_names_with_it():
     assert growth_of(shape, two) is None
     assert growth_of(shape, two, "sequence") == Growth("past", "sequence")
     assert growth_of(shape, [ids, ("batch", "past + sequence")], "pixels") is None
+
+
+def test_texts_are_measured_of_a_model_with_a_state_alone(project):
+    (fault,) = project.faults(f"{BASE}benchmark: {{tokens: 4}}\n")
+    assert "benchmark.tokens can't continue prompts with this model: it has no `state`" in fault
+    project.recipe(f"{BASE}benchmark: {{tokens: 0}}\n")
+    project.recipe(f"{RECIPE}benchmark: {{tokens: 4}}\n")

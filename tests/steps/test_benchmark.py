@@ -21,7 +21,9 @@ from onnxbuild.steps import torch_export, torchscript
 from onnxbuild.steps.benchmark import KIND, BenchmarkParams
 from tests.fakes.step_context import run_step
 from tests.steps.graphs import DIGITS, digits
+from tests.steps.test_cached_attention import in_place, optimized
 from tests.steps.test_convert_fp16 import converted
+from tests.steps.test_state import AXES, built
 
 IMAGE = DummyInput("image", "float32", ("batch", 1, 8, 8))
 QUICK = {"min_samples": 5, "max_time_s": 0.1, "warmup": 1}
@@ -34,7 +36,7 @@ def in_this_process(folder, models, options, programs):
     options.setdefault("baseline", True)
     baseline = Baseline("pytorch") if options["baseline"] else NO_BASELINE
     params = BenchmarkParams(
-        model=Entrypoint(f"{DIGITS}:load"),
+        model=options.pop("model", Entrypoint(f"{DIGITS}:load")),
         inputs=options.pop("inputs", (IMAGE,)),
         axes=options.pop("axes", (Axis("batch", 1, 64, 2),)),
         target=CPU_TARGET,
@@ -43,6 +45,7 @@ def in_this_process(folder, models, options, programs):
         sessions=settings,
         comparison_models=comparison_models,
         baseline=baseline,
+        logits="logits",
     )
     inputs = {f"model/{name}": path for name, path in models.items()}
     inputs |= {f"program/{name}": path for name, path in programs.items()}
@@ -328,3 +331,29 @@ def test_items_are_rows_of_the_batch_behind_inputs_without_one(
         points=({"batch": 16},),
     )
     assert report["points"][0]["items"] == items
+
+
+@pytest.mark.slow
+def test_prompts_texts_and_single_tokens_are_measured_in_place_next_to_pytorchs_cache(
+    tmp_path, benchmarked
+):
+    made = built(tmp_path, "llama")
+    _, exported = made.export()
+    inputs = in_place(made.inputs)
+    _, model = optimized(tmp_path, exported, inputs)
+    first, later = {"batch": 2, "sequence": 4, "past": 0}, {"batch": 1, "sequence": 1, "past": 8}
+    _, report = benchmarked(
+        tmp_path,
+        {"fp32": model},
+        model=made.model,
+        inputs=inputs,
+        axes=AXES,
+        points=(first, later),
+        tokens=6,
+    )
+    found = report["points"]
+    assert [each["kind"] for each in found] == ["prefill", "tokens", "decode"]
+    assert [each["items"] for each in found] == [2, 2 * 6, 1]
+    a_token = 2 * 2 * 2 * 8 * 4  # layers, keys and values, heads, size of a head, bytes
+    assert [each["state_bytes"] for each in found] == [n * a_token for n in (8, 18, 9)]
+    assert all(set(each["results"]) == {"pytorch", "fp32"} for each in found)

@@ -95,12 +95,14 @@ class Built:
         _, context = run_step(expected_tokens.KIND, params, self.folder / "tokens")
         return context.output("tokens")
 
-    def validated(self, model, reference):
+    def validated(self, model, reference, **options):
         default = DEFAULT_TOLERANCES["fp32"]
         bounds = VariantTolerances(
             default.atol, default.rtol, default.cosine_min, default.sqnr_db_min, default.equal_min
         )
-        params = validate.ValidateParams("fp32", "fp32", bounds, CPU_TARGET, TargetGates())
+        params = validate.ValidateParams(
+            "fp32", "fp32", bounds, CPU_TARGET, TargetGates(), **options
+        )
         given = {"model": model, "reference": reference}
         return run_step(validate.KIND, params, self.folder / "validate", given)[0]
 

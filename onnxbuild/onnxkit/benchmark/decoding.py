@@ -29,7 +29,7 @@ TOKENS = "tokens"
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """What a point is about, besides the feeds of a call.
+    """A call of a model with a state, besides its feeds.
 
     Attributes:
         inputs: As the recipe declares them.
@@ -122,7 +122,7 @@ def _tokens(point: Point) -> int:
 
 
 def point_facts(point: Point, inputs: Sequence[DummyInput]) -> dict[str, object]:
-    """What a report says of a point of a model whose state grows: what kind of call it is, and the bytes of the new state."""
+    """Facts of a point of a model whose state grows, for the report: the kind of call, and the bytes of the new state."""
     growth = growth_in(inputs)
     if growth is None:
         return {}

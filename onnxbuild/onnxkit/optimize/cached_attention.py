@@ -1,8 +1,9 @@
 """Attention over a cache as one node, GroupQueryAttention: no copy of the cache for repeated heads, nor for a new element.
 
 A match is a Softmax over a product with the keys of a state (or ONNX's Attention), whose product with the state's
-values is read by what follows. The node itself refuses a batch that gets several elements after a past, so the graph
-keeps the original nodes for these sizes, in the branch of an If.
+values is read by what follows. The node refuses a batch that gets several elements after a past, and gives something
+else where a row hides all elements, as padding does: for these the graph keeps the original nodes, in the branch of an
+If.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.core.axis import Axis, Dimension, Point, symbols_of
+from onnxbuild.core.axis import Dimension, Point, symbols_of
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.core.state import Growth
 from onnxbuild.onnxkit.data.states import growth_in, state_inputs
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import keep, opset_of
-from onnxbuild.onnxkit.model.model_files import load_model, save_model
+from onnxbuild.onnxkit.model.model_files import load_model, save_model, weight_array
 from onnxbuild.onnxkit.model.tensor_types import numpy_dtype
 from onnxbuild.onnxkit.optimize.held_constants import HeldConstants
 from onnxbuild.onnxkit.optimize.known_dimensions import (
@@ -29,6 +30,7 @@ from onnxbuild.onnxkit.optimize.known_dimensions import (
     shape_readers,
 )
 from onnxbuild.onnxkit.optimize.offline_optimization import UNFUSABLE, optimize_offline
+from onnxbuild.onnxkit.sessions.element_types import load_typed
 
 if TYPE_CHECKING:
     import onnx
@@ -47,8 +49,8 @@ _HEADS, _PAST, _RANK = 1, 2, 4
 _FLOATS, _BOOL, _INT32 = (1, 10, 11), 9, 6
 """TensorProto's: float32, float16 and float64; bool; int32."""
 
-_LEAST = -65504.0
-"""Bias of a hidden element: float16's least. With infinities, the kernel of float16 gives NaN where all are hidden."""
+_HIDDEN = -65504.0
+"""Bias of a hidden element: float16's least."""
 
 _AXES_ARE_AN_INPUT_FROM = 18
 """The opset since which ReduceMax takes `axes` as an input."""
@@ -75,7 +77,6 @@ class FusedCaches:
 def fuse_caches(
     held: HeldConstants,
     inputs: Sequence[DummyInput],
-    axes: Sequence[Axis],
     points: Sequence[Point],
     *,
     scratch: Path,
@@ -93,11 +94,10 @@ def fuse_caches(
         StepError: ONNX Runtime refuses the model.
     """
 
-    def simplified(source: Path, name: str) -> onnx.ModelProto:
-        folder = optimize_offline(
+    def simplified(source: Path, name: str) -> Path:
+        return optimize_offline(
             source, scratch / name, level="basic", disabled=UNFUSABLE, where=where
         )
-        return load_model(folder, weights="mapped")
 
     def shapes(name: str, values: Sequence[str]) -> Shapes:
         model = load_model(scratch / name, weights="mapped")
@@ -105,21 +105,21 @@ def fuse_caches(
         watched = scratch / f"{name}-watched"
         return observed_shapes(model, values, inputs, points, scratch=watched, where=where)
 
-    model = simplified(held.source, "basic")
+    model = load_model(simplified(held.source, "basic"), weights="mapped")
     settle_dimensions(model, shapes("basic", shape_readers(model)), Sizes(model, inputs))
     canonicalize(model)
     save_model(model, scratch / "settled")
-    model = simplified(scratch / "settled", "folded")
+    model = load_typed(simplified(scratch / "settled", "folded"), weights="mapped")
     attention = CachedAttention(model, inputs)
     read = dict.fromkeys(name for each in attention.matches for name in each.read)
-    fused = attention.fuse(shapes("folded", list(read)), axes)
+    fused = attention.fuse(shapes("folded", list(read)))
     canonicalize(model)
     save_model(model, scratch / "fused")
     return FusedCaches(replace(held, source=scratch / "fused"), fused, attention.layers)
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class LayerAttention:
     """The attention of one layer.
 
     Attributes:
@@ -154,8 +154,6 @@ class CachedAttention:
     """
 
     def __init__(self, model: onnx.ModelProto, inputs: Sequence[DummyInput]) -> None:
-        from onnx import numpy_helper
-
         self._model, self._graph, self._inputs = model, model.graph, inputs
         self._growth = growth_in(inputs)
         self._makers = {name: node for node in self._graph.node for name in node.output}
@@ -164,7 +162,7 @@ class CachedAttention:
             for name in dict.fromkeys(node.input):
                 self._readers.setdefault(name, []).append(node)
         self._scalars = {
-            each.name: float(numpy_helper.to_array(each).reshape(-1)[0])
+            each.name: float(weight_array(each).reshape(-1)[0])
             for each in self._graph.initializer
             if all(size == 1 for size in each.dims) and each.data_type in _FLOATS
         }
@@ -181,7 +179,7 @@ class CachedAttention:
         """Number of caches of keys, or of values."""
         return len(self._caches) // 2
 
-    def fuse(self, shapes: Shapes, axes: Sequence[Axis]) -> int:
+    def fuse(self, shapes: Shapes) -> int:
         """Replace the matches whose shapes are those of attention; return how many.
 
         Args:
@@ -190,14 +188,14 @@ class CachedAttention:
         fitting = [each for each in self.matches if self._fits(each, shapes)]
         if not fitting:
             return 0
-        fusing = _Fusing(self._model, self._inputs, axes)
+        fusing = _Fusing(self._model, self._inputs)
         for each in fitting:
             heads, size = shapes[each.query][_HEADS], shapes[each.query][-1]
             fusing.replace(each, self._between(each), int(heads or 0), int(size or 0))
         fusing.end()
         return len(fitting)
 
-    def _found(self) -> Iterator[Match]:
+    def _found(self) -> Iterator[LayerAttention]:
         taken: set[str] = set()
         for node in self._graph.node:
             found = self._of_softmax(node) or self._of_attention(node)
@@ -208,7 +206,7 @@ class CachedAttention:
                 taken |= {found.key.output[0], found.value.output[0]}
                 yield found
 
-    def _of_softmax(self, node: onnx.NodeProto) -> Match | None:
+    def _of_softmax(self, node: onnx.NodeProto) -> LayerAttention | None:
         if node.op_type != "Softmax":
             return None
         scores, bias = node.input[0], ""
@@ -228,9 +226,9 @@ class CachedAttention:
         if key is None or value is None or of_value != 1:
             return None
         scale *= of_query * of_key
-        return Match(query, key, value, bias, is_mask=False, scale=scale, output=output)
+        return LayerAttention(query, key, value, bias, is_mask=False, scale=scale, output=output)
 
-    def _of_attention(self, node: onnx.NodeProto) -> Match | None:
+    def _of_attention(self, node: onnx.NodeProto) -> LayerAttention | None:
         from onnx import helper
 
         if node.op_type != "Attention" or node.domain or len(node.output) > 1:
@@ -242,7 +240,9 @@ class CachedAttention:
             return None
         bias = node.input[3] if len(node.input) > 3 else ""  # noqa: PLR2004  # query, key, value, mask
         is_mask, scale = bias in self._bools, given.get("scale")
-        return Match(node.input[0], key, value, bias, is_mask=is_mask, scale=scale, output=node)
+        return LayerAttention(
+            node.input[0], key, value, bias, is_mask=is_mask, scale=scale, output=node
+        )
 
     def _product(self, scores: str) -> tuple[onnx.NodeProto, float] | None:
         """The MatMul that makes scores, and their factor."""
@@ -251,7 +251,7 @@ class CachedAttention:
         return (maker, scale) if maker is not None and maker.op_type == "MatMul" else None
 
     def _unscaled(self, value: str) -> tuple[str, float]:
-        """What a value is made of by factors, and their product."""
+        """The value that scalar factors are multiplied with, and the product of the factors."""
         scale = 1.0
         while (maker := self._makers.get(value)) is not None:
             left, right = (*maker.input, "", "")[:2]
@@ -303,7 +303,7 @@ class CachedAttention:
         )
         return reader if is_product else None
 
-    def _between(self, match: Match) -> list[onnx.NodeProto]:
+    def _between(self, match: LayerAttention) -> list[onnx.NodeProto]:
         """The nodes that make the output of the caches, those of the caches first, in the graph's order."""
         needed = {match.output.output[0]}
         chosen: list[onnx.NodeProto] = []
@@ -317,7 +317,7 @@ class CachedAttention:
                 needed |= set(node.input)
         return chosen[::-1]
 
-    def _is_closed(self, match: Match, inside: Sequence[onnx.NodeProto]) -> bool:
+    def _is_closed(self, match: LayerAttention, inside: Sequence[onnx.NodeProto]) -> bool:
         """Whether nothing else reads what is between, nor the caches themselves."""
         own = {id(node) for node in inside}
         outputs = {value.name for value in self._graph.output}
@@ -328,7 +328,7 @@ class CachedAttention:
             id(reader) in own for name in made | pasts for reader in self._readers.get(name, ())
         )
 
-    def _fits(self, match: Match, shapes: Shapes) -> bool:
+    def _fits(self, match: LayerAttention, shapes: Shapes) -> bool:
         assert self._growth is not None
         query, key = shapes.get(match.query, ()), self._caches[match.key.input[0]]
         value = self._caches[match.value.input[0]]
@@ -363,9 +363,7 @@ def _covers(bias: Sequence[Dimension | None], growth: Growth) -> bool:
 class _Fusing:
     """Replaces matches in one model; what all layers share is computed once."""
 
-    def __init__(
-        self, model: onnx.ModelProto, inputs: Sequence[DummyInput], axes: Sequence[Axis]
-    ) -> None:
+    def __init__(self, model: onnx.ModelProto, inputs: Sequence[DummyInput]) -> None:
         from onnx import helper
 
         growth = growth_in(inputs)
@@ -377,99 +375,73 @@ class _Fusing:
         self._gone: set[int] = set()
         self._biases: dict[str, tuple[str, str]] = {}
         past, new = sizes.of(growth.axis), sizes.of(growth.by)
-        one = sizes.constant([1])
+        batch = sizes.of(next(iter(self._caches.values())).shape[0])
+        zero, one = sizes.constant([0]), sizes.constant([1])
         self._past, self._total = past, sizes.node("Add", [past, new], "total")
-        batch = sizes.of(self._batch())
         last = sizes.node("Expand", [sizes.node("Sub", [self._total, one], "last"), batch], "ends")
         self._ends = sizes.node("Cast", [last], "ends", to=_INT32)
         whole = sizes.node("Squeeze", [self._total], "total")
         self._whole = sizes.node("Cast", [whole], "total", to=_INT32)
-        rows = next((each for each in axes if each.name == self._batch()), None)
-        several = 1 if rows is None else rows.max
-        self._refused = ""
-        if several > 1:
-            zero = sizes.constant([0])
-            asked = [
-                sizes.node("Greater", [value, least], "more")
-                for value, least in ((batch, one), (new, one), (past, zero))
-            ]
-            both = sizes.node("And", asked[:2], "chunks")
-            self._refused = sizes.node(
-                "Squeeze", [sizes.node("And", [both, asked[2]], "chunks")], "chunks"
-            )
+        several = [
+            sizes.node("Greater", [value, least], "more")
+            for value, least in ((batch, one), (new, one), (past, zero))
+        ]
+        both = sizes.node("And", several[:2], "chunks")
+        self._chunks = sizes.node(
+            "Squeeze", [sizes.node("And", [both, several[2]], "chunks")], "chunks"
+        )
         if all(each.domain != DOMAIN for each in model.opset_import):
             model.opset_import.append(helper.make_opsetid(DOMAIN, 1))
 
-    def _batch(self) -> Dimension:
-        return next(iter(self._caches.values())).shape[0]
-
     def replace(
-        self, match: Match, inside: Sequence[onnx.NodeProto], heads: int, size: int
+        self, match: LayerAttention, inside: Sequence[onnx.NodeProto], heads: int, size: int
     ) -> None:
-        """Put the node, or an If with it, in the place of the nodes that make a match's output."""
+        """Put an If with both in the place of the nodes that make a match's output."""
         from onnx import helper
 
         cache = self._caches[match.key.input[0]]
         kind = helper.np_dtype_to_tensor_dtype(numpy_dtype(cache.dtype))
         ends = [match.output.output[0], match.key.output[0], match.value.output[0]]
         self._gone |= {id(node) for node in inside}
-        if not self._refused:
-            self._graph.node.extend(self._fused(match, ends, heads, size))
-            return
+        bias, is_refused = self._bias(match)
         branches = {}
-        for name in ("else_branch", "then_branch"):
+        for name in ("then_branch", "else_branch"):
             inner = [self._make(f"{each}/{name}") for each in ends]
+            renamed = dict(zip(ends, inner, strict=True))
             nodes = (
-                self._fused(match, inner, heads, size)
-                if name == "else_branch"
-                else self._original(
-                    match, inside, dict(zip(ends, inner, strict=True)), in_place=cache.in_place
-                )
+                self._original(match, inside, renamed, in_place=cache.in_place)
+                if name == "then_branch"
+                else self._fused(match, bias, inner, heads, size)
             )
             values = [helper.make_tensor_value_info(each, kind, None) for each in inner]
             branches[name] = helper.make_graph(list(nodes), self._make(name), [], values)
-        made = helper.make_node(
-            "If", [self._refused], ends, name=self._make(f"{ends[0]}/If"), **branches
-        )
-        self._graph.node.append(made)
+        name = self._make(f"{ends[0]}/If")
+        self._graph.node.append(helper.make_node("If", [is_refused], ends, name=name, **branches))
 
     def end(self) -> None:
         """Remove what was replaced."""
         keep(self._graph.node, lambda node: id(node) not in self._gone)
 
     def _fused(
-        self, match: Match, ends: Sequence[str], heads: int, size: int
+        self, match: LayerAttention, bias: str, ends: Sequence[str], heads: int, size: int
     ) -> Iterator[onnx.NodeProto]:
         """The nodes that end in the output, the new keys and the new values."""
         from onnx import helper
 
         kept = int(self._caches[match.key.input[0]].shape[_HEADS])
+        (past_keys, keys), (past_values, values) = match.key.input, match.value.input
         flat = []
-        for value, count in (
-            (match.query, heads),
-            (match.key.input[1], kept),
-            (match.value.input[1], kept),
-        ):
+        for value, count in ((match.query, heads), (keys, kept), (values, kept)):
             turned, rows = self._make(f"{value}/turned"), self._make(f"{value}/rows")
             yield helper.make_node("Transpose", [value], [turned], name=turned, perm=_TURN)
             width = self._sizes.constant([0, 0, count * size])
             yield helper.make_node("Reshape", [turned, width], [rows], name=rows)
             flat.append(rows)
         rows, turned = self._make(f"{ends[0]}/rows"), self._make(f"{ends[0]}/turned")
-        bias, hidden = self._bias(match)
+        rotary = ("", "", "")
         yield helper.make_node(
             OPERATOR,
-            [
-                *flat,
-                match.key.input[0],
-                match.value.input[0],
-                self._ends,
-                self._whole,
-                "",
-                "",
-                "",
-                bias,
-            ],
+            [*flat, past_keys, past_values, self._ends, self._whole, *rotary, bias],
             [rows, *ends[1:]],
             name=rows,
             domain=DOMAIN,
@@ -477,20 +449,15 @@ class _Fusing:
             kv_num_heads=kept,
             scale=size**-0.5 if match.scale is None else match.scale,
         )
+        shape = self._sizes.constant([0, 0, heads, size])
+        yield helper.make_node("Reshape", [rows, shape], [turned], name=turned)
         yield helper.make_node(
-            "Reshape", [rows, self._sizes.constant([0, 0, heads, size])], [turned], name=turned
+            "Transpose", [turned], [ends[0]], name=self._make(ends[0]), perm=_TURN
         )
-        last = self._make(f"{ends[0]}/whole") if hidden else ends[0]
-        yield helper.make_node("Transpose", [turned], [last], name=self._make(last), perm=_TURN)
-        if hidden:  # an average of nothing is 0, as PyTorch has it
-            zero = self._sizes.constant(0.0, self._caches[match.key.input[0]].dtype)
-            yield helper.make_node(
-                "Where", [hidden, zero, last], [ends[0]], name=self._make(ends[0])
-            )
 
     def _original(
         self,
-        match: Match,
+        match: LayerAttention,
         inside: Sequence[onnx.NodeProto],
         ends: Mapping[str, str],
         *,
@@ -529,23 +496,22 @@ class _Fusing:
             made.output[:] = [renamed.get(name, name) for name in node.output]
             yield made
 
-    def _bias(self, match: Match) -> tuple[str, str]:
-        """The bias of a match, without infinities, and which of its rows hide all; empty where it has none."""
+    def _bias(self, match: LayerAttention) -> tuple[str, str]:
+        """The bias of a match, empty for none; and whether the sizes, or a row that hides all elements, are not the node's."""
         if not match.bias:
-            return "", ""
+            return "", self._chunks
         if match.bias not in self._biases:
             sizes, dtype = self._sizes, self._caches[match.key.input[0]].dtype
             bias = match.bias
-            least = sizes.constant(_LEAST, dtype)
             if match.is_mask:
-                bias = sizes.node("Where", [bias, sizes.constant(0.0, dtype), least], "bias")
-            else:
-                bias = sizes.node("Max", [bias, least], "bias")
+                seen, hidden = (sizes.constant(each, dtype) for each in (0.0, _HIDDEN))
+                bias = sizes.node("Where", [bias, seen, hidden], "bias")
             axis: dict[str, Any] = {"axes": [-1]}
             inputs = [bias]
             if opset_of(self._model) >= _AXES_ARE_AN_INPUT_FROM:
                 axis, inputs = {}, [bias, sizes.constant([-1])]
-            largest = sizes.node("ReduceMax", inputs, "largest", keepdims=1, **axis)
-            hidden = sizes.node("Less", [largest, sizes.constant(_LEAST / 2, dtype)], "hidden")
-            self._biases[match.bias] = bias, hidden
+            largest = sizes.node("ReduceMax", inputs, "largest", **axis)
+            least = sizes.node("ReduceMin", [largest], "least", keepdims=0)
+            padded = sizes.node("Less", [least, sizes.constant(_HIDDEN / 2, dtype)], "padded")
+            self._biases[match.bias] = bias, sizes.node("Or", [padded, self._chunks], "refused")
         return self._biases[match.bias]

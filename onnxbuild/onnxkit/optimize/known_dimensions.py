@@ -11,6 +11,7 @@ from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.feeds import make_feeds
 from onnxbuild.onnxkit.data.states import growth_in
 from onnxbuild.onnxkit.model.graphs import drop_unread
+from onnxbuild.onnxkit.model.model_files import weight_array
 from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, rename_reads
 from onnxbuild.onnxkit.model.tensor_types import numpy_dtype
 from onnxbuild.onnxkit.sessions.run import PREFIX, ValueProbe, probed
@@ -174,7 +175,7 @@ def settle_dimensions(model: onnx.ModelProto, shapes: Shapes, sizes: Sizes) -> N
         shapes: Of values whose shapes are read.
         sizes: Of this model.
     """
-    from onnx import helper, numpy_helper
+    from onnx import helper
 
     scope = GraphScope(model.graph)
     nodes = list(model.graph.node)
@@ -193,7 +194,7 @@ def settle_dimensions(model: onnx.ModelProto, shapes: Shapes, sizes: Sizes) -> N
                 renamed[name] = sizes.shape([d for d in found if d is not None])
         elif node.op_type == "Gather" and node.input[0] in read:
             index = scope.initializer(node.input[1])
-            places = None if index is None else numpy_helper.to_array(index)
+            places = None if index is None else weight_array(index)
             if places is None or places.size != 1:
                 continue
             dimension = read[node.input[0]][int(places.reshape(-1)[0])]

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from onnxbuild.core.axis import symbols_of
 from onnxbuild.core.recipe import FROM, INPUT_NAME
 from onnxbuild.core.state import GROWING, STATE
 from onnxbuild.document.faults import Fault, choices, hinted, nearest
@@ -75,7 +76,15 @@ def _update(state: WrittenState, parts: Parts) -> Iterator[Fault]:
             yield Fault(what, parts.key_at(*path, "by"), "remove it")
         return
     own = [each for each in parts.inputs.values() if not each.fed_by]
-    if parts.sound("dummy_inputs") and state.growth(own) is None:
+    growth = state.growth(own)
+    if parts.sound("dummy_inputs") and growth is not None and growth.in_place:
+        whole = {growth.axis, growth.by}
+        if not any(set(symbols_of(d)) == whole for each in own for d in each.shape):
+            what = f"{STATE}.{state.name} is in_place, and no input says how much of the buffer is in use"
+            sizes = f"{growth.axis} + {growth.by}"
+            fix = f"declare an input of all elements, such as a mask, `shape: [batch, {sizes}]`, or write `update: grows`"
+            yield Fault(what, parts.key_at(*path, "update"), fix)
+    if parts.sound("dummy_inputs") and growth is None:
         what = f"nothing says by which axis {STATE}.{state.name} grows"
         if state.by:
             what = f"{STATE}.{state.name} can't grow by '{state.by}': no input has this axis, a sum says another, or its shape has several axes"

@@ -101,8 +101,8 @@ PARTS: Mapping[str, str] = {
     "parts are key, value, cross_key, cross_value, conv and recurrent",
     "state.input": "pattern of the inputs' names; left out: the parameter and all of `each`, `past.{layer}.{part}`",
     "state.output": "pattern of the outputs' names; left out: `present.{layer}.{part}`",
-    "state.update": "what a call does to it: adds elements along one axis (grows), gives others of the same shape (replaced), or nothing "
-    "(constant), and then it is no output",
+    "state.update": "what a call does to it: adds elements along one axis (grows; in_place: one buffer may be bound as state and as new "
+    "state), gives others of the same shape (replaced), or nothing (constant), and then it is no output",
     "state.by": "the axis of the new elements of a state that grows, where no sum of axes says it (`past + sequence`)",
     "state.from": "pattern of the outputs of another component that a constant state is, `encoder.{part}.{layer}`",
     "min": "least size; 0 where tensors may be empty, such as a cache",

@@ -100,6 +100,28 @@ def test_a_folder_is_built_and_its_run_py_gives_the_tokens_of_generate(tmp_path,
         assert list(map(int, found)) == continued(weights, ids)
 
 
+IN_PLACE = """\
+generate: {prompts: dummy}
+state:
+  past_key_values:
+    each: {layer: 2, part: [key, value]}
+    shape: [batch, 2, past, 8]
+    update: in_place
+"""
+
+
+def test_a_folder_whose_state_is_in_place_gives_the_same_tokens_on_one_buffer(tmp_path):
+    weights = tiny.saved(tmp_path / "weights", MODELS["llama"])
+    bundle = built(tmp_path, IN_PLACE)
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    assert manifest["decoder"]["in_place"] is True
+    gates = json.loads((bundle / "gates.json").read_text())
+    assert gates["generate/cpu"]["equal"] == 1.0
+    ids = [(7 * n) % 61 for n in range(3, 12)]
+    found = said(bundle, "--ids", " ".join(map(str, ids)), "--tokens", str(TOKENS))
+    assert list(map(int, found)) == continued(weights, ids)
+
+
 def test_texts_and_messages_are_continued_by_the_folders_tokenizer(tmp_path):
     weights = tiny.saved(tmp_path / "weights", MODELS["llama"])
     save_tokenizer(weights)
