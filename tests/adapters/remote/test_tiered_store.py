@@ -33,6 +33,7 @@ def test_what_one_machine_built_another_one_finds_and_keeps(server, tmp_path, ki
     assert laptop.found() == [result(artifact)]
     assert laptop.store.paths(artifact)["model"].read_text() == WEIGHTS
     assert laptop.disk.lookup(KEY) == (result(artifact),)
+    assert laptop.disk.lookup(KEY)[0].fetched
     assert laptop.store.hits == 1
 
 
