@@ -193,11 +193,14 @@ def remote_of(request: Request) -> RemoteAccess | None:
     url = settings.text("remote.url")
     if not url or url == OFF:
         return None
-    from onnxbuild.adapters.remote.opening import credentials_sent, open_remote
+    from onnxbuild.adapters.remote.opening import find_credentials, open_remote
 
     where = settings.sources["remote.url"]
     allow_http = bool(settings.values.get("remote.allow_http", False))
-    objects = open_remote(url, environment, allow_http=allow_http, where=where)
+    credentials = find_credentials(url, environment)
+    objects = open_remote(
+        url, environment, allow_http=allow_http, where=where, headers=credentials.headers
+    )
     trusted = _trusted(settings)
     agree = int(settings.values.get("remote.agree", 1))
     pushes = _pushes(settings, environment)
@@ -215,14 +218,16 @@ def remote_of(request: Request) -> RemoteAccess | None:
         )
     return RemoteAccess(
         url, objects, trusted, agree, signer,
-        unsigned=pushes and signer is None, credentials=credentials_sent(url, environment),
+        unsigned=pushes and signer is None, credentials=credentials.source,
     )  # fmt: skip
 
 
 def push_results(
     request: Request, catalog: Mapping[str, StepKind], progress: Callable[[str], None]
 ) -> tuple[int, int, int, str]:
-    """Upload what earlier runs left, and the results of a request that are up to date.
+    """Upload what earlier runs left, and the results of a request that are up to date and were built here.
+
+    Those that were fetched are left out: a signature says who built.
 
     Args:
         catalog: Step kinds by name.
@@ -242,9 +247,12 @@ def push_results(
     assert uploads is not None
     try:
         graph = graph_of(request, load(request, opened.recipes()))
-        for planned in opened.plan(graph, catalog):
-            if planned.result is not None:
-                uploads.add(planned.result)
+        results = [each.result for each in opened.plan(graph, catalog) if each.result is not None]
+        for result in results:
+            if not result.fetched:
+                uploads.add(result)
+        if fetched := sum(each.fetched for each in results):
+            progress(f"not uploaded: {counted(fetched, 'result')} that other machines built")
 
         def report(count: int, size: int) -> None:
             progress(f"uploading: {counted(count, 'result')} left, at most {size_text(size)}")

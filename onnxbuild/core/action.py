@@ -154,6 +154,7 @@ class ActionResult:
         notes: Remarks for the user.
         not_applicable: Why it gave no outputs and never will; see NotApplicableError.
         expense: Not part of the result's identity.
+        fetched: It came from a remote store or a store below: another machine built it. Not part of the identity either.
     """
 
     key: str
@@ -164,6 +165,7 @@ class ActionResult:
     notes: tuple[str, ...] = ()
     not_applicable: Finding | None = None
     expense: Expense = field(default_factory=Expense, compare=False)
+    fetched: bool = field(default=False, compare=False)
 
     def digests(self) -> frozenset[Digest]:
         """Return the digest of each file of its outputs."""
@@ -173,7 +175,7 @@ class ActionResult:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON form that `from_json` reads back."""
-        return {
+        record = {
             "key": self.key,
             "observed": self.observed.to_json(),
             "outputs": {name: artifact.to_json() for name, artifact in self.outputs.items()},
@@ -183,6 +185,7 @@ class ActionResult:
             "unfit": None if self.not_applicable is None else _row(self.not_applicable),
             "expense": [self.expense.wall_s, self.expense.cpu_s, self.expense.peak_bytes],
         }
+        return {**record, "fetched": True} if self.fetched else record
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> ActionResult:
@@ -196,6 +199,7 @@ class ActionResult:
             notes=tuple(value["notes"]),
             not_applicable=None if value.get("unfit") is None else Finding(*value["unfit"]),
             expense=Expense(*value["expense"]),
+            fetched=value.get("fetched") is True,
         )
 
 

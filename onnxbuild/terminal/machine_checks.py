@@ -199,6 +199,10 @@ def _settings() -> list[Problem]:
         return [Problem(f"settings are faulty: {error.where}: {error.what}", error.fix)]
     for key, value in settings.values.items():
         say(f"setting      {key} = {value!r} ({settings.sources[key]})")
+    if url := settings.text("remote.url"):
+        from onnxbuild.adapters.remote.opening import find_credentials
+
+        say(f"remote       {url}: {find_credentials(url, locate.environment()).source}")
     return []
 
 

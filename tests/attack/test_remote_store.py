@@ -7,6 +7,8 @@ import os
 import time
 from pathlib import Path
 
+import keyring
+import keyring.backend
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
@@ -306,7 +308,7 @@ def test_a_faulty_setting_is_one_error(tmp_path, private, settings, env, said):
     [
         (
             {},
-            "it was sent no credentials: ONNXBUILD_REMOTE_TOKEN is not set, and ~/.netrc does not",
+            "it was sent no credentials: ONNXBUILD_REMOTE_TOKEN is not set, and neither ~/.netrc nor a keyring has some for",
         ),
         (
             {"ONNXBUILD_REMOTE_TOKEN": "s3cr3t"},
@@ -325,6 +327,36 @@ def test_refused_credentials_are_named_with_where_they_are_from(
     said = " ".join(got.out.split())
     assert sent in said
     assert "s3cr3t" not in said
+
+
+class Keyring(keyring.backend.KeyringBackend):
+    """A keyring of one token, for loopback."""
+
+    priority = 1  # type: ignore[assignment]
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return "s3cr3t" if (service, username) == ("onnxbuild", "127.0.0.1") else None
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        raise NotImplementedError
+
+
+def test_a_token_of_the_keyring_is_sent_and_the_doctor_says_so(tmp_path, private, filled):
+    server, _ = filled
+    laptop = clone(tmp_path / "laptop", server.url, private)
+    before = keyring.get_keyring()
+    keyring.set_keyring(Keyring())
+    try:
+        server.fault = "401"
+        got = laptop.run(env={"HOME": str(tmp_path)})
+        asked = laptop("doctor", env={"HOME": str(tmp_path)})
+    finally:
+        keyring.set_keyring(before)
+    assert got.code == 0
+    assert "it was sent the token for 127.0.0.1 in the keyring" in " ".join(got.out.split())
+    assert server.authorizations[-1] == "Bearer s3cr3t"
+    assert f"remote       {server.url}: the token for 127.0.0.1 in the keyring" in asked.out
+    assert "s3cr3t" not in got.out + asked.out
 
 
 def test_the_token_is_shown_nowhere(tmp_path, private, filled):
@@ -349,6 +381,13 @@ def test_results_are_pushed_and_pulled_by_hand(tmp_path, private):
         laptop = clone(tmp_path / "laptop", server.url, private)
         assert "8 of 8 steps are up to date" in laptop("cache", "pull", "tiny.yaml").out
         assert laptop.run(env={"ONNXBUILD_REMOTE": "off"}).ran == []
+        second = on_ci(key(tmp_path, 2))
+        again = laptop("cache", "push", "tiny.yaml", env=second)
+        assert again.code == 0, again.err
+        assert "not uploaded: 8 results that other machines built" in again.err
+        assert "uploaded 0 results" in again.out
+        assert laptop.run("--force", "check", env={"ONNXBUILD_REMOTE": "off"}).code == 0
+        assert "uploaded 1 result " in laptop("cache", "push", "tiny.yaml", env=second).out
     alone = clone(tmp_path / "alone", "", private)
     alone.write("pyproject.toml", "")
     assert "no remote store is named" in alone("cache", "pull", "tiny.yaml").err

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import netrc
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -14,22 +16,26 @@ if TYPE_CHECKING:
 
 SCHEMES = ("https", "http", "s3", "gs", "az", "file")
 TOKEN_VARIABLE = "ONNXBUILD_REMOTE_TOKEN"  # noqa: S105 - a name, no secret
+KEYRING_SERVICE = "onnxbuild"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _CONNECT_S = 2
 
 
 def open_remote(
-    url: str, environment: Mapping[str, str], *, allow_http: bool, where: str
+    url: str,
+    environment: Mapping[str, str],
+    *,
+    allow_http: bool,
+    where: str,
+    headers: Mapping[str, str] | None = None,
 ) -> ObjectStore:
     """Open a store; nothing is sent yet.
-
-    Credentials of https come from ONNXBUILD_REMOTE_TOKEN (a bearer token) or ~/.netrc; those of s3, gs and az from the
-    variables that these services' own tools read.
 
     Args:
         url: `https://`, `s3://`, `gs://`, `az://` or `file://`.
         allow_http: Take `http://` of other machines than this one.
         where: What names the URL, for messages.
+        headers: What is sent with each request by HTTP, such as credentials.
 
     Raises:
         UsageError: The URL can't be used, or obstore is not installed.
@@ -70,9 +76,8 @@ def open_remote(
         "timeout": "1day",  # the client bounds each request itself
         "allow_http": insecure,
     }
-    headers = _headers(parts.scheme, parts.hostname or "", environment)
     if headers:
-        options["default_headers"] = headers
+        options["default_headers"] = {**headers}
     try:
         store: ObjectStore = from_url(
             url, config=None, client_options=options, retry_config={"max_retries": 0}
@@ -89,8 +94,25 @@ _SERVICE_VARIABLES = {
 }
 
 
-def credentials_sent(url: str, environment: Mapping[str, str]) -> str:
-    """Return which credentials go with requests, and where they are from, without their values.
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Credentials that go with requests to a remote store.
+
+    Attributes:
+        source: Which they are and where they are from, without their values; or that there are none.
+        headers: What is sent by HTTP; empty for services whose own variables are read.
+    """
+
+    source: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def find_credentials(url: str, environment: Mapping[str, str]) -> Credentials:
+    """Return the credentials for a remote store.
+
+    Those of http and https are in ONNXBUILD_REMOTE_TOKEN (a bearer token), in ~/.netrc, or the token that the system's
+    keyring has for the service `onnxbuild` and the host as user. Those of s3, gs and az are in the variables that these
+    services' own tools read.
 
     Args:
         url: The remote's.
@@ -98,33 +120,50 @@ def credentials_sent(url: str, environment: Mapping[str, str]) -> str:
     """
     parts = urlsplit(url)
     variables = _SERVICE_VARIABLES.get(parts.scheme, (TOKEN_VARIABLE,))
+    is_http, host = parts.scheme in ("http", "https"), parts.hostname or ""
     if found := [name for name in variables if environment.get(name)]:
-        return f"the credentials in {found[0]}"
-    if parts.scheme in ("http", "https"):
-        if _headers(parts.scheme, parts.hostname or "", environment):
-            return f"the login for {parts.hostname} in ~/.netrc"
-        return f"no credentials: {TOKEN_VARIABLE} is not set, and ~/.netrc does not name {parts.hostname}"
-    return f"no credentials of variables: {' and '.join(variables)} are not set"
+        token = environment[found[0]]
+        return Credentials(f"the credentials in {found[0]}", _bearer(token) if is_http else {})
+    if not is_http:
+        names = " and ".join(variables)
+        return Credentials(f"no credentials of variables: {names} are not set")
+    if login := _netrc_login(host):
+        pair = base64.b64encode(login.encode()).decode()
+        headers = {"authorization": f"Basic {pair}"}
+        return Credentials(f"the login for {host} in ~/.netrc", headers)
+    if token := _keyring_token(host):
+        return Credentials(f"the token for {host} in the keyring", _bearer(token))
+    return Credentials(
+        f"no credentials: {TOKEN_VARIABLE} is not set, and neither ~/.netrc nor a keyring has some for {host}"
+    )
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+def _netrc_login(host: str) -> str:
+    """Return `LOGIN:PASSWORD`; empty if there is none."""
+    try:
+        found = netrc.netrc().authenticators(host)
+    except (OSError, netrc.NetrcParseError):
+        return ""
+    return f"{found[0]}:{found[2]}" if found else ""
+
+
+def _keyring_token(host: str) -> str:
+    """Return the token that `keyring set onnxbuild HOST` stored; empty if there is none, or no keyring."""
+    try:
+        import keyring
+        from keyring.errors import KeyringError
+    except ImportError:
+        return ""
+    try:
+        return keyring.get_password(KEYRING_SERVICE, host) or ""
+    except KeyringError:  # locked, or a machine without one
+        return ""
 
 
 def _is_local_service(environment: Mapping[str, str]) -> bool:
     endpoint = environment.get("AWS_ENDPOINT_URL") or environment.get("AWS_ENDPOINT") or ""
     return urlsplit(endpoint).hostname in _LOOPBACK
-
-
-def _headers(scheme: str, host: str, environment: Mapping[str, str]) -> dict[str, str]:
-    if scheme not in ("http", "https"):
-        return {}
-    token = environment.get(TOKEN_VARIABLE)
-    if token:
-        return {"authorization": f"Bearer {token}"}
-    try:
-        found = netrc.netrc().authenticators(host)
-    except (OSError, netrc.NetrcParseError):
-        return {}
-    if found is None:
-        return {}
-    import base64
-
-    login, _, password = found
-    return {"authorization": "Basic " + base64.b64encode(f"{login}:{password}".encode()).decode()}

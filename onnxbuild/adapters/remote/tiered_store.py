@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -124,7 +125,7 @@ class TieredStore:
             self._uploads.add(result)
 
     def _keep(self, result: ActionResult) -> None:
-        self._disk.record(result)
+        self._disk.record(replace(result, fetched=True))
         self.hits += 1
 
     # --- blobs ----------------------------------------------------------------------------------

@@ -80,14 +80,17 @@ class Uploads:
 
         Args:
             report: Takes what `left` returns, now and then; None if nobody looks on.
+            every_s: How often.
         """
+        due_s = time.monotonic() + every_s
         while True:
             with self._changed:
                 if self._lost or not (self._waiting or self._busy):
                     return
                 self._changed.wait(every_s)
-            if report is not None:
+            if report is not None and time.monotonic() >= due_s:
                 report(*self.left())
+                due_s = time.monotonic() + every_s
 
     def close(self) -> None:
         """Stop; what is not uploaded stays noted."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from onnxbuild.adapters.disk.atomic_files import is_full, make_folder, store_error, temp_name
@@ -163,5 +164,5 @@ class LayeredStore(DiskStore):
 
     def _keep(self, base: BaseLayer, result: ActionResult) -> None:
         if result not in self.own_results(result.key):
-            self.record(result)
+            self.record(replace(result, fetched=True))
             base.hits += 1

@@ -18,6 +18,7 @@ class HttpStore:
         refused: Uploads to paths with this text are refused.
         round_trip_s: How long each answer to GET takes.
         requests: (method, path) in the order of arrival.
+        authorizations: The Authorization header of each GET; empty if it has none.
     """
 
     def __init__(self) -> None:
@@ -27,6 +28,7 @@ class HttpStore:
         self.refused = "nothing"
         self.round_trip_s = 0.0
         self.requests: list[tuple[str, str]] = []
+        self.authorizations: list[str] = []
         self.over = threading.Event()
         self.url = ""
 
@@ -65,6 +67,7 @@ def serving() -> Iterator[HttpStore]:  # noqa: C901 - one handler, a branch for 
 
         def do_GET(self) -> None:
             store.requests.append(("GET", self.path))
+            store.authorizations.append(self.headers.get("authorization", ""))
             content = store.objects.get(self.path)
             store.over.wait(store.round_trip_s)
             if store.fault == "hang":

@@ -33,6 +33,7 @@ def test_what_one_machine_built_another_one_finds_and_keeps(server, tmp_path, ki
     assert laptop.found() == [result(artifact)]
     assert laptop.store.paths(artifact)["model"].read_text() == WEIGHTS
     assert laptop.disk.lookup(KEY) == (result(artifact),)
+    assert laptop.disk.lookup(KEY)[0].fetched
     assert laptop.store.hits == 1
 
 
@@ -229,7 +230,9 @@ def test_one_upload_that_is_always_refused_holds_up_no_other(server, tmp_path):
     ci.build(wait=False)
     for n in range(9):
         ci.build(f"{n}" * 9, key=f"{n}" * 64, wait=False)
-    ci.uploads.wait()
+    said = []
+    ci.uploads.wait(lambda count, size: said.append((count, size)), every_s=60)
+    assert said == [], "no line for each result"
     assert ci.uploads.sent == 9
     assert ci.uploads.left() == (1, 0)
     assert ci.uploads.failed == "it answers 507 Insufficient Storage"
