@@ -28,7 +28,7 @@ DTYPES = (
     "string",
 )  # fmt: skip
 
-OPSET_MIN, OPSET_MAX = 11, 23
+OPSET_MIN, OPSET_MAX = 11, 24
 
 INPUT_NAME = r"^[A-Za-z_][A-Za-z0-9_]*([./][A-Za-z0-9_]+)*$"
 """Pattern of the names that an input may have."""

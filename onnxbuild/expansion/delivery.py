@@ -82,15 +82,7 @@ def _decoder(recipe: Recipe) -> Decoder | None:
         roles = roles_of(recipe.inputs)
     except RolesError:
         return None
-    growth = roles.growth
-    return Decoder(
-        roles.tokens.name,
-        tuple(each.name for each in roles.masks),
-        tuple(each.name for each in roles.positions),
-        recipe.outputs[0],
-        None if growth is None else growth.axis,
-        None if growth is None else growth.by,
-    )
+    return Decoder(**roles.names(recipe.outputs[0]))
 
 
 def artifact_bundle(scope: Scope, subject: Subject, artifact: AheadOfTimeModel) -> Bundle:

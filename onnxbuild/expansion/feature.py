@@ -46,6 +46,7 @@ class Section:
             tolerances under the same key.
         has_points: Its option `points` lists sizes of axes.
         files: Those of `callables` that also take `dummy`, or the paths of .npy and .npz files.
+        built_in: Those of `callables` that also take the name of one that is onnxbuild's -> the names.
         below: Keys at any depth below it, in lists, too, that name a callable (`callable`), one data file
             (`file`) or a list of them (`files`); their name in Recipe.entrypoints is their path.
         needs_onnx: Why it says nothing where no ONNX model is made; empty where it does.
@@ -62,6 +63,7 @@ class Section:
     holds_tolerances: bool = False
     has_points: bool = False
     files: tuple[str, ...] = ()
+    built_in: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     below: Below = field(default_factory=dict)
     needs_onnx: str = ""
     takes_names: bool = False

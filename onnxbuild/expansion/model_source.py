@@ -98,6 +98,11 @@ def _by_outline(
     return source_facts(path, outline, written)
 
 
+def _one_model(_looked: object, _options: object, _model: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return nothing: the hook `components` of a source whose file is one model."""
+    return {}
+
+
 def _never(_path: Path) -> bool:
     """Return False: the hook `recognizes` of a kind that files' names tell."""
     return False
@@ -124,6 +129,8 @@ class ModelSource:
         shared_suffixes: Endings that files of other kinds have, too: those that `look` can read are of this one.
         tried: What running the file says of a first recipe; `init` calls it in a fenced process.
         whole: What a folder of several models says of a recipe with `components`, without running anything; `init` asks.
+        components: (what was looked at, the options, `model` as it is written) -> keys of a recipe, `components` among them,
+            that it stands for where it holds several models; nothing for one.
         recognizes: Says of a file or a folder whether it is of this kind, where its name does not.
         is_callable: PATH is FILE.py:CALLABLE or package.module:CALLABLE: `{NAME: X}` is `frontend: NAME` and
             `{entrypoint: X}`. Nothing is looked at or read.
@@ -145,6 +152,7 @@ class ModelSource:
     recognizes: Callable[[Path], bool] = _never
     tried: Tried = no_trial
     whole: Whole = _no_whole
+    components: Callable[[Any, Any, Mapping[str, Any]], Mapping[str, Any]] = _one_model
     is_callable: bool = False
     draft: Callable[[Path, str], Draft | None] = lambda _file, _name: None
     words: str = ""

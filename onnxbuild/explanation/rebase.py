@@ -10,6 +10,7 @@ from pathlib import Path as FilePath
 from onnxbuild.catalog import MODEL_SOURCES, SECTIONS
 from onnxbuild.core.recipe import DUMMY_DATA, Location
 from onnxbuild.document.node import Member, Node, Path, mapping, sequence
+from onnxbuild.recipe.parts.keys import built_in
 from onnxbuild.recipe.parts.parts import entrypoint_paths
 from onnxbuild.recipe.templates.extend import absolute
 
@@ -57,7 +58,7 @@ def _is_path(path: Path, text: str, takers: list[tuple[str, ...]]) -> bool:
             case "callable":
                 return text.rpartition(":")[0].endswith(".py")
     taker = next((each for each in takers if path[: len(each)] == each), None)
-    if taker is None or text == DUMMY_DATA:
+    if taker is None or text == DUMMY_DATA or text in built_in(path):
         return False
     match path[len(taker) :]:
         case () | ("entrypoint",):

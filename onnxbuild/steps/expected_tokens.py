@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.data.greedy import Roles, decode, roles_of
+from onnxbuild.onnxkit.data.greedy import roles_of
 from onnxbuild.onnxkit.data.prompts import TextPrompts, read_prompts
-from onnxbuild.onnxkit.data.user_code import call_user
 from onnxbuild.onnxkit.export.torch_module import (
     load_module,
     make_torch_deterministic,
     run_module,
 )
 from onnxbuild.onnxkit.host.progress import counted
+from onnxbuild.onnxkit.loaders.decoding import decode
+from onnxbuild.onnxkit.modules.pytorch_tokens import can_generate, generated, recomputed
 from onnxbuild.onnxkit.modules.stateful_module import INNER
 from onnxbuild.onnxkit.reports import write_report
 
 if TYPE_CHECKING:
     import numpy as np
-    import torch
+
+    from onnxbuild.onnxkit.data.states import Feeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ def run(context: StepContext) -> Outcome:
     Raises:
         StepError: The prompts are none, or PyTorch fails.
     """
+    import numpy as np
+
     params: ExpectedTokensParams = context.params
     make_torch_deterministic()
     roles = roles_of(params.inputs)
@@ -70,15 +73,25 @@ def run(context: StepContext) -> Outcome:
         seed=params.seed,
     )
     module = load_module(context, params.model)
-    inner: Any = getattr(module, INNER)
-    able = getattr(inner, "can_generate", None)
-    by_generate = able is not None and bool(able())
-    found = [
-        _generated(inner, prompt, params.tokens, context.where)
-        if by_generate
-        else _recomputed(module, roles, prompt, context)
-        for prompt in counted(prompts, "prompts")
-    ]
+    inner = getattr(module, INNER)
+    by_generate = can_generate(inner)
+    decoder = roles.decoder(params.outputs[0])
+
+    def forward(feeds: Feeds) -> Feeds:
+        return run_module(
+            module, feeds, context.where, params.outputs, inputs=params.inputs
+        ).outputs
+
+    def logits_after(text: list[int]) -> np.ndarray:
+        return next(decode(forward, decoder, [np.array(text)], 1))
+
+    def tokens_after(prompt: np.ndarray) -> list[int]:
+        if not by_generate:
+            return recomputed(logits_after, prompt.tolist(), params.tokens)
+        feeds = {"input_ids": prompt[None], "attention_mask": np.ones_like(prompt[None])}
+        return generated(inner, feeds, params.tokens, context.where)
+
+    found = [tokens_after(each) for each in counted(prompts, "prompts")]
     write_report(
         context.output("tokens"),
         {
@@ -89,52 +102,6 @@ def run(context: StepContext) -> Outcome:
     )
     distinct = len({token for each in found for token in each})
     return Outcome({"prompts": len(prompts), "tokens": params.tokens, "distinct": distinct})
-
-
-def _generated(model: torch.nn.Module, prompt: np.ndarray, tokens: int, where: str) -> list[int]:
-    import torch
-    from transformers import GenerationConfig
-
-    config = GenerationConfig(
-        max_new_tokens=tokens, do_sample=False, num_beams=1, use_cache=True, pad_token_id=0
-    )
-    ids = torch.from_numpy(prompt)[None]
-    kept, model.generation_config = (
-        model.generation_config,
-        GenerationConfig(),
-    )  # its eos would end a text early
-
-    def call() -> list[int]:
-        with torch.no_grad():
-            found = model.generate(
-                ids, attention_mask=torch.ones_like(ids), generation_config=config
-            )
-        return [int(each) for each in found[0, len(prompt) :]]
-
-    try:
-        return call_user(call, f"{type(model).__name__}.generate", where)
-    finally:
-        model.generation_config = kept
-
-
-def _recomputed(
-    module: torch.nn.Module, roles: Roles, prompt: np.ndarray, context: StepContext
-) -> list[int]:
-    import numpy as np
-
-    params: ExpectedTokensParams = context.params
-    logits = params.outputs[0]
-
-    def forward(feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return run_module(
-            module, feeds, context.where, params.outputs, inputs=params.inputs
-        ).outputs
-
-    text: Sequence[int] = prompt.tolist()
-    for _ in range(params.tokens):
-        (last,) = decode(forward, roles, [np.array(text)], 1, logits=logits)
-        text = [*text, int(last[0].argmax())]
-    return list(text[len(prompt) :])
 
 
 KIND = StepKind(

@@ -10,13 +10,17 @@ from onnxbuild.core.params import option, to_json
 from onnxbuild.core.recipe import DummyInput, Entrypoint, Precision
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
+from onnxbuild.onnxkit.accuracy.divergence import TokenDivergence, too_far
 from onnxbuild.onnxkit.accuracy.point_reports import metrics_of_all
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
 from onnxbuild.onnxkit.accuracy.user_metric import UserMetric
 from onnxbuild.onnxkit.accuracy.verdict import judge
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.loaders import decoding
 from onnxbuild.onnxkit.packages.package_run import verdict_on
+from onnxbuild.onnxkit.pipelines.built_in import TOKENS, own_code
+from onnxbuild.onnxkit.pipelines.calls import EXACT as EXACT_MODELS
 from onnxbuild.onnxkit.pipelines.calls import (
     Caller,
     PipelineRun,
@@ -25,7 +29,7 @@ from onnxbuild.onnxkit.pipelines.calls import (
     runtime_callers,
 )
 from onnxbuild.onnxkit.pipelines.layout import CALLS, calls_in_order
-from onnxbuild.onnxkit.pipelines.parts import read_values
+from onnxbuild.onnxkit.pipelines.parts import PipelineParts, read_values
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, skipped
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
@@ -33,7 +37,7 @@ from onnxbuild.onnxkit.sessions.settings import SessionSettings
 if TYPE_CHECKING:
     import numpy as np
 
-JudgedBy = Literal["outputs", "metric", "calls"]
+JudgedBy = Literal["outputs", "metric", "calls", "tokens"]
 EXACT = ("fp32", "fp16")
 """Precisions whose outputs must be PyTorch's."""
 
@@ -71,6 +75,23 @@ class PipelineOptions:
     min: float | None = option(
         None, help="least score by `metric` of a variant of fewer bits than 16"
     )
+    start: tuple[int, ...] = option(
+        (),
+        help="of `run: greedy`: ids that the decoder begins with, such as decoder_start_token_id",
+        minimum=0,
+    )
+    tokens: int = option(24, help="of `run: greedy`: how many tokens follow", minimum=1)
+    batches: tuple[int, ...] = option(
+        (1, 2),
+        help="of `run: greedy`: sizes of batches to try; samples in one are padded",
+        minimum=1,
+    )
+    max_kl: float | None = option(
+        None,
+        help="of `run: greedy`: most mean KL divergence, in nats, of a variant of fewer bits than 16 from the fp32 models, on "
+        "PyTorch's own tokens",
+        minimum=0,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +111,12 @@ class PipelineParams:
     Attributes:
         components: `NAME@COMPONENT:VARIANT` of each part, for fixes.
         judged_by: What must fit PyTorch's: the pipeline's outputs; the score by `metric`; or the components' outputs on the
-            inputs of PyTorch's calls. Tokens that a variant of few bits chooses itself differ from the first near tie on.
+            inputs of PyTorch's calls; or, of greedy decoding, the distributions of next tokens, by `max_kl`. Tokens that a
+            variant of few bits chooses itself differ from the first near tie on.
         run: `run(parts, sample)`.
         metric: (outputs of each sample, PyTorch's of each) -> float, greater is better; None for tolerances.
         min: Its least value.
-        distinct: As in PipelineOptions.
+        distinct, max_kl: As in PipelineOptions.
     """
 
     variant: str
@@ -108,6 +130,7 @@ class PipelineParams:
     distinct: int
     tolerances: VariantTolerances
     target: Target
+    max_kl: float | None = field(default=None, metadata={"sparse": True})
 
 
 def run(context: StepContext) -> Outcome:
@@ -140,6 +163,8 @@ def run(context: StepContext) -> Outcome:
         found, reference, params.tolerances, subject=subject, fix=fix, where=context.where
     )
     metrics = dict(report["metrics"])
+    if params.judged_by == "tokens":
+        metrics, findings = _diverged(context, parts, subject)
     if params.judged_by == "metric":
         metrics["score"], findings = _scored(context, found, subject)
     elif params.judged_by == "calls":
@@ -171,6 +196,40 @@ def _scored(
     what = f"{params.metric.target} is {score:.6g}; expected at least {params.min:g}"
     fix = "keep a component in fp32, or lower `pipeline: {min: ...}`"
     return score, (Finding(what, subject, fix),)
+
+
+def _diverged(
+    context: StepContext, parts: PipelineParts, subject: str
+) -> tuple[dict[str, Any], tuple[Finding, ...]]:
+    """Compare the distributions of the next token with those of the fp32 models, on PyTorch's tokens, each through its own state."""
+    params: PipelineParams = context.params
+    sessions = {each.name: each.session for each in params.parts}
+    callers = runtime_callers(context, sessions, params.target, EXACT_MODELS)
+    exact = parts_of({each.name: each.inputs for each in params.parts}, by_name(callers))
+    args: Mapping[str, Any] = params.run.args
+    found = TokenDivergence()
+    reference = context.input("reference")
+    for sample, point in zip(read_values(reference), read_reference(reference), strict=True):
+        tokens = point.outputs[TOKENS]
+        both = (
+            decoding.logits(
+                each,
+                sample,
+                plan=args["plan"],
+                start=args["start"],
+                count=tokens.shape[1],
+                forced=tokens,
+            )
+            for each in (exact, parts)
+        )
+        found.add(both, tokens, range(len(tokens)))
+    metrics = found.metrics()
+    if not (what := too_far(metrics["kl"], params.max_kl)):
+        return metrics, ()
+    fix = (
+        "keep a component in fp32: `pipeline: {variants: ...}`, or raise `pipeline: {max_kl: ...}`"
+    )
+    return metrics, (Finding(what, subject, fix),)
 
 
 def _on_calls(
@@ -247,14 +306,14 @@ def _blind(context: StepContext, subject: str) -> tuple[Finding, ...]:
 
 def _entrypoints(params: PipelineParams) -> tuple[Entrypoint, ...]:
     metric = () if params.metric is None else (params.metric,)
-    return (params.run, *metric, *params.target.entrypoints)
+    return (*own_code(params.run), *metric, *params.target.entrypoints)
 
 
 KIND = StepKind(
     name="pipeline",
     version=1,
     params=PipelineParams,
-    inputs=("model/*", "reference", "target?"),
+    inputs=("model/*", "exact/*", "reference", "target?"),
     outputs={"report": "report"},
     toolchain=("onnxruntime", "numpy"),
     run=run,

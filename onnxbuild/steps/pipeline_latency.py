@@ -10,6 +10,7 @@ from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.host.progress import counted
+from onnxbuild.onnxkit.pipelines.built_in import own_code
 from onnxbuild.onnxkit.pipelines.calls import PipelineRun, by_name, parts_of, runtime_callers
 from onnxbuild.onnxkit.pipelines.parts import read_values
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, skipped
@@ -121,5 +122,5 @@ KIND = StepKind(
     exclusive=True,
     measures=True,
     user_code=True,
-    entrypoints=lambda params: (params.run, *params.target.entrypoints),
+    entrypoints=lambda params: (*own_code(params.run), *params.target.entrypoints),
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.feeds import Feeds, check_sizes
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
@@ -20,6 +21,17 @@ from onnxbuild.onnxkit.export.torch_module import (
     run_module,
 )
 from onnxbuild.onnxkit.host.progress import counted
+from onnxbuild.onnxkit.huggingface.encoder_decoder_modules import WHOLE
+from onnxbuild.onnxkit.loaders import decoding
+from onnxbuild.onnxkit.modules.pytorch_tokens import can_generate, generated, recomputed
+from onnxbuild.onnxkit.pipelines.built_in import (
+    BUILT_IN,
+    GREEDY,
+    TOKENS,
+    batches_of,
+    dummy_rows,
+    own_code,
+)
 from onnxbuild.onnxkit.pipelines.calls import (
     Caller,
     PipelineRun,
@@ -30,10 +42,17 @@ from onnxbuild.onnxkit.pipelines.calls import (
     uncalled,
 )
 from onnxbuild.onnxkit.pipelines.layout import ABOUT_FILE, CALLS, CODE_FILE, call_name
-from onnxbuild.onnxkit.pipelines.parts import PartsError, read_values, write_values
+from onnxbuild.onnxkit.pipelines.parts import (
+    PartsError,
+    PipelineParts,
+    read_values,
+    write_values,
+)
 from onnxbuild.onnxkit.reports import write_report
 
 if TYPE_CHECKING:
+    import torch
+
     from onnxbuild.onnxkit.pipelines.parts import Arrays
 
 
@@ -57,41 +76,61 @@ class PipelineReferenceParams:
 
     Attributes:
         run: `run(parts, sample)`.
-        samples: A callable that yields samples.
+        samples: A callable that yields samples; of greedy decoding also files, or DUMMY_DATA.
         count: Number of samples.
+        batches: Of greedy decoding, whose samples are rows: how many are decoded together.
+        axes: Of all components, for random rows.
     """
 
     parts: tuple[ReferencePart, ...]
     run: Entrypoint
     samples: Entrypoint
     count: int
+    batches: tuple[int, ...] = field(default=(), metadata={"sparse": True})
+    axes: tuple[Axis, ...] = field(default=(), metadata={"sparse": True})
 
 
 def run(context: StepContext) -> Outcome:
     """Write samples, the outputs of each (a reference's points), and the calls of each component (likewise).
 
+    Tokens of greedy decoding are those that PyTorch gives for each row alone: by transformers' `generate`, or computed anew
+    for each token.
+
     Raises:
         StepError: The callable or PyTorch fails on a sample, or a component is never called, or with sizes that it is not
             built for.
     """
+    import numpy as np
+
     params: PipelineReferenceParams = context.params
     make_torch_deterministic()
     folder = context.output("reference")
     pipeline = PipelineRun(context, params.run)
+    is_greedy = params.run.target == GREEDY
+    rows = _rows(context)
+    together = batches_of(rows, params.batches) if is_greedy else []
     try:
-        write_values(folder, samples_of(context, params.samples, params.count))
+        write_values(folder, [[rows[n] for n in each] for each in together] or rows)
     except PartsError as error:
         what = f"{params.samples.target}: {error}"
         raise StepError(what, where=context.where, fix=error.fix) from error
     samples = read_values(folder)
     calls: list[tuple[str, Arrays, Arrays]] = []
-    callers = {each.name: _caller(context, each, pipeline.place) for each in params.parts}
-    parts = parts_of(
-        {each.name: each.inputs for each in params.parts}, recorded(by_name(callers), calls)
+    modules = {each.name: load_module(context, each.model) for each in params.parts}
+    callers = {
+        each.name: _caller(context, each, modules[each.name], pipeline.place)
+        for each in params.parts
+    }
+    inputs = {each.name: each.inputs for each in params.parts}
+    parts = parts_of(inputs, recorded(by_name(callers), calls))
+    tokens = (
+        _tokens(context, modules, parts_of(inputs, by_name(callers)), rows) if is_greedy else []
     )
     points, ends = ReferenceWriter(folder), []
     for number, sample in enumerate(counted(samples, "samples")):
         outputs = pipeline.outputs_of(parts, sample, number)
+        if is_greedy:
+            outputs = {TOKENS: np.array([tokens[n] for n in together[number]])}
         points.add(ReferencePoint(f"{SAMPLE}{number}", {}, {}, outputs))
         ends.append(len(calls))
     if never := list(uncalled([each.name for each in params.parts], calls)):
@@ -116,9 +155,10 @@ def run(context: StepContext) -> Outcome:
     return Outcome({"samples": len(samples), "calls": len(calls)}, notes=(*points.notes(), *notes))
 
 
-def _caller(context: StepContext, part: ReferencePart, place: str) -> Caller:
+def _caller(
+    context: StepContext, part: ReferencePart, module: torch.nn.Module, place: str
+) -> Caller:
     """Return what runs a component's module, at the sizes alone that its graph is built for."""
-    module = load_module(context, part.model)
 
     def call(feeds: Feeds) -> Arrays:
         try:
@@ -131,8 +171,47 @@ def _caller(context: StepContext, part: ReferencePart, place: str) -> Caller:
     return call
 
 
+def _rows(context: StepContext) -> list[object]:
+    """The samples as the user yields them, or random rows."""
+    params: PipelineReferenceParams = context.params
+    if params.samples.target != DUMMY_DATA:
+        return samples_of(context, params.samples, params.count)
+    plan: Mapping[str, Any] = params.run.args["plan"]  # type: ignore[assignment]
+    free = {each["name"] for each in plan["inputs"] if not each["mask"]}
+    own = {each.name: each for part in params.parts for each in part.inputs if each.name in free}
+    return dummy_rows(tuple(own.values()), params.axes, params.count)
+
+
+def _tokens(
+    context: StepContext,
+    modules: Mapping[str, torch.nn.Module],
+    parts: PipelineParts,
+    rows: Sequence[object],
+) -> list[list[int]]:
+    """PyTorch's tokens for each row."""
+    params: PipelineReferenceParams = context.params
+    args: Mapping[str, Any] = params.run.args
+    plan, start, count = args["plan"], args["start"], args["tokens"]
+    wholes = (getattr(each, WHOLE, None) for each in modules.values())
+    whole = next((each for each in wholes if can_generate(each)), None)
+
+    def tokens_of(row: object) -> list[int]:
+        if whole is not None:
+            feeds = decoding.stacked([row], plan["inputs"])
+            return generated(whole, feeds, count, context.where, start)
+        return recomputed(
+            lambda text: next(decoding.logits(parts, [row], plan=plan, start=text, count=1)),
+            start,
+            count,
+        )
+
+    return [tokens_of(each) for each in counted(rows, "rows")]
+
+
 def _portable_code(context: StepContext, entrypoint: Entrypoint) -> tuple[bytes, str]:
     """Return the file of the callable, and why a package can't run it; one of both is empty."""
+    if entrypoint.target in BUILT_IN:
+        return Path(decoding.__file__).read_bytes(), ""
     place, _ = context.code(entrypoint)
     if not place.endswith(".py"):
         return b"", f"{entrypoint.target} is in an installed module"
@@ -161,7 +240,7 @@ KIND = StepKind(
     user_code=True,
     entrypoints=lambda params: (
         *(each.model for each in params.parts),
-        params.run,
+        *own_code(params.run),
         params.samples,
     ),
 )

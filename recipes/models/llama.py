@@ -1,45 +1,61 @@
-"""transformers' Llama, small, on bytes; weights are seeded, not trained."""
+"""transformers' Llama, small, on bytes; llama_train.py trained it on the pages of docs/."""
+
+from pathlib import Path
 
 import numpy as np
-import torch
+from safetensors.torch import load_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
-VOCABULARY = 256
+WEIGHTS = Path(__file__).parent.parent / "weights" / "llama.safetensors"
+SENTENCES = Path(__file__).parent / "sentences.txt"
 TEXTS = (
-    "a",
-    "The cache",
-    "of keys and values goes out of one call",
-    "and into the next:",
-    "past",
-    "is as long as all that came before it.",
-    "Prompts of different lengths",
-    "are padded on their left.",
+    "A recipe has ",
+    "The cache of keys and values ",
+    "onnxbuild run recipes/",
+    "If a gate fails, ",
+    "| file | ",
+    "Calibration data ",
+    "The weights of the model are",
+    "Each variant is compared with ",
 )
 
 
-def load(seed=0, layers=2, width=64):
-    """The network, 0.1 million parameters; its forward takes and returns a Cache."""
-    torch.manual_seed(seed)
+def untrained():
+    """The network, 0.6 million parameters; its forward takes and returns a Cache."""
     config = LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=width, intermediate_size=2 * width,
-        num_hidden_layers=layers, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
-        max_position_embeddings=512, bos_token_id=None, eos_token_id=None,
+        vocab_size=256, hidden_size=128, intermediate_size=256, num_hidden_layers=4,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=32, max_position_embeddings=512,
+        tie_word_embeddings=True, bos_token_id=None, eos_token_id=None,
     )  # fmt: skip
-    return LlamaForCausalLM(config).eval()
+    return LlamaForCausalLM(config)
+
+
+def load():
+    """The trained network; one table is the embedding and the head."""
+    model = untrained()
+    weights = {name: each.float() for name, each in load_file(WEIGHTS).items()}
+    missing, unexpected = model.load_state_dict(weights, strict=False)
+    assert missing == ["lm_head.weight"], missing  # the table
+    assert not unexpected, unexpected
+    return model.eval()
+
+
+def as_ids(text):
+    """One token a byte."""
+    return np.frombuffer(text.encode(), np.uint8).astype(np.int64)
 
 
 def prompts():
-    """Texts to go on with, as bytes."""
-    for text in TEXTS:
-        yield np.frombuffer(text.encode(), np.uint8).astype(np.int64)
+    """Texts to go on with."""
+    yield from map(as_ids, TEXTS)
 
 
 def calibration():
-    """Whole prompts, without a cache: onnxbuild feeds them in pieces, and the model itself fills the cache."""
-    for ids in prompts():
-        length = len(ids)
+    """Whole texts, without a cache: onnxbuild feeds them in pieces, and the model itself fills the cache."""
+    ids = as_ids(SENTENCES.read_text(encoding="utf-8"))
+    for start in range(0, len(ids) - 256, 256):
         yield {
-            "input_ids": ids[None],
-            "attention_mask": np.ones((1, length), np.int64),
-            "position_ids": np.arange(length)[None],
+            "input_ids": ids[None, start : start + 256],
+            "attention_mask": np.ones((1, 256), np.int64),
+            "position_ids": np.arange(256)[None],
         }

@@ -76,7 +76,7 @@ SENTENCES = [
     "7:56: dummy_inputs.mask.fill is 'yes'; expected a number for int64",
     "8:10: outputs is 'logits' (a string); expected a list",
     "10:36: axis 'batch' has example 9; expected 1 to 8",
-    "11:8: opset is 99; expected an integer from 11 to 23",
+    "11:8: opset is 99; expected an integer from 11 to 24",
     "13:33: key 'atoll' is not a key of variant tolerances; did you mean 'atol'?",
     "14:25: key 'per_chanel' is not an option of mode 'dynamic'; did you mean 'per_channel'?",
     "15:3: variant 'still' has mode 'static', and no calibration.data is named",

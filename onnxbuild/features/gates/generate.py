@@ -5,76 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from onnxbuild.core.entrypoint import DUMMY_DATA, Entrypoint
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.document.faults import Fault
+from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion import cells
-from onnxbuild.expansion.addresses import further, of_variant, shared
+from onnxbuild.expansion.addresses import further
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.feature import Column, Feature, Section, Subject
-from onnxbuild.expansion.fused import fused
+from onnxbuild.expansion.generation import PROMPTS, TEXTS, add_generation
+from onnxbuild.expansion.generation import SECTION as NAME
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.expansion.sessions import settings_of, target_inputs
 from onnxbuild.onnxkit.data.greedy import RolesError, roles_of
-from onnxbuild.onnxkit.data.prompts import TOKENIZER_FILE, TextPrompts
+from onnxbuild.onnxkit.data.prompts import TOKENIZER_FILE
 from onnxbuild.steps import expected_tokens, generate
 
-NAME = "generate"
-PROMPTS, TEXTS, TOKENIZER = "prompts", "texts", "tokenizer"
+TOKENIZER = "tokenizer"
 
 
 def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, OutputRef]:
-    recipe, variant, target = scope.recipe, subject.variant, scope.recipe.targets[number]
-    options = recipe.section(NAME, generate.GenerateOptions)
-    if PROMPTS not in recipe.entrypoints and not options.texts:
-        return {}
-    step = scope.step(
-        of_variant(recipe, variant, NAME, further(recipe, number)),
-        generate.KIND,
-        generate.GenerateParams(
-            variant=variant.name,
-            precision=variant.precision,
-            inputs=recipe.inputs,
-            logits=recipe.outputs[0],
-            batches=options.batches,
-            distinct=options.distinct,
-            max_kl=options.max_kl,
-            target=target,
-            session=settings_of(recipe, variant).judged_anywhere(),
-        ),
-        {
-            "model": subject.model,
-            "tokens": _expected(scope, options),
-            **({} if variant.precision in generate.EXACT else {"exact": fused(scope)}),
-            **target_inputs(scope, target),
-        },
-        at=variant.location,
+    recipe, target = scope.recipe, scope.recipe.targets[number]
+    report = add_generation(
+        scope, subject.variant, subject.model, target, further=further(recipe, number)
     )
-    return {f"gate/{NAME}/{target.name}": OutputRef(step, "report")}
-
-
-def _expected(scope: Scope, options: generate.GenerateOptions) -> OutputRef:
-    recipe = scope.recipe
-    step = scope.step(
-        shared(recipe, expected_tokens.KIND.name),
-        expected_tokens.KIND,
-        expected_tokens.ExpectedTokensParams(
-            model=recipe.model,
-            inputs=recipe.inputs,
-            axes=recipe.axes,
-            outputs=recipe.outputs,
-            prompts=recipe.entrypoints.get(PROMPTS, Entrypoint(DUMMY_DATA)),
-            tokens=options.tokens,
-            count=options.count,
-            seed=options.seed,
-            texts=TextPrompts(options.texts, recipe.entrypoints[generate.TOKENIZER])
-            if options.texts
-            else None,
-        ),
-        section=NAME,
-    )
-    return OutputRef(step, "tokens")
+    return {} if report is None else {f"gate/{NAME}/{target.name}": report}
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
@@ -97,6 +50,7 @@ def _faults(parts: Parts) -> Iterator[Fault]:
         yield Fault(
             what, parts.key_at(NAME, place), f"add `{TOKENIZER}: [FOLDER/{TOKENIZER_FILE}]`"
         )
+    yield from _unknown_variants(parts)
     if parts.sound("state"):
         try:
             roles_of(tuple(parts.inputs.values()))
@@ -105,6 +59,17 @@ def _faults(parts: Parts) -> Iterator[Fault]:
             if parts.node("state") is None:
                 fix = "declare the cache, `state: {past_key_values: {each: {layer: 4, part: [key, value]}, shape: [batch, 2, past, 32]}}`"
             yield Fault(f"{NAME} can't run this model: {error}", parts.key_at(NAME), fix)
+
+
+def _unknown_variants(parts: Parts) -> Iterator[Fault]:
+    """Bounds of variants that the recipe does not have."""
+    bounds, variants = parts.node(NAME, "max_kl"), parts.declared("quantization")
+    for name, member in {} if bounds is None else bounds.members.items():
+        if variants and name not in variants:
+            near = nearest(name, variants)
+            what = f"{NAME}.max_kl names '{name}', which is no variant"
+            fix = f"write `{near}`" if near else "write a variant's name, or one number for all"
+            yield Fault(hinted(what, near, f"expected {choices(variants)}"), member.at, fix)
 
 
 FEATURE = Feature(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.graph import PACKAGE, Deliverable, OutputRef
 from onnxbuild.core.params import from_json, to_json
@@ -23,6 +24,7 @@ from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.expansion import cells
 from onnxbuild.expansion.addresses import further, of_variant, shared
 from onnxbuild.expansion.feature import Column, Section, Whole, nothing
+from onnxbuild.expansion.fused import fused
 from onnxbuild.expansion.limits import EXACT, tolerances_of
 from onnxbuild.expansion.limits import SECTION as RELEASE
 from onnxbuild.expansion.model_source import NoOptions
@@ -34,6 +36,7 @@ from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest, graph_files, read_manifest
 from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.data.array_files import read_arrays
+from onnxbuild.onnxkit.data.greedy import RolesError
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import POINTS_FILE, read_points, read_reference
 from onnxbuild.onnxkit.model.model_files import hand_on
@@ -46,6 +49,8 @@ from onnxbuild.onnxkit.packages.package_run import (
     verdict_on,
 )
 from onnxbuild.onnxkit.pipelines import parts as shipped
+from onnxbuild.onnxkit.pipelines.built_in import BUILT_IN, GREEDY, greedy_plan
+from onnxbuild.onnxkit.pipelines.calls import EXACT as EXACT_MODELS
 from onnxbuild.onnxkit.pipelines.calls import port_of
 from onnxbuild.onnxkit.pipelines.layout import (
     CALLS,
@@ -220,12 +225,15 @@ def _recipe(components: Sequence[Recipe]) -> Recipe | None:
     if _RUN not in first.entrypoints or _SAMPLES not in first.entrypoints:
         return None
     options = first.section(NAME, pipeline.PipelineOptions)
-    at = first.lines[NAME]
+    at, run = first.lines[NAME], first.entrypoints[_RUN]
+    if run.target == GREEDY:
+        args = {"plan": _plan(components), "start": list(options.start), "tokens": options.tokens}
+        run = replace(run, args=args)
     return replace(
         first,
         name=str(RecipeName.parse(first.name).sibling(NAME)),
         location=at,
-        model=first.entrypoints[_RUN],
+        model=run,
         inputs=(),
         outputs=(),
         axes=(),
@@ -245,6 +253,49 @@ def _recipe(components: Sequence[Recipe]) -> Recipe | None:
         connections=(),
         components=tuple(each.component for each in components),
     )
+
+
+def _plan(components: Sequence[Recipe]) -> dict[str, Any]:
+    """Return how greedy decoding runs the components; raises RolesError."""
+    return greedy_plan(
+        {each.component: each.inputs for each in components},
+        {each.component: each.connections for each in components},
+        {each.component: each.outputs[0] for each in components if each.outputs},
+    )
+
+
+def _greedy_faults(
+    components: Sequence[Recipe], options: pipeline.PipelineOptions
+) -> Iterator[Fault]:
+    """Yield what is wrong with `run: greedy`, or with what is only for it."""
+    first = components[0]
+    at = first.lines[NAME]
+    run, samples = first.entrypoints.get(_RUN), first.entrypoints.get(_SAMPLES)
+    if run is None or samples is None:
+        return
+    place = first.lines.get(_RUN, at)
+    if run.target != GREEDY:
+        if samples.target in (DUMMY_DATA, FILE_DATA):
+            what = f"{_SAMPLES} are {samples.target}, which are rows of `run: {GREEDY}`"
+            fix = "name a callable that yields what `run` takes as `sample`"
+            yield Fault(what, first.lines.get(_SAMPLES, at), fix)
+        return
+    if not options.start:
+        what = f"{NAME} has no start; it is what the decoder begins with"
+        yield Fault(what, at, "add `start: [0]` with the model's decoder_start_token_id")
+    try:
+        plan = _plan(components)
+    except RolesError as error:
+        what = f"{NAME} can't run these components by `{GREEDY}`: {error}"
+        yield Fault(what, place, "declare it so, or write a callable `run(parts, sample)`")
+        return
+    past = plan["decoder"]["past"]
+    for axis in (axis for each in components for axis in each.axes if axis.name == past):
+        reached = len(options.start) + options.tokens - 1
+        if reached > axis.max:
+            what = f"after {options.tokens} tokens the decoder's state holds {reached}; axis '{past}' takes {axis.rule}"
+            fix = f"write a smaller `{NAME}: {{tokens: ...}}`, or `{past}: {{max: {reached}}}` in `dynamic_axes`"
+            yield Fault(what, place, fix)
 
 
 def _assigned(
@@ -307,6 +358,7 @@ def _faults_of(components: Sequence[Recipe]) -> Iterator[Fault]:
         yield Fault(what, at, "add `onnx` to its `formats`")
         return
     options = first.section(NAME, pipeline.PipelineOptions)
+    yield from _greedy_faults(components, options)
     for variant, chosen in options.variants.items():
         for part, name in chosen.items():
             place = first.lines.get(f"{NAME}.variants.{variant}.{part}", at)
@@ -463,6 +515,8 @@ def _delivered(made: _Assembly, bundles: Mapping[str, Deliverable]) -> Deliverab
 
 def _reference(scope: Scope, scopes: Mapping[str, Scope]) -> OutputRef:
     recipe = scope.recipe
+    options = recipe.section(NAME, pipeline.PipelineOptions)
+    is_greedy = recipe.model.target == GREEDY
     parts = (
         pipeline_reference.ReferencePart(
             name, own.recipe.model, own.recipe.inputs, own.recipe.axes, own.recipe.outputs
@@ -476,7 +530,13 @@ def _reference(scope: Scope, scopes: Mapping[str, Scope]) -> OutputRef:
             parts=tuple(parts),
             run=recipe.model,
             samples=recipe.entrypoints[_SAMPLES],
-            count=recipe.section(NAME, pipeline.PipelineOptions).count,
+            count=options.count,
+            batches=options.batches if is_greedy else (),
+            axes=tuple(
+                {axis.name: axis for own in scopes.values() for axis in own.recipe.axes}.values()
+            )
+            if is_greedy
+            else (),
         ),
         section=NAME,
     )
@@ -488,6 +548,8 @@ def _judged(made: _Assembly, number: int) -> str:
     recipe, variant, chosen = made.scope.recipe, made.variant, made.chosen
     target = recipe.targets[number]
     options = recipe.section(NAME, pipeline.PipelineOptions)
+    judged_by = _judged_by(recipe, variant)
+    exact = {f"{EXACT_MODELS}{part}": fused(own) for part, own in made.scopes.items()}
     return made.scope.step(
         of_variant(recipe, variant, "validate", further(recipe, number)),
         pipeline.KIND,
@@ -506,15 +568,16 @@ def _judged(made: _Assembly, number: int) -> str:
             components=tuple(
                 f"{own.recipe.name}:{chosen[part].name}" for part, own in made.scopes.items()
             ),
-            judged_by=_judged_by(recipe, variant),
+            judged_by=judged_by,
             run=recipe.model,
             metric=recipe.entrypoints.get(_METRIC),
             min=options.min,
             distinct=options.distinct,
             tolerances=tolerances_of(recipe, variant),
             target=target,
+            max_kl=options.max_kl,
         ),
-        made.models(target),
+        {**made.models(target), **(exact if judged_by == "tokens" else {})},
         at=variant.location,
     )
 
@@ -550,6 +613,8 @@ def _measured(made: _Assembly) -> list[str]:
 def _judged_by(recipe: Recipe, variant: Variant) -> pipeline.JudgedBy:
     if variant.precision in pipeline.EXACT or variant.sections:
         return "outputs"
+    if recipe.model.target == GREEDY:
+        return "tokens"
     return "metric" if _METRIC in recipe.entrypoints else "calls"
 
 
@@ -601,14 +666,25 @@ FEATURE: PackageFormat = PackageFormat(
             callables={
                 "run": (
                     _RUN,
-                    "a callable `run(parts, sample) -> {name: array}`; `parts.NAME(...)` runs a component",
+                    (
+                        "a callable `run(parts, sample) -> {name: array}`; `parts.NAME(...)` runs a component. Or `greedy`: an encoder runs "
+                        "once, and a decoder with `state` for each token"
+                    ),
                 ),
-                "samples": (_SAMPLES, "a callable that yields what `run` takes as `sample`"),
+                "samples": (
+                    _SAMPLES,
+                    (
+                        "a callable that yields what `run` takes as `sample`. Of `run: greedy`: one that yields what goes into the encoder for "
+                        "one row, an array or a mapping of them; .npy files; or `dummy` for random ones"
+                    ),
+                ),
                 "metric": (
                     _METRIC,
                     "a callable (outputs, PyTorch's outputs) -> float, greater is better, of lists with an entry for each sample",
                 ),
             },
+            files=("samples",),
+            built_in={"run": tuple(BUILT_IN)},
             needs_onnx="it runs ONNX models",
             of_the_whole=True,
             words="end2end chain",

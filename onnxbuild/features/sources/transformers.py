@@ -11,8 +11,10 @@ from typing import Any
 from onnxbuild.core.draft import Draft
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import FRONTEND
+from onnxbuild.core.source_error import SourceError
 from onnxbuild.expansion.feature import SourceFormat
 from onnxbuild.expansion.model_source import ModelSource, SourceFacts, source_facts
+from onnxbuild.onnxkit.huggingface.encoder_decoders import PARTS, components
 from onnxbuild.onnxkit.huggingface.folder import (
     CONFIG,
     ModelFolder,
@@ -22,7 +24,7 @@ from onnxbuild.onnxkit.huggingface.folder import (
     read_folder,
 )
 from onnxbuild.onnxkit.huggingface.inputs import check_zero_padding, folder_outline
-from onnxbuild.onnxkit.huggingface.tasks import GENERATION, TASKS, Purpose, purpose_of
+from onnxbuild.onnxkit.huggingface.tasks import GENERATION, TASKS, WRITERS, Purpose, purpose_of
 from onnxbuild.onnxkit.sources.parts import mapping_in
 
 
@@ -33,6 +35,10 @@ class TransformersOptions:
     task: str = option(
         "",
         help=f"what the model is for: {', '.join(TASKS)}; left out: what `architectures` in {CONFIG} says",
+    )
+    part: str = option(
+        "",
+        help=f"{' or '.join(PARTS)}: that half of a model that has both, as a component; left out: both are components",
     )
     inputs: tuple[str, ...] = option(
         (), help="those of the task's inputs that the model is to have; left out: all of them"
@@ -56,9 +62,10 @@ def _read(
         SourceError: It does not say the task, or that is none of one graph; or its weights are a pickle.
     """
     purpose = purpose_of(folder.config, options.task)
+    _check_part(purpose, options.part)
     weights = declared_weights(folder, allow_pickle=options.allow_pickle)
     own = mapping_in(written, "dummy_inputs")
-    outline = folder_outline(folder, purpose, options.inputs, written)
+    outline = folder_outline(folder, purpose, options.inputs, written, options.part)
     if options.zero_padding:
         check_zero_padding(purpose, {*(each.name for each in outline.inputs), *own})
     said = embedding_comment(folder.path)
@@ -75,7 +82,46 @@ def _read(
 def _generation_config(folder: ModelFolder, purpose: Purpose) -> tuple[Path, ...]:
     """The file that transformers also opens as it loads a model that writes text, if it is there."""
     file = folder.path / "generation_config.json"
-    return (file,) if purpose.task.name == GENERATION and file.is_file() else ()
+    writes_text = purpose.task.name in (GENERATION, *WRITERS)
+    return (file,) if writes_text and file.is_file() else ()
+
+
+def _check_part(purpose: Purpose, part: str) -> None:
+    """Check that a model with two parts names one of them, and any other none.
+
+    Raises:
+        SourceError: It does not.
+    """
+    has_parts = purpose.task.name in WRITERS
+    if has_parts and part not in PARTS:
+        what = (
+            f"part is '{part}'"
+            if part
+            else "the model has an encoder and a decoder, which are two graphs"
+        )
+        raise SourceError(
+            what + f"; expected {' or '.join(PARTS)}",
+            "write `part: encoder` here and a component with `part: decoder`; or `model` next to `components`, "
+            "and both are there",
+            "model", *(("part",) if part else ()),
+        )  # fmt: skip
+    if part and not has_parts:
+        what = f"`part` is for a model with an encoder and a decoder; the task here is {purpose.task.name}"
+        raise SourceError(what, "remove it", "model", "part")
+
+
+def _components(
+    folder: ModelFolder, options: TransformersOptions, model: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the components of a model with an encoder and a decoder; nothing for any other.
+
+    Raises:
+        SourceError: The folder does not say what it is for.
+    """
+    purpose = purpose_of(folder.config, options.task)
+    if options.part or purpose.task.name not in WRITERS:
+        return {}
+    return components(model, folder.config)
 
 
 def _tried(
@@ -106,6 +152,7 @@ def _facts(folder: ModelFolder, purpose: Purpose, options: TransformersOptions) 
         "outputs": list(purpose.outputs),
         "zero_padding": options.zero_padding,
         "allow_pickle": not folder.weights,
+        **({"part": options.part} if options.part else {}),
     }
 
 
@@ -120,6 +167,7 @@ FEATURE = SourceFormat(
         look=read_folder,
         read=_read,
         tried=_tried,
+        components=_components,
         frontend=FRONTEND,
         is_folder=True,
         recognizes=is_model_folder,

@@ -1,21 +1,15 @@
-"""Greedy decoding with a model that gives logits and takes its state back: which inputs are what, and the loop."""
+"""Which inputs of a decoder are what, by their declarations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from onnxbuild.core.axis import is_sum, symbols_of
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.core.state import Growth
-from onnxbuild.onnxkit.data.states import empty_state, growth_in, next_state, state_inputs
-from onnxbuild.onnxkit.model.tensor_types import numpy_dtype
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from onnxbuild.onnxkit.data.states import Feeds, Run
+from onnxbuild.onnxkit.data.states import growth_in, state_inputs
 
 
 class RolesError(ValueError):
@@ -45,9 +39,38 @@ class Roles:
         """Whether prompts of different lengths can be one batch."""
         return any(is_sum(each.shape[-1]) for each in self.masks)
 
+    def names(self, logits: str) -> dict[str, Any]:
+        """Return `ids`, `masks`, `positions`, `logits`, and the axes `past` and `new`; None for those of no growth."""
+        return {
+            "ids": self.tokens.name,
+            "masks": tuple(each.name for each in self.masks),
+            "positions": tuple(each.name for each in self.positions),
+            "logits": logits,
+            "past": None if self.growth is None else self.growth.axis,
+            "new": None if self.growth is None else self.growth.by,
+        }
 
-def roles_of(inputs: Sequence[DummyInput]) -> Roles:
+    def decoder(self, logits: str) -> Mapping[str, Any]:
+        """Return the decoder as `decode` takes it, JSON values.
+
+        Args:
+            logits: Name of the output.
+        """
+        return {
+            **self.names(logits),
+            "inputs": [
+                {"name": each.name, "dtype": each.dtype, "shape": list(each.shape)}
+                for each in self.inputs
+            ],
+            "state": {each.name: each.fed_by for each in state_inputs(self.inputs)},
+        }
+
+
+def roles_of(inputs: Sequence[DummyInput], given: Collection[str] = ()) -> Roles:
     """Find what each input is, by its declaration.
+
+    Args:
+        given: Names of inputs that others give, such as an encoder.
 
     Raises:
         RolesError: There is no state, an input is neither ids, mask, positions nor state, or there are no ids.
@@ -57,7 +80,7 @@ def roles_of(inputs: Sequence[DummyInput]) -> Roles:
         raise RolesError("it has no `state`")
     tokens, masks, positions = [], [], []
     for each in inputs:
-        if each.fed_by:
+        if each.fed_by or each.name in given:
             continue
         last = each.shape[-1] if each.shape else 0
         is_new = last == 1 if growth is None else growth.by in symbols_of(last)
@@ -75,66 +98,3 @@ def roles_of(inputs: Sequence[DummyInput]) -> Roles:
         shown = " and ".join(f"'{each.name}'" for each in tokens) or "none"
         raise RolesError(f"one input must be ids of tokens, and {shown} may be")
     return Roles(tokens[0], tuple(masks), tuple(positions), tuple(inputs), growth)
-
-
-def decode(
-    run: Run,
-    roles: Roles,
-    prompts: Sequence[np.ndarray],
-    count: int,
-    *,
-    logits: str,
-    forced: np.ndarray | None = None,
-) -> Iterator[np.ndarray]:
-    """Yield the logits of the next token of each prompt, shape (prompts, vocabulary), `count` times.
-
-    The most likely token follows, or that of `forced`. Prompts of different lengths are padded on their left with 0,
-    masked, and their positions begin at their own first token.
-
-    Args:
-        prompts: Ids, each of shape (length,), at least one.
-        count: Number of tokens.
-        logits: Name of the output, shape (batch, sequence, vocabulary).
-        forced: Tokens to go on with, shape (prompts, count); None for the model's own.
-    """
-    import numpy as np
-
-    length = max(map(len, prompts))
-    ids = np.stack([np.pad(each, (length - len(each), 0)) for each in prompts])
-    mask = np.stack([np.arange(length) >= length - len(each) for each in prompts])
-    state = empty_state(_feeds(roles, ids[:, :1], mask[:, :1]), roles.inputs)
-    if roles.growth is None:
-        for seen in range(1, length):
-            part = _feeds(roles, ids[:, seen - 1 : seen], mask[:, :seen])
-            state = next_state(run(part | state), roles.inputs)
-        ids = ids[:, -1:]
-    for n in range(count):
-        outputs = run(_feeds(roles, ids, mask) | state)
-        last = outputs[logits][:, -1]
-        yield last
-        ids = (last.argmax(-1) if forced is None else forced[:, n])[:, None]
-        state = next_state(outputs, roles.inputs)
-        mask = np.concatenate([mask, np.ones_like(ids, bool)], axis=1)
-
-
-def _feeds(roles: Roles, ids: np.ndarray, mask: np.ndarray) -> Feeds:
-    """Feeds without the state.
-
-    Args:
-        ids: Of the new tokens, (batch, new).
-        mask: Of all tokens so far, (batch, past + new).
-    """
-    import numpy as np
-
-    new = ids.shape[1]
-    counted = np.maximum(np.cumsum(mask, axis=1) - 1, 0)[:, -new:]
-    feeds: Mapping[str, np.ndarray] = {
-        roles.tokens.name: ids,
-        **{each.name: mask if is_sum(each.shape[-1]) else mask[:, -new:] for each in roles.masks},
-        **{each.name: counted if len(each.shape) > 1 else counted[0] for each in roles.positions},
-    }
-    declared = {each.name: each for each in roles.inputs}
-    return {
-        name: np.ascontiguousarray(array.astype(numpy_dtype(declared[name].dtype)))
-        for name, array in feeds.items()
-    }

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.axis import Axis, Point, example_sizes, is_sum, shape_at, symbols_of
+from onnxbuild.core.axis import Axis, Point, example_sizes, symbols_of
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.core.state import Growth
+from onnxbuild.onnxkit.loaders import decoding
 from onnxbuild.onnxkit.model.tensor_types import numpy_dtype
 
 if TYPE_CHECKING:
@@ -49,19 +50,13 @@ def empty_state(feeds: Mapping[str, np.ndarray], inputs: Sequence[DummyInput]) -
         feeds: Arrays of the other inputs, of the ranks that are declared.
         inputs: All of them.
     """
-    import numpy as np
-
-    sizes: dict[str, int] = {}
-    for each in inputs:
-        if each.name in feeds:
-            pairs = zip(each.shape, feeds[each.name].shape, strict=True)
-            sizes |= {str(d): int(n) for d, n in pairs if symbols_of(d) and not is_sum(d)}
-    state = state_inputs(inputs)
-    unseen = {symbol: 0 for each in state for d in each.shape for symbol in symbols_of(d)}
-    return {
-        each.name: np.zeros(shape_at(each.shape, unseen | sizes), numpy_dtype(each.dtype))
-        for each in state
-    }
+    declared = [
+        {"name": each.name, "dtype": numpy_dtype(each.dtype), "shape": each.shape}
+        for each in inputs
+    ]
+    state = [each.name for each in state_inputs(inputs)]
+    own = {each.name: feeds[each.name] for each in inputs if each.name in feeds}
+    return decoding.empty_state({"inputs": declared, "state": state}, own)
 
 
 def next_state(outputs: Mapping[str, np.ndarray], inputs: Sequence[DummyInput]) -> Feeds:

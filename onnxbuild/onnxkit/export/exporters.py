@@ -38,6 +38,7 @@ from onnxbuild.onnxkit.export.torch_wrapping import (
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.graphs import all_graphs
 from onnxbuild.onnxkit.model.opsets import OpsetError
+from onnxbuild.onnxkit.model.raised_opset import raise_opset
 from onnxbuild.onnxkit.model.shapes import spell_dimensions
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
 from onnxbuild.onnxkit.modules.stateful_module import INNER, is_stateful
@@ -243,6 +244,10 @@ def _export_dynamo(
     return model
 
 
+_TORCHSCRIPT_MOST = 23
+"""The last opset that PyTorch's TorchScript exporter takes (torch.onnx._constants); ONNX's converter goes on from there."""
+
+
 def _export_torchscript(
     wrapper: torch.nn.Module, request: ExportRequest, notes: set[str], _restricted: dict[str, int]
 ) -> onnx.ModelProto:
@@ -250,6 +255,7 @@ def _export_torchscript(
     import torch
 
     phase("torchscript: tracing and translating to ONNX")
+    asked, request = request, replace(request, opset=min(request.opset, _TORCHSCRIPT_MOST))
     axes = {
         safe: {n: name for n, name in enumerate(each.shape) if isinstance(name, str)}
         for safe, each in zip(
@@ -279,7 +285,7 @@ def _export_torchscript(
             dynamo=False,
             verbose=request.with_lines,
         )
-    return onnx.load(str(file))
+    return raise_opset(onnx.load(str(file)), asked.opset, request.where)
 
 
 def _safe_names(kind: str, count: int) -> list[str]:

@@ -9,6 +9,8 @@ from typing import Any
 from onnxbuild.core.source_error import SourceError
 from onnxbuild.core.state import STATE
 from onnxbuild.onnxkit.huggingface.decoders import decoder_outline
+from onnxbuild.onnxkit.huggingface.encoder_decoders import ENCODER, encoder_outline
+from onnxbuild.onnxkit.huggingface.encoder_decoders import decoder_outline as part_outline
 from onnxbuild.onnxkit.huggingface.folder import ModelFolder
 from onnxbuild.onnxkit.huggingface.tasks import GENERATION, Purpose, takes_waveform
 from onnxbuild.onnxkit.sources.outline import SourceOutline, SourceValue
@@ -50,13 +52,18 @@ _NOT_DECLARED = {
 
 
 def folder_outline(
-    folder: ModelFolder, purpose: Purpose, names: Sequence[str], written: Mapping[str, Any]
+    folder: ModelFolder,
+    purpose: Purpose,
+    names: Sequence[str],
+    written: Mapping[str, Any],
+    part: str = "",
 ) -> SourceOutline:
     """Return what goes into a model, as far as the recipe's own `dummy_inputs` leave it open, and what comes out.
 
     Args:
         names: Those of the task's inputs that are wanted; empty for all.
         written: The recipe as it is written, rendered; values may be anything.
+        part: ENCODER or DECODER of a model that has both; else empty.
 
     Raises:
         SourceError: Nothing says it, or the task has no such input.
@@ -78,6 +85,10 @@ def folder_outline(
             found = decoder_outline(folder.config, has_state=STATE in written)
         else:
             found = made[purpose.modality](folder, purpose)
+        if part == ENCODER:
+            found = encoder_outline(found, folder.config)
+        elif part:
+            found = part_outline(found, folder.config, has_state=STATE in written)
         by_name = {each.name: each for each in found.inputs}
         for name in names:
             if name not in by_name:
@@ -87,7 +98,7 @@ def folder_outline(
                     "model", "inputs",
                 )  # fmt: skip
         found = replace(found, inputs=tuple(by_name[name] for name in names or by_name))
-    outputs = tuple(map(SourceValue, purpose.outputs))
+    outputs = found.outputs or tuple(map(SourceValue, purpose.outputs))
     return replace(
         found, outputs=outputs, takes_more=True, recipe={"validate": purpose.tolerances}
     )

@@ -14,6 +14,7 @@ from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.step import StepContext
+from onnxbuild.onnxkit.huggingface.encoder_decoder_modules import part_of
 from onnxbuild.onnxkit.huggingface.tasks import GENERATION, TASKS
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def load_folder(context: StepContext, entrypoint: Entrypoint) -> torch.nn.Module
 def load_model(
     file: Path, shown: str, arguments: Mapping[str, Any], where: str
 ) -> torch.nn.Module:
-    """The model, in float32: one that writes text as it is, any other in a module that returns the task's outputs by name.
+    """The model, in float32: a decoder as it is, of an encoder and a decoder the part, any other in a module that returns the task's outputs by name.
 
     Args:
         file: The folder's config.json.
@@ -48,7 +49,8 @@ def load_model(
     Raises:
         StepError: transformers is not there or knows no such model, or a weight is missing.
     """
-    writes_text = arguments["task"] == GENERATION
+    part = arguments.get("part", "")
+    writes_text = arguments["task"] == GENERATION or bool(part)
     classes = _classes(arguments, where)
     with _quiet(), external_code(lambda error: _blamed(error, file.parent, where)):
         config = _config(file, shown, writes_text=writes_text)
@@ -62,6 +64,8 @@ def load_model(
     pooler = [name for name in lost if "pooler." in name]
     if len(pooler) < len(lost) or (pooler and arguments["task"] != "feature-extraction"):
         raise _lost([name for name in lost if name not in pooler] or pooler, model, where)
+    if part:
+        return part_of(model, part)
     if writes_text:
         return model
     outputs = [*arguments["outputs"], *(() if pooler else (_POOLED,))]

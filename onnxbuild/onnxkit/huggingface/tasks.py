@@ -35,6 +35,11 @@ class Task:
 GENERATION = "text-generation"
 """The task of models that give the next token, with a cache."""
 
+WRITERS = ("text2text-generation", "automatic-speech-recognition")
+"""Tasks of models with an encoder and a decoder, which writes text with a cache."""
+
+_CONDITIONAL = "ForConditionalGeneration"
+
 TASKS: Mapping[str, Task] = {
     each.name: each
     for each in (
@@ -44,6 +49,13 @@ TASKS: Mapping[str, Task] = {
             {"ForCausalLM": _LOGITS, "LMHeadModel": _LOGITS},
             ("AutoModelForCausalLM",),
         ),
+        Task(
+            WRITERS[0],
+            "text",
+            {_CONDITIONAL: _LOGITS, "MTModel": _LOGITS},
+            ("AutoModelForSeq2SeqLM",),
+        ),
+        Task(WRITERS[1], "audio", {_CONDITIONAL: _LOGITS}, ("AutoModelForSpeechSeq2Seq",)),
         Task("feature-extraction", None, {"Model": ("last_hidden_state",)}, ("AutoModel",)),
         Task("fill-mask", "text", {"ForMaskedLM": _LOGITS}, ("AutoModelForMaskedLM",)),
         Task(
@@ -103,7 +115,8 @@ TASKS: Mapping[str, Task] = {
 }
 
 ALIASES = {
-    "automatic-speech-recognition": "ctc",
+    "summarization": WRITERS[0],
+    "translation": WRITERS[0],
     "ner": "token-classification",
     "semantic-segmentation": "image-segmentation",
     "sentiment-analysis": "text-classification",
@@ -113,8 +126,7 @@ ALIASES = {
 """Other names of a task, as pipelines and other tools have them."""
 
 _LATER_TASKS = frozenset({
-    "text2text-generation", "translation", "summarization", "image-to-text",
-    "image-text-to-text", "visual-question-answering",
+    "image-to-text", "image-text-to-text", "visual-question-answering",
 })  # fmt: skip
 _LATER_HEADS = (
     "ForConditionalGeneration", "ForSeq2SeqLM", "EncoderDecoderModel",
@@ -122,8 +134,8 @@ _LATER_HEADS = (
 )  # fmt: skip
 _BY_CALLABLE = "load it by a callable, `model: {entrypoint: models/mine.py:load}`"
 _LATER = (
-    "build its parts as recipes of their own, by a callable (`model: {entrypoint: FILE.py:CALLABLE}`): an encoder alone, and "
-    "a decoder whose cache is its `state` (docs/generation.md)"
+    "build its parts as `components`, each by a callable (`model: {entrypoint: FILE.py:CALLABLE}`), a decoder with its "
+    "cache as `state` (docs/generation.md)"
 )
 
 TOLERANCES: Mapping[Modality, Mapping[str, Mapping[str, float]]] = {
@@ -179,9 +191,9 @@ def purpose_of(config: Mapping[str, Any], asked: str) -> Purpose:
     modality = modality_of(config)
     task = _asked(asked, config, architecture) if asked else _said(config, architecture, modality)
     modality = task.modality or modality
-    if modality == "text" and config.get("is_encoder_decoder"):
+    if modality == "text" and config.get("is_encoder_decoder") and task.name not in WRITERS:
         raise _later(f"{architecture or 'the model'} has an encoder and a decoder", asked)
-    fits = _of_architecture(architecture, modality) is task
+    fits = _of_architecture(architecture, modality, config) is task
     head = next(each for each in task.heads if architecture.endswith(each) or not fits)
     return Purpose(
         task,
@@ -193,7 +205,7 @@ def purpose_of(config: Mapping[str, Any], asked: str) -> Purpose:
 
 
 def _tolerances(task: Task, modality: Modality | None) -> Mapping[str, Mapping[str, float]]:
-    if task.name == GENERATION:
+    if task.name in (GENERATION, *WRITERS):
         return _DECODER_TOLERANCES
     return {} if modality is None else TOLERANCES[modality]
 
@@ -225,10 +237,13 @@ def _architecture(config: Mapping[str, Any]) -> str:
 def _asked(asked: str, config: Mapping[str, Any], architecture: str) -> Task:
     if asked in _LATER_TASKS:
         raise _later(f"task is '{asked}'", asked)
-    by_decoder = ALIASES.get(asked, asked) in ("ctc", GENERATION)
-    if by_decoder and architecture.endswith(_LATER_HEADS):
+    modality = modality_of(config)
+    name = ALIASES.get(asked, asked)
+    if name in ("ctc", GENERATION) and _is_later(architecture, modality, config):
         raise _later(f"{architecture} writes its text by a decoder", asked)
-    task = TASKS.get(ALIASES.get(asked, asked))
+    if name == WRITERS[1] and architecture.endswith("ForCTC"):
+        name = "ctc"
+    task = TASKS.get(name)
     if task is None:
         near = did_you_mean(asked, [*TASKS, *ALIASES])
         raise SourceError(
@@ -236,7 +251,7 @@ def _asked(asked: str, config: Mapping[str, Any], architecture: str) -> Task:
             near or "write one of these, or load the model by `model: {entrypoint: ...}`",
             "model", "task",
         )  # fmt: skip
-    own = _of_architecture(architecture, modality_of(config))
+    own = _of_architecture(architecture, modality, config)
     if own is not None and task is not own and task.name != "feature-extraction":
         raise SourceError(
             f"task is '{task.name}', and the folder holds {architecture}, which has no head for it",
@@ -248,9 +263,9 @@ def _asked(asked: str, config: Mapping[str, Any], architecture: str) -> Task:
 
 def _said(config: Mapping[str, Any], architecture: str, modality: Modality | None) -> Task:
     """The task that the config itself says."""
-    if architecture.endswith(_LATER_HEADS):
+    if _is_later(architecture, modality, config):
         raise _later(f"{architecture} generates text", "")
-    own = _of_architecture(architecture, modality)
+    own = _of_architecture(architecture, modality, config)
     if own is not None and (own.name != "feature-extraction" or modality is not None):
         return own
     kind = config.get("model_type")
@@ -274,21 +289,34 @@ def _said(config: Mapping[str, Any], architecture: str, modality: Modality | Non
     )
 
 
-def _of_architecture(architecture: str, modality: Modality | None) -> Task | None:
-    if architecture.endswith(_LATER_HEADS):
+def _of_architecture(
+    architecture: str, modality: Modality | None, config: Mapping[str, Any]
+) -> Task | None:
+    if _is_later(architecture, modality, config):
         return None
     for task in TASKS.values():
-        if architecture.endswith(tuple(task.heads)) and (
-            task.modality is None or modality is None or task.modality == modality
+        if (
+            architecture.endswith(tuple(task.heads))
+            and (task.modality is None or modality is None or task.modality == modality)
+            and (task.name not in WRITERS or config.get("is_encoder_decoder"))
         ):  # no name ends in two of them, but for sounds and text
             return task
     return None
 
 
+def _is_later(architecture: str, modality: Modality | None, config: Mapping[str, Any]) -> bool:
+    """Return whether a model writes text and is neither a decoder alone, nor an encoder of text or sounds and a decoder."""
+    heads = [head for name in WRITERS for head in TASKS[name].heads]
+    is_writer = bool(config.get("is_encoder_decoder")) and architecture.endswith(tuple(heads))
+    return architecture.endswith(_LATER_HEADS) and not (
+        is_writer and modality in ("text", "audio")
+    )
+
+
 def _later(what: str, asked: str) -> SourceError:
     key = ("model", "task") if asked else ()
     return SourceError(
-        f"{what}: a recipe builds one graph of one model, and encoder-decoder models are several",
+        f"{what}: it is more than one graph, and no decoder with an encoder of text or sounds",
         _LATER,
         *key,
     )

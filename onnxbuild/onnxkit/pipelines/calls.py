@@ -6,13 +6,15 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.core.entrypoint import Entrypoint
+from onnxbuild.core.entrypoint import FILE_DATA, Entrypoint
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.core.step import StepContext
 from onnxbuild.core.target import Target
+from onnxbuild.onnxkit.data.calibration_data import array_of_file
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, iterate_user, own_copy
+from onnxbuild.onnxkit.pipelines.built_in import BUILT_IN
 from onnxbuild.onnxkit.pipelines.layout import CALLS
 from onnxbuild.onnxkit.pipelines.parts import PartsError, PipelineParts
 from onnxbuild.onnxkit.providers.open_on_target import open_on
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
     from onnxbuild.onnxkit.pipelines.parts import Arrays, Call
 
+
+MODEL, EXACT = "model/", "exact/"
+"""Begin names of inputs: the components' models, and those without quantization."""
 
 Caller = Callable[[dict[str, "np.ndarray"]], "Arrays"]
 """Runs one component."""
@@ -46,7 +51,7 @@ def port_of(each: DummyInput) -> dict[str, Any]:
 
 
 class PipelineRun:
-    """The user's callable, `run(parts, sample) -> {name: array}`.
+    """The callable, the user's or a built-in one: `run(parts, sample) -> {name: array}`.
 
     Raises:
         StepError: It can't be loaded.
@@ -55,12 +60,13 @@ class PipelineRun:
     def __init__(self, context: StepContext, entrypoint: Entrypoint) -> None:
         self._where = context.where
         self._entrypoint = entrypoint
-        self._function = context.load(entrypoint)
+        self._function = BUILT_IN.get(entrypoint.target) or context.load(entrypoint)
 
     @property
     def place(self) -> str:
         """`models/mine.py:7`, where the callable begins; the step where that is not known."""
-        code = getattr(self._function, "__code__", None)
+        is_own = self._entrypoint.target in BUILT_IN
+        code = None if is_own else getattr(self._function, "__code__", None)
         file = self._entrypoint.target.rpartition(":")[0]
         return f"{file}:{code.co_firstlineno}" if code is not None else self._where
 
@@ -111,11 +117,14 @@ class PipelineRun:
 
 
 def samples_of(context: StepContext, samples: Entrypoint, count: int) -> list[object]:
-    """Return the first samples that the user's callable yields.
+    """Return the first samples that the user's callable yields, or the arrays of the first files.
 
     Raises:
         StepError: It yields none, or raises.
     """
+    if samples.target == FILE_DATA:
+        files = itertools.islice(context.files(samples), count)
+        return [array_of_file(path, label, context.where) for label, path in files]
     found = list(itertools.islice(iterate_user(context, samples), count))
     if not found:
         raise StepError(
@@ -147,7 +156,10 @@ def by_name(callers: Mapping[str, Caller]) -> Call:
 
 
 def runtime_callers(
-    context: StepContext, sessions: Mapping[str, SessionSettings], target: Target
+    context: StepContext,
+    sessions: Mapping[str, SessionSettings],
+    target: Target,
+    models: str = MODEL,
 ) -> dict[str, Caller]:
     """Return what runs each component with ONNX Runtime: the model of the input `model/NAME`.
 
@@ -156,17 +168,20 @@ def runtime_callers(
     Args:
         sessions: Component -> how its session runs it.
         target: Where; `absence` has said that it is there.
+        models: Begins the names of the inputs: MODEL or EXACT.
 
     Raises:
         NotOnTargetError: It would run none of a model.
     """
-    return {name: _on_runtime(context, name, own, target) for name, own in sessions.items()}
+    return {
+        name: _on_runtime(context, models, name, own, target) for name, own in sessions.items()
+    }
 
 
 def _on_runtime(
-    context: StepContext, name: str, settings: SessionSettings, target: Target
+    context: StepContext, models: str, name: str, settings: SessionSettings, target: Target
 ) -> Caller:
-    session = open_on(context, context.input(f"model/{name}"), target, settings).session
+    session = open_on(context, context.input(f"{models}{name}"), target, settings).session
     calls = read_reference(context.input("reference") / CALLS / name)
     dtypes = {output: array.dtype for output, array in next(calls).outputs.items()}
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from onnxbuild.core.recipe import INPUT_NAME
+from onnxbuild.core.recipe import FROM, INPUT_NAME
 from onnxbuild.core.state import STATE
 from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.document.parts import Parts, key_needs_frontend
@@ -33,8 +33,8 @@ def check_states(parts: Parts) -> Iterator[Fault]:
 
 
 def _patterns(state: WrittenState, parts: Parts) -> Iterator[Fault]:
-    for key in ("input", "output"):
-        path, pattern = (STATE, state.name, key), getattr(state, key)
+    for key, pattern in (("input", state.input), ("output", state.output), (FROM, state.source)):
+        path = (STATE, state.name, key)
         found = PLACEHOLDER.findall(pattern)
         for name in found:
             if name not in state.each:
@@ -64,6 +64,11 @@ def _update(state: WrittenState, parts: Parts) -> Iterator[Fault]:
     if state.update == "constant" and parts.node(*path, "output") is not None:
         what = f"{STATE}.{state.name} is constant and has an output"
         yield Fault(what, parts.key_at(*path, "output"), "remove it, or write `update: replaced`")
+    if state.update != "constant" and state.source:
+        what = f"{STATE}.{state.name} has `{FROM}`, and its update is {state.update}: what another component gives is constant"
+        yield Fault(
+            what, parts.key_at(*path, FROM), f"write `update: constant`, or remove `{FROM}`"
+        )
     if state.update != "grows":
         if state.by:
             what = f"{STATE}.{state.name} is {state.update} and has `by`; only a state that grows has one"

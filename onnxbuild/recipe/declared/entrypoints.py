@@ -9,12 +9,13 @@ from pathlib import Path
 from onnxbuild.catalog import MODEL_SOURCES, SECTIONS
 from onnxbuild.core.recipe import DUMMY_DATA, FILE_DATA, Entrypoint, Location
 from onnxbuild.core.source_error import SourceError
-from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
+from onnxbuild.document.faults import Fault, Faults, choices, hinted, nearest, show
 from onnxbuild.document.node import Node, dotted, plain
 from onnxbuild.document.node import Path as KeyPath
 from onnxbuild.recipe.declared.definitions import likely_models, top_level_names
 from onnxbuild.recipe.declared.globs import Glob
 from onnxbuild.recipe.declared.outside_project import OutsideNames, is_in_package, package_path
+from onnxbuild.recipe.parts.keys import built_in
 from onnxbuild.recipe.templates.extend import (
     Sources,
     absolute,
@@ -108,6 +109,8 @@ class EntrypointReader:
             return self._plain_data(node, path, faults)
         if _takes_files(path) and is_short and self._is_plain_data(node):
             return self._plain_data(node, path, faults) if sound(*path) else None
+        if is_short and node.value in built_in(path):
+            return Entrypoint(str(node.value)) if sound(*path) else None
         target = node if is_short else node.child("entrypoint")
         target_path = path if is_short else (*path, "entrypoint")
         outside = OutsideNames(dotted(path), self._sources.project)
@@ -177,8 +180,12 @@ class EntrypointReader:
         if is_named and not home.endswith(".py") and _MODULE.fullmatch(home):
             return text, outside.code_folders((folder, self._sources.project))
         if not is_named or not home.endswith(".py"):
-            what = f"{dotted(path)} is {show(text)}; expected {form}"
-            faults.add(Fault(what, at, entrypoint_fix(text, form, path, folder), path))
+            names = built_in(path)
+            near = nearest(text, names)
+            expected = f"expected {choices([form, *names])}" if names else f"expected {form}"
+            what = f"{dotted(path)} is {show(text)}"
+            fix = f"write `{near}`" if near else entrypoint_fix(text, form, path, folder)
+            faults.add(Fault(hinted(what, near, expected), at, fix, path))
             return None
         file = absolute(Path(home), folder)
         refusal = self._refusal(file, home, name, folder)

@@ -78,6 +78,32 @@ class ModelSources:
         self.read: set[Path] = set()
         self.folders: set[Path] = set()
 
+    def with_components(self, root: Node) -> Node:
+        """Return the recipe with the components that its model stands for, below what it writes itself; else as it is.
+
+        What is wrong with the model is reported where it is read.
+
+        Args:
+            root: Bases merged, templates as they are.
+        """
+        name = form_of(root)
+        source = MODEL_SOURCES.get(name)
+        if source is None or source.is_callable or root.members["model"].node.templated:
+            return root
+        member = root.members["model"].node.members[name]
+        model = plain(root.members["model"].node)
+        own = {key: value for key, value in model.items() if key != name}
+        try:
+            options: object = from_json(source.options, own, "model")
+            path = self._place(str(member.node.value), member.node.at)
+            keys = source.components(self._look(name, source, path), options, model)
+        except (SourceError, OSError, ValueError):
+            return root
+        if not keys:
+            return root
+        left = {key: each for key, each in root.members.items() if key != "model"}
+        return merge(node_of(keys, member.node.at), mapping(left, root.at))
+
     def complete(self, root: Node, faults: Faults, *, sound: bool) -> Completed | None:
         """The recipe with what its model's file says below it; None where that is not known.
 

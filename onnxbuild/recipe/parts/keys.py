@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from onnxbuild.catalog import SECTIONS
 from onnxbuild.core.recipe import FROM, INPUT_NAME
@@ -22,6 +22,12 @@ OF_THE_FILE = ("version", "name", "description", "extends", "vars", "matrix", CO
 def of_the_whole() -> tuple[str, ...]:
     """Return the keys that no component has: the file's, and sections about all components."""
     return (*OF_THE_FILE, *(name for name, each in SECTIONS.items() if each.of_the_whole))
+
+
+def built_in(path: Sequence[object]) -> tuple[str, ...]:
+    """Return the names of onnxbuild's own callables that may stand at a place of a recipe."""
+    section = SECTIONS.get(str(path[0]))
+    return () if section is None else section.built_in.get(str(path[-1]), ())
 
 
 PATTERN_WORDS: Mapping[str, str] = {
@@ -98,6 +104,7 @@ PARTS: Mapping[str, str] = {
     "state.update": "what a call does to it: adds elements along one axis (grows), gives others of the same shape (replaced), or nothing "
     "(constant), and then it is no output",
     "state.by": "the axis of the new elements of a state that grows, where no sum of axes says it (`past + sequence`)",
+    "state.from": "pattern of the outputs of another component that a constant state is, `encoder.{part}.{layer}`",
     "min": "least size; 0 where tensors may be empty, such as a cache",
     "multiple_of": "all sizes are multiples of this: 32 for a network that halves its input five times",
     "max": "greatest size",

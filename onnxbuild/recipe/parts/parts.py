@@ -20,6 +20,7 @@ from onnxbuild.core.recipe import (
     Location,
     Variant,
 )
+from onnxbuild.core.state import STATE
 from onnxbuild.document.node import (
     Member,
     Node,
@@ -34,7 +35,7 @@ from onnxbuild.document.parts import Parts, format_nodes, has_onnx
 from onnxbuild.expansion.feature import Mode, Section
 from onnxbuild.expansion.variants import variant_of
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.recipe.parts.states import read_states
+from onnxbuild.recipe.parts.states import named, read_states, written_states
 from onnxbuild.recipe.parts.targets import ReadEnvironment, read_targets
 
 
@@ -193,14 +194,23 @@ def _input(name: str, value: Any) -> DummyInput:
     return DummyInput(name, **{**own, **lists, **arange, "shape": shape})
 
 
-def connections(root: Node) -> Iterator[ConnectedInput]:
-    """Yield the inputs that are outputs of other components."""
-    inputs = root.child("dummy_inputs")
+def connections(parts: Parts) -> Iterator[ConnectedInput]:
+    """Yield the inputs that are outputs of other components, those of a state, too."""
+    inputs = parts.node("dummy_inputs")
     for name, member in ({} if inputs is None else inputs.members).items():
         source = member.node.child(FROM)
         if source is not None:
-            component, _, output = str(source.value).partition(".")
-            yield ConnectedInput(name, component, output, source.at)
+            yield _connected(name, str(source.value), source.at)
+    for state in written_states(parts).values():
+        if state.source:
+            at = parts.at(STATE, state.name, FROM)
+            for each in state.tensors():
+                yield _connected(each.input, named(state.source, each.of), at)
+
+
+def _connected(name: str, source: str, at: Location) -> ConnectedInput:
+    component, _, output = source.partition(".")
+    return ConnectedInput(name, component, output, at)
 
 
 def _axis(name: str, value: Any) -> Axis:

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from onnxbuild.core.axis import one_spelling
-from onnxbuild.core.recipe import DummyInput
+from onnxbuild.core.recipe import FROM, DummyInput
 from onnxbuild.core.state import STATE, Growth, State, StateTensor, growth_of
 from onnxbuild.document.node import plain
 from onnxbuild.document.parts import Parts
@@ -30,6 +30,7 @@ class WrittenState:
         each: What its tensors differ in -> the values.
         input, output: Patterns of names; `output` is empty where it is constant.
         by: The axis of the new elements, if it is named.
+        source: Pattern of the outputs of another component that it is, COMPONENT.OUTPUT; empty for none.
     """
 
     name: str
@@ -41,6 +42,7 @@ class WrittenState:
     shape: tuple[int | str, ...]
     update: str
     by: str
+    source: str
 
     def tensors(self) -> Iterator[StateTensor]:
         """Yield its tensors, the last of `each` fastest."""
@@ -115,4 +117,5 @@ def _written(name: str, value: Mapping[str, Any]) -> WrittenState:
         tuple(map(one_spelling, value["shape"])),
         update,
         str(value.get("by", "")),
+        str(value.get(FROM, "")),
     )

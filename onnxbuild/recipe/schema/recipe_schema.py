@@ -441,6 +441,7 @@ def _state(builder: SchemaBuilder) -> Schema:
         "output": pattern,
         "update": value({"enum": list(get_args(Update))}) | {"default": "grows"},
         "by": {"type": "string", **_pattern(SYMBOL, builder)},
+        FROM: {"type": "string", **_pattern(CONNECTION, builder)},
         "parameter": {"type": "string", **_pattern(SYMBOL, builder)},
     }
     dtypes = [each for each in DTYPES if each != "string"]

@@ -8,8 +8,9 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.core.state import Growth
 from onnxbuild.onnxkit.data.feeds import check_feeds, make_feeds
-from onnxbuild.onnxkit.data.greedy import RolesError, decode, roles_of
+from onnxbuild.onnxkit.data.greedy import RolesError, roles_of
 from onnxbuild.onnxkit.data.states import decoding_points, pieces
+from onnxbuild.onnxkit.loaders.decoding import decode
 
 IDS = DummyInput("ids", "int64", ("batch", "sequence"), high=9)
 MASK = DummyInput("mask", "int64", ("batch", "past + sequence"), mask="left")
@@ -69,10 +70,10 @@ def test_a_state_that_grows_is_tried_after_one_element_and_after_the_most():
 
 def test_padded_prompts_of_a_batch_go_on_as_each_does_alone():
     prompts = [np.array([1, 2, 3]), np.array([4])]
-    roles = roles_of(INPUTS)
+    decoder = roles_of(INPUTS).decoder("logits")
 
     def tokens(batch):
-        steps = [each.argmax(-1) for each in decode(model, roles, batch, 6, logits="logits")]
+        steps = [each.argmax(-1) for each in decode(model, decoder, batch, 6)]
         return np.stack(steps, 1).tolist()
 
     assert tokens(prompts) == [*tokens(prompts[:1]), *tokens(prompts[1:])]
@@ -80,9 +81,9 @@ def test_padded_prompts_of_a_batch_go_on_as_each_does_alone():
 
 
 def test_forced_tokens_are_gone_on_with():
-    roles = roles_of(INPUTS)
+    decoder = roles_of(INPUTS).decoder("logits")
     forced = np.array([[5, 5]])
-    first, second = decode(model, roles, [np.array([1])], 2, logits="logits", forced=forced)
+    first, second = decode(model, decoder, [np.array([1])], 2, forced=forced)
     assert [int(each.argmax()) for each in (first, second)] == [1, 7]
 
 

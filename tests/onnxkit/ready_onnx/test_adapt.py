@@ -10,9 +10,9 @@ from onnx import helper
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.onnxkit.model.graphs import opset_of
+from onnxbuild.onnxkit.model.raised_opset import raise_opset
 from onnxbuild.onnxkit.ready_onnx.adapt import adapt
 from onnxbuild.steps.import_onnx import KIND, ImportOnnxParams
-from onnxbuild.steps.raise_opset import raise_opset
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import branching, linear, model, value, weight
 

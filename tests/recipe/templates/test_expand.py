@@ -61,12 +61,12 @@ def test_a_matrix_of_millions_is_refused_at_once(project, base):
 def test_a_fault_that_every_combination_has_is_reported_once(project, base):
     text = base + 'matrix: {k: [1, 2, 3]}\nopset: "{{ 5 }}"\n'
     assert project.faults(text) == [
-        "recipes/demo.yaml:7:8: opset is 5; expected an integer from 11 to 23"
+        "recipes/demo.yaml:7:8: opset is 5; expected an integer from 11 to 24"
     ]
 
 
 def test_a_fault_of_one_combination_names_its_value(project, base):
     text = base + 'matrix: {k: [17, 18, 99]}\nopset: "{{ k }}"\n'
     assert project.faults(text) == [
-        "recipes/demo.yaml:7:8: opset is 99; expected an integer from 11 to 23"
+        "recipes/demo.yaml:7:8: opset is 99; expected an integer from 11 to 24"
     ]

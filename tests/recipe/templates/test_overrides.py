@@ -52,7 +52,7 @@ def test_a_short_form_is_opened_to_reach_inside(project, base):
             "1",
             "--set opste: --set names 'opste', which is no var, no matrix name and no key of the recipe; did you mean 'opset'?",
         ),
-        ("opset", "x", "--set opset: opset is 'x' (a string); expected an integer from 11 to 23"),
+        ("opset", "x", "--set opset: opset is 'x' (a string); expected an integer from 11 to 24"),
         ("name.x", "1", "--set name.x: 'name' is no mapping; --set can't reach inside"),
     ],
 )

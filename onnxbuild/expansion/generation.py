@@ -1,0 +1,99 @@
+"""The steps that let a decoder's variant continue prompts, its state going round."""
+
+from __future__ import annotations
+
+from onnxbuild.core.entrypoint import DUMMY_DATA, Entrypoint
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.recipe import Recipe, Variant
+from onnxbuild.core.target import Target
+from onnxbuild.expansion.addresses import of_variant, shared
+from onnxbuild.expansion.fused import fused
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.expansion.sessions import settings_of, target_inputs
+from onnxbuild.onnxkit.data.prompts import TextPrompts
+from onnxbuild.steps import expected_tokens, generate
+
+SECTION = "generate"
+PROMPTS, TEXTS = "prompts", "texts"
+
+
+def most_divergence(recipe: Recipe, variant: Variant) -> float | None:
+    """`max_kl` in force for a variant of fewer bits; None where nothing bounds it, or it must give PyTorch's tokens."""
+    options = recipe.section(SECTION, generate.GenerateOptions)
+    if not _has_prompts(recipe) or variant.precision in generate.EXACT:
+        return None
+    bound = options.max_kl
+    return bound.get(variant.name) if isinstance(bound, dict) else bound
+
+
+def add_generation(
+    scope: Scope,
+    variant: Variant,
+    model: OutputRef,
+    target: Target,
+    *,
+    further: str = "",
+    gates: bool = True,
+) -> OutputRef | None:
+    """The report of how a variant generates on a target; None if the recipe has no prompts.
+
+    Args:
+        variant: One of the recipe's, or a trial of one.
+        further: The target's name, if it is not the first.
+        gates: Hold it to `generate.max_kl`; a search judges its trials itself.
+    """
+    recipe = scope.recipe
+    options = recipe.section(SECTION, generate.GenerateOptions)
+    if not _has_prompts(recipe):
+        return None
+    step = scope.step(
+        of_variant(recipe, variant, SECTION, further),
+        generate.KIND,
+        generate.GenerateParams(
+            variant=variant.name,
+            precision=variant.precision,
+            inputs=recipe.inputs,
+            logits=recipe.outputs[0],
+            batches=options.batches,
+            distinct=options.distinct,
+            max_kl=most_divergence(recipe, variant) if gates else None,
+            target=target,
+            session=settings_of(recipe, variant).judged_anywhere(),
+        ),
+        {
+            "model": model,
+            "tokens": _expected(scope, options),
+            **({} if variant.precision in generate.EXACT else {"exact": fused(scope)}),
+            **target_inputs(scope, target),
+        },
+        at=variant.location,
+    )
+    return OutputRef(step, "report")
+
+
+def _has_prompts(recipe: Recipe) -> bool:
+    options = recipe.section(SECTION, generate.GenerateOptions)
+    return PROMPTS in recipe.entrypoints or bool(options.texts)
+
+
+def _expected(scope: Scope, options: generate.GenerateOptions) -> OutputRef:
+    recipe = scope.recipe
+    step = scope.step(
+        shared(recipe, expected_tokens.KIND.name),
+        expected_tokens.KIND,
+        expected_tokens.ExpectedTokensParams(
+            model=recipe.model,
+            inputs=recipe.inputs,
+            axes=recipe.axes,
+            outputs=recipe.outputs,
+            prompts=recipe.entrypoints.get(PROMPTS, Entrypoint(DUMMY_DATA)),
+            tokens=options.tokens,
+            count=options.count,
+            seed=options.seed,
+            texts=TextPrompts(options.texts, recipe.entrypoints[generate.TOKENIZER])
+            if options.texts
+            else None,
+        ),
+        section=SECTION,
+    )
+    return OutputRef(step, "tokens")

@@ -1,0 +1,79 @@
+"""Tokens that PyTorch gives: by transformers' `generate`, or by texts that are computed anew for each token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.onnxkit.data.user_code import call_user
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+    from onnxbuild.onnxkit.loaders.decoding import Arrays
+
+
+def can_generate(model: object) -> bool:
+    """Return whether a module has transformers' `generate`."""
+    able = getattr(model, "can_generate", None)
+    return able is not None and bool(able())
+
+
+def generated(
+    model: torch.nn.Module, feeds: Arrays, tokens: int, where: str, start: Sequence[int] = ()
+) -> list[int]:
+    """Return the tokens that `generate` gives for one row, greedily, whatever ends a text.
+
+    Args:
+        model: Of transformers.
+        feeds: Its arguments, of a batch of one.
+        tokens: How many.
+        where: `recipe:step`, for messages.
+        start: Ids that a decoder with an encoder begins with.
+
+    Raises:
+        StepError: It fails.
+    """
+    import torch
+    from transformers import GenerationConfig
+
+    config = GenerationConfig(
+        max_new_tokens=tokens, do_sample=False, num_beams=1, use_cache=True, pad_token_id=0
+    )
+    more: dict[str, Any] = {}
+    if start:
+        config.decoder_start_token_id = start[0]
+    if len(start) > 1:
+        more["decoder_input_ids"] = torch.tensor([start])
+    tensors = {name: torch.from_numpy(array) for name, array in feeds.items()}
+    kept, model.generation_config = (
+        model.generation_config,
+        GenerationConfig(),
+    )  # its eos would end a text early
+
+    def call() -> list[int]:
+        with torch.no_grad():
+            found = model.generate(**tensors, **more, generation_config=config)
+        return [int(each) for each in found[0, -tokens:]]
+
+    try:
+        return call_user(call, f"{type(model).__name__}.generate", where)
+    finally:
+        model.generation_config = kept
+
+
+def recomputed(
+    logits_after: Callable[[list[int]], np.ndarray], prompt: Sequence[int], tokens: int
+) -> list[int]:
+    """Return the most likely tokens after a prompt, with an empty state for each of them: the state is what is judged.
+
+    Args:
+        logits_after: Ids of a whole text -> logits of its next token, shape (1, vocabulary).
+        prompt: Ids.
+        tokens: How many.
+    """
+    text = [int(each) for each in prompt]
+    for _ in range(tokens):
+        text.append(int(logits_after(text)[0].argmax()))
+    return text[len(prompt) :]

@@ -1,0 +1,126 @@
+"""Callables of pipelines that onnxbuild brings, and the plan by which they run a recipe's components."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.recipe import Axis, ConnectedInput, DummyInput, Entrypoint
+from onnxbuild.onnxkit.data.feeds import dummy_array
+from onnxbuild.onnxkit.data.greedy import RolesError, roles_of
+from onnxbuild.onnxkit.data.states import state_inputs
+from onnxbuild.onnxkit.loaders import decoding
+
+if TYPE_CHECKING:
+    import numpy as np
+
+GREEDY = "greedy"
+BUILT_IN: Mapping[str, Callable[..., dict[str, np.ndarray]]] = {GREEDY: decoding.greedy}
+
+TOKENS = "tokens"
+"""The output of greedy decoding."""
+
+_LONGEST = 12
+"""Greatest size of a random row along an axis, as far as the axis takes less."""
+
+
+def own_code(run: Entrypoint) -> tuple[Entrypoint, ...]:
+    """Return the callable if it is the user's."""
+    return () if run.target in BUILT_IN else (run,)
+
+
+def greedy_plan(
+    inputs: Mapping[str, Sequence[DummyInput]],
+    connections: Mapping[str, Sequence[ConnectedInput]],
+    logits: Mapping[str, str],
+) -> dict[str, Any]:
+    """Return how greedy decoding runs the components, JSON values: `plan` of `decoding.logits`.
+
+    An input that is no component's output belongs to the rows; inputs of one name in several components are one.
+
+    Args:
+        inputs: Component -> its inputs.
+        connections: Component -> those of its inputs that are outputs of others.
+        logits: Component -> its first output.
+
+    Raises:
+        RolesError: There is not one decoder, or one of its inputs is nothing that decoding can feed.
+    """
+    decoders = [name for name, own in inputs.items() if state_inputs(own)]
+    if len(decoders) != 1:
+        shown = " and ".join(decoders) if decoders else "no component"
+        raise RolesError(
+            f"one component must be a decoder with a `state` that goes round, and {shown} is"
+        )
+    (decoder,) = decoders
+    takes = {
+        name: {each.input: f"{each.component}.{each.output}" for each in connections[name]}
+        for name in inputs
+    }
+    of_rows = {
+        each.name: each
+        for name, own in inputs.items()
+        for each in own
+        if name != decoder and each.name not in takes[name]
+    }
+    for name, own in inputs.items():
+        takes[name] |= {each.name: each.name for each in own if each.name in of_rows}
+    roles = roles_of(inputs[decoder], takes[decoder])
+    ordered = [name for name in _in_order(takes) if name != decoder]
+    return {
+        "inputs": [
+            {"name": each.name, "dtype": each.dtype, "shape": list(each.shape), "mask": each.mask}
+            for each in of_rows.values()
+        ],
+        "encoders": [{"component": name, "takes": takes[name]} for name in ordered],
+        "decoder": {
+            "component": decoder,
+            "takes": takes[decoder],
+            **roles.decoder(logits[decoder]),
+        },
+    }
+
+
+def _in_order(takes: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Yield each component after those whose outputs it takes; there are no circles."""
+    done: set[str] = set()
+
+    def walk(name: str) -> Iterator[str]:
+        if name in done:
+            return
+        done.add(name)
+        for source in takes[name].values():
+            if (other := source.partition(".")[0]) in takes and "." in source:
+                yield from walk(other)
+        yield name
+
+    for each in takes:
+        yield from walk(each)
+
+
+def dummy_rows(inputs: Sequence[DummyInput], axes: Sequence[Axis], count: int) -> list[object]:
+    """Return random rows of different lengths, each a mapping of input to array without the axis of the batch.
+
+    Args:
+        inputs: Those of rows, but for masks.
+        axes: Of all components.
+    """
+    rows: list[object] = []
+    for number in range(count):
+        sizes = {
+            each.name: each.nearest(1 + (5 * number + 3) % min(_LONGEST, each.max))
+            for each in axes
+        }
+        own = (replace(each, shape=each.shape[1:]) for each in inputs)
+        rows.append({each.name: dummy_array(each, sizes, f"row:{number}") for each in own})
+    return rows
+
+
+def batches_of(rows: Sequence[object], sizes: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return the numbers of rows that are decoded together; those of an incomplete batch are left out."""
+    return [
+        tuple(range(start, start + size))
+        for size in sizes
+        for start in range(0, len(rows) - size + 1, size)
+    ]
