@@ -22,7 +22,7 @@ from onnxbuild.steps import evaluate
 
 SECTION = "evaluate"
 MODEL, PIPELINE, WHOLE = "model", "pipeline", "whole"
-"""What `of` names."""
+"""Values of `of`."""
 
 PROCESSING = "processing"
 OWN = "own_pipeline"
@@ -207,7 +207,7 @@ def _in_whole(
         variant=variant if gates else None,
         data=whole.recipe.entrypoints[pipelines.SAMPLES],
         metric=metric,
-        whole=evaluate.Whole(
+        whole=evaluate.ScoredPipeline(
             tuple(
                 RunPart(name, components[name].recipe.inputs, each) for name, each in parts.items()
             ),
@@ -231,7 +231,7 @@ def _added(
     raw_axes: tuple[Axis, ...] = (),
     data: Entrypoint | None = None,
     metric: Entrypoint | None = None,
-    whole: evaluate.Whole | None = None,
+    whole: evaluate.ScoredPipeline | None = None,
 ) -> OutputRef:
     recipe = scope.recipe
     options = recipe.section(SECTION, evaluate.EvaluateOptions)

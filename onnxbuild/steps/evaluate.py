@@ -73,7 +73,7 @@ _PIPELINE_FIX = "compare `processing` with your own code, operation by operation
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class ScoredPipeline:
     """The pipeline that a variant is scored in.
 
     Attributes:
@@ -114,7 +114,7 @@ class EvaluateParams:
     session: SessionSettings = field(default_factory=SessionSettings)
     precision: str = ""
     mode_options: tuple[str, ...] = ()
-    whole: Whole | None = field(default=None, metadata={"sparse": True})
+    whole: ScoredPipeline | None = field(default=None, metadata={"sparse": True})
 
 
 def run(context: StepContext) -> Outcome:

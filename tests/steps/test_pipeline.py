@@ -211,7 +211,7 @@ def test_a_variant_is_scored_in_the_pipeline_by_how_far_it_is_below_pytorchs_own
         variant="int8",
         target=CPU_TARGET,
         options=evaluate.EvaluateOptions(of="whole", max_drop=0.1),
-        whole=evaluate.Whole(parts, TRANSLATE),
+        whole=evaluate.ScoredPipeline(parts, TRANSLATE),
     )
     reference, right = made
     inputs = {f"model/{name}": path for name, path in right.items()} | {"reference": reference}

@@ -35,7 +35,7 @@ _MODELS = {
 _NOT_MODELS = ("scheduler", "tokenizer", "feature_extractor", "safety_checker")
 
 OWN_LOOP = "write the components and a loop of your own: docs/components.md, `pipeline`"
-"""What to do with another pipeline, in errors."""
+"""The fix for another pipeline."""
 
 DIFFUSERS = "diffusers"
 """The fact FORM of such a folder."""

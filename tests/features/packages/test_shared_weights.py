@@ -67,8 +67,9 @@ def run_of(package, reference, folder):
 
 @pytest.mark.slow
 def test_two_graphs_and_a_tied_head_over_one_table_are_the_variants_and_take_its_bytes_once(
-    tmp_path, project
-):  # noqa: F811
+    tmp_path,
+    project,  # noqa: F811
+):
     project.write("models/pair.py", MODEL)
     project.write("pair.yaml", RECIPE + QUICK)
     project.write(".gitignore", "/artifacts/\n/dist/\n__pycache__/\n")
