@@ -42,6 +42,7 @@ from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, we
 from onnxbuild.features.packages import (
     bundle,
     cpp,
+    genai,
     http_server,
     mlflow,
     node,
@@ -126,6 +127,7 @@ FEATURES: tuple[Feature, ...] = (
     ort_mobile.FEATURE,
     http_server.FEATURE,
     shared_weights.FEATURE,
+    genai.FEATURE,
     pipeline.FEATURE,
     packages.FEATURE,
     processing.FEATURE,

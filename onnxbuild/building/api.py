@@ -19,7 +19,7 @@ from onnxbuild.adapters.store.runs import last_run
 from onnxbuild.building.environments import environments_made
 from onnxbuild.building.out_folders.claim import note_owners, refuse_clash, taken_over
 from onnxbuild.building.remarks import build_remarks, new_store_remark
-from onnxbuild.building.remote import check_uploads, remote_of
+from onnxbuild.building.remote import EVERYTHING, LAZY_BYTES, check_uploads, remote_of
 from onnxbuild.building.request import (
     Loaded,
     Request,
@@ -140,7 +140,7 @@ def opened_to_look(request: Request) -> Iterator[Workspace]:
     workspace = open_workspace(request.project, request.store_root, bases=bases, make=False)
     remote, access = None, remote_of(request)
     if access is not None:
-        workspace, remote = access.attach(workspace, "nothing")
+        workspace, remote = access.attach(workspace, look_only=True)
     try:
         yield workspace
     finally:
@@ -227,7 +227,7 @@ def _build(
         cleanup.callback(workspace.close)
         remote = None
         if access is not None:
-            workspace, remote = access.attach(workspace, "needed" if options.lazy else "all")
+            workspace, remote = access.attach(workspace)
             cleanup.callback(remote.close)
         cache = workspace.recipes()
         loaded = load(request, cache)
@@ -253,8 +253,9 @@ def _build(
         taken = taken_over(workspace.root, request.project, loaded) if lay else ()
         for text in (*build_remarks(request, loaded), *taken):
             sink.emit(Notice(text))
-        if remote is not None and options.lazy:
-            remote.fetch_ahead(workspace, graph, catalog, forced)
+        if remote is not None:
+            small_bytes = LAZY_BYTES if options.lazy else EVERYTHING
+            remote.fetch_ahead(workspace, graph, catalog, forced, small_bytes)
         report = started.builder.build(graph if lay else replace(graph, deliverables=()), run)
         from_remote = () if remote is None else remote.remarks(wait=options.wait_uploads)
         for text in (*workspace.remarks(), *from_remote):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -26,10 +27,13 @@ if TYPE_CHECKING:
 
     from onnxbuild.adapters.remote.client import Client
     from onnxbuild.adapters.remote.signed_records import Signer
-    from onnxbuild.adapters.remote.tiered_store import Fetch, TieredStore
+    from onnxbuild.adapters.remote.tiered_store import TieredStore
     from onnxbuild.adapters.remote.uploads import Uploads
 
 OFF = "off"
+LAZY_BYTES, EVERYTHING = 1 << 20, math.inf
+"""Sizes up to which results are fetched ahead: small ones, which reports and other verbs read; or all."""
+
 _REFUSED = re.compile(
     r"\b40[13]\b|[Uu]nauthori[sz]ed|[Ff]orbidden|AccessDenied|InvalidAccessKeyId|Signature"
 )
@@ -65,8 +69,8 @@ class Remote:
         graph: Graph,
         catalog: Mapping[str, StepKind],
         forced: Collection[str],
-        small_bytes: int = 1 << 20,
-    ) -> None:
+        small_bytes: float,
+    ) -> tuple[Planned, ...]:
         """Fetch what a build of a graph will open, all at once; what can't be had is built here.
 
         Args:
@@ -74,17 +78,20 @@ class Remote:
             graph: What will be built.
             catalog: Step kinds by name.
             forced: Names of steps that run although they are up to date.
-            small_bytes: Results of at most that size are fetched, too: reports and other verbs read them.
+            small_bytes: Results of at most that size are fetched, too: LAZY_BYTES or EVERYTHING.
+
+        Returns: Each step's prospect, with what came.
         """
         from onnxbuild.engine.plan import needed_artifacts
 
         while True:
             planned = workspace.plan(graph, catalog)
-            made = [artifact for each in planned for artifact in each.outputs.values()]
+            results = [each.result for each in planned if each.result is not None]
+            made = [artifact for each in results for artifact in each.outputs.values()]
             small = [artifact for artifact in made if artifact.size_bytes <= small_bytes]
             if self.store.bring([*needed_artifacts(graph, planned, forced), *small]):
                 self.store.leave(made)
-                return
+                return planned
 
     def remarks(self, *, wait: bool = False) -> Iterator[str]:
         """Yield what a run should say of it at its end.
@@ -150,11 +157,11 @@ class RemoteAccess:
             record_name(key, signer) for key in keys for signer in (*self.trusted, *own)
         )
 
-    def attach(self, workspace: Workspace, fetch: Fetch = "all") -> tuple[Workspace, Remote]:
+    def attach(self, workspace: Workspace, *, look_only: bool = False) -> tuple[Workspace, Remote]:
         """Return the workspace with the remote behind its store.
 
         Args:
-            fetch: Which blobs of hits are fetched; with "nothing", for verbs that only look, nothing is uploaded.
+            look_only: Fetch and upload no blobs.
         """
         from onnxbuild.adapters.remote.client import Client
         from onnxbuild.adapters.remote.tiered_store import TieredStore
@@ -162,12 +169,13 @@ class RemoteAccess:
 
         client = Client(self.objects)
         uploads = None
-        if self.signer is not None and fetch != "nothing":
+        if self.signer is not None and not look_only:
             uploads = Uploads(workspace.disk, client, self.signer)
             uploads.resume()
         store = TieredStore(
-            workspace.disk, client, self.trusted, agree=self.agree, uploads=uploads, fetch=fetch
-        )
+            workspace.disk, client, self.trusted, agree=self.agree, uploads=uploads,
+            look_only=look_only,
+        )  # fmt: skip
         views = DiskViews(workspace.root, store, workspace.stats)
         return replace(workspace, store=store, views=views), Remote(
             self.url, client, store, uploads, self.unsigned, self.credentials
@@ -233,7 +241,8 @@ def push_results(
     uploads = remote.uploads
     assert uploads is not None
     try:
-        for planned in _planned(request, replace(workspace, store=opened.store), catalog):
+        graph = graph_of(request, load(request, opened.recipes()))
+        for planned in opened.plan(graph, catalog):
             if planned.result is not None:
                 uploads.add(planned.result)
 
@@ -262,7 +271,9 @@ def pull_results(
         open_workspace(request.project, request.store_root)
     )
     try:
-        return _planned(request, workspace, catalog), list(remote.remarks())
+        graph = graph_of(request, load(request, workspace.recipes()))
+        planned = remote.fetch_ahead(workspace, graph, catalog, (), EVERYTHING)
+        return planned, list(remote.remarks())
     finally:
         remote.close()
         workspace.close()
@@ -282,12 +293,6 @@ def needed_remote(request: Request) -> RemoteAccess:
             fix='[tool.onnxbuild.remote] url = "https://cache.example/team": see docs/remote.md',
         )
     return access
-
-
-def _planned(
-    request: Request, workspace: Workspace, catalog: Mapping[str, StepKind]
-) -> tuple[Planned, ...]:
-    return workspace.plan(graph_of(request, load(request, workspace.recipes())), catalog)
 
 
 def _trusted(settings: Settings) -> dict[str, Ed25519PublicKey]:

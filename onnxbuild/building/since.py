@@ -227,7 +227,8 @@ def _add_observed(found: _Inputs, planned: Planned, steps: _Steps) -> None:
     if not (planned.hit or planned.result or planned.left_out):
         found.unknown = found.unknown or planned.step
     if (action := planned.action) is not None:
-        for result in steps.workspace.store.lookup(action.key):
+        hit = planned.result
+        for result in steps.workspace.store.lookup(action.key) if hit is None else (hit,):
             _add_seen(found, planned.step, result.observed, action.outside, steps)
 
 

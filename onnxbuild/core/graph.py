@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -248,6 +248,16 @@ class Graph:
             for need, each in is_optional.items():
                 users.setdefault(need, []).append((name, each))
         return users
+
+    def waves(self) -> Iterator[tuple[str, ...]]:
+        """Yield all steps in waves: each needs only steps of earlier ones."""
+        depth: dict[str, int] = {}
+        for name, step in self.steps.items():
+            depth[name] = max((depth[ref.step] + 1 for ref in step.inputs.values()), default=0)
+        waves: dict[int, list[str]] = {}
+        for name, number in depth.items():
+            waves.setdefault(number, []).append(name)
+        yield from (tuple(waves[number]) for number in sorted(waves))
 
     @cached_property
     def names_by_recipe(self) -> Mapping[str, tuple[str, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,8 +31,12 @@ class Store(Protocol):
     Content comes to this machine when somebody asks for its `paths`.
     """
 
-    def lookup(self, key: str) -> tuple[ActionResult, ...]:
-        """Return the sound results recorded under `key`, newest first."""
+    def expect(self, keys: Collection[str]) -> None:
+        """Get ready: these keys are looked up next. A store behind a network asks for all of them together."""
+        ...
+
+    def lookup(self, key: str) -> Iterable[ActionResult]:
+        """Return the sound results recorded under `key`, the nearest and newest first."""
         ...
 
     def record(self, result: ActionResult) -> None:

@@ -79,6 +79,11 @@ class DummyInput:
     fed_by: str = field(default="", metadata={"sparse": True})
     growth: Growth | None = field(default=None, metadata={"sparse": True})
 
+    @property
+    def in_place(self) -> bool:
+        """Whether it is a state that one buffer may hold, bound in and out."""
+        return self.growth is not None and self.growth.in_place
+
 
 FROM = "from"
 """Key of an input that is another component's output."""

@@ -11,8 +11,11 @@ from onnxbuild.core.axis import Dimension, sums_of, symbols_of
 STATE = "state"
 """Key of a recipe."""
 
-Update = Literal["grows", "replaced", "constant"]
-"""Effect of a call on a state: it adds elements along one axis, gives others of the same shape, or changes nothing."""
+Update = Literal["grows", "in_place", "replaced", "constant"]
+"""Effect of a call on a state: it adds elements along one axis, in a new tensor or in one buffer that has room for them;
+gives others of the same shape; or changes nothing."""
+
+GROWING: tuple[Update, ...] = ("grows", "in_place")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +58,13 @@ class Growth:
 
     Attributes:
         axis: The axis of the elements that are there: `past`.
-        by: The axis of the new ones: `sequence`.
+        by: The axis of the new ones: `sequence`; empty where each call adds one.
+        in_place: Whether the runtime may bind one buffer as input and output, longer than what is in it.
     """
 
     axis: str
-    by: str
+    by: str = ""
+    in_place: bool = field(default=False, metadata={"sparse": True})
 
 
 def growth_of(
@@ -68,7 +73,7 @@ def growth_of(
     """Return how a state grows; None where its shape and those of the other inputs don't say.
 
     A sum says it (`past + sequence`, the size of a mask); else the only axis of the state after the first, and the
-    only axis of the others that the state has not.
+    only axis of the others that the state has not; or `past + 1`.
 
     Args:
         shape: The state's.
@@ -86,4 +91,5 @@ def growth_of(
     fresh = fresh & {by} if by else fresh
     if len(inner) == len(fresh) == 1:
         return Growth(inner.pop(), fresh.pop())
-    return None
+    ones = [axis for axis in inner if f"{axis} + 1" in sums_of(others)]
+    return Growth(ones[0]) if len(ones) == 1 and not by else None

@@ -151,7 +151,7 @@ def _figures(folders: Iterable[Path], half: int) -> dict[str, Any]:
             errors = read_errors(folder)
         else:
             scored |= json.loads((folder / REPORT_FILE).read_text("utf-8"))
-    return figures_of(errors, scored, half)
+    return figures_of(errors, scored, half, scored.get("by_prompt", ()))
 
 
 @dataclass(frozen=True, slots=True)

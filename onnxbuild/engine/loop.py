@@ -327,8 +327,8 @@ class Loop:
             not_applicable=done.outcome.not_applicable,
             expense=done.expense,
         )
-        newest = self._ports.store.lookup(result.key)[:1]
-        is_same = bool(newest and result.outputs) and newest[0].outputs == result.outputs
+        newest = next(iter(self._ports.store.lookup(result.key)), None)
+        is_same = newest is not None and bool(result.outputs) and newest.outputs == result.outputs
         self._ports.store.record(result)
         reasons = tuple(map(str, pending.reasons))
         spent = done.expense

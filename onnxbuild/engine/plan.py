@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from onnxbuild.core.action import Action, ActionResult
 from onnxbuild.core.artifact import Artifact
-from onnxbuild.core.decision import Hit, Reason
+from onnxbuild.core.decision import Decision, Hit, Reason
 from onnxbuild.core.errors import BuildError, NotApplicableError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import Fingerprints, History, Host, Store
@@ -66,64 +66,95 @@ def plan(
         history: What steps were last built from.
         host: The machine that would run them.
     """
-    outputs: dict[str, Mapping[str, Artifact]] = {}
-    failing: set[str] = set()
-    left_out: dict[str, str] = {}
-    planned = []
-    for name, step in graph.steps.items():
-        if name in left_out and name not in failing:
-            planned.append(Planned(name, left_out=left_out[name]))
-            continue
+    planning = _Planning(graph, catalog, fingerprints, host)
+    for names in graph.waves():
+        actions = {name: action for name in names if (action := planning.action(name)) is not None}
+        store.expect([action.key for action in actions.values()])
+        for name, action in actions.items():
+            decision = decide(
+                graph.steps[name], action, store=store, fingerprints=fingerprints, history=history
+            )
+            planning.settle(name, action, decision)
+    return tuple(planning.planned[name] for name in graph.steps)
+
+
+class _Planning:
+    """The prospects that are known so far.
+
+    Attributes:
+        planned: Step -> its prospect.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        catalog: Mapping[str, StepKind],
+        fingerprints: Fingerprints,
+        host: Host,
+    ) -> None:
+        self._graph, self._catalog = graph, catalog
+        self._fingerprints, self._host = fingerprints, host
+        self._outputs: dict[str, Mapping[str, Artifact]] = {}
+        self._failing: set[str] = set()
+        self._left_out: dict[str, str] = {}
+        self.planned: dict[str, Planned] = {}
+
+    def action(self, name: str) -> Action | None:
+        """Return a step's action; None if there is none yet, which its prospect then says."""
+        if name in self._left_out and name not in self._failing:
+            self.planned[name] = Planned(name, left_out=self._left_out[name])
+            return None
+        step = self._graph.steps[name]
         refs = {
             key: ref
             for key, ref in step.inputs.items()
-            if not (key in step.optional_inputs and ref.step in left_out)
+            if not (key in step.optional_inputs and ref.step in self._left_out)
         }
         needs = dict.fromkeys(ref.step for ref in refs.values())
-        if blocked := tuple(need for need in needs if need in failing):
-            failing.add(name)
-            planned.append(Planned(name, blocked=blocked))
-            continue
-        undecided = tuple(need for need in needs if need not in outputs)
-        if undecided:
-            planned.append(Planned(name, after=undecided))
-            continue
-        inputs = {key: outputs[ref.step][ref.output] for key, ref in refs.items()}
+        if blocked := tuple(need for need in needs if need in self._failing):
+            self._failing.add(name)
+            self.planned[name] = Planned(name, blocked=blocked)
+            return None
+        if undecided := tuple(need for need in needs if need not in self._outputs):
+            self.planned[name] = Planned(name, after=undecided)
+            return None
+        inputs = {key: self._outputs[ref.step][ref.output] for key, ref in refs.items()}
         try:
-            action = make_action(step, catalog[step.kind], inputs, fingerprints, host)
+            return make_action(
+                step, self._catalog[step.kind], inputs, self._fingerprints, self._host
+            )
         except BuildError as fault:
-            failing.add(name)
-            planned.append(Planned(name, error=fault))
-            continue
-        decision = decide(step, action, store=store, fingerprints=fingerprints, history=history)
+            self._failing.add(name)
+            self.planned[name] = Planned(name, error=fault)
+            return None
+
+    def settle(self, name: str, action: Action, decision: Decision) -> None:
+        """Note whether a step has a result, and what follows from it."""
         if not isinstance(decision, Hit):
-            planned.append(Planned(name, reasons=decision.reasons, action=action))
-            continue
+            self.planned[name] = Planned(name, reasons=decision.reasons, action=action)
+            return
         result = decision.result
         not_applicable, error = result.not_applicable, gate_error(name, result.findings)
         why_left_out = ""
         if not_applicable is not None:
-            gone = graph.left_out_with(name)
-            left_out |= dict.fromkeys(gone.steps, not_applicable.what)
+            gone = self._graph.left_out_with(name)
+            self._left_out |= dict.fromkeys(gone.steps, not_applicable.what)
             if gone.is_needed:
-                failing.update(gone.steps)
+                self._failing.update(gone.steps)
                 error = NotApplicableError(
                     not_applicable.what, where=not_applicable.where, fix=not_applicable.fix
                 )
             else:
                 why_left_out = not_applicable.what
         elif error is None:
-            outputs[name] = result.outputs
+            self._outputs[name] = result.outputs
         else:
-            failing.add(name)
-        planned.append(
-            Planned(
-                name, hit=name in outputs, error=error, left_out=why_left_out,
-                outputs=outputs.get(name, {}), action=action,
-                result=None if not_applicable is not None else result,
-            )
+            self._failing.add(name)
+        self.planned[name] = Planned(
+            name, hit=name in self._outputs, error=error, left_out=why_left_out,
+            outputs=self._outputs.get(name, {}), action=action,
+            result=None if not_applicable is not None else result,
         )  # fmt: skip
-    return tuple(planned)
 
 
 def needed_artifacts(

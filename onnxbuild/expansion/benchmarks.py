@@ -157,6 +157,7 @@ def _measured(
             sessions={n: each.settings for n, each in sessions.items() if not each.steps},
             baseline=compared.baseline,
             environment=compared.environment,
+            logits=recipe.outputs[0] if options.tokens else "",
         ),
         {
             **{f"program/{name}": ref for name, ref in programs.items()},

@@ -7,8 +7,10 @@ from typing import Any
 from onnxbuild.core.graph import OutputRef, StepAddress
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.core.target import Target
+from onnxbuild.expansion.generation import expected_tokens_of, has_prompts
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of, target_inputs
+from onnxbuild.onnxkit.quantize.blockwise import BlockGrid
 from onnxbuild.onnxkit.sensitivity.static_rounding import StaticScheme
 from onnxbuild.steps import baseline, fidelity, sensitivity
 
@@ -64,6 +66,7 @@ def add_sensitivity(
     *,
     static: StaticScheme | None = None,
     calibration: OutputRef | None = None,
+    weights: BlockGrid | None = None,
 ) -> OutputRef:
     """Add the step that measures what few bits in each node do.
 
@@ -71,24 +74,35 @@ def add_sensitivity(
         scope: The recipe, which names the data, or the metric.
         model: In fp32.
         static: How a static variant rounds; None rounds as dynamic ones do.
+        weights: How a variant rounds that keeps few bits of weights alone; a decoder with prompts is measured on
+            PyTorch's continuations of these.
     """
     recipe = scope.recipe
     options = recipe.section("sensitivity", sensitivity.SensitivityOptions)
     by_metric = options.rank_by == "metric"
+    by_text = weights is not None and has_prompts(recipe)
     step = scope.step(
         address,
         sensitivity.KIND,
         sensitivity.SensitivityParams(
-            data=recipe.entrypoints["evaluation" if by_metric else "fidelity"],
-            project=recipe.entrypoints.get("projection"),
+            data=None
+            if by_text
+            else recipe.entrypoints["evaluation" if by_metric else "fidelity"],
+            project=None if by_text else recipe.entrypoints.get("projection"),
             inputs=recipe.inputs,
             axes=recipe.axes,
             samples=options.samples,
             runs=options.runs,
-            metric=recipe.entrypoints["metric"] if by_metric else None,
+            metric=recipe.entrypoints["metric"] if by_metric and not by_text else None,
             static=static,
+            weights=weights,
+            logits=recipe.outputs[0] if by_text else "",
         ),
-        {"model": model, **({"calibration": calibration} if calibration else {})},
+        {
+            "model": model,
+            **({"calibration": calibration} if calibration else {}),
+            **({"tokens": expected_tokens_of(scope)} if by_text else {}),
+        },
         section="evaluate" if by_metric else SECTION,
     )
     return OutputRef(step, "sensitivity")

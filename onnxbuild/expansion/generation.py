@@ -12,6 +12,7 @@ from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of, target_inputs
 from onnxbuild.onnxkit.data.prompts import TextPrompts
 from onnxbuild.steps import expected_tokens, generate
+from onnxbuild.steps.choose import AutoOptions
 
 SECTION = "generate"
 PROMPTS, TEXTS = "prompts", "texts"
@@ -20,10 +21,17 @@ PROMPTS, TEXTS = "prompts", "texts"
 def most_divergence(recipe: Recipe, variant: Variant) -> float | None:
     """`max_kl` in force for a variant of fewer bits; None where nothing bounds it, or it must give PyTorch's tokens."""
     options = recipe.section(SECTION, generate.GenerateOptions)
-    if not _has_prompts(recipe) or variant.precision in generate.EXACT:
+    if not has_prompts(recipe) or variant.precision in generate.EXACT:
         return None
     bound = options.max_kl
     return bound.get(variant.name) if isinstance(bound, dict) else bound
+
+
+def decides(recipe: Recipe, variant: Variant) -> bool:
+    """Return whether a bound on what the prompts show decides on a variant of fewer bits, by `max_kl` or a search's goal."""
+    options = variant.options
+    searched = isinstance(options, AutoOptions) and options.goal.perplexity_ratio is not None
+    return most_divergence(recipe, variant) is not None or (searched and has_prompts(recipe))
 
 
 def add_generation(
@@ -44,7 +52,7 @@ def add_generation(
     """
     recipe = scope.recipe
     options = recipe.section(SECTION, generate.GenerateOptions)
-    if not _has_prompts(recipe):
+    if not has_prompts(recipe):
         return None
     step = scope.step(
         of_variant(recipe, variant, SECTION, further),
@@ -62,7 +70,7 @@ def add_generation(
         ),
         {
             "model": model,
-            "tokens": _expected(scope, options),
+            "tokens": expected_tokens_of(scope),
             **({} if variant.precision in generate.EXACT else {"exact": fused(scope)}),
             **target_inputs(scope, target),
         },
@@ -71,13 +79,16 @@ def add_generation(
     return OutputRef(step, "report")
 
 
-def _has_prompts(recipe: Recipe) -> bool:
+def has_prompts(recipe: Recipe) -> bool:
+    """Return whether the recipe's decoder has prompts to continue."""
     options = recipe.section(SECTION, generate.GenerateOptions)
     return PROMPTS in recipe.entrypoints or bool(options.texts)
 
 
-def _expected(scope: Scope, options: generate.GenerateOptions) -> OutputRef:
+def expected_tokens_of(scope: Scope) -> OutputRef:
+    """PyTorch's continuations of the recipe's prompts."""
     recipe = scope.recipe
+    options = recipe.section(SECTION, generate.GenerateOptions)
     step = scope.step(
         shared(recipe, expected_tokens.KIND.name),
         expected_tokens.KIND,

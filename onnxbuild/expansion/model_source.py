@@ -128,9 +128,9 @@ class ModelSource:
         suffixes: Endings of its files' names, as `.onnx`, by which `init` knows them.
         shared_suffixes: Endings that files of other kinds have, too: those that `look` can read are of this one.
         tried: What running the file says of a first recipe; `init` calls it in a fenced process.
-        whole: What a folder of several models says of a recipe with `components`, without running anything; `init` asks.
         components: (what was looked at, the options, `model` as it is written) -> keys of a recipe, `components` among them,
             that it stands for where it holds several models; nothing for one.
+        whole: What a folder of several models says of a recipe with `components`, without running anything; `init` asks.
         recognizes: Says of a file or a folder whether it is of this kind, where its name does not.
         is_callable: PATH is FILE.py:CALLABLE or package.module:CALLABLE: `{NAME: X}` is `frontend: NAME` and
             `{entrypoint: X}`. Nothing is looked at or read.
@@ -151,8 +151,8 @@ class ModelSource:
     shared_suffixes: tuple[str, ...] = ()
     recognizes: Callable[[Path], bool] = _never
     tried: Tried = no_trial
-    whole: Whole = _no_whole
     components: Callable[[Any, Any, Mapping[str, Any]], Mapping[str, Any]] = _one_model
+    whole: Whole = _no_whole
     is_callable: bool = False
     draft: Callable[[Path, str], Draft | None] = lambda _file, _name: None
     words: str = ""

@@ -20,6 +20,8 @@ from onnxbuild.expansion.model_source import SourceFacts, no_trial
 from onnxbuild.first_recipe.recipe_text import HOLE, FirstRecipe, Reader, first_recipe, placed
 from onnxbuild.first_recipe.source import Callable, ModelFile, takes_option
 from onnxbuild.processes.fenced_call import call_fenced
+from onnxbuild.recipe.assemble import Understood
+from onnxbuild.recipe.parts.keys import COMPONENTS, PARTS, of_the_whole
 from onnxbuild.recipe.templates.extend import absolute
 
 _LOOK_AT_CALLABLE = "onnxbuild.first_recipe.children:look_at_callable"
@@ -69,12 +71,11 @@ def recipe_of_file(
         written, why = _over(written, tried["recipe"]), {**why, **tried["comments"]}
         why |= {key: f"{HOLE}: {text}" for key, text in tried["holes"].items()}
         try:
-            _, root = reader.read(json.dumps(written, ensure_ascii=False))
+            understood = reader.read(json.dumps(written, ensure_ascii=False))
         except UsageError as error:
             refused = refused or error
             continue
-        value = plain(root)
-        del value["frontend"]  # the file says it
+        value = _joined(understood)
         said = {key: f"from {source.path.name}" for key in value if key not in written}
         said |= dict.fromkeys(("dummy_inputs", "dynamic_axes"), f"from {source.path.name}")
         facts = _said(form, path, written)
@@ -82,6 +83,24 @@ def recipe_of_file(
         return first_recipe(reader, head, placed(value, said), _of_place)
     assert refused is not None
     raise refused
+
+
+def _joined(understood: Sequence[Understood]) -> dict[str, Any]:
+    """Return the recipe in full, that of all components together, without what the file says anyway."""
+    trees = {each.recipe.component: plain(each.root) for each in understood}
+    for tree in trees.values():
+        del tree["frontend"]
+    first = next(iter(trees.values()))
+    if "" in trees:
+        return dict(first)
+    whole = {key: first[key] for key in of_the_whole() if key in first}
+    own = {
+        name: {
+            key: tree[key] for key in dict.fromkeys((*PARTS, *tree)) if key in {*tree} - {*whole}
+        }
+        for name, tree in trees.items()
+    }
+    return {**whole, COMPONENTS: own}
 
 
 def whole_of(reader: Reader, source: ModelFile) -> Draft | None:

@@ -15,6 +15,7 @@ from onnxbuild.adapters.disk.atomic_files import fsync_folder, is_full, store_er
 from onnxbuild.building.request import Loaded, Request, check_points, graph_of, remarks_of
 from onnxbuild.core.draft import Draft
 from onnxbuild.core.errors import BuildError, UsageError
+from onnxbuild.core.recipe import Recipe
 from onnxbuild.first_recipe.data_stubs import data_stubs
 from onnxbuild.first_recipe.draft import (
     recipe_of_callable,
@@ -110,21 +111,13 @@ def write_recipe(
     else:
         made = recipe_of_file(reader, source, called, options, head, timeout_s=timeout_s)
     remarks = _checked(path, made)
-    (recipe,) = made.recipes
     stubs = path.parent / reader.stubs.name
     new = {path: made.text}
-    if not os.path.lexists(stubs):  # else they are the user's own by now
-        new[stubs] = data_stubs(recipe, path.name)
+    # stubs that are there are the user's own by now
+    if len(made.recipes) == 1 and not os.path.lexists(stubs):
+        new[stubs] = data_stubs(made.recipes[0], path.name)
     put_files(new)
-    state = {each.name: each.fed_by for each in recipe.inputs if each.fed_by}
-    fed = [each.name for each in recipe.inputs if each.name not in state]
-    given = [each for each in recipe.outputs if each not in state.values()]
-    about = [
-        f"{len(fed)} input{'s' * (len(fed) != 1)}: {', '.join(fed)}",
-        f"outputs: {', '.join(given) or 'all'}",
-        *([f"state: {len(state)} tensors that go out and come in again"] if state else []),
-        *remarks,
-    ]
+    about = [*(line for each in made.recipes for line in _about(each)), *remarks]
     return _written(tuple(new), path, about, made, project)
 
 
@@ -153,6 +146,18 @@ def _written(
     return Written(
         files, path, tuple(about), made.holes, f"onnxbuild run {shlex.quote(str(path))}"
     )
+
+
+def _about(recipe: Recipe) -> Iterator[str]:
+    """Yield lines on a recipe, or on a component."""
+    state = {each.name: each.fed_by for each in recipe.inputs if each.fed_by}
+    fed = [each.name for each in recipe.inputs if each.name not in state]
+    given = [each for each in recipe.outputs if each not in state.values()]
+    of = f"{recipe.component}: " if recipe.component else ""
+    yield f"{of}{len(fed)} input{'s' * (len(fed) != 1)}: {', '.join(fed)}"
+    yield f"{of}outputs: {', '.join(given) or 'all'}"
+    if state:
+        yield f"{of}state: {len(state)} tensors that go out and come in again"
 
 
 def write_project(name: str | None) -> Written:

@@ -24,9 +24,9 @@ HOLE = "FILL IN"
 """The mark of a line that the user must look at."""
 
 _ABOUT: Mapping[str, str] = {
-    "components": "The models. Paths are relative to this file.",
-    "pipeline": "All of them together: the gate of the whole.",
     "model": "The model. Paths are relative to this file.",
+    "components": "Its models: each is built and judged by itself, as NAME@COMPONENT, and then all of them together.",
+    "pipeline": "How they run together: the tokens must be PyTorch's. `samples: dummy` are random; yield your own.",
     "dummy_inputs": "What it takes. `low`, `high` and `fill` say which values its variants are compared on.",
     "state": "What one call gives and the next one takes.",
     "dynamic_axes": "The sizes that each axis may have: write those that you use.",
@@ -43,7 +43,7 @@ class FirstRecipe:
 
     Attributes:
         text: The file.
-        recipes: What it is read as: one, or one for each component, and what is made of all.
+        recipes: What it is read as: one, or each component.
         holes: Lines to fill in, counted from 1.
     """
 
@@ -76,20 +76,18 @@ class Reader:
         """The file of a draft's code, next to the recipe."""
         return self.file.with_name(f"{self.file.stem.replace('-', '_')}_pipeline.py")
 
-    def read(self, text: str) -> tuple[tuple[Recipe, ...], Node]:
-        """The recipes, and the tree that the first was made of.
+    def read(self, text: str) -> list[Understood]:
+        """The recipe and the tree that it was made of, or those of each component.
 
         Raises:
             UsageError: The first of its faults.
         """
         understood: list[Understood] = []
         try:
-            recipes = Loader(self.project, self.environment, understood).load(
-                self.file, text.encode(), {}
-            )
+            Loader(self.project, self.environment, understood).load(self.file, text.encode(), {})
         except RecipeErrors as errors:
             raise UsageError(errors.faults[0].what, fix=errors.faults[0].fix) from errors
-        return recipes, understood[0].root
+        return understood
 
     def faults(self, text: str) -> tuple[RecipeError, ...]:
         """Return the faults of a recipe."""
@@ -135,9 +133,10 @@ def first_recipe(
     variants = f"quantization:\n  {plain.precision}: {plain.name}\n"
     lines = [f"# {head}", *known.splitlines(), "", _MORE, *variants.splitlines()]
     lines += [f"  # {line}" for line in _other_variants(reader, known, plain)]
-    lines += [] if COMPONENTS in root.members else stub_lines(reader.stubs.name)
+    if COMPONENTS not in root.members:
+        lines += stub_lines(reader.stubs.name)
     text = "".join(f"{line}\n" for line in lines)
-    recipes, _ = reader.read(text)
+    recipes = tuple(each.recipe for each in reader.read(text))
     holes = tuple(n for n, line in enumerate(lines, 1) if f"# {HOLE}:" in line)
     return FirstRecipe(text, recipes, holes)
 

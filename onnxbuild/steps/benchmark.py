@@ -22,7 +22,20 @@ from onnxbuild.onnxkit.benchmark.baseline import (
 )
 from onnxbuild.onnxkit.benchmark.baselines import described, runner_of
 from onnxbuild.onnxkit.benchmark.candidate import Contender, LoadCost, cost_alone
-from onnxbuild.onnxkit.benchmark.candidates import MODEL, LineUp, inputs_named, variant_of
+from onnxbuild.onnxkit.benchmark.candidates import (
+    COMPILED,
+    MODEL,
+    LineUp,
+    inputs_named,
+    variant_of,
+)
+from onnxbuild.onnxkit.benchmark.decoding import (
+    TOKENS,
+    is_text,
+    point_facts,
+    stateful_feeds,
+    with_texts,
+)
 from onnxbuild.onnxkit.benchmark.interleave import (
     Runners,
     concurrency,
@@ -81,6 +94,7 @@ class BenchmarkParams:
         texts: Input of strings -> a file of texts, one a line, that it is fed.
         baseline: How the recipe's model is run as its user runs it, or why it is not.
         environment: Where the baseline's framework is installed; None for onnxbuild's own.
+        logits: The output that decides on the tokens of a text; empty where none is measured.
     """
 
     model: Entrypoint
@@ -95,6 +109,7 @@ class BenchmarkParams:
     texts: dict[str, Entrypoint] = field(default_factory=dict)
     baseline: Baseline = field(default=NO_BASELINE)
     environment: Environment | None = None
+    logits: str = field(default="", metadata={"sparse": True})
 
 
 def run(context: StepContext) -> Outcome:
@@ -128,8 +143,9 @@ def run(context: StepContext) -> Outcome:
     options = params.options
     threads = options.threads or usable_cores()
     line_up = LineUp(context, params.target, threads, params.sessions, params.comparison_models)
-    points = measured_points(params.axes, options.points, line_up.fixed, context.where)
-    feeds = {each.name: point_feeds(context, each, params.inputs, params.texts) for each in points}
+    named = measured_points(params.axes, options.points, line_up.fixed, context.where)
+    points = with_texts(named, params.inputs, params.axes, options.tokens, context.where)
+    feeds = {each.name: _feeds(context, each) for each in points}
     original, runner = _original(context, threads), _runner(context, line_up)
     contenders = line_up.contenders(
         original,
@@ -141,7 +157,10 @@ def run(context: StepContext) -> Outcome:
     alone = [each for each in contenders if not each.same_as]
     taken = {
         each.name: [
-            p.name for p in points if takes(line_up.fixed.get(variant_of(each.name), {}), p)
+            p.name
+            for p in points
+            if takes(line_up.fixed.get(variant_of(each.name), {}), p)
+            and not (is_text(p) and each.name in {COMPILED, *line_up.programs})
         ]
         for each in alone
     }
@@ -178,10 +197,12 @@ def run(context: StepContext) -> Outcome:
         "points": [
             show_point(
                 point,
-                rows_of(feeds[point.name], params.inputs, line_up.rows_made(point)),
+                rows_of(feeds[point.name], params.inputs, line_up.rows_made(point))
+                * point.sizes.get(TOKENS, 1),
                 measured[point.name],
                 params.comparison_models,
             )
+            | point_facts(point, params.inputs)
             for point in points
         ],
         **_extras(context, line_up, points[0], feeds[points[0].name], costs),
@@ -205,6 +226,12 @@ def run(context: StepContext) -> Outcome:
             *group_notes(groups),
         ),
     )
+
+
+def _feeds(context: StepContext, point: Point) -> Feeds:
+    params: BenchmarkParams = context.params
+    made = point_feeds(context, point, params.inputs, params.texts)
+    return stateful_feeds(made, params.inputs, params.axes, point, params.logits)
 
 
 def _named_one_by_one(contenders: Sequence[Contender]) -> Iterator[Contender]:

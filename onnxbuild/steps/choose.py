@@ -78,9 +78,14 @@ class MeasuredTrial:
 
     def inputs(self, goal: Goal) -> tuple[str, ...]:
         """The step's inputs without which there is no such trial."""
-        compared = any(name != "max_drop" for name in asked(goal))
-        scored = goal.max_drop is not None
-        kinds = ("model", *["fidelity"] * compared, *["evaluation"] * scored)
+        compared = any(name not in {"max_drop", "perplexity_ratio"} for name in asked(goal))
+        scored, generated = goal.max_drop is not None, goal.perplexity_ratio is not None
+        kinds = (
+            "model",
+            *["fidelity"] * compared,
+            *["evaluation"] * scored,
+            *["generation"] * generated,
+        )
         return tuple(f"{kind}/{self.name}" for kind in kinds)
 
 
@@ -117,7 +122,8 @@ def run(context: StepContext) -> Outcome:
     equals = first_equals({each.name: context.input(f"model/{each.name}") for each in trials})
     for row in rows:
         row.update({"same_as": equals[row["name"]]} if row["name"] in equals else {})
-    measured = None if params.choice else _measured(context, trials)
+    by_size = params.goal.size is not None
+    measured = None if params.choice or by_size else _measured(context, trials)
     names = [row["name"] for row in rows]
     fastest = min(names, key=measured.latency_ms) if measured else ""
     for row in rows:
@@ -128,7 +134,8 @@ def run(context: StepContext) -> Outcome:
         row["missed"] = missed(params.goal, row["choosing"], 0 if params.choice else params.margin)
         row["missed_judging"] = missed(params.goal, row["judging"])
     met = [row for row in rows if not row["missed"] and not row["lost_parts"]]
-    chosen = _fastest(met) if met else min(rows, key=_distance)
+    best = _smallest if by_size else _fastest
+    chosen = best(met) if met else min(rows, key=_distance)
     shutil.copytree(
         context.input(f"model/{chosen['name']}"),
         context.output("model"),
@@ -149,6 +156,9 @@ def run(context: StepContext) -> Outcome:
         notes += [goals.choice(*said, chosen, len(rows))] if len(rows) > 1 else []
         notes += goals.few(*said, chosen, LEAST_SPLIT)
         notes += goals.doubts(params.variant, met, chosen, measured)
+    elif not params.choice:
+        notes += goals.smallest(*said, chosen, rows)
+        notes += goals.few(*said, chosen, LEAST_SPLIT)
     metrics = {"chosen": chosen["name"], "tried": len(rows), "met": len(met)}
     return Outcome(metrics=metrics, findings=findings, notes=tuple(notes))
 
@@ -179,7 +189,8 @@ def _row(context: StepContext, trial: MeasuredTrial) -> dict[str, Any]:
     is_one_number = errors is not None and errors.is_one_number
     if is_one_number:
         refuse_cosines(context.params.goal, context.where)
-    choosing, judging = (figures_of(errors, scored, half) for half in (CHOOSING, JUDGING))
+    prompts = (_report(context, f"generation/{trial.name}") or {}).get("by_prompt", [])
+    choosing, judging = (figures_of(errors, scored, half, prompts) for half in (CHOOSING, JUDGING))
     folder = context.input(f"model/{trial.name}")
     return {
         "name": trial.name,
@@ -195,7 +206,7 @@ def _row(context: StepContext, trial: MeasuredTrial) -> dict[str, Any]:
 
 
 def _check_ran(context: StepContext, trial: MeasuredTrial) -> None:
-    for kind in ("fidelity", "evaluation"):
+    for kind in ("fidelity", "evaluation", "generation"):
         skipped = (_report(context, f"{kind}/{trial.name}") or {}).get("skipped")
         if skipped:
             raise StepError(
@@ -264,26 +275,34 @@ def _write(
     what = "noise to signal" if rows[0].get("one_number") else "1 - cosine, mean"
     if rows[0]["choosing"].get("cosine_mean") is None:
         what = "drop of the score, mean"
+    if "kl" in rows[0]["choosing"]:
+        what = "KL divergence, nats"
+    by_size = params.goal.size is not None
     dots = tuple(
         Dot(
             label=f"{row['name']}, {row['size_bytes'] / 2**20:.3g} MiB",
             x=max(_error(row), 0.0),
-            y=row["latency"],
+            y=row["size_bytes"] / 2**20 if by_size else row["latency"],
             area=0.0,
             series="front" if row["on_front"] else "",
             on_front=row["on_front"],
-            cells=(f"{max(_error(row), 0.0):.4g}", f"{row['latency']:.4g}"),
+            cells=(
+                f"{max(_error(row), 0.0):.4g}",
+                f"{row['size_bytes'] / 2**20 if by_size else row['latency']:.4g}",
+            ),
         )
         for row in rows
         if "same_as" not in row
     )
-    heads = ("trial", what, "latency, ms")
+    heads = ("trial", what, "size, MiB" if by_size else "latency, ms")
     plot = chart_file(Scatter(str(context.where), *heads[1:], dots, heads))
     (folder / PLOT_FILE).write_text(plot, encoding="utf-8")
 
 
 def _error(row: Mapping[str, Any]) -> float:
     """The smaller, the more faithful."""
+    if "kl" in row["choosing"]:
+        return float(row["choosing"]["kl"])
     if row.get("one_number"):
         return noise_of(row["choosing"]["sqnr_db"])
     if row["choosing"].get("cosine_mean") is not None:
@@ -304,11 +323,16 @@ def _fastest(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return min((r for r in rows if r["ratio"]["value"] <= least * (1 + _TIE)), key=_error)
 
 
+def _smallest(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The most faithful of the smallest."""
+    return min(rows, key=lambda row: (row["size_bytes"], _error(row)))
+
+
 KIND = StepKind(
     name="choose",
     version=12,
     params=ChooseParams,
-    inputs=("model/*", "fidelity/*", "evaluation/*", "benchmark?"),
+    inputs=("model/*", "fidelity/*", "evaluation/*", "generation/*", "benchmark?"),
     outputs={"model": "onnx-model", "search": "report"},
     toolchain=("numpy",),
     run=run,

@@ -17,6 +17,7 @@ from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.loaders.decoding import decode
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, open_on, skipped
 from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.sessions.decoding import decoding_run
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
@@ -123,10 +124,9 @@ def run(context: StepContext) -> Outcome:
     roles = roles_of(params.inputs)
     batches = [each for size in params.batches for each in _batches(expected, size, roles)]
 
-    def model(feeds: Feeds) -> dict[str, np.ndarray]:
-        return run_session(session, feeds, context.where)
-
     rows: list[dict[str, Any]] = []
+    room = max(map(len, expected["prompts"])) + max(map(len, expected["tokens"]))
+    model = decoding_run(session, params.inputs, room, context.where)
     if params.precision in EXACT:
         metrics, findings = _compare(context, model, roles, batches)
     else:

@@ -89,7 +89,7 @@ def _load(context: StepContext) -> onnx.ModelProto:
 
 KIND = StepKind(
     name="hessians",
-    version=4,
+    version=5,
     params=HessianParams,
     inputs=("model",),
     outputs={"hessians": "hessians"},

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from onnxbuild.core.axis import sums_of
 from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.export.agreement import disagreement, run_at_probes
+from onnxbuild.onnxkit.data.states import decoding_points, growth_in
+from onnxbuild.onnxkit.export.agreement import (
+    disagreement,
+    disagreement_in_place,
+    run_at_probes,
+)
+from onnxbuild.onnxkit.export.probe_sizes import probe_points
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import all_nodes, opset_of
@@ -24,7 +31,9 @@ from onnxbuild.onnxkit.model.opsets import checker_faults
 if TYPE_CHECKING:
     import onnx
 
+    from onnxbuild.onnxkit.optimize.cached_attention import FusedCaches
     from onnxbuild.onnxkit.optimize.fusing import Family, Fusing
+    from onnxbuild.onnxkit.optimize.held_constants import HeldConstants
 
 
 _NAMES_BYTES = 4096
@@ -48,6 +57,12 @@ class OptimizeOptions:
     )
     num_heads: int = option(0, help="attention heads; 0 finds them by itself", minimum=0)
     hidden_size: int = option(0, help="hidden size; 0 finds it by itself", minimum=0)
+    attention: Literal["exported", "fused"] = option(
+        "exported",
+        sparse=True,
+        help="attention over a `state` that grows: as exported, or one GroupQueryAttention node a layer; a state that is "
+        "updated in place is always fused",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +93,7 @@ def run(context: StepContext) -> Outcome:
     from onnxbuild.onnxkit.optimize.held_constants import hold_constants
 
     options: OptimizeOptions = context.params.options
+    _check_level(context)
     source, target = context.input("model"), context.output("model")
     given = load_model(source, weights="left")
     found = Counter(node.op_type for node in all_nodes(given))
@@ -87,8 +103,11 @@ def run(context: StepContext) -> Outcome:
     else:
         family = _family(context, notes, normalizes=any("LayerNorm" in op for op in found))
         held = hold_constants(source, context.scratch, context.where)
-        fusing = Fusing(held, context.scratch, options.level, family, context.where)
-        notes += _Judged(context, fusing, given, target).save()
+        caches = _caches(context, held)
+        fusing = Fusing(held, context.scratch, options.level, family, context.where, caches)
+        judged = _Judged(context, fusing, given, target)
+        notes += [*judged.save(), *_layer_notes(caches)]
+        judged.check_in_place(notes)
     made = load_model(target, weights="left")
     metrics = {
         "nodes_before": found.total(),
@@ -97,6 +116,49 @@ def run(context: StepContext) -> Outcome:
         "size_bytes": file_bytes(target),
     }
     return Outcome(metrics=metrics, notes=tuple(notes))
+
+
+def _is_in_place(params: OptimizeParams) -> bool:
+    return any(each.in_place for each in params.inputs)
+
+
+def _check_level(context: StepContext) -> None:
+    params: OptimizeParams = context.params
+    if params.options.level == "none" and _is_in_place(params):
+        raise StepError(
+            "`optimize.level` is none, and a state that is updated in place needs fused attention",
+            where=context.where,
+            fix="remove `level: none`, or write `update: grows` in `state`",
+        )
+
+
+def _caches(context: StepContext, held: HeldConstants) -> FusedCaches | None:
+    """The model with fused attention over its caches, if that is asked for and there is any."""
+    from onnxbuild.onnxkit.optimize.cached_attention import fuse_caches
+
+    params: OptimizeParams = context.params
+    asked = params.options.attention == "fused" or _is_in_place(params)
+    if not asked or growth_in(params.inputs) is None:
+        return None
+    phase("fusing attention over the caches")
+    sums = sums_of([each.shape for each in params.inputs])
+    points = (
+        *probe_points(params.axes, sums),
+        *decoding_points(params.inputs, params.axes),
+    )
+    scratch = context.scratch / "caches"
+    found = fuse_caches(
+        held, params.inputs, params.axes, points, scratch=scratch, where=context.where
+    )
+    return found if found.fused else replace(found, held=held)
+
+
+def _layer_notes(caches: FusedCaches | None) -> list[str]:
+    if caches is None or caches.fused == caches.layers:
+        return []
+    return [
+        f"attention over the cache is fused in {caches.fused} of {caches.layers} layers; the others stay as exported"
+    ]
 
 
 def _save_as_it_is(source: Path, target: Path) -> None:
@@ -175,6 +237,24 @@ class _Judged:
             return [f"the model stays as exported: even without any fusion {reason}"]
         remarks = [f"left out the fusion {each.name}: with it {each.reason}" for each in spoiling]
         return [*remarks, self._remark] if self._remark else remarks
+
+    def check_in_place(self, notes: Sequence[str]) -> None:
+        """See that the model that was saved computes the same with its state in buffers, where it is declared so.
+
+        Raises:
+            StepError: It does not.
+        """
+        if not any(each.in_place for each in self._inputs):
+            return
+        phase("running the model with its state in place")
+        reason = disagreement_in_place(self._expected, self._target, self._inputs, self._where)
+        if reason:
+            because = "".join(f"; {each}" for each in notes)
+            raise StepError(
+                f"the model can't update its state in place: {reason}{because}",
+                where=self._where,
+                fix="write `update: grows` in `state`",
+            )
 
     def _fault(self, left_out: Collection[str]) -> str:
         """Write the model without some fusions; what is wrong with it, empty where it is right."""

@@ -211,7 +211,7 @@ def _sessions(context: StepContext) -> dict[str, SessionSettings]:
 
 KIND = StepKind(
     name="package",
-    version=13,
+    version=14,
     params=PackageParams,
     inputs=(
         "model",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from onnxbuild.onnxkit.quantize.blockwise import Blocks
     from onnxbuild.onnxkit.quantize.weight_only import Weighted
 
-_HALF_BYTE = 4
+_HALF_BYTE, _BYTE = 4, 8
 
 _ODD = (
     "its rows have an odd number of elements, and GatherBlockQuantized finds an even one in 4 bits"
@@ -50,6 +52,12 @@ class WeightOptions:
         "`calibration` make up for each other; hqq: half-quadratic, with fractional zero points, "
         "which run slower, and on CPUs with 4 bits alone",
     )
+    scales: Literal["range", "search"] = option(
+        "range",
+        help="how a block's scale and zero point are found; range: to cover all its values; search: those of least error, "
+        "as k-quants do it, for `method: rtn` and `gptq`; no cost at run time",
+        sparse=True,
+    )
     accuracy_level: Literal[0, 1, 2, 3, 4] = option(
         4,
         help="what CPUs multiply in; 4: int8 activations, quantized block by block as the model "
@@ -64,6 +72,17 @@ class WeightOptions:
     nodes_to_exclude: tuple[str, ...] = option(
         (), help="nodes that stay in fp32, by name or pattern (`*/ffn/*`)"
     )
+    nodes_in_8_bits: tuple[str, ...] = option(
+        (), help="nodes that get 8 bits where the others get 4, by name or pattern", sparse=True
+    )
+    sensitive_in_8_bits: float = option(
+        0.0,
+        help="share of the weights that get 8 bits where the others get 4: those of the nodes that lose most for their "
+        "size in 4 bits, by `generate`'s prompts, or by `fidelity: {data: ...}`",
+        minimum=0,
+        maximum=1,
+        sparse=True,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +93,28 @@ class WeightParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Quantize the weights of `model`; `hessians` are those of its inputs, for GPTQ.
+    """Quantize the weights of `model`; `hessians` are those of its inputs, for GPTQ, `sensitivity` says who gets 8 bits.
+
+    A table of embeddings that is the head, too, is stored once, with the head's bits, and rounded for both: not by GPTQ.
 
     Raises:
         StepError: The options name nodes that are not there, nothing can be quantized, a weight is
             not finite, or ONNX Runtime refuses the result.
     """
-    from onnxbuild.onnxkit.quantize.weight_only import replace_weights, weighted_nodes
+    from onnxbuild.onnxkit.quantize.weight_only import (
+        replace_weights,
+        tied_tables,
+        weighted_nodes,
+    )
+    from onnxbuild.onnxkit.sensitivity.losses import most_lossy
 
     options: WeightOptions = context.params.options
     where = context.where
     source, target = context.input("model"), context.output("model")
     model = load_model(folded_constants(context), weights="mapped")
-    included, excluded = (
+    included, excluded, in_8_bits = (
         select_nodes(getattr(options, name), model, option=name, where=where)
-        for name in ("nodes_to_include", "nodes_to_exclude")
+        for name in ("nodes_to_include", "nodes_to_exclude", "nodes_in_8_bits")
     )
     chosen = [
         each
@@ -103,20 +129,35 @@ def run(context: StepContext) -> Outcome:
     counts = Counter(each.node.op_type for each in chosen)
     wanted = f"{_either(options.op_types)} with a constant fp32 matrix"
     refuse_nothing(counts, wanted, where, left=left)
-    factors = read_factors(context.input("hessians")) if options.method == "gptq" else {}
+    tied = tied_tables(chosen, options.block_size)
+    holders = {name: each.node.name for name, each in tied.items()}
+    sizes = {
+        each.node.name: math.prod(each.dims) for each in chosen if each.node.name not in holders
+    }
+    lossy = most_lossy(context, options.sensitive_in_8_bits, sizes, holders)
+    in_8_bits = (*in_8_bits, *lossy)
+    rounding = _Rounding(
+        options,
+        read_factors(context.input("hessians")) if options.method == "gptq" else {},
+        frozenset(in_8_bits),
+        frozenset(holders.values()),
+        where,
+    )
     fidelity = _Fidelity()
     replace_weights(
         model,
         chosen,
-        lambda each, rows: fidelity.seen(rows, _quantized(each, rows, options, factors, where)),
+        lambda each, rows: fidelity.seen(rows, rounding.blocks(each, rows)),
         options.accuracy_level,
+        tied,
     )
     canonicalize(model)
     notes = (*left, *_left_out(model))
     save_model(model, target, external=placement(source))
     check_loads(target, where)
     metrics = quantized_metrics(dict(sorted(counts.items())), source, target)
-    return Outcome({**metrics, "weights_sqnr_db": fidelity.sqnr_db()}, notes=notes)
+    mixed = {"in_8_bits": sorted(set(in_8_bits))} if in_8_bits else {}
+    return Outcome({**metrics, **mixed, "weights_sqnr_db": fidelity.sqnr_db()}, notes=notes)
 
 
 def _is_odd_table(each: Weighted) -> bool:
@@ -124,37 +165,58 @@ def _is_odd_table(each: Weighted) -> bool:
     return each.node.op_type == "Gather" and each.dims[1] % 2 == 1
 
 
-def _quantized(
-    each: Weighted,
-    rows: np.ndarray,
-    options: WeightOptions,
-    factors: Mapping[str, Path],
-    where: str,
-) -> Blocks:
-    import numpy as np
+@dataclass(frozen=True, slots=True)
+class _Rounding:
+    """How each weight is rounded.
 
-    from onnxbuild.onnxkit.quantize.blockwise import (
-        BlockGrid,
-        half_quadratic,
-        quantize_blocks,
-        round_to_nearest,
-    )
-    from onnxbuild.onnxkit.quantize.gptq import quantize_by_errors
+    Attributes:
+        factors: Value that is multiplied -> the file of its factor, for GPTQ.
+        in_8_bits: Names of the nodes that get 8 bits.
+        tied: Names of products whose matrix is a table of embeddings, too: GPTQ would make up for errors of the one
+            at the cost of the other, and GatherBlockQuantized has no fractional zero points.
+    """
 
-    if not np.isfinite(rows).all():
-        raise StepError(
-            f"weight '{each.weight}' of node '{each.node.name}' holds NaN or infinity",
-            where=where,
-            fix="see that the model loads its trained weights",
+    options: WeightOptions
+    factors: Mapping[str, Path]
+    in_8_bits: frozenset[str]
+    tied: frozenset[str]
+    where: str
+
+    def blocks(self, each: Weighted, rows: np.ndarray) -> Blocks:
+        """Round a node's weight.
+
+        Raises:
+            StepError: It is not finite.
+        """
+        import numpy as np
+
+        from onnxbuild.onnxkit.quantize.blockwise import (
+            BlockGrid,
+            fit_least_error,
+            fit_range,
+            half_quadratic,
+            quantize_blocks,
+            round_to_nearest,
         )
-    grid = BlockGrid(options.bits, options.block_size, options.symmetric)
-    if each.node.op_type == "Gather":
-        return quantize_blocks(rows, grid, round_to_nearest)
-    if each.reads_main_graph and each.node.input[0] in factors:
-        return quantize_by_errors(rows, grid, np.load(factors[each.node.input[0]]))
-    return quantize_blocks(
-        rows, grid, half_quadratic if options.method == "hqq" else round_to_nearest
-    )
+        from onnxbuild.onnxkit.quantize.gptq import quantize_by_errors
+
+        name, options = each.node.name, self.options
+        if not np.isfinite(rows).all():
+            raise StepError(
+                f"weight '{each.weight}' of node '{name}' holds NaN or infinity",
+                where=self.where,
+                fix="see that the model loads its trained weights",
+            )
+        bits = _BYTE if name in self.in_8_bits else options.bits
+        grid = BlockGrid(bits, options.block_size, options.symmetric)
+        fit = fit_least_error if options.scales == "search" else fit_range
+        nearest = partial(round_to_nearest, fit=fit)
+        if each.node.op_type == "Gather" or name in self.tied:
+            return quantize_blocks(rows, grid, nearest)
+        if each.reads_main_graph and each.node.input[0] in self.factors:
+            factor = np.load(self.factors[each.node.input[0]])
+            return quantize_by_errors(rows, grid, factor, fit)
+        return quantize_blocks(rows, grid, half_quadratic if options.method == "hqq" else nearest)
 
 
 class _Fidelity:
@@ -173,8 +235,6 @@ class _Fidelity:
 
     def sqnr_db(self) -> float | None:
         """Signal to noise of the weights in decibels; None where nothing was lost."""
-        import math
-
         if not self._noise or not self._signal:
             return None
         return round(10 * math.log10(self._signal / self._noise), 1)
@@ -182,7 +242,9 @@ class _Fidelity:
 
 def _left_out(model: onnx.ModelProto) -> tuple[str, ...]:
     """Fused attention holds its weights in an operator that has no form in few bits."""
-    fused = sum(node.op_type in ("Attention", "MultiHeadAttention") for node in all_nodes(model))
+    fused = sum(
+        node.op_type == "Attention" and node.domain == "com.microsoft" for node in all_nodes(model)
+    )
     if not fused:
         return ()
     note = (
@@ -198,9 +260,9 @@ def _either(op_types: tuple[str, ...]) -> str:
 
 KIND = StepKind(
     name="quantize-weights",
-    version=6,
+    version=7,
     params=WeightParams,
-    inputs=("model", "hessians?"),
+    inputs=("model", "hessians?", "sensitivity?"),
     outputs={"model": "onnx-model"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from onnxbuild.core.errors import NotApplicableError, StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.sample_outputs import data_of, projection_of
 from onnxbuild.onnxkit.accuracy.user_metric import UserMetric
 from onnxbuild.onnxkit.calibrate.ranges import RANGES_FILE
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.greedy import roles_of
 from onnxbuild.onnxkit.data.labelled_data import labelled_batches
 from onnxbuild.onnxkit.data.user_code import own_copy
+from onnxbuild.onnxkit.loaders.decoding import whole_text
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.optimize.held_constants import folded_constants
+from onnxbuild.onnxkit.quantize.blockwise import BlockGrid
 from onnxbuild.onnxkit.quantize.static_quantizer import fold_beta
 from onnxbuild.onnxkit.report_page.blocks import Bar, Bars
 from onnxbuild.onnxkit.report_page.charts import chart_file
@@ -80,9 +83,12 @@ class SensitivityParams:
             by cosine.
         static: How `mode: static` rounds, with the ranges of the input `calibration`; None rounds
             as `mode: dynamic` does.
+        weights: How `mode: weight_only` rounds; None likewise.
+        logits: With the input `tokens`, PyTorch's continuations of prompts, the output by whose KL divergence on these
+            texts nodes are ranked; `data` is not read then.
     """
 
-    data: Entrypoint
+    data: Entrypoint | None
     project: Entrypoint | None
     inputs: tuple[DummyInput, ...]
     axes: tuple[Axis, ...]
@@ -90,6 +96,8 @@ class SensitivityParams:
     runs: int = 1024
     metric: Entrypoint | None = None
     static: StaticScheme | None = None
+    weights: BlockGrid | None = field(default=None, metadata={"sparse": True})
+    logits: str = field(default="", metadata={"sparse": True})
 
 
 def run(context: StepContext) -> Outcome:
@@ -134,12 +142,8 @@ def run(context: StepContext) -> Outcome:
     report = {
         "samples": together.fidelity.samples,
         "runs": losses.runs,
-        "rounding": "dynamic" if params.static is None else "static",
-        "ranked_by": params.metric.target
-        if params.metric
-        else "sqnr_db"
-        if losses.by_noise
-        else "cosine_mean",
+        "rounding": "static" if params.static else "weight_only" if params.weights else "dynamic",
+        "ranked_by": _ranked_by(params, by_noise=losses.by_noise),
         **({"score": losses.score} if params.metric else {}),
         "all": together.as_json(),
         "blocks": [
@@ -182,6 +186,12 @@ def _gates(context: StepContext, model: onnx.ModelProto) -> tuple[list[tuple[str
 
     scheme: StaticScheme | None = context.params.static
     spill = context.scratch / _SPILL
+    if context.params.weights is not None:
+        from onnxbuild.onnxkit.sensitivity.weight_rounding import WeightRounding, rounded_in_blocks
+
+        weighted = rounded_in_blocks(model)
+        named = [(each.node.name, each.node.op_type) for each in weighted]
+        return named, WeightRounding(weighted, context.params.weights, spill)
     if scheme is None:
         found = quantizable_nodes(model)
         return [(each.name, each.op_type) for each in found], DynamicRounding(model, found, spill)
@@ -194,14 +204,19 @@ def _gates(context: StepContext, model: onnx.ModelProto) -> tuple[list[tuple[str
 
 
 def _losses(context: StepContext, count: int) -> GatedLosses:
-    from onnxbuild.onnxkit.sensitivity.losses import GatedLosses
+    from onnxbuild.onnxkit.sensitivity.losses import Divergence, GatedLosses
 
     params: SensitivityParams = context.params
     feeds: list[Feeds] = []
     labels: list[object] = []
-    if params.metric is None:
+    divergence = Divergence(params.logits) if "tokens" in context.input_names else None
+    if divergence is not None:
+        feeds += _texts(context)[: params.samples]
+    elif params.metric is None:
+        assert params.data is not None
         feeds += data_of(context, params.data, params.inputs, params.samples)
     else:
+        assert params.data is not None
         for item, truth in labelled_batches(
             context, params.data, params.inputs, params.axes, params.samples
         ):
@@ -209,7 +224,7 @@ def _losses(context: StepContext, count: int) -> GatedLosses:
             labels.append(truth)
     if not feeds:
         raise StepError(
-            f"{params.data.target} yields nothing to compare on",
+            f"{params.data.target if params.data else 'generate'} yields nothing to compare on",
             where=context.where,
             fix="yield at least one item",
         )
@@ -225,14 +240,35 @@ def _losses(context: StepContext, count: int) -> GatedLosses:
         feeds,
         project=projection_of(context, params.project),
         target=params.project.target if params.project else "",
-        score=score if metric is not None else None,
+        score=score if metric is not None else divergence,
         where=context.where,
     )
+
+
+def _texts(context: StepContext) -> list[Feeds]:
+    """Prompts with PyTorch's continuations, each as one first call."""
+    import numpy as np
+
+    expected = json.loads((context.input("tokens") / REPORT_FILE).read_text("utf-8"))
+    params: SensitivityParams = context.params
+    decoder = roles_of(params.inputs).decoder(params.logits)
+    texts = zip(expected["prompts"], expected["tokens"], strict=True)
+    return [whole_text(decoder, np.array([*prompt, *tokens])) for prompt, tokens in texts]
+
+
+def _ranked_by(params: SensitivityParams, *, by_noise: bool) -> str:
+    if params.metric:
+        return params.metric.target
+    if params.logits:
+        return "kl"
+    return "sqnr_db" if by_noise else "cosine_mean"
 
 
 def _measure_name(params: SensitivityParams, *, by_noise: bool) -> str:
     if params.metric:
         return f"drop of {params.metric.target}"
+    if params.logits:
+        return "KL divergence, nats"
     return "noise to signal" if by_noise else "1 - mean cosine"
 
 
@@ -251,6 +287,7 @@ def _plot(
         if loss
     ]
     bits = "few bits" if params.static and "16" in params.static.activation_type else "8 bits"
+    bits = f"{params.weights.bits} bits" if params.weights else bits
     title = f"{measure} with one block, or one node, in {bits}, {samples} samples"
     return chart_file(Bars(title, ("node", measure), tuple(bars)))
 
@@ -274,15 +311,15 @@ def _notes(measure: str, ranking: Ranking, names: list[str], unmeasured: int) ->
 
 
 def _entrypoints(params: SensitivityParams) -> tuple[Entrypoint, ...]:
-    others = (params.project, params.metric)
-    return (params.data, *(each for each in others if each is not None))
+    given = (params.data, params.project, params.metric)
+    return tuple(each for each in given if each is not None)
 
 
 KIND = StepKind(
     name="sensitivity",
     version=11,
     params=SensitivityParams,
-    inputs=("model", "calibration?"),
+    inputs=("model", "calibration?", "tokens?"),
     outputs={"sensitivity": "sensitivity"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
-from onnxbuild.core.recipe import Precision
+from onnxbuild.core.recipe import DummyInput, Precision
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target, TargetGates
 from onnxbuild.onnxkit.accuracy.judged_outputs import (
@@ -61,11 +62,13 @@ from onnxbuild.onnxkit.providers.open_on_target import (
 )
 from onnxbuild.onnxkit.providers.placement import placement_findings
 from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.sessions.decoding import run_in_place
 from onnxbuild.onnxkit.sessions.open import first_line, open_session, session_errors
 from onnxbuild.onnxkit.sessions.run import fit_feeds
 from onnxbuild.onnxkit.sessions.settings import SessionSettings, read_settings
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnxruntime
 
 __all__ = ["KIND", "ValidateOptions", "ValidateParams", "VariantTolerances", "run"]
@@ -95,6 +98,7 @@ class ValidateParams:
         owner: Variant whose own `validate` has tolerances; empty where there are only those of its precision.
         level: `optimize.level` of the variant; empty where it has none.
         scored: The variant's score on real data must keep to a bound, too.
+        in_place: The recipe's inputs, if its state is updated in place: then each point is run with it in buffers.
     """
 
     variant: str
@@ -109,6 +113,7 @@ class ValidateParams:
     owner: str = ""
     level: str = ""
     scored: bool = False
+    in_place: tuple[DummyInput, ...] = field(default=(), metadata={"sparse": True})
 
 
 def run(context: StepContext) -> Outcome:
@@ -294,11 +299,17 @@ def _judge_point(
     names = [value.name for value in session.get_outputs()]
     wanted = [name for name in point.outputs if name in names]
     missing = f"the model has no such output; it has {', '.join(names)}"
+    found: dict[str, np.ndarray] = {}
     try:
-        outputs = session.run(wanted, fit_feeds(session, point.feeds))
+        if params.in_place:
+            found = run_in_place(session, point.feeds, params.in_place)
+        elif wanted:
+            outputs = session.run(wanted, fit_feeds(session, point.feeds))
+            found = dict(zip(wanted, outputs, strict=True))
+    except StepError as error:
+        missing = error.what
     except session_errors() as error:
-        missing, outputs = f"ONNX Runtime fails: {first_line(error)}", []
-    found = dict(zip(wanted, outputs, strict=True)) if outputs else {}
+        missing = f"ONNX Runtime fails: {first_line(error)}"
     if params.precision == "fp16":  # keep_io_types: false
         found = {
             name: array.astype(point.outputs[name].dtype) if array.dtype == "float16" else array

@@ -23,8 +23,14 @@ def show_report(recipe: str, provider: str, report: Mapping[str, Any]) -> None:
     if base.absent:
         say(f"no baseline: {base.absent}")
     for point in report["points"]:
-        say(f"\nat {point['point']}:")
-        print_table([_row(name, found, base.name) for name, found in _by_speed(point["results"])])
+        say(f"\nat {point['point']}{_kind(point)}:")
+        per_token = point["items"] if point.get("kind") in PER_TOKEN else 0
+        print_table(
+            [
+                _row(name, found, base.name, per_token)
+                for name, found in _by_speed(point["results"])
+            ]
+        )
     say("\neach alone:")
     print_table([_cost(name, each) for name, each in report["models"].items()])
     _show_clients(report.get("concurrency"))
@@ -32,19 +38,40 @@ def show_report(recipe: str, provider: str, report: Mapping[str, Any]) -> None:
         say(f"noisy: {why}; repeat this on a quiet machine", err=True)
 
 
+PER_TOKEN = {"decode": "decode", "tokens": "a whole text"}
+"""Kind of a point at which an item is a new token -> in words."""
+
+
+def _kind(point: Mapping[str, Any]) -> str:
+    """Say what a point of a model with a growing state is, and what the new state takes; empty for any other."""
+    kind = point.get("kind")
+    if kind is None:
+        return ""
+    words = {**PER_TOKEN, "prefill": "prefill, p50 is the time to the first token"}
+    said = words.get(kind, "several new elements after a past")
+    return f" ({said}; the state takes {size_text(point['state_bytes'])})"
+
+
 def _by_speed(results: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return sorted(results.items(), key=lambda item: float(item[1]["p50_ms"]))
 
 
-def _row(name: str, found: Mapping[str, Any], baseline: str) -> dict[str, str]:
+def _row(name: str, found: Mapping[str, Any], baseline: str, per_token: int) -> dict[str, str]:
+    """One model's figures.
+
+    Args:
+        per_token: New tokens of a run, where items are that; else 0.
+    """
     row = {
         "model": name,
         "p50": f"{figure(found['p50_ms'], 4)} ms",
         "95 % of p50": f"[{figure(found['p50_low_ms'], 4)} to {figure(found['p50_high_ms'], 4)}]",
         "p90": f"{figure(found['p90_ms'], 4)} ms",
         "p99": f"{figure(found['p99_ms'], 4)} ms",
-        "items/s": figure(found["throughput_items_per_s"], 4),
+        "tokens/s" if per_token else "items/s": figure(found["throughput_items_per_s"], 4),
     }
+    if per_token:
+        row["ms/token"] = figure(1e3 / found["throughput_items_per_s"], 4)
     if found["speedup"] is not None:
         bounds = (found["speedup_low"], found["speedup_high"])
         row[f"vs {baseline}"] = _ratio(found["speedup"], *bounds)

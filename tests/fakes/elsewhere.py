@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,9 @@ class StoreBehind:
         self, near: DiskStore, far: MemoryStore, on_call: Callable[[], None] = lambda: None
     ) -> None:
         self._near, self._far, self._on_call = near, far, on_call
+
+    def expect(self, keys: Collection[str]) -> None:
+        pass
 
     def lookup(self, key: str) -> tuple[ActionResult, ...]:
         if found := self._near.lookup(key):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -152,6 +152,9 @@ class MemoryStore:
         self.records: dict[str, tuple[ActionResult, ...]] = {}
         self.locked_elsewhere: set[str] = set()
         self.held: set[str] = set()
+
+    def expect(self, keys: Collection[str]) -> None:
+        pass
 
     def lookup(self, key: str) -> tuple[ActionResult, ...]:
         return self.records.get(key, ())

@@ -98,3 +98,67 @@ def mamba() -> torch.nn.Module:
         initializer_range=0.3, pad_token_id=0, bos_token_id=1, eos_token_id=2, tie_word_embeddings=False,
     )  # fmt: skip
     return MambaForCausalLM(config).eval()
+
+
+def jamba() -> torch.nn.Module:
+    """Layers of a state-space model and of attention by turns, and a mixture of experts."""
+    from transformers import JambaConfig, JambaForCausalLM
+
+    config = JambaConfig(**SIZES | {
+        "num_hidden_layers": 4, "attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2,
+        "expert_layer_offset": 1, "num_experts": 4, "mamba_d_state": 4, "mamba_dt_rank": 4, "use_mamba_kernels": False,
+    })  # fmt: skip
+    return JambaForCausalLM(config).eval()
+
+
+def bamba() -> torch.nn.Module:
+    """A layer of attention between two of another state-space model."""
+    from transformers import BambaConfig, BambaForCausalLM
+
+    config = BambaConfig(**SIZES | {
+        "num_hidden_layers": 3, "attn_layer_indices": [1], "mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 4,
+        "mamba_chunk_size": 8,
+    })  # fmt: skip
+    return BambaForCausalLM(config).eval()
+
+
+def lfm2() -> torch.nn.Module:
+    """Convolutions, whose states have no recurrent part, and attention."""
+    from transformers import Lfm2Config, Lfm2ForCausalLM
+
+    kinds = ["conv", "full_attention", "conv", "full_attention"]
+    config = Lfm2Config(
+        **SIZES | {"num_hidden_layers": 4, "layer_types": kinds, "conv_L_cache": 3}
+    )
+    return Lfm2ForCausalLM(config).eval()
+
+
+def falcon() -> torch.nn.Module:
+    """One head of keys for all, which the config does not say by the usual key."""
+    from transformers import FalconConfig, FalconForCausalLM
+
+    config = FalconConfig(
+        vocab_size=WORDS, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, multi_query=True,
+        new_decoder_architecture=False, alibi=False, initializer_range=0.3, max_position_embeddings=128,
+        pad_token_id=0, bos_token_id=1, eos_token_id=2, tie_word_embeddings=False,
+    )  # fmt: skip
+    return FalconForCausalLM(config).eval()
+
+
+def vaultgemma() -> torch.nn.Module:
+    """A Gemma with a sliding window in every other layer."""
+    from transformers import VaultGemmaConfig, VaultGemmaForCausalLM
+
+    return VaultGemmaForCausalLM(
+        VaultGemmaConfig(**SIZES | WINDOW | {"query_pre_attn_scalar": 8})
+    ).eval()
+
+
+DRAFTED = {
+    "mamba": mamba, "jamba": jamba, "bamba": bamba, "lfm2": lfm2, "falcon": falcon, "vaultgemma": vaultgemma,
+}  # fmt: skip
+"""Folders whose cache `init` finds by a run."""
+
+BOTH = {"grows", "replaced"}
+UPDATES = {"mamba": {"replaced"}, "jamba": BOTH, "bamba": BOTH, "lfm2": BOTH}
+"""Name -> what calls do to the cache, where it does not only grow."""

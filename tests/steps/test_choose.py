@@ -1,4 +1,5 @@
 import json
+import math
 
 import pytest
 
@@ -50,9 +51,15 @@ def chosen(folder, goal, *, names=tuple(TRIALS), choice="", drops=None, **more):
         model.mkdir(parents=True)
         (model / MODEL_FILE).write_bytes(name[0].encode() * size)
         inputs[f"model/{name}"] = model
+        if "perplexity" in more:
+            place = folder / "generation" / name
+            place.mkdir(parents=True)
+            row = {"kl": 1 - mean, "loss": math.log(more["perplexity"][name]), "compared": 8}
+            (place / "report.json").write_text(json.dumps({"by_prompt": [row]}))
+            inputs[f"generation/{name}"] = place
     for name in more.get("without", ()):
         del inputs[name]
-    if not choice:
+    if not choice and goal.size is None:
         (folder / "benchmark").mkdir()
         inputs["benchmark"] = folder / "benchmark"
         points = {"one": 1.0, "many": 4.0}
@@ -87,6 +94,43 @@ def test_the_fastest_that_meets_the_goal_is_taken_and_written_out(tmp_path):
     assert "'small' is the fastest of 5 trials that meets the goal" in outcome.notes[0]
     assert "written out: {mode: small}" in outcome.notes[0]
     assert outcome.metrics == {"chosen": "small", "tried": 5, "met": 4}
+
+
+PERPLEXITY = {"small": 1.05, "middle": 1.01, "near": 1.012, "large": 1.0, "silly": 1.2}
+
+
+def test_the_smallest_that_meets_the_goal_is_taken_without_a_stopwatch_and_the_front_is_printed(
+    tmp_path,
+):
+    goal = Goal(perplexity_ratio=1.02, size="smallest")
+    outcome, report, model = chosen(tmp_path, goal, perplexity=PERPLEXITY)
+    assert (report["chosen"], model[:1]) == ("middle", b"m")
+    assert report["goal"] == {"perplexity_ratio": 1.02}
+    choice, front, few = outcome.notes
+    assert (
+        "'middle' is the smallest of 5 trials that meets the goal (20 B, perplexity_ratio 1.01 "
+        in choice
+    )
+    assert "the front: 'small' 10 B, perplexity_ratio 1.05; 'middle' 20 B, " in front
+    assert "'silly'" not in front
+    assert few.startswith("variant 'v': 1 prompts both choose and judge")
+
+
+def test_a_goal_on_perplexity_that_no_trial_meets_is_a_finding_with_the_nearest(tmp_path):
+    goal = Goal(perplexity_ratio=1.001, size="smallest")
+    names = ("small", "middle")
+    outcome, report, _ = chosen(tmp_path, goal, names=names, perplexity=PERPLEXITY)
+    assert report["chosen"] is None
+    assert "the nearest, 'middle', reaches perplexity_ratio 1.01" in outcome.findings[0].what
+
+
+def test_a_trial_that_generated_nothing_is_left_out_of_a_search_for_perplexity(tmp_path):
+    goal = Goal(perplexity_ratio=1.02, size="smallest")
+    without = ("generation/middle",)
+    outcome, report, _ = chosen(tmp_path, goal, perplexity=PERPLEXITY, without=without)
+    assert report["chosen"] == "near"
+    assert report["unfit"] == ["middle"]
+    assert "middle" in outcome.notes[0]
 
 
 def test_a_trial_that_loses_a_part_of_an_output_is_not_taken_whatever_its_cosine(tmp_path):

@@ -77,7 +77,7 @@ def slow(*values):
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("opset", [18, *(slow(each) for each in (16, 17, 20, 21, 23))])
+@pytest.mark.parametrize("opset", [18, *(slow(each) for each in (16, 17, 20, 21, 23, 24))])
 @pytest.mark.parametrize("name", ["bert", "t5", "llama"])
 def test_a_transformer_is_built_at_each_opset_that_can_hold_it(tmp_path, monkeypatch, name, opset):
     source = exported(tmp_path, name, opset)

@@ -1,8 +1,11 @@
+import json
+
 import numpy as np
 import onnx
 import pytest
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.steps.quantize_weights import KIND, WeightOptions, WeightParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, model, value, weight
@@ -91,6 +94,105 @@ def test_a_weight_that_two_nodes_read_is_kept_once(tmp_path):
     made = model(nodes, [value("x", ["n", 64])], [value("z", ["n", 64])], [w])
     _, target = quantized(save(made, tmp_path / "source"), tmp_path / "step")
     assert set(weights_of(target)) == {"w_Q4", "w_scales", "w_zero_points"}
+
+
+def tied(folder, *, turned, words=50, width=64):
+    """Embeddings whose table is the head, too: turned in the graph, or stored a second time."""
+    node = onnx.helper.make_node
+    table = np.random.default_rng(0).standard_normal((words, width), dtype=np.float32)
+    nodes = [node("Gather", ["table", "ids"], ["x"], name="embed")]
+    weights = [weight("table", table)]
+    if turned:
+        nodes.append(node("Transpose", ["table"], ["head"], perm=[1, 0], name="turn"))
+    else:
+        weights.append(weight("head", np.ascontiguousarray(table.T)))
+    nodes.append(node("MatMul", ["x", "head"], ["y"], name="multiply"))
+    ids = value("ids", ["n"], onnx.TensorProto.INT64)
+    return save(model(nodes, [ids], [value("y", ["n", words])], weights), folder)
+
+
+@pytest.mark.parametrize("options", [{}, {"bits": 8}, {"method": "hqq"}, {"symmetric": True}])
+@pytest.mark.parametrize("turned", [True, False])
+def test_a_table_that_is_the_head_too_is_stored_once(tmp_path, turned, options):
+    source = tied(tmp_path / "source", turned=turned)
+    every = ("MatMul", "Gather")
+    outcome, target = quantized(source, tmp_path / "step", op_types=every, **options)
+    assert operators(target) == {"Reshape": 1, "GatherBlockQuantized": 1, "MatMulNBits": 1}
+    bits = options.get("bits", 4)
+    assert sum(name.endswith(f"_Q{bits}") for name in weights_of(target)) == 1
+    assert outcome.metrics["size_bytes"] < 50 * 64 * bits / 8 + 50 * 2 * 5 + 1200
+    feeds = {"ids": np.arange(50)}
+    expected = run_model(source, feeds)["y"]
+    assert cosine(run_model(target, feeds)["y"], expected) > 0.99
+
+
+def test_a_head_that_is_turned_is_quantized_alone_where_the_table_stays(tmp_path):
+    _, target = quantized(tied(tmp_path / "source", turned=True), tmp_path / "step")
+    assert operators(target) == {"Gather": 1, "MatMulNBits": 1}
+
+
+def test_a_table_whose_rows_end_within_a_block_is_stored_for_each(tmp_path):
+    source = tied(tmp_path / "source", turned=False, width=48)
+    _, target = quantized(source, tmp_path / "step", op_types=("MatMul", "Gather"))
+    assert operators(target) == {"GatherBlockQuantized": 1, "MatMulNBits": 1}
+    feeds = {"ids": np.arange(50)}
+    found = run_model(target, feeds)["y"]
+    assert cosine(found, run_model(source, feeds)["y"]) > 0.99
+
+
+def bits_of(folder):
+    found = {}
+    for node in load_model(folder).graph.node:
+        if node.op_type in {"MatMulNBits", "GatherBlockQuantized"}:
+            found[node.name] = next(each.i for each in node.attribute if each.name == "bits")
+    return found
+
+
+def test_nodes_that_are_named_get_8_bits_and_a_tied_table_has_those_of_its_head(tmp_path):
+    source = tied(tmp_path / "source", turned=False)
+    every = ("MatMul", "Gather")
+    outcome, target = quantized(
+        source, tmp_path / "head", op_types=every, nodes_in_8_bits=("multi*",)
+    )
+    assert bits_of(target) == {"multiply": 8, "embed": 8}
+    assert outcome.metrics["in_8_bits"] == ["multiply"]
+    source = tiny_bert(tmp_path / "bert")
+    _, target = quantized(source, tmp_path / "step", nodes_in_8_bits=("*query*",))
+    found = bits_of(target)
+    assert {name for name, bits in found.items() if bits == 8} == {
+        name for name in found if "query" in name
+    }
+
+
+def test_what_loses_most_for_its_size_gets_8_bits(tmp_path):
+    """`large` loses most, `small` most for its size; a share of a fifth has no room for the former."""
+    nodes = [
+        onnx.helper.make_node("MatMul", ["x", "w"], ["a"], name="large"),
+        onnx.helper.make_node("MatMul", ["a", "v"], ["b"], name="small"),
+        onnx.helper.make_node("MatMul", ["b", "u"], ["y"], name="calm"),
+    ]
+    draw = np.random.default_rng(0).standard_normal
+    shapes = {"w": (64, 64), "v": (64, 16), "u": (16, 64)}
+    weights = [weight(n, draw(shape, dtype=np.float32)) for n, shape in shapes.items()]
+    made = model(nodes, [value("x", ["n", 64])], [value("y", ["n", 64])], weights)
+    source = save(made, tmp_path / "source")
+    rows = [
+        {"name": name, "measured": True, "drop": drop}
+        for name, drop in (("large", 0.5), ("small", 0.4), ("calm", 0.1))
+    ]
+    (tmp_path / "sensitivity").mkdir()
+    (tmp_path / "sensitivity/report.json").write_text(json.dumps({"nodes": rows}))
+    for share, expected in (
+        (0.2, ["small"]),
+        (0.9, ["large", "small"]),
+        (1.0, ["calm", "large", "small"]),
+    ):
+        params = WeightParams(WeightOptions(sensitive_in_8_bits=share))
+        given = {"model": source, "sensitivity": tmp_path / "sensitivity"}
+        outcome, context = run_step(KIND, params, tmp_path / str(share), given)
+        assert outcome.metrics["in_8_bits"] == expected
+        found = bits_of(context.output("model"))
+        assert sorted(name for name, bits in found.items() if bits == 8) == expected
 
 
 def test_nodes_named_stay_in_fp32(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +20,9 @@ from onnxbuild.core.target import CPU_TARGET, TargetGates
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES, VariantTolerances
 from onnxbuild.onnxkit.data.reference_feeds import ReferenceOptions
 from onnxbuild.onnxkit.model.model_files import save_model
+from onnxbuild.onnxkit.quantize.blockwise import BlockGrid
 from onnxbuild.recipe.load import load_recipes
-from onnxbuild.steps import expected_tokens, export, generate, reference, validate
+from onnxbuild.steps import expected_tokens, export, generate, reference, sensitivity, validate
 from tests.fakes.step_context import run_step
 from tests.steps import decoders
 from tests.steps.decoders import DECODERS, WORDS
@@ -85,9 +87,10 @@ class Built:
         _, context = run_step(reference.KIND, params, self.folder / "reference")
         return context.output("reference")
 
-    def tokens(self, count=24):
+    def tokens(self, count=24, prompts=6):
+        data = Entrypoint(DUMMY_DATA)
         params = expected_tokens.ExpectedTokensParams(
-            self.model, self.inputs, self.axes, self.outputs, Entrypoint(DUMMY_DATA), count, 6, 0
+            self.model, self.inputs, self.axes, self.outputs, data, count, prompts, 0
         )
         _, context = run_step(expected_tokens.KIND, params, self.folder / "tokens")
         return context.output("tokens")
@@ -295,6 +298,40 @@ def test_a_variant_of_fewer_bits_is_bounded_by_its_divergence(llama, tmp_path):
     found = made.generated(tmp_path / "rounded", tokens, **few, max_kl=1e-4)
     assert "nats; expected at most 0.0001" in found.findings[0].what
     assert found.metrics["kl"] > 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["fp32", "int4"])
+def test_a_gate_that_compared_no_token_has_not_passed(precision, llama):
+    made, model, _, tokens = llama
+    found = made.generated(
+        model, tokens, precision=precision, exact=model, batches=(7,), max_kl=1.0
+    )
+    assert found.metrics["compared"] == 0
+    assert "no token was compared: 6 prompts make no batch of 7" in found.findings[0].what
+
+
+@pytest.mark.slow
+def test_nodes_are_ranked_by_the_divergence_that_few_bits_of_their_weights_cause(llama, tmp_path):
+    made, model, _, tokens = llama
+    params = sensitivity.SensitivityParams(
+        None,
+        None,
+        made.inputs,
+        AXES,
+        samples=3,
+        weights=BlockGrid(4, 32, symmetric=False),
+        logits="logits",
+    )
+    given = {"model": model, "tokens": tokens}
+    outcome, context = run_step(sensitivity.KIND, params, tmp_path, given)
+    report = json.loads((context.output("sensitivity") / "report.json").read_text())
+    assert (report["ranked_by"], report["rounding"], report["samples"]) == ("kl", "weight_only", 3)
+    drops = [each["drop"] for each in report["nodes"]]
+    assert drops == sorted(drops, reverse=True)
+    assert 0 < drops[-1] < drops[0] < report["all"]["drop"]
+    assert {each["op_type"] for each in report["nodes"]} == {"MatMul", "Gather"}
+    assert outcome.metrics["nodes"] == 2 * 7 + 2
 
 
 # other caches than those of keys and values

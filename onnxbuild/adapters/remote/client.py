@@ -104,35 +104,19 @@ class Client:
         self._thread.join()
         self._loop.close()
 
-    def get(self, name: str, limit_bytes: int) -> bytes | None:
-        """Read a small object; None if it is not there, or nothing can be read."""
-        return self._read(self._get(name, limit_bytes))
+    def get(self, names: Iterable[str], limit_bytes: int) -> dict[str, bytes]:
+        """Read small objects in parallel; one that is not there, or can't be read, is left out."""
+        found = self._read(lambda name: self._get(name, limit_bytes), names)
+        return {name: content for name, content in found.items() if content is not None}
 
     def download(self, files: Mapping[Path, Digest]) -> list[Path]:
         """Download blobs in parallel; return those that came whole, with the right digest, whatever the others did."""
-        from obstore.exceptions import BaseError
-
-        whole: list[Path] = []
-        faults: list[Exception] = []
-
-        async def download(path: Path) -> None:
-            try:
-                if await self._download(path, files[path]):
-                    whole.append(path)
-            except (BaseError, OSError, ValueError, RemoteError) as fault:
-                faults.append(fault)
-
-        async def download_all() -> None:
-            await _all(download, files)
-            if faults:
-                raise faults[0]
-
-        self._read(download_all())
-        return whole
+        found = self._read(lambda path: self._download(path, files[path]), files)
+        return [path for path, is_there in found.items() if is_there]
 
     def has(self, names: Iterable[str]) -> set[str]:
         """Return which objects are there, asked in parallel."""
-        return self._read(_where(self._has, names)) or set()
+        return {name for name, is_there in self._read(self._has, names).items() if is_there}
 
     def put(self, name: str, content: bytes | Path) -> None:
         """Upload one object.
@@ -169,7 +153,9 @@ class Client:
             async with asyncio.timeout(self._put_s):
                 return await self._has(name)
 
-        return self._run(_where(ask, names))
+        asked = list(names)
+        answers = self._run(_all(ask, asked))
+        return {name for name, is_there in zip(asked, answers, strict=True) if is_there}
 
     def objects(self, folder: str) -> list[StoredObject]:
         """Return all objects below a folder.
@@ -241,36 +227,49 @@ class Client:
         finally:
             future.cancel()  # what Ctrl-C left
 
-    def _read(self, task: Coroutine[Any, Any, T]) -> T | None:
-        """Run within the budget; None after a fault."""
-        if self.lost:
-            task.close()
-            return None
-        began = self._clock()
+    def _read(self, ask: Callable[[K], Coroutine[Any, Any, T]], about: Iterable[K]) -> dict[K, T]:
+        """Ask about each, in parallel and within the budget; what got no sound answer is left out."""
+        from obstore.exceptions import BaseError
 
-        async def bounded() -> T:
+        found: dict[K, T] = {}
+
+        async def one(each: K) -> None:
+            if self.lost:
+                return
+            try:
+                found[each] = await ask(each)
+            except (BaseError, OSError, ValueError, RemoteError) as fault:
+                self._faults += 1
+                if self._faults >= FAULTS_MAX:
+                    self.lost = _reason(fault)
+            else:
+                self._faults = 0
+                self._earn(REQUEST_S)
+
+        async def bounded() -> None:
             async with asyncio.timeout(max(self._left_s, 0.05)) as self._limit:
-                return await task
+                await _all(one, about)
 
+        if self.lost:
+            return found
+        began = self._clock()
         try:
-            found = self._run(bounded())
-        except RemoteError as fault:
-            self._left_s -= self._clock() - began
-            self._faults += 1
-            if self._left_s <= 0 or self._faults >= FAULTS_MAX:
-                self.lost = str(fault)
-            return None
-        self._left_s += REQUEST_S - (self._clock() - began)
-        self._faults = 0
+            self._run(bounded())
+        except RemoteError as fault:  # the budget is used up
+            self.lost = str(fault)
+        self._left_s -= self._clock() - began
         return found
 
-    def _earn(self, size: int) -> None:
-        """Give the request that is under way, and those after it, the time that these bytes may take."""
-        earned_s = size / LEAST_SPEED
-        self.read_bytes += size
+    def _earn(self, earned_s: float) -> None:
+        """Give the requests that are under way, and those after them, more time."""
         self._left_s += earned_s
         if self._limit is not None and (until := self._limit.when()) is not None:
             self._limit.reschedule(until + earned_s)
+
+    def _arrived(self, size: int) -> None:
+        """Count bytes, which earn the time that they may take."""
+        self.read_bytes += size
+        self._earn(size / LEAST_SPEED)
 
     async def _get(self, name: str, limit_bytes: int) -> bytes | None:
         try:
@@ -284,7 +283,7 @@ class Client:
             content += chunk
             if len(content) > limit_bytes:
                 raise RemoteError(f"{name} has more than {limit_bytes} bytes")
-        self._earn(len(content))
+        self._arrived(len(content))
         return bytes(content)
 
     async def _download(self, path: Path, digest: Digest) -> bool:
@@ -303,7 +302,7 @@ class Client:
                     break
                 sha256.update(chunk)
                 file.write(chunk)
-                self._earn(len(chunk))
+                self._arrived(len(chunk))
         if sha256.hexdigest() != digest.sha256:
             raise RemoteError(f"{name} holds other bytes than its name says")
         return True
@@ -332,13 +331,6 @@ async def _all(ask: Callable[[K], Coroutine[Any, Any, T]], about: Iterable[K]) -
     async with asyncio.TaskGroup() as group:
         started = [group.create_task(one(each)) for each in about]
     return [each.result() for each in started]
-
-
-async def _where(ask: Callable[[K], Coroutine[Any, Any, bool]], about: Iterable[K]) -> set[K]:
-    """Return those of which a request says yes."""
-    asked = list(about)
-    answers = await _all(ask, asked)
-    return {each for each, answer in zip(asked, answers, strict=True) if answer}
 
 
 def _reason(error: BaseException) -> str:

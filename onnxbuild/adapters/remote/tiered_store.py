@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from onnxbuild.adapters.disk.atomic_files import make_folder, store_error
 from onnxbuild.adapters.disk.locks import FileLock
@@ -28,25 +28,20 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 
-Fetch = Literal["all", "needed", "nothing"]
-"""Choice of the blobs of hits that are fetched: all; those that `bring` or `paths` asks for; or none.
-
-With `needed`, blobs that are not here count as being on the remote until one turns out not to be; after `leave`, those
-that it names. With `nothing`, the remote is asked whether it has them.
-"""
-
-
 class TieredStore:
     """The port Store, over a store on disk and a remote one.
 
     A key's local results come first; those of the remote follow, if enough trusted builders signed them. Blobs are
     checked against their digests as they arrive. A remote that fails only means that more is built here.
 
+    Blobs of hits are fetched when `bring` or `paths` asks for them. Those that are not here count as being on the remote
+    until one turns out not to be; after `leave`, those that it names.
+
     Args:
         trusted: Key id -> public key of each builder whose records are taken.
         agree: How many of them must have signed the same result.
         uploads: Takes what is built here; None if nothing is uploaded.
-        fetch: Which blobs of hits are fetched.
+        look_only: Fetch no blobs; ask the remote whether it has them.
     """
 
     def __init__(
@@ -57,46 +52,70 @@ class TieredStore:
         *,
         agree: int = 1,
         uploads: Uploads | None = None,
-        fetch: Fetch = "all",
+        look_only: bool = False,
     ) -> None:
         self._disk, self._client = disk, client
         self._trusted, self._agree = trusted, agree
-        self._uploads, self._fetch = uploads, fetch
+        self._uploads, self._look_only = uploads, look_only
         self._asked: dict[str, tuple[ActionResult, ...]] = {}
         self._awaited: dict[str, list[ActionResult]] = {}
         self._gone: set[str] = set()
         self._left: set[str] | None = None
+        self._there: set[str] = set()
         self.hits = 0
         self.ignored: list[str] = []
 
     # --- records --------------------------------------------------------------------------------
 
-    def lookup(self, key: str) -> tuple[ActionResult, ...]:
-        """Return the sound results under `key`: the local ones, then those of trusted builders."""
-        here = self._disk.lookup(key)
-        known = [(each.observed, each.outputs) for each in here]
-        there = (each for each in self._remote(key) if (each.observed, each.outputs) not in known)
-        return (*here, *there)
+    def expect(self, keys: Collection[str]) -> None:
+        """Ask the remote for the records of all keys that have none here, in parallel."""
+        self._ask(
+            {
+                key
+                for key in keys
+                if key not in self._asked and not self._disk.record_path(key).exists()
+            }
+        )
 
-    def _remote(self, key: str) -> tuple[ActionResult, ...]:
-        if key in self._asked:
-            return self._asked[key]
-        records = []
-        for signer, public in self._trusted.items():
-            content = self._client.get(record_name(key, signer), RECORD_BYTES_MAX)
-            if content is None:
-                continue
-            try:
-                records.append(read_signed(content, key, public))
-            except (ValueError, KeyError, TypeError) as error:
-                self.ignored.append(f"the record of {key[:12]} is ignored: {error}")
-        found = self._asked[key] = agreed(records, self._agree)
+    def lookup(self, key: str) -> Iterator[ActionResult]:
+        """Yield the sound results under `key`: the local ones, then those of trusted builders, if these are needed."""
+        known = []
+        for each in self._disk.lookup(key):
+            known.append((each.observed, each.outputs))
+            yield each
+        if key not in self._asked:
+            self._ask([key])
+        for each in self._asked[key]:
+            if (each.observed, each.outputs) not in known:
+                yield each
+
+    def _ask(self, keys: Collection[str]) -> None:
+        names = {
+            (key, signer): record_name(key, signer) for key in keys for signer in self._trusted
+        }
+        contents = self._client.get(names.values(), RECORD_BYTES_MAX)
+        for key in keys:
+            records = []
+            for signer, public in self._trusted.items():
+                content = contents.get(names[key, signer])
+                if content is None:
+                    continue
+                try:
+                    records.append(read_signed(content, key, public))
+                except (ValueError, KeyError, TypeError) as error:
+                    self.ignored.append(f"the record of {key[:12]} is ignored: {error}")
+            self._take(key, agreed(records, self._agree))
+        if self._look_only:
+            results = [result for key in keys for result in self._asked[key]]
+            self._look_for(self._missing(a for each in results for a in each.outputs.values()))
+
+    def _take(self, key: str, found: tuple[ActionResult, ...]) -> None:
+        self._asked[key] = found
         for result in found:
             for artifact in result.outputs.values():
                 self._awaited.setdefault(artifact.sha256, []).append(result)
-            if not result.outputs and self._fetch != "nothing":
+            if not result.outputs and not self._look_only:
                 self._keep(result)
-        return found
 
     def record(self, result: ActionResult) -> None:
         """Commit a result here, and upload it in the background."""
@@ -114,9 +133,9 @@ class TieredStore:
         """Return what is wrong with the artifact's blobs, after fetching what has to be here."""
         faults = self._disk.faults(artifact, by_content=by_content)
         missing = self._missing([artifact]) if faults else {}
-        if missing and self._fetch == "nothing":
-            names = {blob_name(sha256) for sha256 in missing}
-            return () if self._client.has(names) == names else faults
+        if missing and self._look_only:
+            self._look_for(missing)
+            return () if self._there.issuperset(missing) else faults
         staying = set() if by_content else self._staying(missing)
         self._fetch_blobs({each: missing[each] for each in missing.keys() - staying})
         if faults:
@@ -127,6 +146,11 @@ class TieredStore:
                     self._keep(result)
         return faults
 
+    def _look_for(self, missing: Collection[str]) -> None:
+        """Ask the remote which of some blobs it has."""
+        unknown = {blob_name(sha256): sha256 for sha256 in missing if sha256 not in self._there}
+        self._there |= {unknown[name] for name in self._client.has(unknown)}
+
     def _faults_here(self, artifact: Artifact) -> tuple[str, ...]:
         """Return what is wrong with the blobs that are here, or should be."""
         staying = self._staying(self._missing([artifact]))
@@ -135,8 +159,6 @@ class TieredStore:
 
     def _staying(self, missing: Iterable[str]) -> set[str]:
         """Return which of some blobs may stay on the remote."""
-        if self._fetch != "needed":
-            return set()
         return {
             sha256
             for sha256 in missing
@@ -207,7 +229,7 @@ class TieredStore:
         Raises:
             StoreError: It can't be fetched.
         """
-        if self._fetch == "needed" and not self.bring([artifact]):
+        if not self.bring([artifact]):
             raise StoreError(
                 "what the remote store should hold can't be fetched",
                 fix="run again: it is built here",

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from onnxbuild.adapters.disk.atomic_files import (
@@ -196,6 +196,9 @@ class DiskStore:
         return record_path(self.root, key)
 
     # --- action records ---------------------------------------------------------------------------
+
+    def expect(self, keys: Collection[str]) -> None:
+        """Do nothing: what is on this disk is near."""
 
     def lookup(self, key: str) -> tuple[ActionResult, ...]:
         """Return the sound results under `key`, newest first; set a damaged record aside."""

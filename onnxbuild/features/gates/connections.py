@@ -13,6 +13,7 @@ from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.feature import Feature, Subject
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.onnxkit.model.shapes import unknown_axis
 
 _SOURCE = "source/"
 
@@ -63,7 +64,8 @@ def run(context: StepContext) -> Outcome:
 def _misfit(
     each: Connected, given: Mapping[str, Any], taken: Mapping[str, Any], axes: Mapping[str, Axis]
 ) -> Iterator[Finding]:
-    if given["dtype"] == taken["dtype"] and _fits(given["shape"], taken["shape"], axes):
+    shape = _known(each.output, given["shape"], taken["shape"])
+    if given["dtype"] == taken["dtype"] and _fits(shape, taken["shape"], axes):
         return
     yield Finding(
         f"'{each.output}' of component '{each.component}' is {_words(given)}; the input '{each.input}' takes "
@@ -71,6 +73,16 @@ def _misfit(
         where=f"input '{each.input}'",
         fix="declare the input as that output is, or change the model",
     )
+
+
+def _known(output: str, given: list[Any] | None, taken: list[Any] | None) -> list[Any] | None:
+    """Return an output's shape with the input's sizes where the graph does not say its own; a session refuses others."""
+    if given is None or taken is None or len(given) != len(taken):
+        return given
+    return [
+        other if size == unknown_axis(output, axis) else size
+        for axis, (size, other) in enumerate(zip(given, taken, strict=True))
+    ]
 
 
 def _fits(given: list[Any] | None, taken: list[Any] | None, axes: Mapping[str, Axis]) -> bool:
@@ -94,7 +106,7 @@ def _words(value: Mapping[str, Any]) -> str:
 
 KIND = StepKind(
     name="connections",
-    version=1,
+    version=2,
     params=ConnectionsParams,
     inputs=("model", f"{_SOURCE}*"),
     outputs={"report": "report"},

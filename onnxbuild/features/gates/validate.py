@@ -16,7 +16,7 @@ from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import holds_scores
 from onnxbuild.expansion.feature import Column, Feature, Section, Subject
 from onnxbuild.expansion.fused import SECTION as OPTIMIZE
-from onnxbuild.expansion.generation import most_divergence
+from onnxbuild.expansion.generation import decides
 from onnxbuild.expansion.limits import tolerances_of
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import target_inputs
@@ -59,7 +59,8 @@ def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, Out
             options=variant.option_names,
             owner=variant.owner_of(NAME),
             level=_level(scope, variant),
-            scored=holds_scores(scope) or most_divergence(recipe, variant) is not None,
+            scored=holds_scores(scope) or decides(recipe, variant),
+            in_place=recipe.inputs if any(each.in_place for each in recipe.inputs) else (),
         ),
         {
             "model": subject.model,

@@ -7,6 +7,7 @@ from typing import Any
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.sizes import figure
+from onnxbuild.core.state import STATE
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts, key_needs_frontend
 from onnxbuild.expansion import cells
@@ -22,6 +23,7 @@ from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.benchmark.baseline import baseline_of, one_heading
 from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
 from onnxbuild.onnxkit.benchmark.report import MEASURED_ON, report_file
+from onnxbuild.onnxkit.data.greedy import RolesError, roles_of
 from onnxbuild.onnxkit.drawing.numbers import UNKNOWN, shown_ratio
 from onnxbuild.steps import benchmark, import_model
 
@@ -90,6 +92,20 @@ def _faults(parts: Parts) -> Iterator[Fault]:
     node = parts.node(SECTION, "compile")
     if node is not None and node.value not in (False, "false"):
         yield from key_needs_frontend(parts, parts.module_frontends, SECTION, "compile")
+    tokens = parts.node(SECTION, "tokens")
+    if (
+        tokens is None
+        or tokens.value in (0, "0")
+        or not (parts.sound("dummy_inputs") and parts.sound(STATE))
+    ):
+        return
+    try:
+        roles_of(tuple(parts.inputs.values()))
+    except RolesError as error:
+        what = f"{SECTION}.tokens can't continue prompts with this model: {error}"
+        yield Fault(
+            what, parts.key_at(SECTION, "tokens"), "remove it, or declare the cache as `state`"
+        )
 
 
 def _doubt(metrics: Mapping[str, Any], variant: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
@@ -22,8 +23,11 @@ from onnxbuild.expansion.feature import (
     TrialFigure,
     WrittenVariant,
 )
+from onnxbuild.expansion.fidelity import SECTION as FIDELITY
 from onnxbuild.expansion.fidelity import add_fidelity
 from onnxbuild.expansion.fused import fused_for, own_address
+from onnxbuild.expansion.generation import SECTION as GENERATE
+from onnxbuild.expansion.generation import add_generation
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import VariantSession, settings_of
 from onnxbuild.expansion.variants import flow, written_variant
@@ -35,7 +39,7 @@ from onnxbuild.steps.choose import AutoOptions, Tried
 
 NAME = "auto"
 
-_TAKEN = ("model", "fidelity", "evaluation")
+_TAKEN = ("model", "fidelity", "evaluation", "generation")
 """Outputs of each trial that the step that chooses takes."""
 
 _KEPT_SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
@@ -48,6 +52,9 @@ _OTHER_METHODS = ("mse", "percentile")
 convolutions."""
 
 _STATIC_KEPT_SHARES = (0.1, 0.3)
+
+_EIGHT_BIT_SHARES = (0.1, 0.2, 0.35, 0.6)
+"""Shares of the weights that get 8 bits where the smallest model is asked for."""
 
 _BALANCED: dict[str, Any] = {"balance": True, "rounding": "gptq"}
 """On MiniLM as fast as plain 8 bits within 3 %, with a seventh of the error."""
@@ -83,7 +90,12 @@ def _model(scope: Scope, variant: Variant) -> OutputRef:
             scored = add_evaluation(scope, each, models[trial], recipe.targets[0], gates=False)
         if scored is not None:
             inputs[_of_trial("evaluation", trial)] = scored
-    if not choice:
+        generated = None
+        if options.goal.perplexity_ratio is not None:
+            generated = add_generation(scope, each, models[trial], recipe.targets[0], gates=False)
+        if generated is not None:
+            inputs[_of_trial("generation", trial)] = generated
+    if not choice and options.goal.size is None:
         inputs["benchmark"] = benchmark_of_trials(
             scope,
             of_variant(recipe, variant, "trials"),
@@ -125,14 +137,15 @@ def _inputs_of_trials(params: choose.ChooseParams) -> Mapping[str, tuple[str, ..
 def _trials(recipe: Recipe, variant: Variant) -> Iterator[Trial]:
     """The most promising first: a smaller budget cuts off the last."""
     options = variant.options_as(AutoOptions)
+    calibration = recipe.entrypoints.get("calibration")
+    has_data = calibration is not None and calibration.target != DUMMY_DATA
+    if options.goal.size is not None:
+        yield from itertools.islice(_by_bits(has_data=has_data), options.trials)
+        return
     include = options.include or (
         ("dynamic", "static") if "calibration" in recipe.entrypoints else ("dynamic",)
     )
-    calibration = recipe.entrypoints.get("calibration")
-    ladder = _ladder(
-        keeps="fidelity" in recipe.entrypoints,
-        balances=calibration is not None and calibration.target != DUMMY_DATA,
-    )
+    ladder = _ladder(keeps="fidelity" in recipe.entrypoints, balances=has_data)
     method = recipe.section("calibration", CalibrationOptions).method
     left = options.trials
     for each in ladder:
@@ -181,6 +194,24 @@ def _ladder(*, keeps: bool, balances: bool) -> Iterator[Trial]:
     yield Trial("fp16", "fp16", {})
 
 
+def _by_bits(*, has_data: bool) -> Iterator[Trial]:
+    """Yield ways to keep weights in few bits, down to 4 for all of them.
+
+    Args:
+        has_data: There is calibration data, for GPTQ.
+    """
+    method = {"method": "gptq"} if has_data else {}
+    least = {"scales": "search", "op_types": ("MatMul", "Gemm", "Gather"), **method}
+    for block_size in (128, 64, 32):
+        yield Trial(
+            f"weights-4-by-{block_size}", "weight_only", {**least, "block_size": block_size}
+        )
+    for share in _EIGHT_BIT_SHARES:
+        changes = {**least, "block_size": 64, "sensitive_in_8_bits": share}
+        yield Trial(f"weights-4-and-{share:.0%}-in-8".replace("%", ""), "weight_only", changes)
+    yield Trial("weights-8", "weight_only", {**least, "bits": 8, "block_size": 128})
+
+
 def _laid(
     scope: Scope,
     subjects: Sequence[Subject],
@@ -218,7 +249,14 @@ def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
     if not asked and parts.sound("quantization", name, "goal"):
         what = f"variant '{name}' has mode 'auto', and no goal"
         yield Fault(what, at, f"add `goal: {{cosine_mean: 0.995}}`{data}")
-    if asked - {"max_drop"} and lacks_data:
+    if "size" in asked:
+        yield from _size_faults(variant, parts, asked)
+    if "perplexity_ratio" in asked and parts.node(GENERATE) is None:
+        what = (
+            f"variant '{name}' has the goal 'perplexity_ratio', and the recipe has no `{GENERATE}`"
+        )
+        yield Fault(what, at, f"add `{GENERATE}: {{prompts: FILE.py:CALLABLE}}`")
+    if asked - {"max_drop", "perplexity_ratio", "size"} and lacks_data:
         what = f"variant '{name}' has a goal on fidelity, and no fidelity.data is named"
         yield Fault(what, at, f"add `{_FIDELITY}`")
     if "max_drop" in asked:
@@ -227,10 +265,28 @@ def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
         yield from without_scores(parts, what, at, otherwise, of_whole=True)
 
 
+def _size_faults(variant: WrittenVariant, parts: Parts, asked: set[str]) -> Iterator[Fault]:
+    """Bounds without which the smallest is always 4 bits, and options that say nothing there."""
+    name = variant.name
+    at = parts.at("quantization", name, "goal", "size")
+    if asked == {"size"}:
+        what = f"variant '{name}' has the goal 'size', and nothing says what may be lost"
+        yield Fault(what, at, "write `goal: {perplexity_ratio: 1.02, size: smallest}`")
+    if variant.node.child("include") is not None:
+        what = f"variant '{name}' has the goal 'size', whose trials are of mode 'weight_only', and `include`"
+        yield Fault(what, parts.at("quantization", name, "include"), "remove `include`, or `size`")
+    if parts.node(GENERATE) is None and parts.lacks(FIDELITY, "data"):
+        what = f"variant '{name}' has the goal 'size', and nothing ranks its nodes"
+        yield Fault(
+            what, at, f"add `{_FIDELITY}`, or `{GENERATE}: {{prompts: ...}}` for a decoder"
+        )
+
+
 FEATURE = Mode(
     name=NAME,
     precision="int8",
-    tolerances={"int8": DEFAULT_TOLERANCES["int8"]},
+    precision_of=lambda options: "int8" if options.goal.size is None else "int4",
+    tolerances={bits: DEFAULT_TOLERANCES[bits] for bits in ("int4", "int8")},
     options=AutoOptions,
     kinds=(choose.KIND,),
     variant_faults=_faults,
@@ -246,6 +302,7 @@ FEATURE = Mode(
             figures=(
                 TrialFigure("cosine_mean", "cosine"),
                 TrialFigure("drop", "drop", is_loss=True),
+                TrialFigure("perplexity_ratio", "perplexity ratio", is_loss=True),
             ),
             trials=_inputs_of_trials,
         ),

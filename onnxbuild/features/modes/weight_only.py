@@ -11,14 +11,18 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.diagnosis_hints import KeptNodes
 from onnxbuild.expansion.feature import Mode, WrittenVariant
-from onnxbuild.expansion.fused import fused_for
+from onnxbuild.expansion.fidelity import SECTION as FIDELITY
+from onnxbuild.expansion.fidelity import add_sensitivity
+from onnxbuild.expansion.fused import fused_for, own_address
+from onnxbuild.expansion.generation import SECTION as GENERATE
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.mode_steps.balancing import calibration_data
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES
+from onnxbuild.onnxkit.quantize.blockwise import BlockGrid
 from onnxbuild.steps import hessians, quantize_weights
 from onnxbuild.steps.quantize_weights import WeightOptions, WeightParams
 
-_BYTE_BITS = 8
+_HALF_BYTE, _BYTE_BITS = 4, 8
 
 
 def _model(scope: Scope, variant: Variant) -> OutputRef:
@@ -26,6 +30,8 @@ def _model(scope: Scope, variant: Variant) -> OutputRef:
     params = WeightParams(variant.options_as(WeightOptions))
     if params.options.method == "gptq":
         inputs["hessians"] = _hessians(scope, variant, inputs["model"])
+    if params.options.sensitive_in_8_bits:
+        inputs["sensitivity"] = _sensitivity(scope, variant, inputs["model"])
     address = of_variant(scope.recipe, variant, "quantize")
     step = scope.step(address, quantize_weights.KIND, params, inputs, at=variant.location)
     return OutputRef(step, "model")
@@ -41,6 +47,14 @@ def _hessians(scope: Scope, variant: Variant, model: OutputRef) -> OutputRef:
         section="calibration",
     )
     return OutputRef(step, "hessians")
+
+
+def _sensitivity(scope: Scope, variant: Variant, model: OutputRef) -> OutputRef:
+    options = variant.options_as(WeightOptions)
+    grid = BlockGrid(_HALF_BYTE, options.block_size, options.symmetric)
+    size = f"{options.block_size}{'-symmetric' if options.symmetric else ''}"
+    address = own_address(scope.recipe, variant, f"weights-{size}-sensitivity")
+    return add_sensitivity(scope, model, address, weights=grid)
 
 
 def _precision_of(options: WeightOptions) -> str:
@@ -59,9 +73,27 @@ def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
         at = parts.at("quantization", name, "symmetric")
         yield Fault(what, at, "write `method: rtn`, or remove `symmetric`")
     on_cpu = any(target.is_cpu for target in parts.targets.values())
-    if options.method == "hqq" and options.bits == _BYTE_BITS and on_cpu:
+    mixes = bool(options.nodes_in_8_bits or options.sensitive_in_8_bits)
+    if mixes and options.bits == _BYTE_BITS:
+        key = "nodes_in_8_bits" if options.nodes_in_8_bits else "sensitive_in_8_bits"
+        what = f"variant '{name}' has `{key}`, and `bits: 8` for all others, too"
+        yield Fault(
+            what, parts.at("quantization", name, key), f"write `bits: 4`, or remove `{key}`"
+        )
+    if (
+        options.sensitive_in_8_bits
+        and parts.node(GENERATE) is None
+        and parts.lacks(FIDELITY, "data")
+    ):
+        what = f"variant '{name}' has `sensitive_in_8_bits`, and nothing ranks its nodes"
+        at = parts.at("quantization", name, "sensitive_in_8_bits")
+        fix = (
+            "add `generate: {prompts: ...}` for a decoder, or `fidelity: {data: FILE.py:CALLABLE}`"
+        )
+        yield Fault(what, at, fix)
+    if options.method == "hqq" and (options.bits == _BYTE_BITS or mixes) and on_cpu:
         what = (
-            f"variant '{name}' has method 'hqq' and `bits: 8`; the CPU provider has no kernel for "
+            f"variant '{name}' has method 'hqq' and nodes in 8 bits; the CPU provider has no kernel for "
             "8 bits with fractional zero points"
         )
         at = parts.at("quantization", name, "method")

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.step import (
     COMPILER,
     CXX_HEADER,
     HEADERS,
     OPTIONAL,
     PROGRAM,
+    REPORT_FILE,
     Outcome,
     StepContext,
 )
 from onnxbuild.document.faults import Fault
+from onnxbuild.expansion.generation import expected_tokens_of, has_prompts
 from onnxbuild.expansion.package_format import (
+    Packaged,
     PackageFormat,
     PackageRequest,
     RunPackage,
@@ -48,8 +53,10 @@ from onnxbuild.onnxkit.packages.package_run import (
 )
 from onnxbuild.onnxkit.packages.signature import signature_of
 from onnxbuild.providers import short_name
+from onnxbuild.steps.generate import EXACT
 
 _LEAVE_OUT = "take the variant out of `packages: {variants: [...]}`, or `cpp` out of `packages`"
+_TOKENS = "tokens"
 _HEADERS_AT = f"{PACKAGES}.cpp.headers"
 """Name of the headers' files in Recipe.entrypoints."""
 
@@ -96,8 +103,12 @@ def package(context: StepContext) -> Outcome:
             fix=f"add `cpu` to `providers`, or {_LEAVE_OUT}",
         )
     reference = context.input("reference")
+    texts: Sequence[tuple[Sequence[int], Sequence[int]]] = ()
+    if _TOKENS in context.input_names:
+        golden = json.loads((context.input(_TOKENS) / REPORT_FILE).read_text("utf-8"))
+        texts = list(zip(golden["prompts"], golden["tokens"], strict=True))
     points = write_package(
-        context.output("bundle"), bundle, manifest, reference, params.tolerances
+        context.output("bundle"), bundle, manifest, reference, params.tolerances, texts=texts
     )
     left = [short_name(name) for name in asked if name not in usable]
     notes = [f"ONNX Runtime's C++ API can't append {' or '.join(left)}: left out"] if left else []
@@ -160,6 +171,15 @@ def _run_params(asked: RunPackage) -> RunCppParams:
     return RunCppParams(asked.subject, asked.tolerances, asked.recipe, asked.variant, headers)
 
 
+def _inputs_of(packaged: Packaged) -> Mapping[str, OutputRef]:
+    """PyTorch's tokens, of a variant whose own must be the same."""
+    subject = packaged.subject
+    is_exact = subject.further is None and subject.variant.precision in EXACT
+    if not is_exact or not has_prompts(packaged.recipe):
+        return {}
+    return {_TOKENS: expected_tokens_of(packaged.scope)}
+
+
 def _contents(folder: Path, manifest: Manifest) -> Mapping[str, str]:
     return {name: f"{MODEL}/{path}" for name, path in described_at_top(folder, manifest).items()}
 
@@ -183,7 +203,15 @@ FEATURE: PackageFormat = PackageFormat(
         "it can't hold strings, which the pipeline takes or gives" if bundle.has_text else ""
     ),
     no_dtypes=frozenset({"bfloat16", "string"}),
-    kind=package_kind("cpp", 4, PackageCppParams, package, toolchain=("numpy", "jinja2")),
+    kind=package_kind(
+        "cpp",
+        5,
+        PackageCppParams,
+        package,
+        toolchain=("numpy", "jinja2"),
+        inputs=("bundle", "reference", f"{_TOKENS}?"),
+    ),
+    inputs_of=_inputs_of,
     params=lambda packaged: PackageCppParams(packaged.tolerances),
     run=run_kind(
         "cpp",

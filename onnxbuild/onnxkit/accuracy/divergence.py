@@ -1,4 +1,4 @@
-"""How far a model's distributions of the next token are from another's, on the same tokens."""
+"""Measure how far a model's distributions of the next token are from another's, on the same tokens."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TokenDivergence:
         import numpy as np
 
         for n, pair in enumerate(zip(*models, strict=True)):
-            exact, other = (_log_softmax(logits) for logits in pair)
+            exact, other = (log_softmax(logits) for logits in pair)
             divergences = (np.exp(exact) * (exact - other)).sum(-1).tolist()
             self._agreed += int((exact.argmax(-1) == other.argmax(-1)).sum())
             losses = (exact - other)[np.arange(len(other)), tokens[:, n]].tolist()
@@ -70,7 +70,8 @@ class TokenDivergence:
         ]
 
 
-def _log_softmax(logits: np.ndarray) -> np.ndarray:
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Logarithms of the probabilities along the last axis, float64."""
     import numpy as np
 
     shifted = logits.astype(np.float64) - logits.max(-1, keepdims=True)

@@ -25,6 +25,13 @@ class BenchmarkOptions:
         help="points to measure at, axis to size or to several sizes (`{batch: [1, 8], sequence: "
         "128}` are two); empty: the example alone",
     )
+    tokens: int = option(
+        0,
+        sparse=True,
+        help="tokens of a text to measure, too, after each point without a past (`{sequence: 16, past: 0}`): greedily, each "
+        "call with the state that the last one left; 0: none",
+        minimum=0,
+    )
     threads: int = option(
         0,
         help="threads of each runtime, where `session` sets none for a variant; 0: all the cores "

@@ -13,6 +13,11 @@ from onnxbuild.core.step import StepContext
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.accuracy.comparison import is_text
 from onnxbuild.onnxkit.benchmark.candidate import Bind, LoadCost, LoadsElsewhere, cost_here
+from onnxbuild.onnxkit.benchmark.decoding import (
+    StatefulFeeds,
+    continued_by_module,
+    stateful_call,
+)
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import call_user
 from onnxbuild.onnxkit.export.torch_module import load_module, module_tensors
@@ -37,6 +42,7 @@ from onnxbuild.providers import named
 
 if TYPE_CHECKING:
     import onnxruntime
+    import torch
 
 
 def bound_there(
@@ -184,13 +190,18 @@ def pytorch(
         loaded = load_module(context, model)
         module = torch.compile(loaded) if compiled else loaded
 
-        def bind(feeds: Feeds) -> Callable[[], object]:
-            tensors = module_tensors(feeds, inputs, context.where)
-
+        def call_of(tensors: Mapping[str, torch.Tensor]) -> Callable[[], object]:
             def run_once() -> object:
                 with torch.inference_mode():
                     return module(**tensors)
 
+            return run_once
+
+        def bind(feeds: Feeds) -> Callable[[], object]:
+            if isinstance(feeds, StatefulFeeds) and feeds.decoding.tokens:
+                run_once = continued_by_module(module, feeds, feeds.decoding, context.where)
+            else:
+                run_once = call_of(module_tensors(feeds, inputs, context.where))
             call_user(run_once, model.target, context.where)
             return run_once
 
@@ -300,7 +311,26 @@ def _cost_here(asked: SessionRequest, feeds: Mapping[str, Feeds], io_binding: bo
 
 def _binder(session: onnxruntime.InferenceSession, where: str, *, io_binding: bool) -> Bind:
     bind = _bind_io if io_binding else _bind_arrays
-    return lambda feeds: bind(session, feeds, where)
+
+    def bound(feeds: Feeds) -> Callable[[], object]:
+        if isinstance(feeds, StatefulFeeds):
+            return _bind_state(session, feeds)
+        return bind(session, feeds, where)
+
+    return bound
+
+
+def _bind_state(
+    session: onnxruntime.InferenceSession, feeds: StatefulFeeds
+) -> Callable[[], object]:
+    if isinstance(session, HostedSession):
+        call: Callable[[], object] = bound_there(
+            session, stateful_call, dict(feeds), feeds.decoding
+        )
+    else:
+        call = stateful_call(session, feeds, feeds.decoding)
+    call()
+    return call
 
 
 def _bind_arrays(

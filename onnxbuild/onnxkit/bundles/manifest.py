@@ -129,6 +129,7 @@ class Decoder:
         logits: The output, shape (batch, new, vocabulary).
         past: The axis along which the state grows; None where it has one size.
         new: The axis of the new tokens; None for a model that takes one at a time.
+        in_place: Whether one buffer for the greatest `past` may be bound as state and as new state.
     """
 
     ids: str
@@ -137,6 +138,7 @@ class Decoder:
     logits: str
     past: str | None
     new: str | None
+    in_place: bool = dataclasses.field(default=False, metadata={"sparse": True})
 
 
 @dataclass(frozen=True, slots=True)

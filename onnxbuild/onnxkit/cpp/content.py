@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.axis import is_sum, shape_at
 from onnxbuild.core.target import CPU
 from onnxbuild.host.cpu import VNNI
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.cpp_examples import registering_lines
-from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest
+from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Decoder, Manifest
 from onnxbuild.onnxkit.bundles.write import names_below
 from onnxbuild.onnxkit.loaders.onnx_bundle import _LEVELS, _SPINNING
 from onnxbuild.onnxkit.packages.contents import hand_files_on, signature_table, write_rendered
@@ -116,10 +117,15 @@ def write_package(
     manifest: Manifest,
     reference: Path,
     tolerances: VariantTolerances,
+    *,
+    texts: Sequence[tuple[Sequence[int], Sequence[int]]] = (),
 ) -> int:
     """Write all files but SHA256SUMS; return the number of golden points.
 
     `refused_port` finds none, `usable_providers` some.
+
+    Args:
+        texts: Ids of prompts, and of the tokens that must follow each, of a decoder.
     """
     points = write_plain_points(folder / GOLDEN, reference, tolerances)
     signature = signature_of(manifest, [each["name"] for each in points])
@@ -129,6 +135,10 @@ def write_package(
     layout |= {f"include/{names.namespace}/model.h": "model.h"}
     layout |= {"cmake/onnxruntime.cmake": "onnxruntime.cmake"}
     content = _content(signature, manifest, names, points)
+    if manifest.decoder is not None:
+        layout |= {f"include/{names.namespace}/generate.h": "generate.h"}
+        content["decoder"] = _decoder(manifest, manifest.decoder, signature)
+        content["texts"] = [tuple(_braced(map(str, ids)) for ids in each) for each in texts]
     write_rendered(folder, __package__ or "", layout, **content)
     return len(points)
 
@@ -185,6 +195,49 @@ def _content(
         "operators": list(registering_lines(manifest.operators)) if manifest.operators else [],
         "points": [_point(each) for each in points],
         "onnxruntime": manifest.versions["onnxruntime"],
+        "decoder": None,
+        "texts": (),
+    }
+
+
+def _decoder(manifest: Manifest, known: Decoder, signature: ModelSignature) -> dict[str, Any]:
+    """Return what the loop of a decoder feeds, by members."""
+    ports = {each.name: each for each in signature.inputs}
+    inputs = members_of(tuple(ports))
+    outputs = members_of(tuple(each.name for each in signature.outputs))
+    axes = manifest.dynamic_axes
+    empty = {**dict.fromkeys(axes, 1), **({known.past: 0} if known.past else {})}
+    masks = [(name, is_sum((ports[name].shape or ("",))[-1])) for name in known.masks]
+    return {
+        "ids": inputs[known.ids],
+        "masks": [
+            {
+                "member": inputs[name],
+                "is_whole": whole,
+                "one": f"static_cast<{TYPES[ports[name].dtype]}>(1)",
+            }
+            for name, whole in masks
+        ],
+        "needs_whole": any(whole for _, whole in masks),
+        "positions": [
+            {
+                "member": inputs[name],
+                "rank": len(ports[name].shape or ()),
+                "type": TYPES[ports[name].dtype],
+            }
+            for name in known.positions
+        ],
+        "logits": outputs[known.logits],
+        "state": [
+            {
+                "input": inputs[name],
+                "output": outputs[fed_by],
+                "shape": shape_at(ports[name].shape or (), empty),
+            }
+            for name, fed_by in (manifest.state or {}).items()
+        ],
+        "most": axes[known.new]["max"] if known.new else 1,
+        "room": axes[known.past]["max"] + 1 if known.past else 0,
     }
 
 

@@ -1,4 +1,4 @@
-"""Which inputs of a decoder are what, by their declarations."""
+"""Roles of a decoder's inputs, by their declarations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Roles:
         masks: Ones and zeros; those over the past and the new tokens, or over the new ones.
         positions: Positions of the new tokens.
         inputs: All inputs, as the recipe declares them.
-        growth: How the state grows; None for one of one size, whose model takes one token at a time.
+        growth: How the state grows; None for one of one size, whose model takes one token at a time, as one does that
+            grows by one.
     """
 
     tokens: DummyInput
@@ -36,18 +37,20 @@ class Roles:
 
     @property
     def takes_padding(self) -> bool:
-        """Whether prompts of different lengths can be one batch."""
-        return any(is_sum(each.shape[-1]) for each in self.masks)
+        """Whether prompts of different lengths can be one batch: a mask leaves out what all of the state has of padding."""
+        all_grow = all(each.growth is not None for each in state_inputs(self.inputs))
+        return all_grow and any(is_sum(each.shape[-1]) for each in self.masks)
 
     def names(self, logits: str) -> dict[str, Any]:
-        """Return `ids`, `masks`, `positions`, `logits`, and the axes `past` and `new`; None for those of no growth."""
+        """Return `ids`, `masks`, `positions`, `logits`, the axes `past` and `new`, None for those of no growth, and `in_place`."""
         return {
             "ids": self.tokens.name,
             "masks": tuple(each.name for each in self.masks),
             "positions": tuple(each.name for each in self.positions),
             "logits": logits,
             "past": None if self.growth is None else self.growth.axis,
-            "new": None if self.growth is None else self.growth.by,
+            "new": (self.growth and self.growth.by) or None,
+            "in_place": self.growth is not None and self.growth.in_place,
         }
 
     def decoder(self, logits: str) -> Mapping[str, Any]:
@@ -83,7 +86,9 @@ def roles_of(inputs: Sequence[DummyInput], given: Collection[str] = ()) -> Roles
         if each.fed_by or each.name in given:
             continue
         last = each.shape[-1] if each.shape else 0
-        is_new = last == 1 if growth is None else growth.by in symbols_of(last)
+        is_new = growth.by in symbols_of(last) if growth and growth.by else last == 1
+        if growth and not growth.by:
+            is_new = is_new or growth.axis in symbols_of(last)
         if each.arange is not None:
             positions.append(each)
         elif is_new and (each.mask == "left" or each.fill == 1):

@@ -64,7 +64,7 @@ def read_prompts(
         where = f"{context.where} ({label}, prompt {n})"
         prompt = _ids(item, where)
         if roles.growth is not None:
-            new, past = known[roles.growth.by], known[roles.growth.axis]
+            new, past = known.get(roles.growth.by), known[roles.growth.axis]
             _check_room(len(prompt), tokens, new, past, where)
         found.append(prompt)
     if not found:
@@ -97,7 +97,8 @@ def _items(
         for item in iterate_user(context, data):
             yield data.target, item
         return
-    most = _DUMMY_MAX if roles.growth is None else min(_DUMMY_MAX, axes[roles.growth.by].max)
+    by_several = roles.growth is not None and roles.growth.by
+    most = min(_DUMMY_MAX, axes[by_several].max) if by_several else _DUMMY_MAX
     number = 0
     while True:
         one = replace(roles.tokens, shape=(1 + (5 * number + 3) % most,))
@@ -145,8 +146,8 @@ def _ids(item: object, where: str) -> np.ndarray:
     return found.astype(np.int64)
 
 
-def _check_room(length: int, tokens: int, new: Axis, past: Axis, where: str) -> None:
-    if not new.takes(length):
+def _check_room(length: int, tokens: int, new: Axis | None, past: Axis, where: str) -> None:
+    if new is not None and not new.takes(length):
         raise StepError(
             f"the prompt has {length} tokens; axis '{new.name}' takes {new.rule}",
             where=where,

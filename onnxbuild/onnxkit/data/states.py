@@ -37,9 +37,9 @@ def decoding_points(inputs: Sequence[DummyInput], axes: Sequence[Axis]) -> Itera
     if growth is None:
         return
     known = {each.name: each for each in axes}
-    old, new = known[growth.axis], known[growth.by]
+    old, new = known[growth.axis], known.get(growth.by)
     for name, size in (("decode-first", 1), ("decode-last", old.max)):
-        sizes = {old.name: old.nearest(size), new.name: new.nearest(1)}
+        sizes = {old.name: old.nearest(size)} | ({new.name: new.nearest(1)} if new else {})
         yield Point(name, example_sizes(axes) | sizes)
 
 
@@ -96,6 +96,8 @@ def prompt_length(
     feeds: Mapping[str, np.ndarray], inputs: Sequence[DummyInput], growth: Growth
 ) -> int:
     """Count the new elements of a call: 0 where no input has their axis."""
+    if not growth.by:
+        return 1
     for each in inputs:
         if growth.by in each.shape:
             return int(feeds[each.name].shape[each.shape.index(growth.by)])

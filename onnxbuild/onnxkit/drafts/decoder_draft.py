@@ -56,14 +56,20 @@ def draft_of_decoder(folder: ModelFolder, arguments: Mapping[str, Any], written:
     parameters = inspect.signature(model.forward).parameters
     found = (name for name, each in parameters.items() if takes_cache(each.annotation))
     parameter = next(found, PARAMETER)
-    state = _state(_cache_of(model, parameter, where), parameter, where)
+    state = _state(_cache_of(model, parameter, where), parameter)
     recipe: dict[str, Any] = {STATE: state}
     comments = {STATE: "its cache, as one call made it"}
-    if all(each["update"] == "replaced" for each in state.values()):
-        recipe["model"] = {"inputs": ["input_ids"]}
-        recipe["dummy_inputs"] = {"input_ids": {"shape": [BATCH, 1]}}
-    elif POSITIONS not in parameters:
-        recipe["model"] = {"inputs": ["input_ids", "attention_mask"]}
+    updates = {each["update"] for each in state.values()}
+    inputs = ["input_ids"] if updates == {"replaced"} else ["input_ids", "attention_mask"]
+    if updates == {"replaced"} or not _uses_positions(model):
+        recipe["model"] = {"inputs": inputs}
+    else:
+        inputs.append(POSITIONS)
+    if "replaced" in updates:  # such a state goes on one token at a time
+        shapes = {name: {"shape": [BATCH, 1]} for name in inputs}
+        recipe["dummy_inputs"] = shapes | (
+            {"attention_mask": {"shape": [BATCH, f"{PAST} + 1"]}} if "grows" in updates else {}
+        )
     there = [name for name in TOKENIZER_FILES if (folder.path / name).is_file()]
     if TOKENIZER_FILES[0] in there:
         files = [Path(os.path.normpath(f"{written}/{name}")).as_posix() for name in there]
@@ -76,6 +82,22 @@ def draft_of_decoder(folder: ModelFolder, arguments: Mapping[str, Any], written:
         if entry["update"] == "grows":
             del entry["update"]  # the default
     return Draft(recipe, comments)
+
+
+def _uses_positions(model: torch.nn.Module) -> bool:
+    """Return whether other positions give other logits; some models take them, and leave them aside."""
+    import torch
+
+    if POSITIONS not in inspect.signature(model.forward).parameters:
+        return False
+    ids = torch.arange(_TOKENS)[None]
+    mask = torch.ones_like(ids)  # without one, positions may tell texts of one row apart
+    with torch.no_grad():
+        one, other = (
+            model(input_ids=ids, attention_mask=mask, position_ids=each, use_cache=False).logits
+            for each in (ids, 2 * ids)
+        )
+    return not torch.equal(one, other)
 
 
 def _cache_of(
@@ -98,7 +120,7 @@ def _cache_of(
 
 
 def _state(
-    found: Mapping[tuple[int, str], torch.Tensor], parameter: str, where: str
+    found: Mapping[tuple[int, str], torch.Tensor], parameter: str
 ) -> dict[str, dict[str, Any]]:
     """`state`: an entry for the tensors of each shape."""
     groups: dict[tuple[tuple[int | str, ...], str], list[tuple[int, str]]] = {}
@@ -122,10 +144,4 @@ def _state(
             **({} if dtype == "float32" else {"dtype": dtype}),
             "update": "grows" if PAST in shape else "replaced",
         }
-    if len({each["update"] for each in entries.values()}) > 1:
-        raise StepError(
-            "the model's cache has keys that grow and states that are replaced; decoding of both is not covered yet",
-            where=where,
-            fix="build its forward pass without a cache, by a callable: `model: {entrypoint: FILE.py:CALLABLE}`",
-        )
     return entries

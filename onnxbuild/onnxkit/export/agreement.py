@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +12,15 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.accuracy.comparison import Breach, breach, compare, mismatch
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.data.states import decoding_points
 from onnxbuild.onnxkit.export.probe_sizes import probe_points
+from onnxbuild.onnxkit.sessions.decoding import run_in_place
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 
 if TYPE_CHECKING:
     import numpy as np
+    from onnxruntime import InferenceSession
 
 _SAME_GRAPH = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2}
 """Bound by dtype: |a - b| <= bound * max(1, max |b|) + 10 * bound * |b|. Wide enough for another order
@@ -45,14 +48,14 @@ class PointRun:
 def run_at_probes(
     model: Path, inputs: Sequence[DummyInput], axes: Sequence[Axis], where: str
 ) -> tuple[PointRun, ...]:
-    """Run a model as it is on seeded feeds, at the points at which an export is compared.
+    """Run a model as it is on seeded feeds, at the points at which an export is compared, and where it decodes.
 
     Raises:
         StepError: ONNX Runtime refuses the model, or fails.
     """
     session = open_session(model, optimize=False, lean=True, where=where)
     runs = []
-    for point in probe_points(axes):
+    for point in (*probe_points(axes), *decoding_points(inputs, axes)):
         feeds = make_feeds(inputs, point.sizes, f"probe:{point.name}")
         runs.append(PointRun(point, feeds, run_session(session, feeds, where)))
     return tuple(runs)
@@ -65,14 +68,34 @@ def disagreement(expected: Sequence[PointRun], model: Path, where: str) -> str:
         expected: Of the model that it was made of.
         where: `recipe:step`, for messages.
     """
+    return _first_difference(expected, model, where, run_session)
+
+
+def disagreement_in_place(
+    expected: Sequence[PointRun], model: Path, inputs: Sequence[DummyInput], where: str
+) -> str:
+    """Return how a model's outputs differ where its state is in buffers; else as `disagreement`."""
+
+    def run(session: InferenceSession, feeds: Feeds, where: str) -> Mapping[str, np.ndarray]:
+        return run_in_place(session, feeds, inputs, where)
+
+    return _first_difference(expected, model, where, run)
+
+
+def _first_difference(
+    expected: Sequence[PointRun],
+    model: Path,
+    where: str,
+    run: Callable[[InferenceSession, Feeds, str], Mapping[str, np.ndarray]],
+) -> str:
     try:
         session = open_session(model, optimize=False, lean=True, where=where)
-        for run in expected:
-            found = run_session(session, run.feeds, where, tuple(run.outputs))
-            for name, array in run.outputs.items():
+        for each in expected:
+            found = run(session, each.feeds, where)
+            for name, array in each.outputs.items():
                 reason = _difference(array, found[name])
                 if reason:
-                    return f"output '{name}' {reason} at {_show(run.point)}"
+                    return f"output '{name}' {reason} at {_show(each.point)}"
     except StepError as error:
         return error.what
     return ""

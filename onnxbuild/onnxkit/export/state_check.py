@@ -122,9 +122,10 @@ def _check_positions(config: Any, axes: Sequence[Axis], growth: Growth, where: s
     """Sizes that are tried: one axis at its greatest, the other at its example."""
     most = getattr(config, "max_position_embeddings", None)
     by_name = {each.name: each for each in axes}
-    old, new = by_name[growth.axis], by_name[growth.by]
     if not isinstance(most, int):
         return
+    old = by_name[growth.axis]
+    new = by_name.get(growth.by, Axis("one token", 1, 1, 1))
     for axis, other in ((old, new), (new, old)):
         if axis.max + other.example > most:
             raise StepError(

@@ -58,6 +58,19 @@ def decode(
         mask = np.concatenate([mask, np.ones_like(ids, bool)], axis=1)
 
 
+def whole_text(decoder: Mapping[str, Any], ids: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the feeds of a text as one first call, the empty state with them.
+
+    Args:
+        decoder: As `decode` takes it, one whose state grows.
+        ids: Shape (length,).
+    """
+    import numpy as np
+
+    feeds = _feeds(decoder, ids[None], np.ones((1, len(ids)), bool))
+    return {**feeds, **empty_state(decoder, feeds)}
+
+
 def _feeds(decoder: Mapping[str, Any], ids: np.ndarray, mask: np.ndarray) -> dict[str, np.ndarray]:
     """Feeds of the new tokens.
 

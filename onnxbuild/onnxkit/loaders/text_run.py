@@ -4,8 +4,8 @@
     python run.py --text "A cache is"   the text itself goes on
     python run.py --ids "12 5 7"        ids of tokens in, ids out: no tokenizer is needed
 
-The most likely token follows, so that each run gives the same text. Needs onnxruntime and numpy, for texts
-tokenizers, and for a chat template jinja2.
+The most likely token follows, so that each run gives the same text; `--temperature 0.7 --top-p 0.9 --seed 1` draws
+tokens instead. Needs onnxruntime and numpy, for texts tokenizers, and for a chat template jinja2.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,17 @@ _UNFINISHED = "\ufffd"
 def main() -> None:
     """Print the new tokens as text, or as ids."""
     parser = argparse.ArgumentParser(
-        description="Go on with a prompt: the most likely token, and again."
+        description="Go on with a prompt: the most likely token, and again; with --temperature, a drawn one."
     )
     parser.add_argument("prompt", help="a message or a text; with --ids, numbers")
     parser.add_argument("--tokens", type=int, default=256, help="most new tokens")
+    parser.add_argument("--temperature", type=float, default=0.0, help="draw tokens: 0.7, say")
+    parser.add_argument(
+        "--top-p", type=float, default=1.0, help="share of probability to draw from"
+    )
+    parser.add_argument(
+        "--seed", type=int, help="of the drawing; left out: another text each time"
+    )
     parser.add_argument("--target", default="", help="one of the manifest's targets")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--text", action="store_true", help="take no chat template")
@@ -39,12 +47,18 @@ def main() -> None:
     asked = parser.parse_args()
     try:
         if asked.ids:
-            ids, ends, show = list(map(int, asked.prompt.split())), set(), _show_ids
+            ids, ends, show = list(map(int, asked.prompt.split())), [], _show_ids
         else:
             tokenizer = _tokenizer()
             ids = _encoded(tokenizer, asked.prompt, plain=asked.text)
-            ends, show = _ends(tokenizer), lambda tokens: _show_text(tokenizer, tokens)
-        show(new_tokens(load(asked.target), read_manifest(), ids, asked.tokens, ends))
+            ends = special_ids(TOKENIZER, "eos", tokenizer.token_to_id)
+            show = partial(_show_text, tokenizer)
+        choose = chooser(asked.temperature, asked.top_p, asked.seed)
+        show(
+            new_tokens(
+                load(asked.target), read_manifest(), ids, asked.tokens, ends=ends, choose=choose
+            )
+        )
     except LoadError as error:
         raise SystemExit(str(error)) from error
 
@@ -54,7 +68,9 @@ def new_tokens(
     manifest: Mapping[str, Any],
     prompt: Sequence[int],
     count: int,
+    *,
     ends: Collection[int] = (),
+    choose: Callable[[Any], int] | None = None,
 ) -> Iterator[int]:
     """Yield the ids of new tokens: `count`, or less where one ends the text or the cache is full.
 
@@ -63,6 +79,7 @@ def new_tokens(
         manifest: The bundle's.
         prompt: Ids, at least one; longer ones than the model takes in one call go in by parts.
         ends: Ids after which nothing follows.
+        choose: Takes the logits of all tokens, shape (vocabulary,); left out: the most likely one.
 
     Raises:
         LoadError: There is no prompt, or it is longer than the model's cache.
@@ -71,7 +88,6 @@ def new_tokens(
 
     known, axes = manifest["decoder"], manifest["dynamic_axes"]
     inputs = {each["name"]: each for each in manifest["inputs"]}
-    outputs = [each.name for each in session.get_outputs()]
     empty = {**dict.fromkeys(axes, 1), known["past"]: 0}
     state = {
         name: np.zeros([size_of(n, empty) for n in inputs[name]["shape"]], inputs[name]["dtype"])
@@ -81,7 +97,13 @@ def new_tokens(
     room = axes[known["past"]]["max"] + 1 if known["past"] else sys.maxsize
     if not 0 < len(prompt) <= room:
         raise LoadError(f"the prompt has {len(prompt)} tokens; the model takes 1 to {room}")
+    if known.get("in_place"):
+        call = _in_place(session, manifest, state, min(room, len(prompt) + count))
+        state = {}
+    else:
+        call = _call(session)
     waiting, past, found = list(prompt), 0, {}
+    choose = choose or chooser()
     for _ in range(count):
         while waiting:
             part, waiting = waiting[:most], waiting[most:]
@@ -94,15 +116,73 @@ def new_tokens(
                 positions = np.arange(past, total)
                 feeds[name] = positions if len(inputs[name]["shape"]) == 1 else positions[None]
             typed = {name: each.astype(inputs[name]["dtype"]) for name, each in feeds.items()}
-            arrays = session.run(outputs, {**typed, **state})
-            found = dict(zip(outputs, arrays))  # noqa: B905 - Python 3.9 runs this, too
-            state = {name: found[fed_by] for name, fed_by in manifest["state"].items()}
+            found = call({**typed, **state})
+            state = {name: found[manifest["state"][name]] for name in state}
             past = total
-        token = int(found[known["logits"]][0, -1].argmax())
+        token = choose(found[known["logits"]][0, -1])
         yield token
         if token in ends or past >= room:
             return
         waiting = [token]
+
+
+def _call(session: Any) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    names = [each.name for each in session.get_outputs()]
+    return lambda feeds: dict(zip(names, session.run(names, feeds)))  # noqa: B905 - of Python 3.10
+
+
+def _in_place(
+    session: Any, manifest: Mapping[str, Any], empty: Mapping[str, Any], room: int
+) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Return a function that runs the model on one buffer for each state, with room for so many tokens."""
+    import numpy as np
+    from onnxruntime import OrtValue
+
+    logits, past = manifest["decoder"]["logits"], manifest["decoder"]["past"]
+    shapes = {each["name"]: each["shape"] for each in manifest["inputs"]}
+    binding = session.io_binding()
+    for name, fed_by in manifest["state"].items():
+        shape = list(empty[name].shape)
+        shape[shapes[name].index(past)] = room
+        buffer = OrtValue.ortvalue_from_numpy(np.zeros(shape, empty[name].dtype))
+        binding.bind_ortvalue_input(name, buffer)
+        binding.bind_ortvalue_output(fed_by, buffer)
+
+    def call(feeds: Mapping[str, Any]) -> dict[str, Any]:
+        for name, array in feeds.items():
+            binding.bind_cpu_input(name, np.ascontiguousarray(array))
+        binding.bind_output(logits, "cpu")
+        session.run_with_iobinding(binding)
+        return {logits: binding.get_outputs()[-1].numpy()}
+
+    return call
+
+
+def chooser(
+    temperature: float = 0.0, top_p: float = 1.0, seed: int | None = None
+) -> Callable[[Any], int]:
+    """Return what chooses a token by the logits of all, shape (vocabulary,).
+
+    Args:
+        temperature: Divides the logits before a token is drawn; 0 takes the most likely one.
+        top_p: Share of the probability that the tokens to draw from have, the most likely first.
+        seed: Of the drawing; equal seeds draw equally.
+    """
+    import numpy as np
+
+    drawing = np.random.default_rng(seed)
+
+    def choose(logits: Any) -> int:
+        if not temperature:
+            return int(logits.argmax())
+        scaled = logits.astype(np.float64) / temperature
+        order = np.argsort(-scaled)
+        likely = np.exp(scaled[order] - scaled.max())
+        likely /= likely.sum()
+        likely[1:][np.cumsum(likely)[:-1] >= top_p] = 0
+        return int(drawing.choice(order, p=likely / likely.sum()))
+
+    return choose
 
 
 def _show_ids(tokens: Iterator[int]) -> None:
@@ -139,7 +219,7 @@ def _tokenizer() -> Any:
 
 def _encoded(tokenizer: Any, prompt: str, *, plain: bool) -> list[int]:
     """Ids of a text, or of a message in the form in which the model was trained on messages."""
-    template, config = TOKENIZER / "chat_template.jinja", _json("tokenizer_config.json")
+    template, config = TOKENIZER / "chat_template.jinja", _json(TOKENIZER, "tokenizer_config.json")
     source = template.read_text("utf-8") if template.is_file() else config.get("chat_template")
     if plain or not isinstance(source, str):
         return list(tokenizer.encode(prompt).ids)
@@ -160,12 +240,18 @@ def _encoded(tokenizer: Any, prompt: str, *, plain: bool) -> list[int]:
     return list(tokenizer.encode(text, add_special_tokens=False).ids)
 
 
-def _ends(tokenizer: Any) -> set[int]:
-    """Ids that end a text: of generation_config.json, else the tokenizer's own."""
-    said = _json("generation_config.json").get("eos_token_id")
+def special_ids(folder: Path, name: str, id_of: Callable[[str], int | None]) -> list[int]:
+    """Return the ids of a special token: of generation_config.json, else the tokenizer's own; there may be none.
+
+    Args:
+        folder: Of the tokenizer's files.
+        name: `eos` for what ends a text, `bos` or `pad`.
+        id_of: Token -> its id.
+    """
+    said = _json(folder, "generation_config.json").get(f"{name}_token_id")
     if said is None:
-        said = tokenizer.token_to_id(_content(_json("tokenizer_config.json").get("eos_token")))
-    return set(said if isinstance(said, list) else [said]) - {None}
+        said = id_of(_content(_json(folder, "tokenizer_config.json").get(f"{name}_token")))
+    return [each for each in (said if isinstance(said, list) else [said]) if each is not None]
 
 
 def _content(token: Any) -> str:
@@ -173,8 +259,8 @@ def _content(token: Any) -> str:
     return str((token.get("content") if isinstance(token, Mapping) else token) or "")
 
 
-def _json(name: str) -> dict[str, Any]:
-    file: Path = TOKENIZER / name
+def _json(folder: Path, name: str) -> dict[str, Any]:
+    file = folder / name
     found: dict[str, Any] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
     return found
 

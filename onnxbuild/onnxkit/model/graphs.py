@@ -96,6 +96,19 @@ def keep(field: Any, wanted: Callable[[Any], bool]) -> None:
         del field[len(dropped) - sum(dropped) :]
 
 
+def drop_unread(graph: onnx.GraphProto) -> None:
+    """Remove the nodes of a graph that none of its outputs needs, in place; they may be in any order."""
+    makers = {name: n for n, node in enumerate(graph.node) for name in node.output}
+    waiting, needed = [value.name for value in graph.output], set[int]()
+    while waiting:
+        n = makers.get(waiting.pop())
+        if n is not None and n not in needed:
+            needed.add(n)
+            waiting += names_read(graph.node[n])
+    places = iter(range(len(graph.node)))
+    keep(graph.node, lambda _: next(places) in needed)
+
+
 def insert_nodes(graph: onnx.GraphProto, before: Mapping[int, Sequence[onnx.NodeProto]]) -> None:
     """Insert nodes into a graph without copying the others; time is linear in all together.
 

@@ -256,7 +256,12 @@ def name_output_axes(
             if symbol is not None and (dim.dim_param == symbol or follows(symbol, n, axis)):
                 dim.dim_param = symbol
             elif not _is_formula(dim.dim_param, symbols):
-                dim.dim_param = f"{value.name}_dim_{axis}"
+                dim.dim_param = unknown_axis(value.name, axis)
+
+
+def unknown_axis(output: str, axis: int) -> str:
+    """Return the name of an output's axis whose size nothing says."""
+    return f"{output}_dim_{axis}"
 
 
 def _is_formula(name: str, symbols: Sequence[str]) -> bool:

@@ -19,9 +19,11 @@ from onnxbuild.onnxkit.model.model_files import (
     weights_in_reach,
 )
 from onnxbuild.onnxkit.model.scopes import all_names, name_maker, rename_reads, scopes
+from onnxbuild.onnxkit.optimize.cached_attention import FUSION, FusedCaches
 from onnxbuild.onnxkit.optimize.fusable_forms import fit_norms, split_weight_products
 from onnxbuild.onnxkit.optimize.held_constants import HeldConstants
 from onnxbuild.onnxkit.optimize.offline_optimization import (
+    UNFUSABLE,
     ToolError,
     call_tool,
     optimize_offline,
@@ -33,13 +35,6 @@ if TYPE_CHECKING:
 
 
 _ENABLE = "enable_"
-
-UNFUSABLE = (
-    "ConstantSharing", "MatMulScaleFusion", "MatMulAddFusion", "MatmulTransposeFusion",
-    "GemmActivationFusion", "BiasSoftmaxFusion",
-)  # fmt: skip
-"""ONNX Runtime's own optimizers that hide the patterns which the fusions look for: the list that
-onnxruntime.transformers.optimizer.optimize_model turns off before them."""
 
 BIAS_FUSIONS = ("BiasGeluFusion",)
 """Left out: the bias then stays with its MatMul, where the INT8 kernels take it. MiniLM 1 x 128:
@@ -213,6 +208,7 @@ class Fusing:
         level: How far to go.
         family: The transformer fusions to try; None for none.
         where: `recipe:step`, for messages.
+        caches: The model with fused attention over its caches; None where that is not asked for.
     """
 
     held: HeldConstants
@@ -220,6 +216,7 @@ class Fusing:
     level: Literal["basic", "extended"]
     family: Family | None
     where: str
+    caches: FusedCaches | None = None
 
     def names(self) -> tuple[str, ...]:
         """Return the fusions that can be left out, each before those that build on it.
@@ -231,7 +228,8 @@ class Fusing:
         basic = optimizer_names(self.held.source, folder, level="basic")
         transformer = () if self.family is None else self.family.names
         every = optimizer_names(self.held.source, folder, level=self.level)
-        return tuple(dict.fromkeys((*basic, *transformer, *every)))
+        caches = () if self.caches is None else (FUSION,)
+        return tuple(dict.fromkeys((*caches, *basic, *transformer, *every)))
 
     def fuse(self, left_out: Collection[str] = ()) -> Fused:
         """Fuse the model without some fusions.
@@ -244,9 +242,10 @@ class Fusing:
         """
         remark = ""
         model = None
+        source = self._source(left_out)
         if self.family is not None and self.family.model_type not in left_out:
             try:
-                model = self._transformer(self.family, left_out)
+                model = self._transformer(source, self.family, left_out)
                 if not fused_operators(model):
                     remark = f"the '{self.family.model_type}' fusions found nothing to fuse"
                     model = None
@@ -257,7 +256,7 @@ class Fusing:
                 )
         if model is None:
             folder = optimize_offline(
-                self.held.source,
+                source,
                 self._folder("plain"),
                 level=self.level,
                 disabled=tuple(left_out),
@@ -271,7 +270,14 @@ class Fusing:
         canonicalize(model)
         return Fused(model, remark)
 
-    def _transformer(self, family: Family, left_out: Collection[str]) -> onnx.ModelProto:
+    def _source(self, left_out: Collection[str]) -> Path:
+        if self.caches is None or FUSION in left_out:
+            return self.held.source
+        return self.caches.held.source
+
+    def _transformer(
+        self, source: Path, family: Family, left_out: Collection[str]
+    ) -> onnx.ModelProto:
         """The model with transformer fusions.
 
         Raises:
@@ -279,7 +285,7 @@ class Fusing:
             StepError: ONNX Runtime refuses what they made.
         """
         basic = optimize_offline(
-            self.held.source,
+            source,
             self._folder("basic"),
             level="basic",
             disabled=(*UNFUSABLE, *left_out),

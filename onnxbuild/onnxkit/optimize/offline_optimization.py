@@ -20,6 +20,13 @@ _AT_LOAD = ("ConvActivationFusion", "ConvAddActivationFusion", "GemmActivationFu
 """Left for the session that loads the model: it makes the same FusedConv and FusedGemm anyway, and
 quantizers pass over them when they stand in the file."""
 
+UNFUSABLE = (
+    "ConstantSharing", "MatMulScaleFusion", "MatMulAddFusion", "MatmulTransposeFusion",
+    "GemmActivationFusion", "BiasSoftmaxFusion",
+)  # fmt: skip
+"""ONNX Runtime's own optimizers that hide the patterns which the fusions look for: the list that
+onnxruntime.transformers.optimizer.optimize_model turns off before them."""
+
 _APPLIED = re.compile(r"GraphTransformer (\w+) modified: \d+ with status: OK")
 """ONNX Runtime's own log (core/optimizer/graph_transformer.cc), the only place that lists them."""
 

@@ -67,6 +67,9 @@ class Blocks:
         return found.reshape(len(found), -1)[:, :columns]
 
 
+Fit = Callable[["np.ndarray", BlockGrid], tuple["np.ndarray", "np.ndarray | None"]]
+"""(float32 of shape (..., block_size), grid) -> scales and zero points: `fit_range`, `fit_least_error`."""
+
 Rounding = Callable[["np.ndarray", BlockGrid], Blocks]
 """(float32 of shape (rows, blocks, block_size), grid) -> blocks; each block by itself."""
 
@@ -125,9 +128,55 @@ def fit_range(values: np.ndarray, grid: BlockGrid) -> tuple[np.ndarray, np.ndarr
     return scales, zeros.astype(np.uint8)
 
 
-def round_to_nearest(values: np.ndarray, grid: BlockGrid) -> Blocks:
-    """Round each value to the nearest of its block's grid."""
+_SHARES = (1.05, 1.0, 0.96, 0.92, 0.87, 0.8)
+"""Shares of a block's range that scales are tried for."""
+
+
+def fit_least_error(values: np.ndarray, grid: BlockGrid) -> tuple[np.ndarray, np.ndarray | None]:
+    """Scales and zero points with which a block loses least, outliers clipped if that costs less.
+
+    As llama.cpp's k-quants do it (ggml-quants.c, `make_qkx2_quants`): for each of several scales and zero points the
+    codes are set, then the scale that is best for these codes; an error counts by its value's magnitude, the block's
+    mean added.
+
+    Args:
+        values: float32, (..., block_size).
+        grid: Bits, symmetry.
+
+    Returns: As `fit_range`.
+    """
+    import numpy as np
+
     scales, zeros = fit_range(values, grid)
+    magnitude = np.abs(values)
+    weights = magnitude + np.sqrt(np.square(values).mean(-1, keepdims=True))
+    weighted = weights * values
+    best = np.full(scales.shape, -np.inf, np.float32)
+    found, found_zeros = scales, zeros
+    for share in _SHARES:
+        for shift in (0,) if zeros is None else (0, -1, 1):
+            scale = scales * np.float32(share)
+            zero: Any = (
+                grid.middle
+                if zeros is None
+                else np.clip(zeros + np.float32(shift), 0, grid.levels)[..., None]
+            )
+            steps = np.clip(np.rint(values / scale[..., None] + zero), 0, grid.levels) - zero
+            product, power = (weighted * steps).sum(-1), (weights * np.square(steps)).sum(-1)
+            power = np.where(power > 0, power, 1)
+            better = product * product / power > best
+            best = np.where(better, product * product / power, best)
+            found = np.where(better, product / power, found)
+            if zeros is not None:
+                found_zeros = np.where(better, zero[..., 0], found_zeros)
+    if found_zeros is not None:
+        found_zeros = found_zeros.astype(np.uint8)
+    return _nonzero(found), found_zeros
+
+
+def round_to_nearest(values: np.ndarray, grid: BlockGrid, fit: Fit = fit_range) -> Blocks:
+    """Round each value to the nearest of its block's grid."""
+    scales, zeros = fit(values, grid)
     zero: Any = grid.middle if zeros is None else zeros[..., None]
     return Blocks(grid, _codes(values / scales[..., None] + zero, grid), scales, zeros)
 

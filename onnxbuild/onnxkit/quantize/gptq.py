@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.calibrate.channel_statistics import budget_bytes, passes
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.quantize.blockwise import BlockGrid, Blocks, fit_range
+from onnxbuild.onnxkit.quantize.blockwise import BlockGrid, Blocks, Fit, fit_range
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.saturation.pair_bounded_scales import (
     LEVELS,
@@ -36,7 +36,9 @@ _SPAN = 128
 _MANTISSA_BITS = 53
 
 
-def quantize_by_errors(weight: np.ndarray, grid: BlockGrid, factor: np.ndarray) -> Blocks:
+def quantize_by_errors(
+    weight: np.ndarray, grid: BlockGrid, factor: np.ndarray, fit: Fit = fit_range
+) -> Blocks:
     """Round column after column; what one loses is made up by those that are still to come.
 
     Within a span of columns by single elements; from span to span by products of whole numbers,
@@ -46,12 +48,13 @@ def quantize_by_errors(weight: np.ndarray, grid: BlockGrid, factor: np.ndarray) 
         weight: Finite float32, (rows, columns).
         grid: Bits, block size, symmetry.
         factor: (columns, columns), see `hessians.feedback_factor`.
+        fit: How a block's scale and zero point are found.
     """
     import numpy as np
 
     spans = list(_spans(factor, max(_SPAN, grid.block_size)))
     parts = [
-        _rounded(weight[n : n + _CHUNK_ROWS], grid, spans)
+        _rounded(weight[n : n + _CHUNK_ROWS], grid, spans, fit)
         for n in range(0, len(weight), _CHUNK_ROWS)
     ]
     zeros = [part.zero_points for part in parts if part.zero_points is not None]
@@ -125,7 +128,7 @@ def _spans(factor: np.ndarray, most: int) -> Iterator[_Span]:
         yield _Span(first, last, rows[:, first:last], _Whole.of(rows[:, last:]))
 
 
-def _rounded(weight: np.ndarray, grid: BlockGrid, spans: list[_Span]) -> Blocks:
+def _rounded(weight: np.ndarray, grid: BlockGrid, spans: list[_Span], fit: Fit) -> Blocks:
     import numpy as np
 
     rows, columns = weight.shape
@@ -141,7 +144,7 @@ def _rounded(weight: np.ndarray, grid: BlockGrid, spans: list[_Span]) -> Blocks:
             last, block = min(first + grid.block_size, span.last), first // grid.block_size
             inner = slice(first - span.first, last - span.first)
             likely = _likely(wanted[first:last], left[first:last], span.inside[inner, inner])
-            scale, zero = fit_range(likely.T.astype(np.float32), grid)
+            scale, zero = fit(likely.T.astype(np.float32), grid)
             scales[block] = scale
             if zero is not None:
                 zeros[block] = zero

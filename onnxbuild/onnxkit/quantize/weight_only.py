@@ -6,11 +6,12 @@ uint8, so neither asks for a newer opset.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.host.progress import counted
+from onnxbuild.onnxkit.model.graphs import keep, names_read_in
 from onnxbuild.onnxkit.model.model_files import weight_array
 from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, scopes
 from onnxbuild.onnxkit.quantize.blockwise import Blocks, pack
@@ -46,6 +47,13 @@ class Weighted:
         return home is not None and home.outer is None
 
     @property
+    def home(self) -> GraphScope:
+        """Scope of the graph that holds the weight."""
+        home = self.scope.home(self.weight)
+        assert home is not None
+        return home
+
+    @property
     def dims(self) -> tuple[int, int]:
         """The initializer's shape."""
         tensor = self.scope.initializer(self.weight)
@@ -54,15 +62,25 @@ class Weighted:
         return rows, columns
 
 
+_NOTHING_TIED: Mapping[str, Weighted] = {}
+
+
 def weighted_nodes(model: onnx.ModelProto) -> Iterator[Weighted]:
-    """MatMul, Gemm and Gather nodes with a constant float32 matrix, nested graphs' included."""
+    """MatMul, Gemm and Gather nodes with a constant float32 matrix, nested graphs' included.
+
+    A MatMul may read its matrix through a Transpose, as the head does that is tied to the table of embeddings.
+    """
     for scope in scopes(model):
+        turned = _turned(scope)
         for node in scope.graph.node:
             attributes = {each.name: each for each in node.attribute}
             place = 0 if node.op_type == "Gather" else 1
             if node.domain not in ("", "ai.onnx") or len(node.input) <= place:
                 continue
             weight = node.input[place]
+            if node.op_type == "MatMul" and weight in turned:
+                yield Weighted(scope, node, turned[weight], transposed=True)
+                continue
             if not _is_matrix(scope.initializer(weight)):
                 continue
             if node.op_type == "MatMul":
@@ -74,11 +92,33 @@ def weighted_nodes(model: onnx.ModelProto) -> Iterator[Weighted]:
                 yield Weighted(scope, node, weight, transposed=True)
 
 
+def tied_tables(nodes: Sequence[Weighted], block_size: int) -> dict[str, Weighted]:
+    """Name of a Gather -> the product whose matrix is the Gather's table, stored once or twice, and can be stored once.
+
+    Both operators keep a row's codes in equal bytes where its blocks are whole.
+    """
+    import numpy as np
+
+    products = [each for each in nodes if each.node.op_type != "Gather"]
+    found = {}
+    for table in nodes:
+        shape = table.dims
+        if table.node.op_type != "Gather" or shape[1] % block_size:
+            continue
+        for each in products:
+            other = each.dims if each.transposed else each.dims[::-1]
+            if other == shape and np.array_equal(_rows_of(each), _rows_of(table)):
+                found[table.node.name] = each
+                break
+    return found
+
+
 def replace_weights(
     model: onnx.ModelProto,
-    nodes: list[Weighted],
+    nodes: Sequence[Weighted],
     quantize: Callable[[Weighted, np.ndarray], Blocks],
     accuracy_level: int,
+    tied: Mapping[str, Weighted] = _NOTHING_TIED,
 ) -> None:
     """Let each node read its weight in blocks, in place; a weight is quantized once a layout.
 
@@ -87,28 +127,29 @@ def replace_weights(
         nodes: Of `weighted_nodes`.
         quantize: (node, its weight as float32 (rows, columns)) -> blocks.
         accuracy_level: MatMulNBits' attribute; 0 leaves it out.
+        tied: Of `tied_tables`: these Gathers read what the product reads.
     """
-    import numpy as np
     import onnx
 
     make = name_maker(all_names(model))
     done: dict[tuple[GraphScope, str, bool, bool], _Stored] = {}
     for each in counted(nodes, "weights"):
-        home = each.scope.home(each.weight)
-        assert home is not None
-        is_gather = each.node.op_type == "Gather"
-        key = (home, each.weight, each.transposed, is_gather)
+        holder = tied.get(each.node.name, each)
+        as_rows = holder.node.op_type == "Gather"
+        key = (holder.home, holder.weight, holder.transposed, as_rows)
         if key not in done:
-            weight = weight_array(home.initializers[each.weight])
-            rows = np.ascontiguousarray(weight if each.transposed else weight.T)
-            stem = each.weight + ("_rows" if is_gather else "")
-            blocks = quantize(each, rows)
-            done[key] = _Stored.of(stem, blocks, rows.shape, make, as_rows=is_gather)
-            home.graph.initializer.extend(done[key].tensors)
-        if is_gather:
-            _gather(each, done[key])
-        else:
+            rows = _rows_of(holder)
+            stem = holder.weight + ("_rows" if as_rows else "")
+            done[key] = _Stored.of(stem, quantize(holder, rows), rows.shape, make, as_rows=as_rows)
+            holder.home.graph.initializer.extend(done[key].tensors)
+        if each.node.op_type != "Gather":
             _multiply(each, done[key], accuracy_level, make)
+        elif as_rows:
+            _gather(each, done[key].names, done[key].attributes)
+        else:
+            _gather(each, _flattened(each, done[key], make), done[key].attributes)
+    for scope in {each.scope for each in nodes}:
+        _drop_unread(scope)
     if DOMAIN not in {imported.domain for imported in model.opset_import}:
         model.opset_import.append(onnx.helper.make_opsetid(DOMAIN, 1))
 
@@ -174,11 +215,29 @@ def _multiply(
     _become(node, "MatMulNBits", [node.input[0], *stored.names], output, attributes)
 
 
-def _gather(each: Weighted, stored: _Stored) -> None:
-    codes, *rest = stored.names
+def _gather(each: Weighted, names: Sequence[str], stored: Mapping[str, int]) -> None:
+    codes, *rest = names
     inputs = [codes, each.node.input[1], *rest]
-    attributes = {**stored.attributes, "gather_axis": 0, "quantize_axis": 1}
+    attributes = {**stored, "gather_axis": 0, "quantize_axis": 1}
     _become(each.node, "GatherBlockQuantized", inputs, each.node.output[0], attributes)
+
+
+def _flattened(each: Weighted, stored: _Stored, make: Callable[[str], str]) -> list[str]:
+    """The names of a product's codes with a row in one piece, scales and zero points: what a Gather picks rows from.
+
+    The session flattens them as it loads; the file has them once.
+    """
+    import numpy as np
+    import onnx
+
+    codes, *rest = stored.names
+    flat, shape = make(f"{codes}_rows"), make(f"{codes}_shape")
+    sizes = np.array([stored.shape[0], -1], np.int64)
+    each.scope.graph.initializer.append(onnx.numpy_helper.from_array(sizes, shape))
+    node = each.scope.graph.node.add(op_type="Reshape", name=flat)
+    node.input.extend([codes, shape])
+    node.output.append(flat)
+    return [flat, *rest]
 
 
 def _become(
@@ -195,6 +254,32 @@ def _become(
         op_type, inputs, [output], name=node.name, domain=DOMAIN, **attributes
     )
     node.CopyFrom(made)
+
+
+def _rows_of(each: Weighted) -> np.ndarray:
+    """The weight as blockwise wants it: one row an output, or an entry of the table."""
+    import numpy as np
+
+    weight = weight_array(each.home.initializers[each.weight])
+    rows: np.ndarray = np.ascontiguousarray(weight if each.transposed else weight.T)
+    return rows
+
+
+def _turned(scope: GraphScope) -> dict[str, str]:
+    """Value -> the matrix that a Transpose makes it of."""
+    return {
+        node.output[0]: node.input[0]
+        for node in scope.graph.node
+        if node.op_type == "Transpose"
+        and _is_matrix(scope.initializer(node.input[0]))
+        and all(list(each.ints) == [1, 0] for each in node.attribute)
+    }
+
+
+def _drop_unread(scope: GraphScope) -> None:
+    """Drop the Transposes of matrices that no node reads any more."""
+    unread = _turned(scope).keys() - names_read_in(scope.graph)
+    keep(scope.graph.node, lambda node: unread.isdisjoint(node.output))
 
 
 def _is_matrix(tensor: onnx.TensorProto | None) -> bool:

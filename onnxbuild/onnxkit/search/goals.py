@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
-from onnxbuild.core.sizes import figure
+from onnxbuild.core.sizes import figure, size_text
 from onnxbuild.core.step import Finding
 from onnxbuild.onnxkit.accuracy.sample_outputs import SampleErrors
 from onnxbuild.onnxkit.timing.ratios import Ratio, chained, paired, ratio_over
@@ -22,7 +22,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Share of the fp32 model's quality that a variant must keep, over the `fidelity` or the `evaluate` data."""
+    """Share of the fp32 model's quality that a variant must keep, over the data of `fidelity`, `evaluate` or `generate`."""
 
     cosine_mean: float | None = option(
         None, help="least mean cosine similarity of the samples", minimum=-1, maximum=1
@@ -34,11 +34,27 @@ class Goal:
     max_drop: float | None = option(
         None, help="how far the `evaluate` score may be below the reference's", minimum=0
     )
+    perplexity_ratio: float | None = option(
+        None,
+        help="greatest ratio of the perplexity to the fp32 model's, on PyTorch's continuations of `generate`'s prompts, fed "
+        "through the cache",
+        minimum=1,
+        sparse=True,
+    )
+    size: Literal["smallest"] | None = option(
+        None,
+        help="take the smallest that keeps the bounds, not the fastest; weights get 4 bits, and the most sensitive 8",
+        sparse=True,
+    )
+
+
+_FROM_ONE = ("cosine_mean", "cosine_min", "perplexity_ratio")
+"""Figures that are 1 where nothing is lost."""
 
 
 def asked(goal: Goal) -> dict[str, float]:
     """The bounds that are named."""
-    values = {field.name: getattr(goal, field.name) for field in fields(goal)}
+    values = {each.name: getattr(goal, each.name) for each in fields(goal) if each.name != "size"}
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -70,9 +86,10 @@ def missed(goal: Goal, figures: Mapping[str, Any], margin: float = 0.0) -> dict[
         value = figures.get(_figure(name))
         if value is None:
             continue
-        allowed = {"cosine_mean": 1 - bound, "cosine_min": 1 - bound}.get(name, abs(bound))
-        if name == "max_drop":
-            lacking = value - bound * (1 - margin) - _ROUNDING
+        allowed = abs(1 - bound) if name in _FROM_ONE else abs(bound)
+        if name in ("max_drop", "perplexity_ratio"):
+            least = 1 if name in _FROM_ONE else 0
+            lacking = value - least - allowed * (1 - margin) - _ROUNDING
         elif name == "sqnr_db":  # what may be lost there is the noise
             lacking = bound - 10 * math.log10(1 - margin) - value
         else:
@@ -113,24 +130,37 @@ def is_halved(errors: SampleErrors) -> bool:
 
 
 def figures_of(
-    errors: SampleErrors | None, scored: Mapping[str, Any], half: int
+    errors: SampleErrors | None,
+    scored: Mapping[str, Any],
+    half: int,
+    prompts: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return a model's values of a goal's measures on one half of the data.
 
     Args:
         errors: Of its `fidelity` report; None where there is none.
         scored: Its `evaluate` report; empty where there is none.
+        prompts: `by_prompt` of its `generate` report; empty where there is none.
 
     Returns: samples, cosine_mean, cosine_min, sqnr_db, where there is fidelity data; score of all of
-    the evaluation data, drop of the half.
+    the evaluation data, drop of the half; kl and perplexity_ratio where there are prompts.
     """
     drops = scored.get("half_drops") or [scored.get("drop")] * 2
-    score = {"score": scored.get("score"), "drop": drops[half]}
+    score = {"score": scored.get("score"), "drop": drops[half]} | _through_cache(prompts, half)
     if errors is None:
         return score
     found = asdict(errors.fidelity(half, 2) if is_halved(errors) else errors.fidelity())
     names = ("samples", "cosine_mean", "cosine_min", "sqnr_db")
     return {name: found[name] for name in names} | score
+
+
+def _through_cache(prompts: Sequence[Mapping[str, Any]], half: int) -> dict[str, Any]:
+    if not prompts:
+        return {}
+    chosen = prompts[half::2] if len(prompts) >= LEAST_SPLIT else prompts
+    total = sum(each["compared"] for each in chosen)
+    loss, kl = (sum(p[name] * p["compared"] for p in chosen) / total for name in ("loss", "kl"))
+    return {"prompts": len(chosen), "kl": kl, "perplexity_ratio": math.exp(loss)}
 
 
 class MeasuredTrials:
@@ -203,7 +233,9 @@ def none_meets(variant: str, goal: Goal, margin: float, tried: int, nearest: Row
 def misses_judging(variant: str, goal: Goal, margin: float, chosen: Row) -> Finding:
     """The chosen trial does not hold on the data that judges."""
     samples = chosen["judging"].get("samples")
-    data = "evaluate" if set(chosen["missed_judging"]) == {"max_drop"} else "fidelity"
+    missing = list(chosen["missed_judging"])
+    named = {"max_drop": "evaluate", "perplexity_ratio": "generate"}
+    data = named.get(missing[0], "fidelity") if len(missing) == 1 else "fidelity"
     others = f"the {samples} others" if samples and data == "fidelity" else "the others"
     return Finding(
         f"'{chosen['name']}' meets the goal ({written(goal)}) on the samples that it was chosen by "
@@ -221,6 +253,21 @@ def choice(variant: str, goal: Goal, chosen: Row, tried: int) -> str:
         f"goal ({figure(chosen['latency'], 3)} ms, {reached(goal, chosen['judging'])} where it is "
         f"judged); written out: {chosen['written']}"
     )
+
+
+def smallest(variant: str, goal: Goal, chosen: Row, rows: Sequence[Row]) -> tuple[str, ...]:
+    """Return the choice of the smallest, with the YAML that gives it without a search, and the front of size and loss."""
+    front = sorted((row for row in rows if row["on_front"]), key=lambda row: row["size_bytes"])
+    shown = "; ".join(
+        f"'{row['name']}' {size_text(row['size_bytes'])}, {reached(goal, row['choosing'])}"
+        for row in front
+    )
+    choice = (
+        f"variant '{variant}': '{chosen['name']}' is the smallest of {len(rows)} trials that meets the goal "
+        f"({size_text(chosen['size_bytes'])}, {reached(goal, chosen['judging'])} where it is judged); "
+        f"written out: {chosen['written']}"
+    )
+    return choice, f"variant '{variant}': the front: {shown}"
 
 
 def not_applicable(variant: str, names: Sequence[str]) -> str:
@@ -279,6 +326,12 @@ def few(variant: str, goal: Goal, chosen: Row, least: int) -> tuple[str, ...]:
         notes.append(
             f"variant '{variant}': {counted} of `fidelity` data both choose and judge, and other "
             f"data may not keep the goal; yield {least} or more"
+        )
+    prompts = chosen["judging"].get("prompts")
+    if goal.perplexity_ratio is not None and prompts == chosen["choosing"]["prompts"] < least:
+        notes.append(
+            f"variant '{variant}': {prompts} prompts both choose and judge, and other texts may not keep the goal; yield "
+            f"{least} or more, and write `generate: {{count: {least}}}`"
         )
     if goal.max_drop is not None and not chosen["halved_drop"]:
         notes.append(

@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.step import REPORT_FILE, StepContext
+from onnxbuild.onnxkit.accuracy.divergence import log_softmax
 from onnxbuild.onnxkit.accuracy.sample_outputs import (
     Fidelity,
     Projection,
@@ -72,6 +75,30 @@ class Loss:
         if self.drop is not None:
             found |= {"score": self.score, "drop": self.drop}
         return found
+
+
+class Divergence:
+    """Score of logits: minus the mean KL divergence, in nats, from those of the first call, the exact model's.
+
+    Args:
+        logits: Name of the output, shape (batch, sequence, vocabulary).
+    """
+
+    def __init__(self, logits: str) -> None:
+        self._logits = logits
+        self._exact: list[np.ndarray] = []
+
+    def __call__(self, outputs: Outputs) -> float:
+        """The score of the outputs of all feeds."""
+        import numpy as np
+
+        found = [log_softmax(each[self._logits]) for each in outputs]
+        self._exact = self._exact or found
+        rows = [
+            (np.exp(theirs) * (theirs - own)).sum(-1).ravel()
+            for theirs, own in zip(self._exact, found, strict=True)
+        ]
+        return -float(np.concatenate(rows).mean())
 
 
 class GatedLosses:
@@ -234,3 +261,29 @@ def most_sensitive(context: StepContext, share: float) -> list[str]:
     nodes = [str(each["name"]) for each in report["nodes"] if each.get("op_type") != "Gather"]
     count = math.ceil(round(share * len(nodes), 9))  # 0.07 * 100 is a little more than 7
     return nodes[: min(count, len(nodes) - 1) if share < 1 else count]
+
+
+def most_lossy(
+    context: StepContext, share: float, sizes: Mapping[str, int], tied: Mapping[str, str]
+) -> list[str]:
+    """Names of the nodes whose weights lose most for their size, up to a share of all weights; none without `sensitivity`.
+
+    Args:
+        share: 0 to 1.
+        sizes: Name -> number of weights.
+        tied: Name of another node in the report -> the node of `sizes` whose weights it reads, which loses for both.
+    """
+    if "sensitivity" not in context.input_names:
+        return []
+    report = json.loads((context.input("sensitivity") / REPORT_FILE).read_text("utf-8"))
+    losses: dict[str, float] = defaultdict(float)
+    for each in filter(itemgetter("measured"), report["nodes"]):
+        loss = each["drop"] if "drop" in each else noise_of(each["sqnr_db"])
+        losses[tied.get(each["name"], each["name"])] += loss
+    ranked = sorted(sizes, key=lambda name: (-losses[name] / sizes[name], name))
+    found, left = [], share * sum(sizes.values())
+    for name in ranked:
+        if sizes[name] <= left:
+            found.append(name)
+            left -= sizes[name]
+    return found

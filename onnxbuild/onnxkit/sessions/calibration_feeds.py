@@ -39,7 +39,7 @@ def calibration_feeds(context: StepContext, source: FeedSource, count: int) -> I
         StepError: The data can't be had, or a sample is not what the recipe declares.
     """
     growth = growth_in(source.inputs)
-    if growth is None:
+    if growth is None or not growth.by:
         return source.feeds(context, count)
     made = (
         _random(context, source, growth)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from onnxbuild.core.recipe import FROM, INPUT_NAME
-from onnxbuild.core.state import STATE
+from onnxbuild.core.state import GROWING, STATE
 from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.document.parts import Parts, key_needs_frontend
 from onnxbuild.recipe.parts.states import PLACEHOLDER, WrittenState, written_states
@@ -69,7 +69,7 @@ def _update(state: WrittenState, parts: Parts) -> Iterator[Fault]:
         yield Fault(
             what, parts.key_at(*path, FROM), f"write `update: constant`, or remove `{FROM}`"
         )
-    if state.update != "grows":
+    if state.update not in GROWING:
         if state.by:
             what = f"{STATE}.{state.name} is {state.update} and has `by`; only a state that grows has one"
             yield Fault(what, parts.key_at(*path, "by"), "remove it")

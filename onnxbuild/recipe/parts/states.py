@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 from onnxbuild.core.axis import one_spelling
 from onnxbuild.core.recipe import FROM, DummyInput
-from onnxbuild.core.state import STATE, Growth, State, StateTensor, growth_of
+from onnxbuild.core.state import GROWING, STATE, Growth, State, StateTensor, growth_of
 from onnxbuild.document.node import plain
 from onnxbuild.document.parts import Parts
 
@@ -52,8 +52,11 @@ class WrittenState:
 
     def growth(self, inputs: Iterable[DummyInput]) -> Growth | None:
         """Return how it grows, as the shapes of the other inputs say; None if it doesn't, or they don't."""
-        others = [each.shape for each in inputs]
-        return growth_of(self.shape, others, self.by) if self.update == "grows" else None
+        if self.update not in GROWING:
+            return None
+        found = growth_of(self.shape, [each.shape for each in inputs], self.by)
+        in_place = self.update == "in_place"
+        return None if found is None else replace(found, in_place=in_place)
 
     def inputs(self, growth: Growth | None) -> Iterator[DummyInput]:
         """Yield the graph's inputs for it."""

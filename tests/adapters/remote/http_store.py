@@ -16,6 +16,7 @@ class HttpStore:
         fault: `""`, or what answers to GET are: a status such as `500`, `hang`, `slow`, `steady` (slower than at once, fast enough), `cut`, `flip`, `longer`.
         hang_puts: Uploads get no answer.
         refused: Uploads to paths with this text are refused.
+        round_trip_s: How long each answer to GET takes.
         requests: (method, path) in the order of arrival.
     """
 
@@ -24,6 +25,7 @@ class HttpStore:
         self.fault = ""
         self.refuse_puts = self.hang_puts = False
         self.refused = "nothing"
+        self.round_trip_s = 0.0
         self.requests: list[tuple[str, str]] = []
         self.over = threading.Event()
         self.url = ""
@@ -64,6 +66,7 @@ def serving() -> Iterator[HttpStore]:  # noqa: C901 - one handler, a branch for 
         def do_GET(self) -> None:
             store.requests.append(("GET", self.path))
             content = store.objects.get(self.path)
+            store.over.wait(store.round_trip_s)
             if store.fault == "hang":
                 store.over.wait(60)
             if store.fault.isdigit():

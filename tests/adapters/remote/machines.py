@@ -50,8 +50,9 @@ class Machine:
             keys,
             agree=agree,
             uploads=self.uploads,
-            fetch=fetch,
+            look_only=fetch == "nothing",
         )
+        self._fetches_all = fetch == "all"
         self.next_run()
         _OPEN.append(self)
 
@@ -74,9 +75,12 @@ class Machine:
         return artifact
 
     def found(self, key=KEY):
-        """Results whose blobs are here after all was fetched that can be."""
+        """Results whose blobs are here after all was fetched that may be."""
+        results = list(self.store.lookup(key))
+        if self._fetches_all:
+            self.store.bring([a for each in results for a in each.outputs.values()])
         return [
             each
-            for each in self.store.lookup(key)
+            for each in results
             if not any(self.store.faults(artifact) for artifact in each.outputs.values())
         ]

@@ -136,8 +136,62 @@ def test_a_run_ends_although_an_upload_hangs(server, tmp_path):
 def test_a_server_that_is_not_there_is_asked_three_times(tmp_path):
     laptop = Machine(tmp_path / "laptop", "http://127.0.0.1:9/cache")
     for n in range(5):
-        assert laptop.store.lookup(f"{n}" * 64) == ()
+        assert list(laptop.store.lookup(f"{n}" * 64)) == []
     assert laptop.client.lost == "Connection refused"
+
+
+def test_records_that_are_expected_are_asked_for_together(server, tmp_path):
+    ci = Machine(tmp_path / "ci", server.url, builder=CI)
+    keys = [f"{n:064x}" for n in range(40)]
+    made = [ci.build(f"{n}", key=key, wait=False) for n, key in enumerate(keys)]
+    ci.uploads.wait()
+    server.round_trip_s = 0.05
+    laptop = Machine(tmp_path / "laptop", server.url)
+    began_s = time.monotonic()
+    laptop.store.expect(keys)
+    assert time.monotonic() - began_s < 40 * 0.05 / 2
+    before = len(server.requests)
+    assert [list(laptop.store.lookup(key)) for key in keys] == [
+        [result(artifact, key=key)] for artifact, key in zip(made, keys, strict=True)
+    ]
+    assert len(server.requests) == before
+
+
+def test_a_server_is_not_asked_for_what_a_hit_here_answers(server, tmp_path):
+    laptop = Machine(tmp_path / "laptop", server.url)
+    own = laptop.store.ingest(outputs_of(tmp_path, model="own"), "onnx-model")
+    laptop.store.record(result(own))
+    laptop.store.expect([KEY])
+    assert next(laptop.store.lookup(KEY)) == result(own)
+    assert server.requests == []
+
+
+def test_many_slow_answers_are_worth_waiting_for(server, tmp_path):
+    ci = Machine(tmp_path / "ci", server.url, builder=CI)
+    keys = [f"{n:064x}" for n in range(64)]
+    for key in keys:
+        ci.build(key, key=key, wait=False)
+    ci.uploads.wait()
+    server.round_trip_s = 0.2
+    laptop = Machine(
+        tmp_path / "laptop", server.url
+    )  # waits half a second for a server that gives nothing
+    laptop.store.expect(keys)
+    assert [len(list(laptop.store.lookup(key))) for key in keys] == [1] * 64
+    assert laptop.client.lost == ""
+
+
+def test_records_that_can_not_be_read_spoil_no_others(server, tmp_path):
+    ci = Machine(tmp_path / "ci", server.url, builder=CI)
+    keys = [f"{n:064x}" for n in range(6)]
+    for key in keys:
+        ci.build(key, key=key, wait=False)
+    ci.uploads.wait()
+    server.objects[f"/cache/{record_name(keys[2], Signer(CI).id)}"] = b"x" * (17 << 20)
+    laptop = Machine(tmp_path / "laptop", server.url)
+    laptop.store.expect(keys)
+    assert [len(list(laptop.store.lookup(key))) for key in keys] == [1, 1, 0, 1, 1, 1]
+    assert laptop.client.lost == ""
 
 
 def test_swapped_forged_and_unsigned_records_are_ignored(server, tmp_path):

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from onnxbuild.core.errors import RecipeErrors
@@ -48,3 +50,22 @@ def test_gptq_asks_for_data(project, base):
     data = "calibration: {data: models/model.py:samples}\n"
     (found,) = project.recipe(variant(base, "method: gptq") + data).variants
     assert found.options.method == "gptq"
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ("bits: 8, nodes_in_8_bits: [a]", "has `nodes_in_8_bits`, and `bits: 8` for all others"),
+        ("sensitive_in_8_bits: 0.2", "has `sensitive_in_8_bits`, and nothing ranks its nodes"),
+        ("method: hqq, nodes_in_8_bits: [a]", "no kernel for 8 bits"),
+    ],
+)
+def test_mixed_bits_need_four_of_the_others_a_ranking_and_kernels(project, base, options, what):
+    with pytest.raises(RecipeErrors, match=re.escape(what)):
+        project.recipe(variant(base, options))
+
+
+def test_nodes_are_ranked_on_the_data_of_fidelity_where_nothing_generates(project, base):
+    data = "fidelity: {data: models/model.py:samples}\n"
+    (found,) = project.recipe(variant(base, "sensitive_in_8_bits: 0.2") + data).variants
+    assert found.options.sensitive_in_8_bits == 0.2

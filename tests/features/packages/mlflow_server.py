@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
-from onnxbuild.adapters.toolchain.virtual_environments import make_once
-from onnxbuild.core.environment import Environment
 from tests.environments import INSTALLED, make_venv
-from tests.framework_environments import interpreter_of
+from tests.framework_environments import site_of
 
 HERE = Path(__file__).parent
-_NO_NETWORK = ("No matching distribution", "Connection", "connection", "Temporary failure", "timed out")  # fmt: skip
 _PROGRAMS = {"mlflow": ("mlflow.cli", "cli"), "uvicorn": ("uvicorn.main", "main")}
 """Name -> what it runs: `mlflow models serve` starts uvicorn by its name."""
 
@@ -28,10 +23,7 @@ def install(folder: Path) -> Path:
 
     MLflow is installed once, where builds keep their environments.
     """
-    listed = Environment(requirements=str(HERE / "mlflow.txt"))
-    kept = Path(interpreter_of(listed, folder.parent, _make))
-    (site,) = kept.parents[1].glob("lib/python3*/site-packages")
-    made = make_venv(folder, site, INSTALLED)
+    made = make_venv(folder, site_of(HERE / "mlflow.txt", folder.parent), INSTALLED)
     for name, (module, function) in _PROGRAMS.items():
         program = made.with_name(name)
         program.write_text(
@@ -39,23 +31,6 @@ def install(folder: Path) -> Path:
         )
         program.chmod(0o755)
     return made
-
-
-def _make(requirements: str, interpreter: str) -> None:
-    """Install the list alone: what is installed here has the rest of what MLflow needs."""
-
-    def fill(folder: str) -> None:
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-        pip = [sys.executable, "-m", "pip", "--python", f"{folder}/bin/python", "install"]
-        quiet = ["-q", "--disable-pip-version-check", "--no-deps"]
-        done = subprocess.run(
-            [*pip, *quiet, "-r", requirements], capture_output=True, text=True, check=False
-        )
-        if done.returncode and any(each in done.stderr for each in _NO_NETWORK):
-            pytest.skip(f"MLflow can't be installed: {done.stderr.strip().splitlines()[-1]}")
-        assert done.returncode == 0, done.stderr
-
-    make_once(requirements, interpreter, fill, print, final=str(Path(interpreter).parents[1]))
 
 
 def ask(

@@ -4,9 +4,11 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
+import onnxbuild
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import HEADERS
 from onnxbuild.features.packages.cpp import FEATURE, PackageCppParams, RunCppParams
@@ -14,16 +16,19 @@ from onnxbuild.host.host import HostFacts
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import BundleTarget, ManifestProvider
 from onnxbuild.onnxkit.bundles.write import names_below
+from onnxbuild.onnxkit.cpp.compiling import compile_test, find_tools
 from onnxbuild.onnxkit.cpp.content import TYPES
 from onnxbuild.onnxkit.packages.golden import read_plain_outputs
 from onnxbuild.onnxkit.sessions.custom_operators import OperatorLibrary
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.resolver import resolve
+from tests import tiny_transformers as tiny
 from tests.cli.conftest import project  # noqa: F401 - a fixture
 from tests.fakes.step_context import run_step
 from tests.features.packages.test_every_format import RECIPE
 from tests.native import NO_HEADERS, include_folder
 from tests.native.packages import CPU_NAME, arrays, identities, write_bundle, write_reference
+from tests.steps.decoders import load
 from tests.written_recipes import faults, loader
 
 
@@ -297,3 +302,56 @@ def configured(package, headers, library):
     command = ["cmake", "-S", package, "-B", package.parent / "build", *given]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, done.stderr
+
+
+@pytest.fixture(scope="module")
+def decoder(tmp_path_factory):
+    """(folder, its package, report of the build's run, headers) of a decoder with a cache."""
+    headers = include_folder()
+    if shutil.which("g++") is None and shutil.which("clang++") is None:
+        pytest.skip("needs a C++ compiler")
+    if headers is None:
+        pytest.skip(NO_HEADERS)
+    folder = tmp_path_factory.mktemp("decoder")
+    tiny.saved(folder / "weights", lambda: load("qwen3"))
+    (folder / "pyproject.toml").write_text("")
+    (folder / "headers").symlink_to(headers)
+    (folder / "demo.yaml").write_text(
+        "version: 1\nname: demo\nmodel: {transformers: weights}\nexport: {exporter: torchscript}\n"
+        "dynamic_axes: {sequence: {max: 12}, past: {max: 60}}\n"
+        "generate: {prompts: dummy}\n"
+        "packages: {cpp: {headers: headers}}\n"
+    )
+    result = onnxbuild.build(onnxbuild.Request((folder / "demo.yaml",)))
+    assert result.exit_code == 0, result.report.failures
+    return folder / "artifacts/out/demo", headers
+
+
+@pytest.mark.slow
+def test_a_decoder_goes_on_with_ids_as_its_run_py_does(decoder, tmp_path):
+    out, headers = decoder
+    assert json.loads((out / "fp32-cpp/run.json").read_text())["passed"] is True
+    package = shutil.copytree(out / "fp32-cpp", tmp_path / "package")
+    points = package / "golden_points.h"
+    points.chmod(0o644)
+    text = points.read_text()
+    (tokens, *others) = re.findall(r"\{\{[\d, ]+\},\n +\{([\d, ]+)\}\},", text)
+    assert len(others) == 7
+    first, rest = tokens.split(", ", 1)
+    points.write_text(text.replace(tokens, f"{int(first) + 100}, {rest}"))
+    program = compile_test(package, "demo_fp32_golden_test", find_tools(headers), tmp_path)
+
+    def ran(*arguments):
+        command = [program, "--package", package, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    judged = ran()
+    said = f"text 0: token 0 is {first} instead of {int(first) + 100}"
+    assert (judged.returncode, judged.stdout.splitlines()[-1]) == (1, said)
+    for ids in ("5", " ".join(str(7 * n % 61) for n in range(40))):
+        asked = [sys.executable, out / "fp32/run.py", "--ids", ids, "--tokens", "30"]
+        expected = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+        assert ran("--ids", ids, "--tokens", "30").stdout.split() == expected.split()
+    refused = ran("--ids", " ".join(["5"] * 70))
+    assert refused.returncode == 1
+    assert refused.stderr == "the prompt has 70 tokens; the model takes 1 to 61\n"

@@ -1,5 +1,7 @@
 """Weights in few bits: how blocks are rounded; nested graphs, and weights in a file of their own."""
 
+from functools import partial
+
 import numpy as np
 import onnx
 import pytest
@@ -8,6 +10,7 @@ from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, load_model, save_model
 from onnxbuild.onnxkit.quantize.blockwise import (
     BlockGrid,
+    fit_least_error,
     half_quadratic,
     in_blocks,
     pack,
@@ -161,4 +164,26 @@ def test_half_quadratic_loses_less_of_a_heavy_tailed_weight():
 def test_a_block_of_one_value_comes_back_as_it_was(rounding, value):
     weight = np.full((2, 32), value, np.float32)
     found = quantize_blocks(weight, BlockGrid(4, 16, symmetric=False), rounding)
+    np.testing.assert_allclose(found.values(32), weight, rtol=1e-6)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("bits", [4, 8])
+def test_scales_that_are_searched_lose_less_than_those_of_the_range(bits, symmetric):
+    weight = np.random.default_rng(0).standard_normal((40, 96), dtype=np.float32)
+    weight[:, ::31] *= 3  # outliers
+    grid = BlockGrid(bits, 32, symmetric)
+    searched, by_range = (
+        np.square(quantize_blocks(weight, grid, rounding).values(96) - weight).sum()
+        for rounding in (partial(round_to_nearest, fit=fit_least_error), round_to_nearest)
+    )
+    assert searched < 0.97 * by_range
+
+
+@pytest.mark.parametrize("value", [0.0, 0.25, -3.0])
+def test_a_block_of_one_value_is_found_exactly_by_a_search(value):
+    weight = np.full((2, 32), value, np.float32)
+    found = quantize_blocks(
+        weight, BlockGrid(4, 32, False), partial(round_to_nearest, fit=fit_least_error)
+    )
     np.testing.assert_allclose(found.values(32), weight, rtol=1e-6)

@@ -69,6 +69,24 @@ def test_a_drop_is_that_of_the_half_or_of_all_where_there_are_no_halves():
 points = st.lists(st.tuples(*[st.integers(0, 5)] * 3), max_size=12)
 
 
+def prompts(count):
+    """Each even prompt loses nothing, each odd one 0.1 nats a token."""
+    return [{"prompt": n, "kl": n % 2, "loss": n % 2 * 0.1, "compared": 8} for n in range(count)]
+
+
+def test_prompts_are_halved_as_samples_are_and_a_perplexity_may_be_its_bound_above_one():
+    choosing, judging = (figures_of(None, {}, half, prompts(20)) for half in (0, 1))
+    assert (choosing["prompts"], choosing["perplexity_ratio"], choosing["kl"]) == (10, 1, 0)
+    assert judging["perplexity_ratio"] == pytest.approx(math.exp(0.1))
+    assert figures_of(None, {}, 0, prompts(8))["kl"] == 0.5
+    goal = Goal(perplexity_ratio=1.1)
+    assert missed(goal, choosing) == {}
+    (lacking,) = missed(goal, judging).values()
+    assert lacking == pytest.approx((math.exp(0.1) - 1.1) / 0.1)
+    assert missed(goal, {"perplexity_ratio": 1.1}) == {}
+    assert missed(goal, {"perplexity_ratio": 1.1}, margin=0.1)
+
+
 def test_what_is_better_in_one_respect_stays():
     assert pareto_front([(1.0, 3.0), (2.0, 2.0), (3.0, 1.0), (3.0, 3.0)]) == {0, 1, 2}
 
