@@ -10,34 +10,47 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint, Location, Varian
 from onnxbuild.core.target import CPU_TARGET, Target
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
+from onnxbuild.expansion import pipelines
 from onnxbuild.expansion.addresses import of_variant, shared
+from onnxbuild.expansion.fused import fused
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of, target_inputs
+from onnxbuild.onnxkit.pipelines.calls import MODEL as MODEL_OF
+from onnxbuild.onnxkit.pipelines.calls import RunPart
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import evaluate
 
 SECTION = "evaluate"
-PIPELINE, PROCESSING = "pipeline", "processing"
+MODEL, PIPELINE, WHOLE = "model", "pipeline", "whole"
+"""Values of `of`."""
+
+PROCESSING = "processing"
 OWN = "own_pipeline"
 """Name in Recipe.entrypoints of `processing.own`."""
 
 
-def without_scores(parts: Parts, what: str, at: Location, otherwise: str) -> Iterator[Fault]:
+def without_scores(
+    parts: Parts, what: str, at: Location, otherwise: str, *, of_whole: bool = False
+) -> Iterator[Fault]:
     """Yield a fault where scores of models are needed, and the recipe has none.
 
     Args:
         what: Clause that says what needs them.
         at: Where it is written.
         otherwise: Fix that needs no scores of models.
+        of_whole: Scores of the pipeline of all components will do.
     """
     options = parts.sections.get(SECTION)
-    if parts.lacks(SECTION, "data"):
+    of = options.of if isinstance(options, evaluate.EvaluateOptions) else MODEL
+    if of == WHOLE and of_whole:
+        return
+    if of == MODEL and parts.lacks(SECTION, "data"):
         yield Fault(
             f"{what}, and the recipe has no `evaluate`",
             at,
             "add `evaluate: {data: ..., metric: ...}`",
         )
-    elif isinstance(options, evaluate.EvaluateOptions) and options.of == PIPELINE:
+    elif of != MODEL:
         yield Fault(
             f"{what}, and `evaluate` scores pipelines, not models",
             at,
@@ -46,9 +59,10 @@ def without_scores(parts: Parts, what: str, at: Location, otherwise: str) -> Ite
 
 
 def _is_of(scope: Scope, what: str) -> bool:
-    """Return whether the recipe evaluates `what`: variants (`model`), or pipelines."""
+    """Return whether the recipe evaluates `what`: variants (`model`), pipelines of one, or that of all components."""
     options = scope.recipe.section(SECTION, evaluate.EvaluateOptions)
-    return "evaluation" in scope.recipe.entrypoints and options.of == what
+    has_data = what == WHOLE or "evaluation" in scope.recipe.entrypoints
+    return has_data and options.of == what
 
 
 def add_evaluation(
@@ -67,7 +81,9 @@ def add_evaluation(
         further: The target's name, if it is not the first.
         gates: Hold it to `evaluate.min` and `max_drop`.
     """
-    if not _is_of(scope, "model"):
+    if _is_of(scope, WHOLE):
+        return _in_whole(scope, variant, model, target, further, gates=gates)
+    if not _is_of(scope, MODEL):
         return None
     baseline = scope.score()
     inputs = {"model": model, **({"baseline": baseline} if baseline else {})}
@@ -86,7 +102,8 @@ def add_evaluation(
 def holds_scores(scope: Scope) -> bool:
     """Return whether the scores of variants must keep to a bound."""
     options = scope.recipe.section(SECTION, evaluate.EvaluateOptions)
-    return _is_of(scope, "model") and (options.min is not None or options.max_drop is not None)
+    is_scored = _is_of(scope, MODEL) or _is_of(scope, WHOLE)
+    return is_scored and (options.min is not None or options.max_drop is not None)
 
 
 def baseline_score(
@@ -105,7 +122,7 @@ def baseline_score(
         original: Gives what is scored in place of the recipe's `torch.nn.Module`.
         config: What names all outputs of the file that was made of it.
     """
-    if not _is_of(scope, "model"):
+    if not _is_of(scope, MODEL):
         return None
     return _added(
         scope,
@@ -158,6 +175,47 @@ def add_pipeline_evaluation(
     )
 
 
+def _in_whole(
+    scope: Scope, variant: Variant, model: OutputRef, target: Target, further: str, *, gates: bool
+) -> OutputRef:
+    """Return the score of the pipeline with a variant in its component's place, and all others in fp32."""
+    whole = scope.connected(pipelines.NAME)
+    run, components = whole.recipe.model, pipelines.components_of(whole)
+    parts = {
+        name: settings_of(own.recipe, variant).judged_anywhere()
+        if own is scope
+        else SessionSettings()
+        for name, own in components.items()
+    }
+    models = {
+        f"{MODEL_OF}{name}": model if own is scope else fused(own)
+        for name, own in components.items()
+    }
+    metric = scope.recipe.entrypoints.get("metric") or whole.recipe.entrypoints[pipelines.METRIC]
+    return _added(
+        scope,
+        of_variant(scope.recipe, variant, SECTION, further),
+        {
+            **models,
+            "reference": pipelines.reference_of_whole(whole),
+            **target_inputs(scope, target),
+        },
+        name=variant.name,
+        target=target,
+        session=SessionSettings(),
+        gates=gates,
+        variant=variant if gates else None,
+        data=whole.recipe.entrypoints[pipelines.SAMPLES],
+        metric=metric,
+        whole=evaluate.ScoredPipeline(
+            tuple(
+                RunPart(name, components[name].recipe.inputs, each) for name, each in parts.items()
+            ),
+            run,
+        ),
+    )
+
+
 def _added(
     scope: Scope,
     address: StepAddress,
@@ -171,6 +229,9 @@ def _added(
     raw: tuple[DummyInput, ...] = (),
     variant: Variant | None = None,
     raw_axes: tuple[Axis, ...] = (),
+    data: Entrypoint | None = None,
+    metric: Entrypoint | None = None,
+    whole: evaluate.ScoredPipeline | None = None,
 ) -> OutputRef:
     recipe = scope.recipe
     options = recipe.section(SECTION, evaluate.EvaluateOptions)
@@ -178,8 +239,8 @@ def _added(
         address,
         evaluate.KIND,
         evaluate.EvaluateParams(
-            data=recipe.entrypoints["evaluation"],
-            metric=recipe.entrypoints["metric"],
+            data=data or recipe.entrypoints["evaluation"],
+            metric=metric or recipe.entrypoints["metric"],
             model=original or (None if inputs else recipe.model),
             inputs=raw or recipe.inputs,
             axes=raw_axes if raw else recipe.axes,
@@ -190,6 +251,7 @@ def _added(
             session=session,
             precision="" if variant is None else variant.precision,
             mode_options=() if variant is None else variant.option_names,
+            whole=whole,
         ),
         inputs,
         section=SECTION,

@@ -126,7 +126,6 @@ class Loader:
         root, self._complete = read_with_bases(file, content, self._sources, self._faults)
         if root is not None:
             self._written = root
-            self._axes = SharedAxes(root)
             trees = self._trees(root, overrides)
             for _, tree in trees:
                 self._faults.update(self._frame(tree))
@@ -161,6 +160,7 @@ class Loader:
         inside = {key: v for key, v in overrides.items() if key.partition(".")[0] == COMPONENTS}
         others = {key: v for key, v in overrides.items() if key not in inside}
         root = apply_overrides(self._models.with_components(root), inside, known, self._faults)
+        self._axes = SharedAxes(root)
         self._faults.update([*self._validator.check(COMPONENTS, root), *component_faults(root)])
         return [
             (name, apply_overrides(tree, others, known, self._faults))

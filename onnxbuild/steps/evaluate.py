@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +16,17 @@ from onnxbuild.onnxkit.accuracy.user_metric import UserMetric
 from onnxbuild.onnxkit.accuracy.validation_fixes import attempts_of, either
 from onnxbuild.onnxkit.data.feeds import Feeds, rows_of
 from onnxbuild.onnxkit.data.labelled_data import labelled_batches
+from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic
+from onnxbuild.onnxkit.pipelines.built_in import own_code
+from onnxbuild.onnxkit.pipelines.calls import (
+    PipelineRun,
+    RunPart,
+    by_name,
+    parts_of,
+    runtime_callers,
+)
+from onnxbuild.onnxkit.pipelines.parts import read_values
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, open_on, skipped
 from onnxbuild.onnxkit.ready_onnx.original_model import load_original, outputs_of_file
 from onnxbuild.onnxkit.reports import write_report
@@ -26,7 +36,7 @@ from onnxbuild.onnxkit.sessions.settings import SessionSettings
 if TYPE_CHECKING:
     import numpy as np
 
-    from onnxbuild.onnxkit.accuracy.user_metric import Spread
+    from onnxbuild.onnxkit.accuracy.user_metric import Score, Spread
 
 _ROUNDING = 1e-9
 """0.99 - 0.98 is more than 0.01 in binary; a drop of exactly the bound passes."""
@@ -36,10 +46,11 @@ _ROUNDING = 1e-9
 class EvaluateOptions:
     """Your own metric, and the score that variants must reach."""
 
-    of: Literal["model", "pipeline"] = option(
+    of: Literal["model", "pipeline", "whole"] = option(
         "model",
         help="`model`: the data are the model's inputs; `pipeline`: they are raw inputs, and the pipelines of "
-        "`processing` are scored instead of the variants",
+        "`processing` are scored instead of the variants; `whole`, of a component: the recipe's `pipeline` is scored on its "
+        "samples, each variant in turn in its place and all other components in fp32, by its `metric` if none is written here",
     )
     min: float | None = option(None, help="least score of every variant")
     max_drop: float | None = option(
@@ -62,17 +73,33 @@ _PIPELINE_FIX = "compare `processing` with your own code, operation by operation
 
 
 @dataclass(frozen=True, slots=True)
+class ScoredPipeline:
+    """The pipeline that a variant is scored in.
+
+    Attributes:
+        parts: All components, the variant's own too.
+        run: `run(parts, sample)`.
+    """
+
+    parts: tuple[RunPart, ...]
+    run: Entrypoint
+
+
+@dataclass(frozen=True, slots=True)
 class EvaluateParams:
     """Parameters of an evaluation.
 
     Attributes:
-        data: A callable that yields (feeds, labels) for each batch, or returns one such pair of all samples.
+        data: A callable that yields (feeds, labels) for each batch, or returns one such pair of all samples; of a whole, its
+            samples, which the input `reference` has.
         metric: A callable: (outputs, labels) -> float, greater is better; see `UserMetric`.
         model: What the user's callable returns is scored, as PyTorch; None scores the `model` artifact.
         target: Where that runs; None for PyTorch.
         session: How the variant's session runs it.
         precision: The variant's; empty for the reference and for pipelines.
         mode_options: Names of the options of the variant's mode; a fix names none that it lacks.
+        whole: The pipeline that the inputs `model/COMPONENT` are run in, and whose outputs are scored; None for the model's
+            own outputs. What PyTorch gives are the labels, and the outputs that scores are compared with.
     """
 
     data: Entrypoint
@@ -87,6 +114,7 @@ class EvaluateParams:
     session: SessionSettings = field(default_factory=SessionSettings)
     precision: str = ""
     mode_options: tuple[str, ...] = ()
+    whole: ScoredPipeline | None = field(default=None, metadata={"sparse": True})
 
 
 def run(context: StepContext) -> Outcome:
@@ -102,20 +130,13 @@ def run(context: StepContext) -> Outcome:
     if params.target is not None and (reason := absence(context)):
         return skipped(context, params.target, reason)
     try:
-        predict = (
-            _torch_predictor(context) if params.target is None else _runtime_predictor(context)
-        )
+        found = list(_predictions(context) if params.whole is None else _of_whole(context))
     except NotOnTargetError as error:
         assert params.target is not None
         return skipped(context, params.target, str(error))
-    outputs: list[dict[str, np.ndarray]] = []
-    labels: list[object] = []
-    sizes: list[int] = []
-    for feeds, truth in labelled_batches(context, params.data, params.inputs, params.axes):
-        outputs.append(predict(feeds))
-        labels.append(truth)
-        made = [int(each.shape[0]) for each in outputs[-1].values() if each.ndim]
-        sizes.append(rows_of(feeds, params.inputs, made))
+    outputs = [each for each, _, _ in found]
+    labels = [truth for _, truth, _ in found]
+    sizes = [size for _, _, size in found]
     if not labels:
         raise StepError(
             f"{params.data.target} yields nothing to evaluate on",
@@ -125,7 +146,9 @@ def run(context: StepContext) -> Outcome:
     scored = UserMetric(context, params.metric).score
     resampling = Resampling(outputs, labels, sizes)
     score = scored(*resampling.whole())
-    baseline = _baseline(context)
+    baseline = (
+        _baseline(context) if params.whole is None else _of_equals(labels, sizes, scored, params)
+    )
     drop = None if baseline is None else baseline["score"] - score
     halves = halves_of(resampling, scored)
     spread = spread_of(
@@ -162,6 +185,49 @@ def run(context: StepContext) -> Outcome:
         findings=findings,
         notes=_doubts(params, score, drop, spread),
     )
+
+
+def _predictions(
+    context: StepContext,
+) -> Iterator[tuple[dict[str, np.ndarray], object, int]]:
+    """Yield (outputs, labels, number of samples) of each batch."""
+    params: EvaluateParams = context.params
+    predict = _torch_predictor(context) if params.target is None else _runtime_predictor(context)
+    for feeds, truth in labelled_batches(context, params.data, params.inputs, params.axes):
+        outputs = predict(feeds)
+        made = [int(each.shape[0]) for each in outputs.values() if each.ndim]
+        yield outputs, truth, rows_of(feeds, params.inputs, made)
+
+
+def _of_whole(context: StepContext) -> Iterator[tuple[dict[str, np.ndarray], object, int]]:
+    """Yield (outputs of the pipeline, PyTorch's, 1) of each sample."""
+    params: EvaluateParams = context.params
+    assert params.whole is not None
+    assert params.target is not None
+    reference, parts = context.input("reference"), params.whole.parts
+    callers = runtime_callers(context, {each.name: each.session for each in parts}, params.target)
+    pipeline = PipelineRun(context, params.whole.run)
+    called = parts_of({each.name: each.inputs for each in parts}, by_name(callers))
+    points = zip(read_values(reference), read_reference(reference), strict=True)
+    for number, (sample, expected) in enumerate(points):
+        yield pipeline.outputs_of(called, sample, number), dict(expected.outputs), 1
+
+
+def _of_equals(
+    labels: list[Any], sizes: Sequence[int], scored: Score, params: EvaluateParams
+) -> dict[str, Any]:
+    """Return what a report of PyTorch's own outputs has."""
+    from onnxbuild.onnxkit.accuracy.user_metric import Resampling, halves_of, spread_of
+
+    equal, options = Resampling(labels, labels, sizes), params.options
+    spread = spread_of(
+        equal, scored, count=options.resamples, confidence=options.confidence, baseline=None
+    )
+    return {
+        "score": scored(*equal.whole()),
+        "halves": halves_of(equal, scored),
+        "resampled": spread.about,
+    }
 
 
 def _half_drops(
@@ -239,9 +305,9 @@ def _findings(
             Finding(
                 f"{params.metric.target} is {score:.6g}; expected at least {least:g}",
                 where,
-                "see whether the reference itself reaches it; else lower `evaluate: {min: ...}`"
-                if params.options.of == "model"
-                else f"{_PIPELINE_FIX}, or lower `evaluate: {{min: ...}}`",
+                f"{_PIPELINE_FIX}, or lower `evaluate: {{min: ...}}`"
+                if params.options.of == "pipeline"
+                else "see whether the reference itself reaches it; else lower `evaluate: {min: ...}`",
             )
         )
     if most is not None and baseline is not None and drop is not None and drop > most + _ROUNDING:
@@ -268,14 +334,15 @@ def _attempts(params: EvaluateParams) -> list[str]:
 def _entrypoints(params: EvaluateParams) -> tuple[Entrypoint, ...]:
     model = () if params.model is None else (params.model,)
     plugin = () if params.target is None else params.target.entrypoints
-    return (*model, params.data, params.metric, *plugin)
+    given = (params.data,) if params.whole is None else own_code(params.whole.run)
+    return (*model, *given, params.metric, *plugin)
 
 
 KIND = StepKind(
     name="evaluate",
     version=9,
     params=EvaluateParams,
-    inputs=("model?", "baseline?", "target?", "config?"),
+    inputs=("model?", "baseline?", "target?", "config?", "model/*", "reference?"),
     outputs={"report": "report"},
     toolchain=("torch", "onnxruntime", "numpy"),
     run=run,

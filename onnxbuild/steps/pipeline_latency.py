@@ -6,31 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.pipelines.built_in import own_code
-from onnxbuild.onnxkit.pipelines.calls import PipelineRun, by_name, parts_of, runtime_callers
+from onnxbuild.onnxkit.pipelines.calls import (
+    PipelineRun,
+    RunPart,
+    by_name,
+    parts_of,
+    runtime_callers,
+)
 from onnxbuild.onnxkit.pipelines.parts import read_values
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, skipped
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.timing.rounds import timed
 
 if TYPE_CHECKING:
     import numpy as np
 
     from onnxbuild.onnxkit.pipelines.parts import Arrays, Call
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredPart:
-    """A component: its inputs, and how its session runs it."""
-
-    name: str
-    inputs: tuple[DummyInput, ...]
-    session: SessionSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,7 @@ class PipelineLatencyParams:
     """
 
     variant: str
-    parts: tuple[MeasuredPart, ...]
+    parts: tuple[RunPart, ...]
     run: Entrypoint
     rounds: int
     target: Target

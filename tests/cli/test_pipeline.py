@@ -102,6 +102,26 @@ def test_a_recipe_without_a_pipeline_has_the_same_steps(two):
     assert set(without) <= set(with_it)
 
 
+SCORED = "pipeline: {run: models/chain.py:run, samples: models/chain.py:samples, metric: models/chain.py:run, min: 0}\n"
+
+
+def test_a_component_is_scored_and_searched_for_by_the_metric_of_the_whole(two):
+    two.edit("two.yaml", PIPELINE, SCORED)
+    two.edit(
+        "two.yaml",
+        "int8: dynamic}\n",
+        "int8: dynamic, small: {mode: auto, goal: {max_drop: 0.1}}}\n    evaluate: {of: whole, max_drop: 0.1}\n",
+    )
+    steps = json.loads(two("graph", "two", "--json").out)["steps"]
+    inputs = {each["step"]: each["inputs"] for each in steps}
+    assert inputs["two@decoder:small/int8-dynamic/evaluate"] == {
+        "model/encoder": "two@encoder:optimize",
+        "model/decoder": "two@decoder:int8/quantize",
+        "reference": "two@pipeline:reference",
+    }
+    assert "two@encoder:int8/evaluate" not in inputs
+
+
 def test_each_combination_of_a_matrix_has_a_pipeline(two):
     two.edit(
         "two.yaml", "name: two\n", "name: two\nmatrix: {size: [17, 18]}\nopset: '{{ size }}'\n"
@@ -137,6 +157,19 @@ FAULTS = {
         ("pipeline: {", "pipeline: {metric: models/chain.py:run, "),
         ("two.yaml:7:1: pipeline has no min: `metric` scores the variants of few bits, and `min` is their least score\n"
         "  fix: add `min`"),
+    ),
+    "a score of the whole without a metric": (
+        ("    quantization:", "    evaluate: {of: whole}\n    quantization:"),
+        ("two.yaml:13:5: evaluate has no metric, and neither has `pipeline`\n"
+        "  fix: add `metric: FILE.py:CALLABLE` to one of them"),
+    ),
+    "data of the whole": (
+        ("    quantization:", "    evaluate: {of: whole, data: models/chain.py:run, metric: models/chain.py:run}\n    quantization:"),
+        ("two.yaml:13:27: evaluate is of the whole, whose data are the samples of `pipeline`\n  fix: remove `data`"),
+    ),
+    "nodes ranked by the score of the whole": (
+        ("    quantization:", "    evaluate: {of: whole, metric: models/chain.py:run}\n    sensitivity: {table: true, rank_by: metric}\n    quantization:"),
+        "and `evaluate` scores pipelines, not models",
     ),
     "in a component": (
         ("  decoder:\n", "  decoder:\n    pipeline: {}\n"),

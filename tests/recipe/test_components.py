@@ -77,6 +77,43 @@ def test_a_var_that_a_component_takes_may_be_set(project):
     assert [each.opset for each in project.load(text, {"own": "19"}).recipes] == [17, 19]
 
 
+SHARED = """\
+version: 1
+name: demo
+dynamic_axes:
+  batch: {min: 1, max: 8, example: 2}
+  length: {min: 1, max: 4, example: 3}
+components:
+  encoder:
+    model: models/model.py:load
+    dummy_inputs: {ids: {dtype: int64, shape: [batch], high: 10}}
+  decoder:
+    model: models/model.py:load
+    dummy_inputs: {ids: {dtype: int64, shape: [batch, length], high: 10}}
+"""
+
+
+def test_a_component_has_those_of_the_shared_axes_that_its_shapes_name(project):
+    found = {each.component: each.axes for each in project.load(SHARED).recipes}
+    assert [axis.name for axis in found["encoder"]] == ["batch"]
+    assert [axis.name for axis in found["decoder"]] == ["batch", "length"]
+
+
+def test_a_shared_axis_that_no_component_names_is_a_fault_and_so_is_an_own_one(project):
+    unused = SHARED.replace("[batch, length]", "[batch]")
+    assert project.faults(unused) == [
+        "recipes/demo.yaml:5:3: axis 'length' is used by no shape of any component"
+    ]
+    own = SHARED + "    dynamic_axes: {rows: {min: 1, max: 2, example: 1}}\n"
+    assert project.faults(own) == [
+        "recipes/demo.yaml:13:20: axis 'rows' is used by no shape of dummy_inputs"
+    ]
+    misspelt = SHARED.replace("[batch, length]", "[batch, lenght]")
+    assert project.faults(misspelt)[0].endswith(
+        "is not declared in dynamic_axes; did you mean 'length'?"
+    )
+
+
 HEAD = "version: 1\nname: demo\n"
 ONE = "components:\n  encoder:\n    model: models/model.py:load\n    dummy_inputs: {x: {dtype: float32, shape: [2]}}\n"
 SLIPS = {

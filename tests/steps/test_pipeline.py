@@ -18,9 +18,10 @@ from onnxbuild.core.target import CPU_TARGET
 from onnxbuild.features.packages import pipeline as feature
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES, VariantTolerances
 from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.pipelines.calls import RunPart
 from onnxbuild.onnxkit.pipelines.layout import calls_in_order
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.steps import pipeline, pipeline_latency, pipeline_reference
+from onnxbuild.steps import evaluate, pipeline, pipeline_latency, pipeline_reference
 from tests.fakes.step_context import run_step
 
 MODELS = Path(__file__).parents[2] / "recipes" / "models"
@@ -191,6 +192,44 @@ def test_a_score_under_its_least_value_is_a_finding(tmp_path, made):
     assert outcome.findings[0].what == f"{metric}:same is 0.5; expected at least 0.75"
 
 
+def test_a_variant_is_scored_in_the_pipeline_by_how_far_it_is_below_pytorchs_own_outputs(
+    tmp_path, made
+):
+    metric = tmp_path / "metric.py"
+    metric.write_text(
+        "import numpy as np\n\n\ndef same(outputs, labels):\n"
+        "    return float(np.mean([(a['tokens'] == b['tokens']).mean() for a, b in zip(outputs, labels)]))\n"
+    )
+    parts = tuple(RunPart(name, inputs, SessionSettings()) for name, inputs in INPUTS.items())
+    params = evaluate.EvaluateParams(
+        data=SAMPLES,
+        metric=Entrypoint(f"{metric}:same"),
+        model=None,
+        inputs=INPUTS["decoder"],
+        axes=AXES,
+        outputs=OUTPUTS["decoder"],
+        variant="int8",
+        target=CPU_TARGET,
+        options=evaluate.EvaluateOptions(of="whole", max_drop=0.1),
+        whole=evaluate.ScoredPipeline(parts, TRANSLATE),
+    )
+    reference, right = made
+    inputs = {f"model/{name}": path for name, path in right.items()} | {"reference": reference}
+    outcome, _ = run_step(evaluate.KIND, params, tmp_path / "right", inputs)
+    assert outcome.findings == ()
+    found = outcome.metrics
+    assert (found["score"], found["baseline_score"], found["drop"], found["samples"]) == (
+        1,
+        1,
+        0,
+        4,
+    )
+    wrong = mutated(tmp_path / "wrong", right["decoder"], key_for_value)
+    inputs["model/decoder"] = wrong
+    (finding,) = run_step(evaluate.KIND, params, tmp_path / "other", inputs)[0].findings
+    assert "below the reference's 1; expected at most 0.1 below" in finding.what
+
+
 def test_too_few_different_tokens_are_a_finding(tmp_path, made):
     outcome, _ = judged(tmp_path, made, replace(PARAMS, distinct=4 * 2 * 12 + 1))
     assert (
@@ -261,10 +300,7 @@ def test_a_callable_that_is_wrong_says_where_and_what_to_write(tmp_path, case):
 
 def test_latency_has_a_share_for_each_component(tmp_path, made):
     reference, models = made
-    parts = tuple(
-        pipeline_latency.MeasuredPart(name, inputs, SessionSettings())
-        for name, inputs in INPUTS.items()
-    )
+    parts = tuple(RunPart(name, inputs, SessionSettings()) for name, inputs in INPUTS.items())
     params = pipeline_latency.PipelineLatencyParams("fp32", parts, TRANSLATE, 1, CPU_TARGET)
     inputs = {f"model/{name}": path for name, path in models.items()}
     outcome, context = run_step(

@@ -8,10 +8,16 @@ from dataclasses import fields
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion import cells
+from onnxbuild.expansion import cells, pipelines
 from onnxbuild.expansion.addresses import further
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
-from onnxbuild.expansion.evaluation import PIPELINE, PROCESSING, SECTION, add_evaluation
+from onnxbuild.expansion.evaluation import (
+    PIPELINE,
+    PROCESSING,
+    SECTION,
+    WHOLE,
+    add_evaluation,
+)
 from onnxbuild.expansion.feature import Column, Feature, Section, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.steps import evaluate
@@ -51,12 +57,28 @@ def _faults(parts: Parts) -> Iterator[Fault]:
     known = {*_CALLABLES, *(each.name for each in fields(evaluate.EvaluateOptions))}
     if set(section.members) - known:
         return  # one of them may be what is meant
+    if (options := parts.sections.get(SECTION)) and getattr(options, "of", "") == WHOLE:
+        yield from _of_whole(parts)
+        return
     yield from _of_pipelines(parts)
     missing = [key for key in _CALLABLES if key not in section.members]
     if missing:
         what = f"evaluate has no {' and no '.join(missing)}; both are needed for a score"
         fix = "add " + " and ".join(f"`{key}: FILE.py:CALLABLE`" for key in missing)
         yield Fault(what, parts.key_at(SECTION), fix)
+
+
+def _of_whole(parts: Parts) -> Iterator[Fault]:
+    """Yield what is missing for scores of the pipeline of all components."""
+    if parts.node(pipelines.NAME) is None:
+        what = "evaluate is of the whole; the recipe has no `pipeline` next to `components`"
+        yield Fault(what, parts.at(SECTION, "of"), "write `of: model`, or add a `pipeline`")
+    elif all(parts.node(name, "metric") is None for name in (SECTION, pipelines.NAME)):
+        what = "evaluate has no metric, and neither has `pipeline`"
+        yield Fault(what, parts.key_at(SECTION), "add `metric: FILE.py:CALLABLE` to one of them")
+    if parts.node(SECTION, "data") is not None:
+        what = "evaluate is of the whole, whose data are the samples of `pipeline`"
+        yield Fault(what, parts.key_at(SECTION, "data"), "remove `data`")
 
 
 def _of_pipelines(parts: Parts) -> Iterator[Fault]:

@@ -262,7 +262,7 @@ def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
     if "max_drop" in asked:
         what = f"variant '{name}' has the goal 'max_drop'"
         otherwise = "write `goal: {cosine_mean: 0.995}`, which goes by `fidelity`"
-        yield from without_scores(parts, what, at, otherwise)
+        yield from without_scores(parts, what, at, otherwise, of_whole=True)
 
 
 def _size_faults(variant: WrittenVariant, parts: Parts, asked: set[str]) -> Iterator[Fault]:

@@ -22,13 +22,14 @@ from onnxbuild.document.faults import Fault, hinted, nearest
 from onnxbuild.document.parts import Parts, key_needs_frontend
 from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.expansion import cells
-from onnxbuild.expansion.addresses import further, of_variant, shared
+from onnxbuild.expansion.addresses import further, of_variant
 from onnxbuild.expansion.feature import Column, Section, Whole, nothing
 from onnxbuild.expansion.fused import fused
 from onnxbuild.expansion.limits import EXACT, tolerances_of
 from onnxbuild.expansion.limits import SECTION as RELEASE
 from onnxbuild.expansion.model_source import NoOptions
 from onnxbuild.expansion.package_format import PackageFormat, package_kind
+from onnxbuild.expansion.pipelines import METRIC, NAME, SAMPLES, components_of, reference_of_whole
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of, target_inputs
 from onnxbuild.onnxkit.accuracy.point_reports import metrics_of_all
@@ -51,7 +52,7 @@ from onnxbuild.onnxkit.packages.package_run import (
 from onnxbuild.onnxkit.pipelines import parts as shipped
 from onnxbuild.onnxkit.pipelines.built_in import BUILT_IN, GREEDY, greedy_plan
 from onnxbuild.onnxkit.pipelines.calls import EXACT as EXACT_MODELS
-from onnxbuild.onnxkit.pipelines.calls import port_of
+from onnxbuild.onnxkit.pipelines.calls import RunPart, port_of
 from onnxbuild.onnxkit.pipelines.layout import (
     CALLS,
     CODE_FILE,
@@ -63,8 +64,7 @@ from onnxbuild.onnxkit.pipelines.layout import (
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.steps import pipeline, pipeline_latency, pipeline_reference
 
-NAME = "pipeline"
-_RUN, _SAMPLES, _METRIC = "pipeline.run", "pipeline.samples", "pipeline.metric"
+_RUN = "pipeline.run"
 _OF_THE_WHOLE = (NAME, RELEASE, "report", "target")
 """Sections that the whole shares with its components."""
 
@@ -222,7 +222,7 @@ def _judged_folders(about: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _recipe(components: Sequence[Recipe]) -> Recipe | None:
     """Return the pipeline of a file's components; None where it asks for none."""
     first = components[0]
-    if _RUN not in first.entrypoints or _SAMPLES not in first.entrypoints:
+    if _RUN not in first.entrypoints or SAMPLES not in first.entrypoints:
         return None
     options = first.section(NAME, pipeline.PipelineOptions)
     at, run = first.lines[NAME], first.entrypoints[_RUN]
@@ -245,7 +245,7 @@ def _recipe(components: Sequence[Recipe]) -> Recipe | None:
             name: each if name in _OF_THE_WHOLE else type(each)()
             for name, each in first.sections.items()
         },
-        entrypoints={k: v for k, v in first.entrypoints.items() if k in (_SAMPLES, _METRIC)},
+        entrypoints={k: v for k, v in first.entrypoints.items() if k in (SAMPLES, METRIC)},
         formats=(),
         frontend=FRONTEND,
         environment=None,
@@ -270,15 +270,15 @@ def _greedy_faults(
     """Yield what is wrong with `run: greedy`, or with what is only for it."""
     first = components[0]
     at = first.lines[NAME]
-    run, samples = first.entrypoints.get(_RUN), first.entrypoints.get(_SAMPLES)
+    run, samples = first.entrypoints.get(_RUN), first.entrypoints.get(SAMPLES)
     if run is None or samples is None:
         return
     place = first.lines.get(_RUN, at)
     if run.target != GREEDY:
         if samples.target in (DUMMY_DATA, FILE_DATA):
-            what = f"{_SAMPLES} are {samples.target}, which are rows of `run: {GREEDY}`"
+            what = f"{SAMPLES} are {samples.target}, which are rows of `run: {GREEDY}`"
             fix = "name a callable that yields what `run` takes as `sample`"
-            yield Fault(what, first.lines.get(_SAMPLES, at), fix)
+            yield Fault(what, first.lines.get(SAMPLES, at), fix)
         return
     if not options.start:
         what = f"{NAME} has no start; it is what the decoder begins with"
@@ -433,7 +433,7 @@ def _deliver(scope: Scope, variants: Sequence[Variant]) -> Iterator[Deliverable]
     """Yield the variants of a pipeline, each with the steps that judge and make it."""
     recipe = scope.recipe
     options = recipe.section(NAME, pipeline.PipelineOptions)
-    scopes = {name: scope.connected(name) for name in recipe.components}
+    scopes = components_of(scope)
     assigned = _assigned(options, [each.recipe for each in scopes.values()])
     for variant in variants:
         chosen = assigned[variant.name]
@@ -444,7 +444,7 @@ def _deliver(scope: Scope, variants: Sequence[Variant]) -> Iterator[Deliverable]
         bundles = {part: each for part, each in found.items() if each is not None}
         if len(bundles) < len(chosen):
             continue  # another component's variant alone was asked for
-        assembly = _Assembly(scope, variant, scopes, chosen, _reference(scope, scopes))
+        assembly = _Assembly(scope, variant, scopes, chosen, reference_of_whole(scope))
         yield _delivered(assembly, bundles)
 
 
@@ -513,36 +513,6 @@ def _delivered(made: _Assembly, bundles: Mapping[str, Deliverable]) -> Deliverab
     )
 
 
-def _reference(scope: Scope, scopes: Mapping[str, Scope]) -> OutputRef:
-    recipe = scope.recipe
-    options = recipe.section(NAME, pipeline.PipelineOptions)
-    is_greedy = recipe.model.target == GREEDY
-    parts = (
-        pipeline_reference.ReferencePart(
-            name, own.recipe.model, own.recipe.inputs, own.recipe.axes, own.recipe.outputs
-        )
-        for name, own in scopes.items()
-    )
-    step = scope.step(
-        shared(recipe, "reference"),
-        pipeline_reference.KIND,
-        pipeline_reference.PipelineReferenceParams(
-            parts=tuple(parts),
-            run=recipe.model,
-            samples=recipe.entrypoints[_SAMPLES],
-            count=options.count,
-            batches=options.batches if is_greedy else (),
-            axes=tuple(
-                {axis.name: axis for own in scopes.values() for axis in own.recipe.axes}.values()
-            )
-            if is_greedy
-            else (),
-        ),
-        section=NAME,
-    )
-    return OutputRef(step, "reference")
-
-
 def _judged(made: _Assembly, number: int) -> str:
     """Add the gate on the target of a number."""
     recipe, variant, chosen = made.scope.recipe, made.variant, made.chosen
@@ -570,7 +540,7 @@ def _judged(made: _Assembly, number: int) -> str:
             ),
             judged_by=judged_by,
             run=recipe.model,
-            metric=recipe.entrypoints.get(_METRIC),
+            metric=recipe.entrypoints.get(METRIC),
             min=options.min,
             distinct=options.distinct,
             tolerances=tolerances_of(recipe, variant),
@@ -595,9 +565,7 @@ def _measured(made: _Assembly) -> list[str]:
         pipeline_latency.PipelineLatencyParams(
             variant=variant.name,
             parts=tuple(
-                pipeline_latency.MeasuredPart(
-                    part, own.recipe.inputs, settings_of(own.recipe, made.chosen[part])
-                )
+                RunPart(part, own.recipe.inputs, settings_of(own.recipe, made.chosen[part]))
                 for part, own in made.scopes.items()
             ),
             run=recipe.model,
@@ -615,7 +583,7 @@ def _judged_by(recipe: Recipe, variant: Variant) -> pipeline.JudgedBy:
         return "outputs"
     if recipe.model.target == GREEDY:
         return "tokens"
-    return "metric" if _METRIC in recipe.entrypoints else "calls"
+    return "metric" if METRIC in recipe.entrypoints else "calls"
 
 
 def _latency(metrics: Mapping[str, Any], _: str) -> str:
@@ -672,14 +640,14 @@ FEATURE: PackageFormat = PackageFormat(
                     ),
                 ),
                 "samples": (
-                    _SAMPLES,
+                    SAMPLES,
                     (
                         "a callable that yields what `run` takes as `sample`. Of `run: greedy`: one that yields what goes into the encoder for "
                         "one row, an array or a mapping of them; .npy files; or `dummy` for random ones"
                     ),
                 ),
                 "metric": (
-                    _METRIC,
+                    METRIC,
                     "a callable (outputs, PyTorch's outputs) -> float, greater is better, of lists with an entry for each sample",
                 ),
             },

@@ -152,7 +152,7 @@ FEATURE: PackageFormat = PackageFormat(
     no_operators="it holds graphs and weights alone",
     kind=package_kind(
         "shared-weights",
-        1,
+        2,
         PackageSharedWeightsParams,
         package,
         toolchain=("onnx", "numpy"),

@@ -12,23 +12,16 @@ from onnxbuild.core.source_error import SourceError
 from onnxbuild.onnxkit.huggingface.diffusion import (
     HEIGHT,
     INDEX,
+    OWN_LOOP,
     SEQUENCE,
     WIDTH,
+    DiffusionPipeline,
     read_diffusion_folder,
 )
-from onnxbuild.onnxkit.huggingface.folder import CONFIG, read_json
-
-_MODELS = {
-    "text_encoder": "CLIPTextModel",
-    "unet": "UNet2DConditionModel",
-    "vae": "AutoencoderKL",
-}
-"""Folder -> the class of its model, in the pipelines that the loop is for."""
+from onnxbuild.onnxkit.huggingface.folder import read_json
 
 _LOOP = "text_to_image.py.j2"
 _SCHEDULER = "scheduler/scheduler_config.json"
-_NOT_MODELS = ("scheduler", "tokenizer", "feature_extractor", "safety_checker")
-_OWN_LOOP = "write the components and a loop of your own: docs/components.md, `pipeline`"
 
 
 def draft_of_pipeline(path: Path, written: str, module: str) -> Draft | None:
@@ -45,51 +38,21 @@ def draft_of_pipeline(path: Path, written: str, module: str) -> Draft | None:
     """
     if not (path / INDEX).is_file():
         return None
-    index = read_json(path / INDEX)
-    found = {
-        name: str(each[1])
-        for name, each in index.items()
-        if isinstance(each, list) and each and each[-1] and name not in _NOT_MODELS
+    whole = read_diffusion_folder(path)
+    assert isinstance(whole, DiffusionPipeline)
+    tokens, height, width = (whole.axes[name] for name in (SEQUENCE, HEIGHT, WIDTH))
+    drawn = {
+        "tokens": tokens["max"],
+        "words": whole.words,
+        "channels": whole.channels,
+        "sizes": [[height["max"], width["example"]], [height["example"], width["example"]]],
     }
-    if found != _MODELS:
-        shown = ", ".join(f"{name} ({kind})" for name, kind in found.items())
-        expected = ", ".join(f"{name} ({kind})" for name, kind in _MODELS.items())
-        what = f"{INDEX} ({index.get('_class_name')}) names {shown}; the pipelines that are known have {expected}"
-        raise SourceError(what, _OWN_LOOP)
-    config = read_json(path / "text_encoder" / CONFIG)
-    tokens, words = config["max_position_embeddings"], config["vocab_size"]
-    unet = read_diffusion_folder(path / "unet")
-    axes = {
-        **unet.axes,
-        SEQUENCE: {**unet.axes[SEQUENCE], "max": tokens, "example": min(16, tokens)},
-    }
-    height, width = axes[HEIGHT], axes[WIDTH]
-    channels = next(each.shape[1] for each in unet.inputs if each.shape and each.name == "sample")
-    sizes = [[each["example"], width["example"]] for each in ({"example": height["max"]}, height)]
+    schedule = _schedule(read_json(path / _SCHEDULER))
     recipe: dict[str, Any] = {
-        "dynamic_axes": axes,
-        "components": {
-            "text_encoder": {
-                "model": {"transformers": f"{written}/text_encoder", "inputs": ["input_ids"]},
-                "outputs": ["last_hidden_state"],
-            },
-            "unet": {
-                "model": {"diffusers": f"{written}/unet"},
-                "dummy_inputs": {
-                    "encoder_hidden_states": {"from": "text_encoder.last_hidden_state"}
-                },
-            },
-            "vae_decoder": {"model": {"diffusers": f"{written}/vae"}},
-        },
+        **whole.recipe(written),
         "pipeline": {
-            "run": {
-                "entrypoint": f"{module}:image",
-                "args": _schedule(read_json(path / _SCHEDULER)),
-            },
-            "samples": {
-                "entrypoint": f"{module}:samples",
-                "args": {"tokens": tokens, "words": words, "channels": channels, "sizes": sizes},
-            },
+            "run": {"entrypoint": f"{module}:image", "args": schedule},
+            "samples": {"entrypoint": f"{module}:samples", "args": drawn},
             "count": 2,
             "tolerances": {"fp32": {"atol": 0.02, "sqnr_db_min": 60}},
             "metric": f"{module}:psnr",
@@ -125,7 +88,7 @@ def _schedule(config: Mapping[str, Any]) -> dict[str, Any]:
     for key, values in known.items():
         if asked.get(key) not in values:
             what = f"{_SCHEDULER} has `{key}: {asked.get(key)}`; the loop knows {' and '.join(values)}"
-            raise SourceError(what, _OWN_LOOP)
+            raise SourceError(what, OWN_LOOP)
     return {
         "train_steps": asked["num_train_timesteps"],
         "beta_start": asked["beta_start"],

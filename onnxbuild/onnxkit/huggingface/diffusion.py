@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,18 @@ from onnxbuild.onnxkit.sources.parts import BATCH
 
 if TYPE_CHECKING:
     import torch
+
+_MODELS = {
+    "text_encoder": "CLIPTextModel",
+    "unet": "UNet2DConditionModel",
+    "vae": "AutoencoderKL",
+}
+"""Folder -> the class of its model, in the pipelines that are known."""
+
+_NOT_MODELS = ("scheduler", "tokenizer", "feature_extractor", "safety_checker")
+
+OWN_LOOP = "write the components and a loop of your own: docs/components.md, `pipeline`"
+"""The fix for another pipeline."""
 
 DIFFUSERS = "diffusers"
 """The fact FORM of such a folder."""
@@ -56,18 +69,76 @@ def is_diffusion_folder(path: Path) -> bool:
     return (path / INDEX).is_file() or is_of_diffusers(path)
 
 
-def read_diffusion_folder(path: Path) -> SourceOutline:
-    """Read the config of one model.
+@dataclass(frozen=True, slots=True)
+class DiffusionPipeline:
+    """A pipeline of a text encoder, a UNet and a VAE.
+
+    Attributes:
+        path: The folder of all.
+        axes: Of all components.
+        channels: Of latents.
+        words: Rows of the text encoder's table.
+    """
+
+    path: Path
+    axes: Mapping[str, Mapping[str, int]]
+    channels: int
+    words: int
+
+    def recipe(self, written: str) -> dict[str, Any]:
+        """Return the keys of a recipe that say the components.
+
+        Args:
+            written: The path of the folder, as the recipe names it.
+        """
+        text = {"encoder_hidden_states": {"from": "text_encoder.last_hidden_state"}}
+        return {
+            "dynamic_axes": dict(self.axes),
+            "components": {
+                "text_encoder": {
+                    "model": {"transformers": f"{written}/text_encoder", "inputs": ["input_ids"]},
+                    "outputs": ["last_hidden_state"],
+                },
+                "unet": {"model": {"diffusers": f"{written}/unet"}, "dummy_inputs": text},
+                "vae_decoder": {"model": {"diffusers": f"{written}/vae"}},
+            },
+        }
+
+
+def read_diffusion_folder(path: Path) -> SourceOutline | DiffusionPipeline:
+    """Read the configs of one model, or of a pipeline.
 
     Raises:
-        SourceError: It is a whole pipeline, a model that is not known, or has no weights.
+        SourceError: The model is not known, or has no weights; or the pipeline has other models than those that are known.
         OSError: It is not there, or can't be read.
     """
-    if (path / INDEX).is_file():
-        raise SourceError(
-            f"{path.name} holds a pipeline of several models",
-            f"let `onnxbuild init {path.name}` write a recipe with a component for each; or name one: `{path.name}/unet`",
-        )
+    return _pipeline(path) if (path / INDEX).is_file() else _model(path)
+
+
+def _pipeline(path: Path) -> DiffusionPipeline:
+    index = read_json(path / INDEX)
+    found = {
+        name: str(each[1])
+        for name, each in index.items()
+        if isinstance(each, list) and each and each[-1] and name not in _NOT_MODELS
+    }
+    if found != _MODELS:
+        shown = ", ".join(f"{name} ({kind})" for name, kind in found.items())
+        expected = ", ".join(f"{name} ({kind})" for name, kind in _MODELS.items())
+        what = f"{INDEX} ({index.get(DIFFUSERS_CLASS)}) names {shown}; the pipelines that are known have {expected}"
+        raise SourceError(what, OWN_LOOP)
+    text = read_json(path / "text_encoder" / CONFIG)
+    unet = _model(path / "unet")
+    tokens, words = text.get("max_position_embeddings"), text.get("vocab_size")
+    channels = (unet.inputs[0].shape or (0, 0))[1]
+    if type(tokens) is not int or type(words) is not int or type(channels) is not int:
+        what = f"text_encoder/{CONFIG} does not say max_position_embeddings and vocab_size"
+        raise SourceError(what, "save the pipeline again by `save_pretrained`")
+    sequence = {"min": 1, "max": tokens, "example": min(unet.axes[SEQUENCE]["example"], tokens)}
+    return DiffusionPipeline(path, {**unet.axes, SEQUENCE: sequence}, channels, words)
+
+
+def _model(path: Path) -> SourceOutline:
     config = read_json(path / CONFIG)
     kind = str(config.get(DIFFUSERS_CLASS))
     if kind not in _OUTLINES:

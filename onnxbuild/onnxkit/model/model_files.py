@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 
 _CHUNK_BYTES = 1 << 24
+_MATRIX = 2
+"""Axes of a matrix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,6 +509,8 @@ def file_bytes(folder: Path) -> int:
 def save_together(models: Mapping[str, Path], folder: Path, weights: str) -> None:
     """Write several models over one file of weights, in which equal weights are once.
 
+    A matrix that is another one transposed, such as a head that is tied to a table of tokens, becomes a Transpose of that.
+
     Args:
         models: Name of the file to write -> an artifact's folder, or a model's file.
         folder: Where they are written.
@@ -542,6 +546,7 @@ def _append_weights(
     """
     import onnx
 
+    outer = {each.name for each in model.graph.initializer}
     for tensor in initializers(model):
         size = tensor_bytes(tensor)
         if size < _LEAST_EXTERNAL_BYTES or tensor.data_type == onnx.TensorProto.STRING:
@@ -551,6 +556,10 @@ def _append_weights(
         digest = b"" if known is None else _sha256(tensor)
         if known is not None and digest in known:
             refer(tensor, location, known[digest], size)
+            continue
+        if known and tensor.name in outer and (turned := _sha256_of_transposed(tensor)) in known:
+            _transpose(model.graph, tensor)
+            refer(tensor, location, known[turned], size)
             continue
         offset = _align(file, size)
         if is_outside(tensor):
@@ -565,6 +574,32 @@ def _append_weights(
 def _sha256(tensor: onnx.TensorProto) -> bytes:
     content = _bytes_of(_extent_of(tensor)) if is_outside(tensor) else _raw_bytes(tensor)
     return hashlib.sha256(content).digest()
+
+
+def _sha256_of_transposed(tensor: onnx.TensorProto) -> bytes:
+    """Digest of a matrix's bytes, transposed; empty for what is no matrix, or of elements that NumPy lacks."""
+    import numpy as np
+    import onnx
+
+    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
+    if len(tensor.dims) != _MATRIX or dtype.kind not in "fiu":
+        return b""
+    content = _bytes_of(_extent_of(tensor)) if is_outside(tensor) else _raw_bytes(tensor)
+    matrix = np.frombuffer(content, dtype).reshape(tensor.dims)
+    return hashlib.sha256(matrix.T.tobytes()).digest()
+
+
+def _transpose(graph: onnx.GraphProto, tensor: onnx.TensorProto) -> None:
+    """Make a matrix the Transpose of one that takes its place; ONNX Runtime folds it as it opens the model."""
+    import onnx
+
+    name = tensor.name
+    tensor.name = f"{name}/transposed"
+    tensor.dims[:] = reversed(tensor.dims)
+    node = onnx.helper.make_node(
+        "Transpose", [tensor.name], [name], f"{name}/transpose", perm=[1, 0]
+    )
+    graph.node.insert(0, node)
 
 
 def _raw_bytes(tensor: onnx.TensorProto) -> bytes:

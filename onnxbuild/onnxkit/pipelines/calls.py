@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.entrypoint import FILE_DATA, Entrypoint
@@ -29,6 +30,16 @@ if TYPE_CHECKING:
 
 MODEL, EXACT = "model/", "exact/"
 """Begin names of inputs: the components' models, and those without quantization."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunPart:
+    """A component: its inputs, and how its session runs it."""
+
+    name: str
+    inputs: tuple[DummyInput, ...]
+    session: SessionSettings
+
 
 Caller = Callable[[dict[str, "np.ndarray"]], "Arrays"]
 """Runs one component."""

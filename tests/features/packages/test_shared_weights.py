@@ -39,7 +39,8 @@ class Encoder(Part):
 
 class Decoder(Part):
     def forward(self, ids, hidden):
-        return self.table(ids) + hidden * self.scale
+        mixed = self.table(ids) + hidden * self.scale
+        return mixed @ self.table.weight.T  # a tied head, which the exporter stores transposed
 """
 RECIPE = """\
 version: 1
@@ -65,7 +66,10 @@ def run_of(package, reference, folder):
 
 
 @pytest.mark.slow
-def test_two_graphs_over_one_table_are_the_variants_and_take_its_bytes_once(tmp_path, project):  # noqa: F811
+def test_two_graphs_and_a_tied_head_over_one_table_are_the_variants_and_take_its_bytes_once(
+    tmp_path,
+    project,  # noqa: F811
+):
     project.write("models/pair.py", MODEL)
     project.write("pair.yaml", RECIPE + QUICK)
     project.write(".gitignore", "/artifacts/\n/dist/\n__pycache__/\n")
@@ -89,6 +93,8 @@ def test_two_graphs_over_one_table_are_the_variants_and_take_its_bytes_once(tmp_
     )
     feeds = {"ids": ids, "hidden": hidden}
     logits = _first(package / "decoder.onnx", feeds)
+    head = onnx.load(package / "decoder.onnx", load_external_data=False).graph
+    assert "Transpose" in {node.op_type for node in head.node}
     np.testing.assert_array_equal(logits, _first(out / "pair@decoder/fp32/model.onnx", feeds))
 
     reference = tmp_path / "reference"

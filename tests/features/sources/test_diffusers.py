@@ -89,11 +89,6 @@ def test_of_a_vae_the_decoder_is_built(load, tmp_path):
 
 
 REFUSED = {
-    "a pipeline": (
-        pipeline,
-        "weights holds a pipeline of several models",
-        "let `onnxbuild init weights` write a recipe with a component for each; or name one: `weights/unet`",
-    ),
     "another class": (
         lambda path: folder(path, VAE | {"_class_name": "FluxTransformer2DModel"}),
         ("config.json is of the class 'FluxTransformer2DModel'; those that are known are UNet2DConditionModel, "
@@ -119,6 +114,18 @@ def test_a_folder_that_is_no_known_model_says_what_to_do(load, tmp_path, case):
     make, what, fix = REFUSED[case]
     make(tmp_path / "weights")
     assert faults(load, HEAD) == [(what, "demo.yaml:3:20", fix)]
+
+
+def test_a_pipeline_is_its_components_and_no_component(load, tmp_path):
+    pipeline(tmp_path / "weights")
+    recipes = load(HEAD).recipes
+    assert [each.component for each in recipes] == ["text_encoder", "unet", "vae_decoder"]
+    assert [each.name for each in recipes[0].axes] == ["batch", "sequence"]
+    ((what, _, fix),) = faults(
+        load, "version: 1\nname: demo\ncomponents: {all: {model: {diffusers: weights}}}\n"
+    )
+    assert what == "weights holds a pipeline of several models, which are components of their own"
+    assert fix.startswith("name one, `weights/unet`")
 
 
 def test_a_folder_of_diffusers_named_as_transformers_says_the_key(load, tmp_path):

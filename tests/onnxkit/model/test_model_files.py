@@ -1,5 +1,6 @@
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 from onnxbuild.core.errors import StepError
@@ -209,6 +210,35 @@ def test_only_what_is_run_alike_is_the_same(tmp_path):
     models = {name: laid(tmp_path / name, model="abc") for name in ("one", "two", "three")}
     ways = {"one": {"threads": 1}, "two": {"threads": 2}, "three": {"threads": 2}}
     assert first_equals(models, ways) == {"three": "two"}
+
+
+def test_a_matrix_that_is_another_one_transposed_is_a_transpose_of_that(tmp_path):
+    table = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+    nodes = [
+        onnx.helper.make_node("Gather", ["table", "ids"], ["rows"]),
+        onnx.helper.make_node("MatMul", ["rows", "head"], ["logits"]),
+    ]
+    weights = [
+        onnx.numpy_helper.from_array(table, "table"),
+        onnx.numpy_helper.from_array(table.T.copy(), "head"),
+    ]
+    ids = onnx.helper.make_tensor_value_info("ids", onnx.TensorProto.INT64, ["n"])
+    logits = onnx.helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, ["n", 300])
+    graph = onnx.helper.make_graph(nodes, "tied", [ids], [logits], weights)
+    model = onnx.helper.make_model(
+        graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=10
+    )
+    save_model(model, tmp_path / "tied")
+    (tmp_path / "all").mkdir()
+    save_together({"tied.onnx": tmp_path / "tied"}, tmp_path / "all", "weights.data")
+    assert (tmp_path / "all/weights.data").stat().st_size == table.nbytes
+    onnx.checker.check_model(str(tmp_path / "all/tied.onnx"))
+    feeds = {"ids": np.array([0, 299, 7])}
+    found, expected = (
+        onnxruntime.InferenceSession(path).run(None, feeds)[0]
+        for path in (tmp_path / "all/tied.onnx", model.SerializeToString())
+    )
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_equal_weights_of_several_models_are_in_one_file_once(tmp_path):
