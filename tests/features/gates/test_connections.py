@@ -41,7 +41,10 @@ FITTING = {
     "other names": (["rows", "positions", 64], ["batch", "frames", 64]),
     "a size that the axis takes": ([2, 12, 64], ["batch", "frames", 64]),
     "no size": ([], []),
-    "a size that the graph does not say": (["batch", "frames", "cross_dim_2"], ["batch", "frames", 64]),
+    "a size that the graph does not say": (
+        ["batch", "frames", "cross_dim_2"],
+        ["batch", "frames", 64],
+    ),
 }
 
 
