@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.data.recorded_calls import CALLS
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.export.torch_module import (
@@ -40,7 +41,7 @@ from onnxbuild.onnxkit.pipelines.calls import (
     samples_of,
     uncalled,
 )
-from onnxbuild.onnxkit.pipelines.layout import ABOUT_FILE, CALLS, CODE_FILE, call_name
+from onnxbuild.onnxkit.pipelines.layout import ABOUT_FILE, CODE_FILE, call_name
 from onnxbuild.onnxkit.pipelines.parts import (
     PartsError,
     PipelineParts,

@@ -150,3 +150,37 @@ def test_the_package_gives_the_tokens_with_numpy_and_onnx_runtime_alone(made, tm
         assert np.array_equal(found["tokens"], each.outputs["tokens"])
     about = json.loads((package / "pipeline.json").read_text())
     assert about["run"]["callable"] == "greedy"
+
+
+CALIBRATED = """\
+version: 1
+name: demo
+model: {transformers: weights}
+export: {exporter: torchscript}
+components:
+  decoder:
+    quantization: {fp32: none, int8: static}
+    calibration: {data: pipeline, samples: 20}
+    reference: {samples: pipeline, max_samples: 6}
+"""
+
+
+def test_a_component_is_calibrated_and_judged_on_what_really_goes_into_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tiny.saved(tmp_path / "weights", MODELS["bart"])
+    (tmp_path / "demo.yaml").write_text(CALIBRATED)
+    (tmp_path / "steps").mkdir()
+    made = GraphSteps(tmp_path / "demo.yaml", tmp_path / "steps")
+    (calibrate,) = (n for n, each in made.graph.steps.items() if each.kind == "calibrate")
+    assert made.run(calibrate).metrics["samples"] == 20
+    calls = made.inputs(calibrate)["calls"] / "calls/decoder"
+    keys = [point.feeds["past_key_values.0.key"] for point in read_reference(calls)]
+    ranges = json.loads((made.output(calibrate, "calibration") / "ranges.json").read_text())
+    low, high = ranges["ranges"]["past_key_values.0.key"]
+    assert low >= min(each.min(initial=0) for each in keys)
+    assert 0 < high <= max(each.max(initial=0) for each in keys)
+    points = list(read_reference(made.output("demo@decoder:reference", "reference")))
+    real = [each for each in points if each.name.startswith("sample-")]
+    assert len({each.sizes["past"] for each in real}) > 3
+    assert {each.sizes["batch"] for each in real} == {1, 2}
+    assert "calls" not in made.graph.steps["demo@encoder:reference"].inputs

@@ -12,10 +12,10 @@ from onnxbuild.core.recipe import DummyInput
 from onnxbuild.core.step import StepContext
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.data.calibration_data import array_of_file
+from onnxbuild.onnxkit.data.recorded_calls import CALLS
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, iterate_user, own_copy
 from onnxbuild.onnxkit.pipelines.built_in import BUILT_IN
-from onnxbuild.onnxkit.pipelines.layout import CALLS
 from onnxbuild.onnxkit.pipelines.parts import PartsError, PipelineParts
 from onnxbuild.onnxkit.providers.open_on_target import open_on
 from onnxbuild.onnxkit.sessions.run import run_session
