@@ -213,7 +213,7 @@ def _portable_code(context: StepContext, entrypoint: Entrypoint) -> tuple[bytes,
 
 KIND = StepKind(
     name="pipeline-reference",
-    version=1,
+    version=2,
     params=PipelineReferenceParams,
     inputs=(),
     outputs={"reference": "reference"},
