@@ -16,7 +16,7 @@ from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.building.request import Loaded, Request, declared_files, graph_of, load
 from onnxbuild.catalog import CATALOG
-from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA, Entrypoint
+from onnxbuild.core.entrypoint import NO_CODE, Entrypoint
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.places import real_path
 from onnxbuild.output.store import CacheKeyRecord
@@ -77,7 +77,7 @@ def _files(request: Request, loaded: Loaded, graph: Graph) -> Iterator[Path]:
 
 def _code_of(entrypoint: Entrypoint, project: Path) -> Iterator[Path]:
     """Yield the Python files next to a callable, wherever its file or module is found; for plain data none."""
-    if entrypoint.target in {FILE_DATA, DUMMY_DATA}:
+    if entrypoint.target in NO_CODE:
         return
     source = entrypoint.target.rpartition(":")[0]
     if source.endswith(".py"):

@@ -7,8 +7,14 @@ from dataclasses import dataclass, field
 
 from onnxbuild.core.state import State
 
-FILE_DATA, DUMMY_DATA = "files", "dummy"
-"""Targets of an Entrypoint that is no callable: its `files` are the data; the dummy inputs are."""
+FILE_DATA, DUMMY_DATA, PIPELINE_DATA = "files", "dummy", "pipeline"
+"""Targets of an Entrypoint that is no callable: its `files` are the data; the dummy inputs are; what PyTorch's run of the
+pipeline gives to the component is."""
+
+COMPONENT = "component"
+"""Argument of an Entrypoint of PIPELINE_DATA: the component whose data they are."""
+
+NO_CODE = frozenset({FILE_DATA, DUMMY_DATA, PIPELINE_DATA})
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +22,7 @@ class Entrypoint:
     """A user's callable and what it may use.
 
     Attributes:
-        target: FILE_DATA or DUMMY_DATA where the recipe takes data without a callable; else
+        target: One of NO_CODE where the recipe takes data without a callable; else
             `FILE.py:CALLABLE` (POSIX path relative to the project's root, or below a folder
             of `outside`) or `package.module:CALLABLE`.
         args: Keyword arguments, JSON values.

@@ -7,13 +7,19 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Literal, TypeVar
 
 from onnxbuild.core.axis import Axis, Dimension
-from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA, Entrypoint
+from onnxbuild.core.entrypoint import (
+    DUMMY_DATA,
+    FILE_DATA,
+    NO_CODE,
+    PIPELINE_DATA,
+    Entrypoint,
+)
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.state import Growth
 from onnxbuild.core.target import Target, TargetGates
 
 __all__ = [
-    "DTYPES", "DUMMY_DATA", "FILE_DATA", "FROM", "FRONTEND", "INPUT_NAME", "ONNX", "OPSET_MAX", "OPSET_MIN",
+    "DTYPES", "DUMMY_DATA", "FILE_DATA", "FROM", "FRONTEND", "INPUT_NAME", "NO_CODE", "ONNX", "OPSET_MAX", "OPSET_MIN", "PIPELINE_DATA",
     "Axis", "ConnectedInput", "DummyInput", "Entrypoint", "Fill", "Format", "Location", "Precision", "Recipe", "Variant",
 ]  # fmt: skip
 

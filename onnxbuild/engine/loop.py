@@ -10,7 +10,7 @@ from pathlib import Path
 from onnxbuild.core.action import Action, ActionResult
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.decision import FORCED, Hit, Miss
-from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA
+from onnxbuild.core.entrypoint import NO_CODE
 from onnxbuild.core.errors import BuildError, NotApplicableError, StepError
 from onnxbuild.core.event import (
     Notice,
@@ -127,7 +127,7 @@ class Loop:
     def _callables(self, name: str) -> frozenset[str]:
         """Return the targets of the user's callables that a step calls."""
         entrypoints = self._kind(name).entrypoints(self._graph.steps[name].params)
-        return frozenset(each.target for each in entrypoints) - {FILE_DATA, DUMMY_DATA}
+        return frozenset(each.target for each in entrypoints) - NO_CODE
 
     def _kind(self, name: str) -> StepKind:
         return self._setup.catalog[self._graph.steps[name].kind]

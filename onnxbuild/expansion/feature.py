@@ -21,7 +21,7 @@ from onnxbuild.expansion.cells import Column
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, KeptNodes
 from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.expansion.reported import Reported
-from onnxbuild.expansion.scope import GraphBuilder, Scope, Source
+from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.sessions import VariantSession
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.benchmark.baseline import Baseline
@@ -323,7 +323,7 @@ class Feature:
     kinds: tuple[StepKind, ...] = ()
     extras: Mapping[str, str] = field(default_factory=dict)
     faults: Callable[[Parts], Iterable[Fault]] = nothing
-    inputs: Callable[[GraphBuilder, Recipe, StepKind], Mapping[str, OutputRef]] | None = None
+    inputs: Callable[[Scope, StepKind], Mapping[str, OutputRef]] | None = None
     points: Callable[[Recipe], Iterable[Point]] = nothing
     remarks: Callable[[Recipe, int], Iterable[Remark]] = nothing
     reports: Callable[[Scope, Subject], Mapping[str, OutputRef]] = no_names

@@ -27,7 +27,6 @@ def reference_of_whole(scope: Scope) -> OutputRef:
     scopes = components_of(scope)
     recipe = scope.recipe
     options = recipe.section(NAME, pipeline.PipelineOptions)
-    is_greedy = recipe.model.target == GREEDY
     parts = (
         pipeline_reference.ReferencePart(
             name, own.recipe.model, own.recipe.inputs, own.recipe.axes, own.recipe.outputs
@@ -42,12 +41,7 @@ def reference_of_whole(scope: Scope) -> OutputRef:
             run=recipe.model,
             samples=recipe.entrypoints[SAMPLES],
             count=options.count,
-            batches=options.batches if is_greedy else (),
-            axes=tuple(
-                {axis.name: axis for own in scopes.values() for axis in own.recipe.axes}.values()
-            )
-            if is_greedy
-            else (),
+            batches=options.batches if recipe.model.target == GREEDY else (),
         ),
         section=NAME,
     )

@@ -9,6 +9,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from onnxbuild.catalog import FRONTENDS, all_features
+from onnxbuild.core.entrypoint import COMPONENT, PIPELINE_DATA
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.recipe import FRONTEND, Entrypoint, Location, Recipe
 from onnxbuild.document.faults import Fault, Faults
@@ -328,7 +329,10 @@ def _assembled(
     name, opset, frontend, description = (
         parts.node(key) for key in ("name", "opset", "frontend", "description")
     )
-    entrypoints = dict(parts.entrypoints)
+    entrypoints = {
+        key: replace(each, args={COMPONENT: component}) if each.target == PIPELINE_DATA else each
+        for key, each in parts.entrypoints.items()
+    }
     assert name is not None
     rendered_places = {key: at for key, at in _places(parts.root) if key not in shared}
     return Recipe(

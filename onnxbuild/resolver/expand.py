@@ -89,7 +89,7 @@ def scope_of(
     giving = [each.inputs for each in all_features() if each.inputs is not None]
 
     def inputs(kind: StepKind) -> dict[str, OutputRef]:
-        return {name: ref for give in giving for name, ref in give(graph, recipe, kind).items()}
+        return {name: ref for give in giving for name, ref in give(scope, kind).items()}
 
     @cache
     def source() -> Source:

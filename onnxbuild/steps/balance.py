@@ -12,6 +12,7 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.recorded_calls import OPTIONAL_CALLS
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.linear_nodes import linear_nodes
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
@@ -159,7 +160,7 @@ KIND = StepKind(
     name="balance",
     version=3,
     params=BalanceParams,
-    inputs=("model",),
+    inputs=("model", OPTIONAL_CALLS),
     outputs={"model": "onnx-model", "report": "report"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,

@@ -15,6 +15,7 @@ from onnxbuild.onnxkit.calibrate.calibration import Calibration, Method, Rule, c
 from onnxbuild.onnxkit.calibrate.ranges import RANGES_FILE
 from onnxbuild.onnxkit.calibrate.thresholds import IntegerGrid
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
+from onnxbuild.onnxkit.data.recorded_calls import OPTIONAL_CALLS
 from onnxbuild.onnxkit.sessions.calibration_feeds import calibration_feeds
 from onnxbuild.onnxkit.sessions.element_types import load_typed
 
@@ -150,7 +151,7 @@ KIND = StepKind(
     name="calibrate",
     version=6,
     params=CalibrateParams,
-    inputs=("model",),
+    inputs=("model", OPTIONAL_CALLS),
     outputs={"calibration": "calibration"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,

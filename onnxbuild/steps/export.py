@@ -13,6 +13,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.data.recorded_calls import OPTIONAL_CALLS
 from onnxbuild.onnxkit.data.reference_feeds import sample_feeds
 from onnxbuild.onnxkit.export.baked_lines import (
     as_declared_error,
@@ -345,7 +346,7 @@ KIND = StepKind(
     name="export",
     version=12,
     params=ExportParams,
-    inputs=("operators?", "operators/nodes?"),
+    inputs=("operators?", "operators/nodes?", OPTIONAL_CALLS),
     outputs={"model": "onnx-model", "config": "report"},
     toolchain=("torch", "onnx", "onnxscript", "onnx-ir", "onnxruntime", "numpy"),
     run=run,

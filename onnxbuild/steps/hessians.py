@@ -10,6 +10,7 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
 from onnxbuild.onnxkit.data.feeds import FeedCache
+from onnxbuild.onnxkit.data.recorded_calls import OPTIONAL_CALLS
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.optimize.held_constants import folded_constants
 from onnxbuild.onnxkit.quantize.gptq import input_widths, rounded_nodes, write_factors
@@ -91,7 +92,7 @@ KIND = StepKind(
     name="hessians",
     version=5,
     params=HessianParams,
-    inputs=("model",),
+    inputs=("model", OPTIONAL_CALLS),
     outputs={"hessians": "hessians"},
     toolchain=("onnx", "onnxruntime", "numpy", "torch"),
     run=run,

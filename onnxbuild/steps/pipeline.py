@@ -15,6 +15,7 @@ from onnxbuild.onnxkit.accuracy.point_reports import metrics_of_all
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
 from onnxbuild.onnxkit.accuracy.user_metric import UserMetric
 from onnxbuild.onnxkit.accuracy.verdict import judge
+from onnxbuild.onnxkit.data.recorded_calls import CALLS
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.loaders import decoding
@@ -28,7 +29,7 @@ from onnxbuild.onnxkit.pipelines.calls import (
     parts_of,
     runtime_callers,
 )
-from onnxbuild.onnxkit.pipelines.layout import CALLS, calls_in_order
+from onnxbuild.onnxkit.pipelines.layout import calls_in_order
 from onnxbuild.onnxkit.pipelines.parts import PipelineParts, read_values
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, skipped
 from onnxbuild.onnxkit.reports import write_report

@@ -13,6 +13,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.feeds import Feeds, check_sizes
+from onnxbuild.onnxkit.data.recorded_calls import CALLS
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.export.torch_module import (
@@ -41,7 +42,7 @@ from onnxbuild.onnxkit.pipelines.calls import (
     samples_of,
     uncalled,
 )
-from onnxbuild.onnxkit.pipelines.layout import ABOUT_FILE, CALLS, CODE_FILE, call_name
+from onnxbuild.onnxkit.pipelines.layout import ABOUT_FILE, CODE_FILE, call_name
 from onnxbuild.onnxkit.pipelines.parts import (
     PartsError,
     PipelineParts,
@@ -79,7 +80,6 @@ class PipelineReferenceParams:
         samples: A callable that yields samples; of greedy decoding also files, or DUMMY_DATA.
         count: Number of samples.
         batches: Of greedy decoding, whose samples are rows: how many are decoded together.
-        axes: Of all components, for random rows.
     """
 
     parts: tuple[ReferencePart, ...]
@@ -87,7 +87,6 @@ class PipelineReferenceParams:
     samples: Entrypoint
     count: int
     batches: tuple[int, ...] = field(default=(), metadata={"sparse": True})
-    axes: tuple[Axis, ...] = field(default=(), metadata={"sparse": True})
 
 
 def run(context: StepContext) -> Outcome:
@@ -179,7 +178,8 @@ def _rows(context: StepContext) -> list[object]:
     plan: Mapping[str, Any] = params.run.args["plan"]  # type: ignore[assignment]
     free = {each["name"] for each in plan["inputs"] if not each["mask"]}
     own = {each.name: each for part in params.parts for each in part.inputs if each.name in free}
-    return dummy_rows(tuple(own.values()), params.axes, params.count)
+    axes = {each.name: each for part in params.parts for each in part.axes}
+    return dummy_rows(tuple(own.values()), tuple(axes.values()), params.count)
 
 
 def _tokens(

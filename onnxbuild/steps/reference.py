@@ -24,6 +24,7 @@ from onnxbuild.onnxkit.converters import frameworks
 from onnxbuild.onnxkit.converters.run_there import computed_there
 from onnxbuild.onnxkit.data.feed_checks import refuse_nan
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.recorded_calls import OPTIONAL_CALLS
 from onnxbuild.onnxkit.data.reference_feeds import (
     SAMPLE,
     FittingPoints,
@@ -686,4 +687,4 @@ FRAMEWORKS = {
 """Step kinds by frontend."""
 
 
-KIND = _kind("reference", 6, ReferenceParams, run, "torch", "numpy")
+KIND = _kind("reference", 6, ReferenceParams, run, "torch", "numpy", inputs=(OPTIONAL_CALLS,))

@@ -9,6 +9,7 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.calibrate.channel_statistics import budget_bytes, passes
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
 from onnxbuild.onnxkit.data.feeds import FeedCache
+from onnxbuild.onnxkit.data.recorded_calls import OPTIONAL_CALLS
 from onnxbuild.onnxkit.host.progress import report
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.linear_nodes import Constants, by_activation, linear_nodes
@@ -94,7 +95,7 @@ KIND = StepKind(
     name="round-weights",
     version=5,
     params=RoundParams,
-    inputs=("model",),
+    inputs=("model", OPTIONAL_CALLS),
     outputs={"model": "onnx-model"},
     toolchain=("onnx", "onnxruntime", "numpy", "torch"),
     run=run,

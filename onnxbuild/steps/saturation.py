@@ -10,6 +10,7 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.sizes import counted
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
+from onnxbuild.onnxkit.data.recorded_calls import OPTIONAL_CALLS
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.saturation.saturation import GIVEN_IN_8_BITS
@@ -137,7 +138,7 @@ KIND = StepKind(
     name="saturation",
     version=3,
     params=SaturationParams,
-    inputs=("model", "source"),
+    inputs=("model", "source", OPTIONAL_CALLS),
     outputs={"report": "report"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,

@@ -74,5 +74,5 @@ def test_what_is_neither_is_reported_what_is_expected(load):
     (fault,) = caught.value.faults
     assert fault.what == (
         "calibration.data is 'datta'; expected FILE.py:CALLABLE or package.module:CALLABLE, "
-        ".npz or .npy files, or dummy"
+        ".npz or .npy files, dummy, or pipeline"
     )

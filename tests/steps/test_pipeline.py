@@ -18,7 +18,7 @@ from onnxbuild.core.target import CPU_TARGET
 from onnxbuild.features.packages import pipeline as feature
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES, VariantTolerances
 from onnxbuild.onnxkit.data.reference_files import read_reference
-from onnxbuild.onnxkit.pipelines.calls import RunPart
+from onnxbuild.onnxkit.pipelines.calls import RunPart, recorded
 from onnxbuild.onnxkit.pipelines.layout import calls_in_order
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import evaluate, pipeline, pipeline_latency, pipeline_reference
@@ -323,3 +323,11 @@ def test_code_that_imports_more_than_numpy_is_not_in_a_package(tmp_path):
         "mine.py imports torch; one that imports NumPy alone is copied"
     )
     assert len(list(read_reference(reference))) == 4
+
+
+def test_calls_are_kept_up_to_a_size_and_the_first_of_each_component_beyond_it():
+    calls = []
+    call = recorded(lambda name, feeds: {"y": np.zeros(4, np.float32)}, calls, most_bytes=32)
+    for name in ("a", "a", "b", "b", "a"):
+        call(name, {"x": np.zeros(4, np.float32)})
+    assert [name for name, _, _ in calls] == ["a", "b"]

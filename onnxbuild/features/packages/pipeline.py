@@ -7,11 +7,11 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA
+from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA, PIPELINE_DATA
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.graph import PACKAGE, Deliverable, OutputRef
 from onnxbuild.core.params import from_json, to_json
@@ -38,6 +38,7 @@ from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest, graph_fi
 from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.data.array_files import read_arrays
 from onnxbuild.onnxkit.data.greedy import RolesError
+from onnxbuild.onnxkit.data.recorded_calls import CALLS, OPTIONAL_CALLS
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import POINTS_FILE, read_points, read_reference
 from onnxbuild.onnxkit.model.model_files import hand_on
@@ -54,7 +55,6 @@ from onnxbuild.onnxkit.pipelines.built_in import BUILT_IN, GREEDY, greedy_plan
 from onnxbuild.onnxkit.pipelines.calls import EXACT as EXACT_MODELS
 from onnxbuild.onnxkit.pipelines.calls import RunPart, port_of
 from onnxbuild.onnxkit.pipelines.layout import (
-    CALLS,
     CODE_FILE,
     PARTS_FILE,
     PIPELINE_FILE,
@@ -385,6 +385,7 @@ def _faults_of(components: Sequence[Recipe]) -> Iterator[Fault]:
 
 def _faults(parts: Parts) -> Iterator[Fault]:
     """Yield what is wrong with the section, and components that PyTorch can't run."""
+    yield from _data_faults(parts)
     if parts.node(NAME) is None or not parts.sound(NAME):
         return
     for key, words in (("run", "it is what is run"), ("samples", "they are what it is run on")):
@@ -401,6 +402,27 @@ def _faults(parts: Parts) -> Iterator[Fault]:
         what = f"{NAME}: run.py opens no libraries of custom operators, and the recipe has some"
         yield Fault(what, parts.key_at("operators"), f"remove `{NAME}`, or the libraries")
     yield from key_needs_frontend(parts, parts.module_frontends, NAME)
+
+
+def _data_faults(parts: Parts) -> Iterator[Fault]:
+    """Yield data that are the pipeline's calls where there is no pipeline."""
+    for path in (("calibration", "data"), ("reference", "samples")):
+        node = parts.node(*path)
+        if node is not None and node.value == PIPELINE_DATA and parts.node(NAME) is None:
+            what = f"{'.'.join(path)} are those of the `{NAME}`, and the recipe has none"
+            fix = f"add `{NAME}: {{run: ..., samples: ...}}` next to `components`, or name your own data"
+            yield Fault(what, parts.at(*path), fix)
+
+
+def _inputs(scope: Scope, kind: StepKind) -> Mapping[str, OutputRef]:
+    """PyTorch's calls of the components, as an input of a step that takes them as data."""
+    if OPTIONAL_CALLS not in kind.inputs:
+        return {}
+    is_of_samples = "samples" in {each.name for each in fields(kind.params)}
+    data = scope.recipe.entrypoints.get("samples" if is_of_samples else "calibration")
+    if data is None or data.target != PIPELINE_DATA:
+        return {}
+    return {CALLS: reference_of_whole(scope.connected(NAME))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -671,6 +693,7 @@ FEATURE: PackageFormat = PackageFormat(
     ),
     shown={pipeline.KIND.name: "plain", pipeline_latency.KIND.name: "plain"},
     own_faults=_faults,
+    inputs=_inputs,
     whole=Whole(NAME, _recipe, _faults_of, _deliver),
     options=NoOptions,
     is_asked=False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from onnxbuild.core.entrypoint import PIPELINE_DATA
 from onnxbuild.expansion.feature import Feature, Section
 from onnxbuild.steps.calibrate import CalibrationOptions
 
@@ -15,12 +16,13 @@ FEATURE = Feature(
                 "data": (
                     "calibration",
                     (
-                        "feeds to calibrate on: a callable that yields them, .npy or .npz files, or "
-                        "`dummy`"
+                        "feeds to calibrate on: a callable that yields them, .npy or .npz files, "
+                        "`dummy`, or `pipeline`: what really goes into the component"
                     ),
                 ),
             },
             files=("data",),
+            built_in={"data": (PIPELINE_DATA,)},
             words="calib calibration_data",
         ),
     ),

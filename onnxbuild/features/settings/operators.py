@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import StepKind
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts, key_needs_frontend
 from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.feature import Feature, Section
-from onnxbuild.expansion.scope import GraphBuilder
+from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.sessions.custom_operators import NODES_INPUT, OPERATORS_INPUT
 from onnxbuild.steps import export, operators, provider
 
@@ -51,8 +50,9 @@ class OperatorsOptions:
     )
 
 
-def _inputs(graph: GraphBuilder, recipe: Recipe, kind: StepKind) -> dict[str, OutputRef]:
+def _inputs(scope: Scope, kind: StepKind) -> dict[str, OutputRef]:
     """The libraries, as an input of a step that opens sessions or ships models; nothing where a recipe has none."""
+    graph, recipe = scope.graph, scope.recipe
     libraries = recipe.entrypoints.get(LIBRARIES)
     if libraries is None or _RUNTIME not in kind.toolchain or kind.name in _WITHOUT:
         return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from onnxbuild.core.axis import Point, reference_points
+from onnxbuild.core.entrypoint import PIPELINE_DATA
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.expansion.feature import Feature, Section
 from onnxbuild.expansion.reference_plan import SECTION
@@ -23,7 +24,7 @@ FEATURE = Feature(
             callables={
                 "samples": (
                     "samples",
-                    "callable that yields real feeds: input name -> array",
+                    "callable that yields real feeds: input name -> array; or `pipeline`: what really goes into the component",
                 ),
                 "model": (
                     "original",
@@ -31,6 +32,7 @@ FEATURE = Feature(
                 ),
             },
             has_points=True,
+            built_in={"samples": (PIPELINE_DATA,)},
         ),
     ),
     points=_points,

@@ -1,4 +1,4 @@
-"""Measure how far a model's distributions of the next token are from another's, on the same tokens."""
+"""Divergence of a model's distributions of the next token from another's, on the same tokens."""
 
 from __future__ import annotations
 

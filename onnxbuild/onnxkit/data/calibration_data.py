@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.core.axis import example_sizes, is_sum
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.recipe import DUMMY_DATA, FILE_DATA, Axis, DummyInput, Entrypoint
+from onnxbuild.core.recipe import (
+    DUMMY_DATA,
+    FILE_DATA,
+    PIPELINE_DATA,
+    Axis,
+    DummyInput,
+    Entrypoint,
+)
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds, make_feeds
+from onnxbuild.onnxkit.data.recorded_calls import recorded_feeds
 from onnxbuild.onnxkit.data.user_code import iterate_user
 from onnxbuild.onnxkit.host.progress import counted
 
@@ -182,7 +190,7 @@ class FeedSource:
     """Source of feeds.
 
     Attributes:
-        data: A callable that yields them, or FILE_DATA with its files, or DUMMY_DATA.
+        data: A callable that yields them, or FILE_DATA with its files, or DUMMY_DATA, or PIPELINE_DATA.
         inputs: Inputs, as the recipe declares them.
         axes: The dynamic axes.
         seed: Seed of random feeds.
@@ -196,8 +204,8 @@ class FeedSource:
     @property
     def label(self) -> str:
         """Its name in messages."""
-        if self.data.target == DUMMY_DATA:
-            return "`data: dummy`"
+        if self.data.target in (DUMMY_DATA, PIPELINE_DATA):
+            return f"`data: {self.data.target}`"
         if self.data.target == FILE_DATA:
             files = self.data.files
             return files[0] if len(files) == 1 else f"{len(files)} files from {files[0]} on"
@@ -214,7 +222,7 @@ class FeedSource:
         Raises:
             StepError: The data can't be had, or a sample is not what the recipe declares.
         """
-        return counted(islice(self._all(context), count), "samples", count)
+        return counted(islice(self._all(context, count), count), "samples", count)
 
     def nothing(self, count: int, where: str) -> StepError:
         """Return the error for data without a single sample.
@@ -234,8 +242,11 @@ class FeedSource:
                 )
         return StepError(f"{self.label} yields no sample; expected {count}", where=where, fix=fix)
 
-    def _all(self, context: StepContext) -> Iterator[Feeds]:
+    def _all(self, context: StepContext, count: int) -> Iterator[Feeds]:
         where = context.where
+        if self.data.target == PIPELINE_DATA:
+            yield from recorded_feeds(context, self.data, count)
+            return
         if self.data.target == DUMMY_DATA:
             number = 0
             while True:

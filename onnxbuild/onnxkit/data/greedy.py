@@ -1,4 +1,4 @@
-"""Roles of a decoder's inputs, by their declarations."""
+"""Roles of a decoder's inputs, by their declarations: ids, masks, positions, state."""
 
 from __future__ import annotations
 

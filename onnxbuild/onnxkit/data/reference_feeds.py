@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.axis import Point, example_sizes, reference_points, shape_at
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
-from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.core.recipe import PIPELINE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.sizes import size_text
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import (
@@ -23,6 +23,7 @@ from onnxbuild.onnxkit.data.feeds import (
     sizes_of,
     value_range,
 )
+from onnxbuild.onnxkit.data.recorded_calls import recorded_feeds
 from onnxbuild.onnxkit.data.reference_files import (
     UNUSUAL,
     MovedRows,
@@ -171,7 +172,12 @@ def sample_feeds(
     max_samples: int,
 ) -> Iterator[tuple[str, Mapping[str, int], Feeds]]:
     """Yield (name, sizes, feeds) of the real samples; arguments and errors as of `reference_feeds`."""
-    for n, found in enumerate(counted(_samples(context, samples, max_samples), "samples")):
+    given = (
+        list(recorded_feeds(context, samples, max_samples))
+        if samples.target == PIPELINE_DATA
+        else _samples(context, samples, max_samples)
+    )
+    for n, found in enumerate(counted(given, "samples")):
         where = f"{context.where} ({samples.target}, sample {n})"
         feeds = check_feeds(found, inputs, where, axes)
         yield f"{SAMPLE}{n:02}", sizes_of(feeds, inputs, where), feeds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -199,15 +199,23 @@ def _without_objects(array: np.ndarray) -> np.ndarray:
     return plain
 
 
-def read_reference(folder: Path) -> Iterator[ReferencePoint]:
+def read_reference(
+    folder: Path, numbers: Collection[int] | None = None
+) -> Iterator[ReferencePoint]:
     """The points of a reference artifact, in order, one in memory at a time.
+
+    Args:
+        folder: The artifact's.
+        numbers: Which of the points; None for all.
 
     Raises:
         StepError: points.json, or a point's file, is not as `ReferenceWriter` writes it; or a point
             has no outputs, so that anything would equal them.
     """
     doing = lambda each: f"comparing at {Point(each.name, each.sizes).shown}"  # noqa: E731
-    for entry in counted(read_points(folder), "points", doing=doing):
+    entries = read_points(folder)
+    wanted = entries if numbers is None else [entries[n] for n in sorted(numbers)]
+    for entry in counted(wanted, "points", doing=doing):
         path = folder / entry.file
         try:
             arrays = read_arrays(path)

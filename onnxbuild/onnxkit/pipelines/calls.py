@@ -13,10 +13,10 @@ from onnxbuild.core.recipe import DummyInput
 from onnxbuild.core.step import StepContext
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.data.calibration_data import array_of_file
+from onnxbuild.onnxkit.data.recorded_calls import CALLS
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, iterate_user, own_copy
 from onnxbuild.onnxkit.pipelines.built_in import BUILT_IN
-from onnxbuild.onnxkit.pipelines.layout import CALLS
 from onnxbuild.onnxkit.pipelines.parts import PartsError, PipelineParts
 from onnxbuild.onnxkit.providers.open_on_target import open_on
 from onnxbuild.onnxkit.sessions.run import run_session
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     from onnxbuild.onnxkit.pipelines.parts import Arrays, Call
 
+
+KEPT_BYTES = 1 << 30
+"""Bytes of the calls that a reference keeps."""
 
 MODEL, EXACT = "model/", "exact/"
 """Begin names of inputs: the components' models, and those without quantization."""
@@ -144,12 +147,25 @@ def samples_of(context: StepContext, samples: Entrypoint, count: int) -> list[ob
     return found
 
 
-def recorded(call: Call, calls: list[tuple[str, Arrays, Arrays]]) -> Call:
-    """Return the same call, which adds (component, inputs, outputs) to a list each time."""
+def recorded(
+    call: Call, calls: list[tuple[str, Arrays, Arrays]], most_bytes: int = KEPT_BYTES
+) -> Call:
+    """Return the same call, which adds (component, inputs, outputs) to a list each time.
+
+    Args:
+        call: Runs a component.
+        calls: The list.
+        most_bytes: Once arrays of so many bytes are in it, first calls of a component are added alone: a decoder of sounds
+            takes megabytes of its encoder's keys in each call.
+    """
+    kept_bytes = 0
 
     def recording(name: str, feeds: dict[str, np.ndarray]) -> Arrays:
+        nonlocal kept_bytes
         outputs = call(name, feeds)
-        calls.append((name, feeds, outputs))
+        if kept_bytes < most_bytes or name not in {each for each, _, _ in calls}:
+            calls.append((name, feeds, outputs))
+            kept_bytes += sum(each.nbytes for each in (*feeds.values(), *outputs.values()))
         return outputs
 
     return recording

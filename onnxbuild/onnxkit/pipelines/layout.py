@@ -6,14 +6,12 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from onnxbuild.onnxkit.data.recorded_calls import CALLS
 from onnxbuild.onnxkit.data.reference_files import (
     ReferencePoint,
     ReferenceWriter,
     read_reference,
 )
-
-CALLS = "calls"
-"""Folder in a reference: a folder for each component, with its calls as points."""
 
 CODE_FILE = "pipeline_code.py"
 """The file of the user's callable; empty where a package can't run it."""

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.axis import example_sizes
+from onnxbuild.core.entrypoint import PIPELINE_DATA
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
@@ -39,7 +40,7 @@ def calibration_feeds(context: StepContext, source: FeedSource, count: int) -> I
         StepError: The data can't be had, or a sample is not what the recipe declares.
     """
     growth = growth_in(source.inputs)
-    if growth is None or not growth.by:
+    if growth is None or not growth.by or source.data.target == PIPELINE_DATA:
         return source.feeds(context, count)
     made = (
         _random(context, source, growth)

@@ -9,7 +9,7 @@ from pathlib import Path
 from onnxbuild.catalog import MODEL_SOURCES, SECTIONS
 from onnxbuild.core.recipe import DUMMY_DATA, FILE_DATA, Entrypoint, Location
 from onnxbuild.core.source_error import SourceError
-from onnxbuild.document.faults import Fault, Faults, choices, hinted, nearest, show
+from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.document.node import Node, dotted, plain
 from onnxbuild.document.node import Path as KeyPath
 from onnxbuild.recipe.declared.definitions import likely_models, top_level_names
@@ -174,18 +174,16 @@ class EntrypointReader:
     ) -> tuple[str, tuple[str, ...]] | None:
         """(target, roots)."""
         home, _, name = text.rpartition(":")
-        form = f"{_FORM}, .npz or .npy files, or dummy" if _takes_files(path) else _FORM
+        form = _form(path)
         folder = self._sources.folder(at.path)
         is_named = bool(home) and name.isidentifier()
         if is_named and not home.endswith(".py") and _MODULE.fullmatch(home):
             return text, outside.code_folders((folder, self._sources.project))
         if not is_named or not home.endswith(".py"):
-            names = built_in(path)
-            near = nearest(text, names)
-            expected = f"expected {choices([form, *names])}" if names else f"expected {form}"
+            near = nearest(text, built_in(path))
             what = f"{dotted(path)} is {show(text)}"
             fix = f"write `{near}`" if near else entrypoint_fix(text, form, path, folder)
-            faults.add(Fault(hinted(what, near, expected), at, fix, path))
+            faults.add(Fault(hinted(what, near, f"expected {form}"), at, fix, path))
             return None
         file = absolute(Path(home), folder)
         refusal = self._refusal(file, home, name, folder)
@@ -266,6 +264,13 @@ def _is_file(path: KeyPath) -> bool:
     """Return whether `path` names one data file, or a list of them, and never a callable."""
     section = SECTIONS.get(str(path[0]))
     return section is not None and section.below.get(str(path[-1])) in {"file", "files"}
+
+
+def _form(path: KeyPath) -> str:
+    """Return what may stand at `path`, in words."""
+    files: tuple[str, ...] = (".npz or .npy files", DUMMY_DATA) if _takes_files(path) else ()
+    *most, last = (_FORM, *files, *built_in(path))
+    return f"{', '.join(most)}, or {last}" if most else last
 
 
 def _takes_files(path: KeyPath) -> bool:

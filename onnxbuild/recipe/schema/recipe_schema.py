@@ -441,7 +441,11 @@ def _state(builder: SchemaBuilder) -> Schema:
         "output": pattern,
         "update": value({"enum": list(get_args(Update))}) | {"default": "grows"},
         "by": {"type": "string", **_pattern(SYMBOL, builder)},
-        FROM: {"type": "string", **_pattern(CONNECTION, builder)},
+        FROM: {
+            "type": "string",
+            **_pattern(CONNECTION, builder),
+            "examples": ["encoder.{part}.{layer}"],
+        },
         "parameter": {"type": "string", **_pattern(SYMBOL, builder)},
     }
     dtypes = [each for each in DTYPES if each != "string"]
