@@ -66,7 +66,7 @@ from onnxbuild.features.settings import (
     session,
     target,
 )
-from onnxbuild.features.sources import keras, onnx_text, transformers
+from onnxbuild.features.sources import gguf, keras, onnx_text, transformers
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.providers import use_providers
 
@@ -74,6 +74,7 @@ FEATURES: tuple[Feature, ...] = (
     pytorch.FEATURE,
     onnx.FEATURE,
     transformers.FEATURE,
+    gguf.FEATURE,
     keras.FEATURE,
     onnx_text.FEATURE,
     saved_model.FEATURE,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.greedy import Roles, decode, roles_of
-from onnxbuild.onnxkit.data.prompts import TextPrompts, read_prompts
+from onnxbuild.onnxkit.data.prompts import TOKENIZER_INPUT, TextPrompts, read_prompts
 from onnxbuild.onnxkit.data.user_code import call_user
 from onnxbuild.onnxkit.export.torch_module import (
     load_module,
@@ -141,7 +141,7 @@ KIND = StepKind(
     name="expected-tokens",
     version=1,
     params=ExpectedTokensParams,
-    inputs=(),
+    inputs=(f"{TOKENIZER_INPUT}?",),
     outputs={"tokens": "report"},
     toolchain=("torch", "numpy"),
     run=run,
