@@ -55,8 +55,11 @@ def draft_of_decoder(file: Path, arguments: Mapping[str, Any], tokenizer: Sequen
     if all(each["update"] == "replaced" for each in state.values()):
         recipe["model"] = {"inputs": ["input_ids"]}
         recipe["dummy_inputs"] = {"input_ids": {"shape": [BATCH, 1]}}
-    elif POSITIONS not in parameters:
-        recipe["model"] = {"inputs": ["input_ids", "attention_mask"]}
+    else:
+        if POSITIONS not in parameters:
+            recipe["model"] = {"inputs": ["input_ids", "attention_mask"]}
+        recipe["export"] = {"exporter": "torchscript"}
+        comments["export"] = "half of dynamo's time for many layers; `auto` tries both"
     if tokenizer:
         recipe["generate"] = {"texts": list(TEXTS), "tokenizer": list(tokenizer)}
         comments["generate"] = "every variant continues these; write your own"
