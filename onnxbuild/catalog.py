@@ -66,7 +66,7 @@ from onnxbuild.features.settings import (
     session,
     target,
 )
-from onnxbuild.features.sources import diffusers, keras, onnx_text, transformers
+from onnxbuild.features.sources import diffusers, gguf, keras, onnx_text, transformers
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.providers import use_providers
 
@@ -75,6 +75,7 @@ FEATURES: tuple[Feature, ...] = (
     onnx.FEATURE,
     transformers.FEATURE,
     diffusers.FEATURE,
+    gguf.FEATURE,
     keras.FEATURE,
     onnx_text.FEATURE,
     saved_model.FEATURE,

@@ -14,11 +14,11 @@ from onnxbuild.expansion.feature import AheadOfTimeModel, Subject
 from onnxbuild.expansion.limits import tolerances_of, tolerances_of_format
 from onnxbuild.expansion.reference_plan import taken_axes
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.expansion.tokenizers import made_tokenizer, named_tokenizer
 from onnxbuild.onnxkit.bundles.manifest import Decoder
 from onnxbuild.onnxkit.data.greedy import RolesError, roles_of
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import (
-    generate,
     package,
     validate,
     validate_program,
@@ -52,7 +52,8 @@ def variant_bundle(scope: Scope, subject: Subject, reports: dict[str, OutputRef]
         reports: What its gates say of it.
     """
     recipe, variant, session = scope.recipe, subject.variant, subject.session
-    inputs = {"model": subject.model, **reports}
+    made = made_tokenizer(scope)
+    inputs = {"model": subject.model, **reports, **made}
     packaged = scope.step(
         of_variant(recipe, variant, "package"),
         package.KIND,
@@ -68,7 +69,7 @@ def variant_bundle(scope: Scope, subject: Subject, reports: dict[str, OutputRef]
             labels=scope.labels,
             state={each.name: each.fed_by for each in recipe.inputs if each.fed_by} or None,
             decoder=_decoder(recipe),
-            tokenizer=recipe.entrypoints.get(generate.TOKENIZER),
+            tokenizer=None if made else named_tokenizer(recipe),
         ),
         inputs,
         at=variant.location,

@@ -10,6 +10,7 @@ from onnxbuild.expansion.addresses import of_variant, shared
 from onnxbuild.expansion.fused import fused
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of, target_inputs
+from onnxbuild.expansion.tokenizers import made_tokenizer
 from onnxbuild.onnxkit.data.prompts import TextPrompts
 from onnxbuild.steps import expected_tokens, generate
 from onnxbuild.steps.choose import AutoOptions
@@ -92,6 +93,7 @@ def expected_tokens_of(scope: Scope) -> OutputRef:
     """PyTorch's continuations of the recipe's prompts."""
     recipe = scope.recipe
     options = recipe.section(SECTION, generate.GenerateOptions)
+    made = made_tokenizer(scope) if options.texts else {}
     step = scope.step(
         shared(recipe, expected_tokens.KIND.name),
         expected_tokens.KIND,
@@ -108,6 +110,7 @@ def expected_tokens_of(scope: Scope) -> OutputRef:
             if options.texts
             else None,
         ),
+        made,
         section=SECTION,
     )
     return OutputRef(step, "tokens")

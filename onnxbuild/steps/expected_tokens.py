@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.greedy import roles_of
-from onnxbuild.onnxkit.data.prompts import TextPrompts, read_prompts
+from onnxbuild.onnxkit.data.prompts import TOKENIZER_INPUT, TextPrompts, read_prompts
 from onnxbuild.onnxkit.export.torch_module import (
     load_module,
     make_torch_deterministic,
@@ -108,7 +108,7 @@ KIND = StepKind(
     name="expected-tokens",
     version=1,
     params=ExpectedTokensParams,
-    inputs=(),
+    inputs=(f"{TOKENIZER_INPUT}?",),
     outputs={"tokens": "report"},
     toolchain=("torch", "numpy"),
     run=run,

@@ -50,7 +50,7 @@ class GenerateOptions:
         compare=False,  # the files are in Recipe.entrypoints, whatever they are relative to
         metadata={
             "help": "tokenizer.json, and next to it tokenizer_config.json, chat_template.jinja and generation_config.json, "
-            "relative to this file; they make ids of `texts`, and go with a run.py into the bundle"
+            "or a GGUF file, relative to this file; they make ids of `texts`, and go with a run.py into the bundle"
         },
     )
     tokens: int = option(32, help="how many tokens follow each prompt", minimum=1)

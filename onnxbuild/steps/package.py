@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -37,6 +38,7 @@ from onnxbuild.onnxkit.bundles.write import (
     versions_of,
     write_bundle,
 )
+from onnxbuild.onnxkit.data.prompts import TOKENIZER_INPUT
 from onnxbuild.onnxkit.model.inspect import summarize
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model
 from onnxbuild.onnxkit.processing.labels import LabelsFile, labelled
@@ -139,10 +141,16 @@ def run(context: StepContext) -> Outcome:
         draft,
         reports,
         libraries=libraries_of(context),
-        tokenizer=[path for _, path in context.files(params.tokenizer)]
-        if params.tokenizer
-        else (),
+        tokenizer=_tokenizer(context),
     )
+
+
+def _tokenizer(context: StepContext) -> Sequence[Path]:
+    """The files of a tokenizer: those that the recipe names, or those that were made of a GGUF file."""
+    params: PackageParams = context.params
+    if TOKENIZER_INPUT in context.input_names:
+        return sorted(context.input(TOKENIZER_INPUT).iterdir())
+    return [path for _, path in context.files(params.tokenizer)] if params.tokenizer else []
 
 
 def _check_validated(context: StepContext, validations: dict[str, Any]) -> None:
@@ -223,6 +231,7 @@ KIND = StepKind(
         "gate/*",
         "session/*",
         "waits/*",
+        f"{TOKENIZER_INPUT}?",
     ),
     outputs={"bundle": "bundle"},
     toolchain=("onnx", "onnxruntime"),

@@ -17,7 +17,8 @@ from onnxbuild.expansion.generation import SECTION as NAME
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.data.greedy import RolesError, roles_of
 from onnxbuild.onnxkit.data.prompts import TOKENIZER_FILE
-from onnxbuild.steps import expected_tokens, generate
+from onnxbuild.onnxkit.huggingface.gguf import SUFFIX
+from onnxbuild.steps import expected_tokens, generate, gguf_tokenizer
 
 TOKENIZER = "tokenizer"
 
@@ -44,7 +45,10 @@ def _faults(parts: Parts) -> Iterator[Fault]:
         yield Fault(what, parts.key_at(NAME, TEXTS), f"remove `{PROMPTS}` or `{TEXTS}`")
     named = parts.node(NAME, TOKENIZER)
     files = [] if named is None else [str(each.value) for each in named.items]
-    if (has_texts or files) and not any(Path(each).name == TOKENIZER_FILE for each in files):
+    is_made = [Path(each).suffix for each in files] == [SUFFIX]
+    if (has_texts or files) and not (
+        is_made or any(Path(each).name == TOKENIZER_FILE for each in files)
+    ):
         what = f"{NAME} names no {TOKENIZER_FILE}, which makes ids of texts"
         place = TOKENIZER if files else TEXTS
         yield Fault(
@@ -93,7 +97,7 @@ FEATURE = Feature(
             words="decode greedy generation",
         ),
     ),
-    kinds=(expected_tokens.KIND, generate.KIND),
+    kinds=(expected_tokens.KIND, gguf_tokenizer.KIND, generate.KIND),
     faults=_faults,
     reports_on=_reports_on,
     columns=(

@@ -156,7 +156,8 @@ def run(context: StepContext) -> Outcome:
     fix = "compare with the bundle's `run.py --ids`, or name prompts of your own in `generate`"
     findings = () if total and equal == total else (Finding(what, params.subject, fix),)
     share = equal / total if total else None
-    metrics = {"points": len(usable), "equal_min": share, "compared": total}
+    measures = {"max_abs": None, "cosine_min": None, "equal_min": share}
+    metrics = {"points": len(usable), **measures, "compared": total}
     write_report(context.output("report"), {"passed": not findings, **metrics})
     return Outcome(metrics, findings)
 

@@ -14,6 +14,7 @@ from onnxbuild.core.recipe import FRONTEND
 from onnxbuild.core.source_error import SourceError
 from onnxbuild.expansion.feature import SourceFormat
 from onnxbuild.expansion.model_source import ModelSource, SourceFacts, source_facts
+from onnxbuild.onnxkit.data.prompts import TOKENIZER_FILE, TOKENIZER_FILES
 from onnxbuild.onnxkit.huggingface.encoder_decoders import PARTS, components
 from onnxbuild.onnxkit.huggingface.folder import (
     CONFIG,
@@ -142,7 +143,10 @@ def _tried(
     from onnxbuild.onnxkit.drafts.decoder_draft import draft_of_decoder  # `init` alone
 
     home = Path(written["model"]["transformers"], os.path.relpath(folder.path, path)).as_posix()
-    return draft_of_decoder(folder, _facts(folder, purpose, options), home)
+    there = [name for name in TOKENIZER_FILES if (folder.path / name).is_file()]
+    files = [Path(os.path.normpath(f"{home}/{name}")).as_posix() for name in there]
+    tokenizer = files if TOKENIZER_FILE in there else []
+    return draft_of_decoder(folder.path / CONFIG, _facts(folder, purpose, options), tokenizer)
 
 
 def _facts(folder: ModelFolder, purpose: Purpose, options: TransformersOptions) -> dict[str, Any]:

@@ -23,6 +23,13 @@ _DUMMY_MAX = 12
 """Most tokens of a random prompt."""
 
 TOKENIZER_FILE = "tokenizer.json"
+TOKENIZER_FILES = (
+    TOKENIZER_FILE, "tokenizer_config.json", "chat_template.jinja", "generation_config.json",
+)  # fmt: skip
+"""Files that a text and a chat are made into tokens by, and that say where a text ends."""
+
+TOKENIZER_INPUT = "tokenizer"
+"""Input of steps: the files that were made of a GGUF file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +38,7 @@ class TextPrompts:
 
     Attributes:
         texts: In order.
-        tokenizer: Files, of which one is a `tokenizer.json`.
+        tokenizer: Files, of which one is a `tokenizer.json`; or a GGUF file, of which a step made them.
     """
 
     texts: tuple[str, ...]
@@ -112,7 +119,11 @@ def _encoded(context: StepContext, tokenizer: Entrypoint) -> Callable[[str], lis
     Raises:
         StepError: `tokenizers` is not installed, or can't read the file.
     """
-    shown, path = next(each for each in context.files(tokenizer) if each[1].name == TOKENIZER_FILE)
+    if TOKENIZER_INPUT in context.input_names:
+        shown, path = TOKENIZER_FILE, context.input(TOKENIZER_INPUT) / TOKENIZER_FILE
+    else:
+        named = context.files(tokenizer)
+        shown, path = next(each for each in named if each[1].name == TOKENIZER_FILE)
 
     def blamed(error: BaseException) -> StepError:
         what = f"{shown} can't be read: {message_of(error)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from onnxbuild.core.draft import Draft
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.state import STATE
 from onnxbuild.onnxkit.huggingface.decoders import PARAMETER, PAST, POSITIONS
-from onnxbuild.onnxkit.huggingface.folder import ModelFolder
+from onnxbuild.onnxkit.huggingface.folder import CONFIG
 from onnxbuild.onnxkit.huggingface.load import load_model
 from onnxbuild.onnxkit.modules.transformers_cache import takes_cache, tensors_of
 from onnxbuild.onnxkit.sources.parts import BATCH
@@ -21,11 +20,6 @@ if TYPE_CHECKING:
     import torch
 
 _ROWS, _TOKENS = 2, 3
-TOKENIZER_FILES = (
-    "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json",
-)  # fmt: skip
-"""Files that a text and a chat are made into tokens by, and that say where a text ends."""
-
 TEXTS = (
     "The capital of France is",
     "Water boils at",
@@ -39,19 +33,18 @@ TEXTS = (
 """Prompts of a first recipe."""
 
 
-def draft_of_decoder(folder: ModelFolder, arguments: Mapping[str, Any], written: str) -> Draft:
+def draft_of_decoder(file: Path, arguments: Mapping[str, Any], tokenizer: Sequence[str]) -> Draft:
     """Run a model once and return `state`, the inputs that it takes, and prompts.
 
     Args:
-        folder: The model's.
+        file: The folder's config.json, or a GGUF file.
         arguments: As `load_model` takes them.
-        written: The path of the folder that holds config.json, as the recipe names it.
+        tokenizer: Files of its tokenizer, as the recipe names them; there may be none.
 
     Raises:
         StepError: The model can't be loaded, or makes no Cache, or one that can't be declared.
     """
-    file = folder.path / "config.json"
-    where = str(folder.path.name)
+    where = file.parent.name if file.name == CONFIG else file.name
     model = load_model(file, file.name, arguments, where)
     parameters = inspect.signature(model.forward).parameters
     found = (name for name, each in parameters.items() if takes_cache(each.annotation))
@@ -65,15 +58,16 @@ def draft_of_decoder(folder: ModelFolder, arguments: Mapping[str, Any], written:
         recipe["model"] = {"inputs": inputs}
     else:
         inputs.append(POSITIONS)
+    if updates == {"grows"}:
+        recipe["export"] = {"exporter": "torchscript"}
+        comments["export"] = "half of dynamo's time for many layers; `auto` tries both"
     if "replaced" in updates:  # such a state goes on one token at a time
         shapes = {name: {"shape": [BATCH, 1]} for name in inputs}
         recipe["dummy_inputs"] = shapes | (
             {"attention_mask": {"shape": [BATCH, f"{PAST} + 1"]}} if "grows" in updates else {}
         )
-    there = [name for name in TOKENIZER_FILES if (folder.path / name).is_file()]
-    if TOKENIZER_FILES[0] in there:
-        files = [Path(os.path.normpath(f"{written}/{name}")).as_posix() for name in there]
-        recipe["generate"] = {"texts": list(TEXTS), "tokenizer": files}
+    if tokenizer:
+        recipe["generate"] = {"texts": list(TEXTS), "tokenizer": list(tokenizer)}
         comments["generate"] = "every variant continues these; write your own"
     else:
         recipe["generate"] = {"prompts": "dummy"}

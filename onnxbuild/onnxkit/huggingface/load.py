@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.huggingface.encoder_decoder_modules import part_of
+from onnxbuild.onnxkit.huggingface.gguf import SUFFIX
 from onnxbuild.onnxkit.huggingface.tasks import GENERATION, TASKS
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ def load_model(
     """The model, in float32: a decoder as it is, of an encoder and a decoder the part, any other in a module that returns the task's outputs by name.
 
     Args:
-        file: The folder's config.json.
+        file: The folder's config.json, or a GGUF file.
         shown: Its name, for messages.
         arguments: Facts of the source: task, architecture, outputs.
         where: `recipe:step`, for messages.
@@ -51,12 +53,18 @@ def load_model(
     """
     part = arguments.get("part", "")
     writes_text = arguments["task"] == GENERATION or bool(part)
+    gguf = {"gguf_file": file.name} if file.suffix == SUFFIX else {}
+    lacking = [name for name in ("gguf", "accelerate") if find_spec(name) is None]
+    if gguf and lacking:
+        what = f"{shown} is read with the package {lacking[0]}, which is not installed"
+        raise StepError(what, where=where, fix="pip install 'onnxbuild[gguf]'")
     classes = _classes(arguments, where)
     with _quiet(), external_code(lambda error: _blamed(error, file.parent, where)):
-        config = _config(file, shown, writes_text=writes_text)
-        fitting = _fitting(classes, config, arguments["task"], _line_of_type(file, shown))
+        config = _config(file, shown, gguf, writes_text=writes_text)
+        line = shown if gguf else _line_of_type(file, shown)
+        fitting = _fitting(classes, config, arguments["task"], line)
         model, found = _loaded(
-            file.parent, fitting, config, allow_pickle=bool(arguments["allow_pickle"])
+            file.parent, fitting, config, gguf, allow_pickle=bool(arguments["allow_pickle"])
         )
     if found["mismatched_keys"]:
         raise _mismatched(min(found["mismatched_keys"]), model, where)
@@ -88,7 +96,7 @@ def _classes(arguments: Mapping[str, Any], where: str) -> Sequence[Any]:
     return [getattr(transformers, name) for name in names if hasattr(transformers, name)]
 
 
-def _config(file: Path, shown: str, *, writes_text: bool) -> Any:
+def _config(file: Path, shown: str, gguf: Mapping[str, str], *, writes_text: bool) -> Any:
     """The configuration, with a cache or without one.
 
     Raises:
@@ -96,8 +104,8 @@ def _config(file: Path, shown: str, *, writes_text: bool) -> Any:
     """
     import transformers
 
-    kind = json.loads(file.read_bytes()).get("model_type")
-    if kind not in transformers.CONFIG_MAPPING:
+    kind = None if gguf else json.loads(file.read_bytes()).get("model_type")
+    if not gguf and kind not in transformers.CONFIG_MAPPING:
         version = transformers.__version__
         raise StepError(
             f"model_type is {kind!r:.80}, and transformers {version} knows no such model",
@@ -106,7 +114,7 @@ def _config(file: Path, shown: str, *, writes_text: bool) -> Any:
             "`model: {entrypoint: ...}`",
         )
     config = transformers.AutoConfig.from_pretrained(
-        file.parent, local_files_only=True, trust_remote_code=False
+        file.parent, local_files_only=True, trust_remote_code=False, **gguf
     )
     for name, value in (("use_cache", writes_text), ("return_dict", True)):
         if hasattr(config, name):
@@ -139,7 +147,7 @@ def _fitting(classes: Sequence[Any], config: Any, task: str, where: str) -> Any:
 
 
 def _loaded(
-    folder: Path, model_class: Any, config: Any, *, allow_pickle: bool
+    folder: Path, model_class: Any, config: Any, gguf: Mapping[str, str], *, allow_pickle: bool
 ) -> tuple[torch.nn.Module, Mapping[str, Any]]:
     """(the model, what of its weights was found)."""
     import torch
@@ -154,7 +162,10 @@ def _loaded(
         dtype=torch.float32,
         ignore_mismatched_sizes=True,  # those are an error here, which names them
         output_loading_info=True,
+        **gguf,
     )
+    if gguf:  # its weights are float32 now
+        del model.config.quantization_config
     return model, found
 
 

@@ -7,6 +7,7 @@ import pytest
 from onnxbuild.catalog import PACKAGE_FORMATS
 from onnxbuild.host.host import HostFacts
 from onnxbuild.resolver import resolve
+from tests.features.packages.test_genai import DECODER
 from tests.written_recipes import faults, loader
 
 RECIPE = """\
@@ -18,10 +19,13 @@ dynamic_axes: {batch: {min: 1, max: 8, example: 2}}
 quantization: {fp32: none, int8: dynamic}
 """
 
+RECIPES = {"genai": DECODER + "quantization: {fp32: none, int8: dynamic}\n"}
+"""Of formats for some models alone."""
+
 
 @pytest.mark.parametrize("form", PACKAGE_FORMATS)
 def test_each_bundle_that_is_named_gets_a_package_judged_by_its_gates_and_its_run(tmp_path, form):
-    load = loader(tmp_path, before=RECIPE)
+    load = loader(tmp_path, before=RECIPES.get(form, RECIPE))
     recipes = load(f"packages: {{variants: [int8], {form}: {{}}}}\n").recipes
     graph = resolve(recipes, HostFacts("x86_64", frozenset({"avx2"})))
     *bundles, package = graph.deliverables
