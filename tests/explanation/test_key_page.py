@@ -49,7 +49,7 @@ What may be lost; all that is named must hold.
 value     mapping
 default   none
 in        mode 'auto' (quantization.NAME)
-keys      cosine_mean, cosine_min, sqnr_db, max_drop
+keys      cosine_mean, cosine_min, sqnr_db, max_drop, perplexity_ratio, size
 example   quantization:
             int8: {mode: auto, goal: {cosine_mean: 0.99}}
 docs      docs/recipe.md#a-variant-of-mode-auto
