@@ -95,7 +95,7 @@ _SERVICE_VARIABLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class RemoteCredentials:
     """Credentials that go with requests to a remote store.
 
     Attributes:
@@ -107,7 +107,7 @@ class Credentials:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def find_credentials(url: str, environment: Mapping[str, str]) -> Credentials:
+def find_credentials(url: str, environment: Mapping[str, str]) -> RemoteCredentials:
     """Return the credentials for a remote store.
 
     Those of http and https are in ONNXBUILD_REMOTE_TOKEN (a bearer token), in ~/.netrc, or the token that the system's
@@ -123,17 +123,19 @@ def find_credentials(url: str, environment: Mapping[str, str]) -> Credentials:
     is_http, host = parts.scheme in ("http", "https"), parts.hostname or ""
     if found := [name for name in variables if environment.get(name)]:
         token = environment[found[0]]
-        return Credentials(f"the credentials in {found[0]}", _bearer(token) if is_http else {})
+        return RemoteCredentials(
+            f"the credentials in {found[0]}", _bearer(token) if is_http else {}
+        )
     if not is_http:
         names = " and ".join(variables)
-        return Credentials(f"no credentials of variables: {names} are not set")
+        return RemoteCredentials(f"no credentials of variables: {names} are not set")
     if login := _netrc_login(host):
         pair = base64.b64encode(login.encode()).decode()
         headers = {"authorization": f"Basic {pair}"}
-        return Credentials(f"the login for {host} in ~/.netrc", headers)
+        return RemoteCredentials(f"the login for {host} in ~/.netrc", headers)
     if token := _keyring_token(host):
-        return Credentials(f"the token for {host} in the keyring", _bearer(token))
-    return Credentials(
+        return RemoteCredentials(f"the token for {host} in the keyring", _bearer(token))
+    return RemoteCredentials(
         f"no credentials: {TOKEN_VARIABLE} is not set, and neither ~/.netrc nor a keyring has some for {host}"
     )
 
