@@ -26,7 +26,6 @@ HOLE = "FILL IN"
 _ABOUT: Mapping[str, str] = {
     "model": "The model. Paths are relative to this file.",
     "components": "Its models: each is built and judged by itself, as NAME@COMPONENT, and then all of them together.",
-    "pipeline": "How they run together: the tokens must be PyTorch's. `samples: dummy` are random; yield your own.",
     "dummy_inputs": "What it takes. `low`, `high` and `fill` say which values its variants are compared on.",
     "state": "What one call gives and the next one takes.",
     "dynamic_axes": "The sizes that each axis may have: write those that you use.",
