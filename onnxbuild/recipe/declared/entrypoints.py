@@ -268,8 +268,8 @@ def _is_file(path: KeyPath) -> bool:
 
 def _form(path: KeyPath) -> str:
     """Return what may stand at `path`, in words."""
-    files = (".npz or .npy files", DUMMY_DATA) if _takes_files(path) else ()
-    *most, last = (_FORM, *files, *built_in(path))
+    files = [".npz or .npy files", DUMMY_DATA] if _takes_files(path) else []
+    *most, last = [_FORM, *files, *built_in(path)]
     return f"{', '.join(most)}, or {last}" if most else last
 
 
