@@ -85,6 +85,16 @@ def test_one_part_alone_is_a_component_that_a_recipe_names(load, tmp_path):
     assert recipe.model.args["part"] == "encoder"
 
 
+def with_states(source="encoder.{part}.{layer}", own=""):
+    """A recipe that declares the decoder's states itself."""
+    return (
+        "model: {transformers: weights}\ncomponents:\n  decoder:\n    state:\n"
+        f"      past_key_values: {{each: {{layer: 2, part: [key, value]}}, shape: [batch, 4, past, 8], by: target{own}}}\n"
+        "      cross: {parameter: past_key_values, each: {layer: 2, part: [cross_key, cross_value]}, "
+        f"shape: [batch, 4, source, 8], update: constant, from: '{source}'}}\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "what", "fix"),
     [
@@ -99,11 +109,10 @@ def test_one_part_alone_is_a_component_that_a_recipe_names(load, tmp_path):
          "`past: {max: 600}` in `dynamic_axes`"),
         ("model: model.py:load\ndummy_inputs: {x: {dtype: float32, shape: [2]}}\ncalibration: {data: pipeline}\n",
          "calibration.data are those of the `pipeline`, and the recipe has none", "add `pipeline:"),
-        ("model: {transformers: weights}\ncomponents: {decoder: {state: {past_key_values: {from: encoder.cross}}}}\n",
+        (with_states(own=", from: encoder.cross"),
          "state.past_key_values has `from`, and its update is grows", "write `update: constant`"),
-        ("model: {transformers: weights}\ncomponents: {decoder: {state: {cross: {from: 'encoder.{part}.{layr}'}}}}\n",
-         "state.cross.from names '{layr}'; did you mean 'layer'?", "write `{layer}`"),
-        ("model: {transformers: weights}\ncomponents: {decoder: {state: {cross: {from: 'encoder.c{part}.{layer}'}}}}\n",
+        (with_states("encoder.{part}.{layr}"), "state.cross.from names '{layr}'; did you mean 'layer'?", "write `{layer}`"),
+        (with_states("encoder.c{part}.{layer}"),
          "is from 'ccross_key.0', which is no output of 'encoder'", "write `from: encoder.cross_key.0`"),
         ("model: {transformers: weights}\npipeline: {start: []}\n", "pipeline has no start", "add `start: [0]`"),
         ("model: {transformers: weights}\npipeline: {run: model.py:load}\n",
