@@ -27,7 +27,7 @@ def drafted(folder, name):
         "version": 1,
         "name": name,
         "model": {},
-        **draft_of_decoder(model, facts, ".").recipe,
+        **draft_of_decoder(folder / "weights" / "config.json", facts, []).recipe,
     }
     recipe["model"]["transformers"] = "weights"
     return recipe, of_recipe(folder, yaml.safe_dump(recipe, sort_keys=False))
