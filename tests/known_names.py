@@ -67,6 +67,7 @@ PLACES: Mapping[tuple[str, str], str] = {
         "lock/make.py",
         "connections",
     ): "inputs that are outputs of another component: a part of a recipe",
+    ("core/entrypoint.py", "pipeline"): "data that a recipe may name in place of a callable",
     ("cli/run.py", "benchmark"): "`--no-bench` is short for one of its settings",
     ("cli/inspect.py", "operators"): "what a model is made of: a key of its summary",
     (

@@ -69,7 +69,7 @@ def test_models_from_elsewhere_are_measured_next_to_the_variants(project, tmp_pa
     ("changes", "reported"),
     [
         ({"name": "inptu"}, "takes inptu; the recipe feeds input"),
-        ({"shape": ("batch", 5)}, "has the shape ['batch', 5]; the recipe feeds ['batch', 4]"),
+        ({"shape": ("batch", 5)}, "has the shape [batch, 5]; the recipe feeds [batch, 4]"),
     ],
 )
 def test_a_model_of_other_inputs_is_refused(project, tmp_path, changes, reported):

@@ -10,6 +10,7 @@ import pytest
 
 from onnxbuild.output.verbs import OUTPUTS, output_schema
 from onnxbuild.recipe.schema.lean_jsonschema import Draft202012Validator
+from tests.attack.test_remote_store import key
 from tests.cli.conftest import Project, Result, make_project
 
 pytestmark = pytest.mark.slow
@@ -44,6 +45,8 @@ COMMANDS = {
     "cache verify": "cache verify",
     "cache gc": "cache gc",
     "cache key": "cache key tiny.yaml",
+    "cache push": "cache push tiny.yaml",
+    "cache pull": "cache pull tiny.yaml",
     "completion": "completion bash",
 }
 """What makes each verb print its result."""
@@ -72,10 +75,20 @@ FAULTY = {
 }
 """What makes each verb end with an error; `VERB none.yaml` for those that are not here."""
 
+REMOTE = """
+[tool.onnxbuild.remote]
+url = "file://{folder}/remote"
+sign_key = "{folder}/1.pem"
+trusted_keys = ["{folder}/1.pub"]
+push = "always"
+"""
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Project:
-    project = make_project(tmp_path_factory.mktemp("json") / "project")
+    folder = tmp_path_factory.mktemp("json")
+    project = make_project(folder / "project")
+    project.write("pyproject.toml", REMOTE.format(folder=key(folder, 1).parent))
     for arguments in (
         "lock tiny.yaml",
         "release tiny.yaml --version 1 --allow-dirty",

@@ -103,9 +103,9 @@ def check_inputs(
         )
         if not fits:
             shown = ", ".join("any" if n is None else str(n) for n in shape or ())
+            fed = ", ".join(map(str, each.shape))
             raise StepError(
-                f"input '{each.name}' of {name} has the shape [{shown}]; the recipe feeds "
-                f"{list(each.shape)}",
+                f"input '{each.name}' of {name} has the shape [{shown}]; the recipe feeds [{fed}]",
                 where=name,
                 fix=_FIX,
             )
