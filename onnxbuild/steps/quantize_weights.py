@@ -51,7 +51,7 @@ class WeightOptions:
         "rtn",
         help="how weights are rounded; rtn: to the nearest; gptq: so that errors on the data of "
         "`calibration` make up for each other; hqq: half-quadratic, with fractional zero points, "
-        "which run slower, and on CPUs with 4 bits alone",
+        "which run slower, and on CPUs with 4 bits alone; among these, nodes in 8 bits are rounded to the nearest",
     )
     scales: Literal["range", "search"] = option(
         "range",
@@ -217,7 +217,8 @@ class _Rounding:
         if each.reads_main_graph and each.node.input[0] in self.factors:
             factor = np.load(self.factors[each.node.input[0]])
             return quantize_by_errors(rows, grid, factor, fit)
-        return quantize_blocks(rows, grid, half_quadratic if options.method == "hqq" else nearest)
+        has_fractions = options.method == "hqq" and bits == options.bits
+        return quantize_blocks(rows, grid, half_quadratic if has_fractions else nearest)
 
 
 class _Fidelity:

@@ -158,8 +158,12 @@ def test_nodes_that_are_named_get_8_bits_and_a_tied_table_has_those_of_its_head(
     assert outcome.metrics["in_8_bits"] == ["multiply"]
     _, target = quantized(source, tmp_path / "table", op_types=every, nodes_in_8_bits=("embed",))
     assert bits_of(target) == {"multiply": 8, "embed": 8}
+
+
+@pytest.mark.parametrize("method", ["rtn", "hqq"])
+def test_nodes_that_match_a_pattern_get_8_bits(tmp_path, method):
     source = tiny_bert(tmp_path / "bert")
-    _, target = quantized(source, tmp_path / "step", nodes_in_8_bits=("*query*",))
+    _, target = quantized(source, tmp_path / "step", method=method, nodes_in_8_bits=("*query*",))
     found = bits_of(target)
     assert {name for name, bits in found.items() if bits == 8} == {
         name for name in found if "query" in name

@@ -91,9 +91,9 @@ def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
             "add `generate: {prompts: ...}` for a decoder, or `fidelity: {data: FILE.py:CALLABLE}`"
         )
         yield Fault(what, at, fix)
-    if options.method == "hqq" and (options.bits == _BYTE_BITS or mixes) and on_cpu:
+    if options.method == "hqq" and options.bits == _BYTE_BITS and on_cpu:
         what = (
-            f"variant '{name}' has method 'hqq' and nodes in 8 bits; the CPU provider has no kernel for "
+            f"variant '{name}' has method 'hqq' and 8 bits; the CPU provider has no kernel for "
             "8 bits with fractional zero points"
         )
         at = parts.at("quantization", name, "method")

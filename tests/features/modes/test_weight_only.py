@@ -57,10 +57,9 @@ def test_gptq_asks_for_data(project, base):
     [
         ("bits: 8, nodes_in_8_bits: [a]", "has `nodes_in_8_bits`, and `bits: 8` for all others"),
         ("sensitive_in_8_bits: 0.2", "has `sensitive_in_8_bits`, and nothing ranks its nodes"),
-        ("method: hqq, nodes_in_8_bits: [a]", "no kernel for 8 bits"),
     ],
 )
-def test_mixed_bits_need_four_of_the_others_a_ranking_and_kernels(project, base, options, what):
+def test_mixed_bits_need_four_of_the_others_and_a_ranking(project, base, options, what):
     with pytest.raises(RecipeErrors, match=re.escape(what)):
         project.recipe(variant(base, options))
 
