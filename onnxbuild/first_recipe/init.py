@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,14 +127,13 @@ def _write_whole(reader: Reader, path: Path, whole: Draft, name: str, head: str)
     code = path.parent / reader.code.name
     new = {} if os.path.lexists(code) else {code: whole.code}  # else it is the user's own by now
     put_files(new)
-    try:
+    with ExitStack() as undo:
+        for each in new:
+            undo.callback(each.unlink)
         made = recipe_of_whole(reader, whole, name, head)
         remarks = [*_checked(path, made)]
         put_files({path: made.text})
-    except BaseException:
-        for each in new:
-            each.unlink()
-        raise
+        undo.pop_all()
     about = [f"components: {', '.join(whole.recipe[COMPONENTS])}", *remarks]
     return _written((path, *new), path, about, made, reader.project)
 
