@@ -11,10 +11,10 @@ from onnxbuild.core.target import TargetGates
 from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.artifacts import artifact_address
 from onnxbuild.expansion.feature import AheadOfTimeModel, Subject
+from onnxbuild.expansion.generation import made_tokenizer, named_tokenizer
 from onnxbuild.expansion.limits import tolerances_of, tolerances_of_format
 from onnxbuild.expansion.reference_plan import taken_axes
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.expansion.tokenizers import made_tokenizer, named_tokenizer
 from onnxbuild.onnxkit.bundles.manifest import Decoder
 from onnxbuild.onnxkit.data.greedy import RolesError, roles_of
 from onnxbuild.onnxkit.sessions.settings import SessionSettings

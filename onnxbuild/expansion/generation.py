@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from onnxbuild.core.entrypoint import DUMMY_DATA, Entrypoint
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe, Variant
@@ -10,9 +12,9 @@ from onnxbuild.expansion.addresses import of_variant, shared
 from onnxbuild.expansion.fused import fused
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of, target_inputs
-from onnxbuild.expansion.tokenizers import made_tokenizer
-from onnxbuild.onnxkit.data.prompts import TextPrompts
-from onnxbuild.steps import expected_tokens, generate
+from onnxbuild.onnxkit.data.prompts import TOKENIZER_INPUT, TextPrompts
+from onnxbuild.onnxkit.huggingface.gguf import SUFFIX
+from onnxbuild.steps import expected_tokens, generate, gguf_tokenizer
 from onnxbuild.steps.choose import AutoOptions
 
 SECTION = "generate"
@@ -114,3 +116,26 @@ def expected_tokens_of(scope: Scope) -> OutputRef:
         section=SECTION,
     )
     return OutputRef(step, "tokens")
+
+
+def named_tokenizer(recipe: Recipe) -> Entrypoint | None:
+    """Return the files of a tokenizer as `generate` names them; None for none."""
+    return recipe.entrypoints.get(generate.TOKENIZER)
+
+
+def made_tokenizer(scope: Scope) -> dict[str, OutputRef]:
+    """Return the input `tokenizer` of steps, where a recipe names a GGUF file as its tokenizer; else no input."""
+    file = named_tokenizer(scope.recipe)
+    if file is None or not _is_gguf(file):
+        return {}
+    step = scope.step(
+        shared(scope.recipe, gguf_tokenizer.KIND.name),
+        gguf_tokenizer.KIND,
+        gguf_tokenizer.GgufTokenizerParams(file),
+        section=SECTION,
+    )
+    return {TOKENIZER_INPUT: OutputRef(step, "tokenizer")}
+
+
+def _is_gguf(file: Entrypoint) -> bool:
+    return [Path(each).suffix for each in file.files] == [SUFFIX]
