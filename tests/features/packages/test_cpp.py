@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -220,14 +221,20 @@ def test_a_damaged_or_foreign_package_is_refused_before_anything_is_compiled(tmp
         run(tmp_path, package, None)
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    """(folder, package, outcome, program) of a package with all types, compiled by CMake where it is there."""
+def needed_headers() -> Path:
+    """The folder of ONNX Runtime's headers; without them or a compiler the test is skipped."""
     headers = include_folder()
     if shutil.which("g++") is None and shutil.which("clang++") is None:
         pytest.skip("needs a C++ compiler")
     if headers is None:
         pytest.skip(NO_HEADERS)
+    return headers
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """(folder, package, outcome, program) of a package with all types, compiled by CMake where it is there."""
+    headers = needed_headers()
     folder = tmp_path_factory.mktemp("cpp")
     _, package = packaged(folder, sorted(TYPES))
     outcome, context = run(folder, package, headers)
@@ -307,11 +314,7 @@ def configured(package, headers, library):
 @pytest.fixture(scope="module")
 def decoder(tmp_path_factory):
     """(folder, its package, report of the build's run, headers) of a decoder with a cache."""
-    headers = include_folder()
-    if shutil.which("g++") is None and shutil.which("clang++") is None:
-        pytest.skip("needs a C++ compiler")
-    if headers is None:
-        pytest.skip(NO_HEADERS)
+    headers = needed_headers()
     folder = tmp_path_factory.mktemp("decoder")
     tiny.saved(folder / "weights", lambda: load("qwen3"))
     (folder / "pyproject.toml").write_text("")
