@@ -171,9 +171,12 @@ def test_init_runs_a_decoder_and_writes_a_recipe_that_builds(here, command):  # 
     quick = {
         "export": {"exporter": "torchscript"},
         "benchmark": {"max_time_s": 0.1, "min_samples": 3},
+        "quantization": {"fp32": "none", "int8": "dynamic"},  # int8 is bounded by what init wrote
     }
+    assert recipe["generate"]["max_kl"] == 0.1
     file.write_text(yaml.safe_dump(recipe | quick))
-    assert command("run", "recipes/small.yaml").code == 0
+    done = command("run", "recipes/small.yaml")
+    assert done.code == 0, done.err
     assert said(here / "artifacts/out/small/fp32", "--ids", "5 9 33", "--tokens", "8")
 
 
