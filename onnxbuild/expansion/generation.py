@@ -72,6 +72,7 @@ def add_generation(
             target=target,
             session=settings_of(recipe, variant).judged_anywhere(),
             held_back=0 if exact else options.held_back,
+            chunk=1 if exact else options.chunk,
             compares_trials=not gates,
         ),
         {

@@ -50,7 +50,7 @@ class GenerateOptions:
         compare=False,  # the files are in Recipe.entrypoints, whatever they are relative to
         metadata={
             "help": "tokenizer.json, and next to it tokenizer_config.json, chat_template.jinja and generation_config.json, "
-            "or a GGUF file, relative to this file; they make ids of `texts`, and go with a run.py into the bundle"
+            "or a GGUF file, relative to this file or `package:NAME/PATH`; they make ids of `texts`, and go with a run.py into the bundle"
         },
     )
     tokens: int = option(32, help="how many tokens follow each prompt", minimum=1)
@@ -69,6 +69,12 @@ class GenerateOptions:
         "continuation: its perplexity is that of your text then",
         minimum=0,
     )
+    chunk: int = option(
+        1,
+        help="how many tokens of `held_back` go into one call, each on the state that the last call left; 1 is slow, and as "
+        "in decoding: activations that are rounded together, as in `mode: dynamic`, are rounded more coarsely in longer calls",
+        minimum=1,
+    )
     seed: int = option(0, help="seed of the random prompts of `prompts: dummy`", minimum=0)
     max_kl: float | dict[str, float] | None = option(
         None,
@@ -85,7 +91,7 @@ class GenerateParams:
 
     Attributes:
         logits: Name of the output.
-        batches, distinct, held_back: As in GenerateOptions.
+        batches, distinct, held_back, chunk: As in GenerateOptions.
         max_kl: This variant's.
         compares_trials: The divergence is measured whatever the precision: a search compares its trials by it.
     """
@@ -100,6 +106,7 @@ class GenerateParams:
     target: Target
     session: SessionSettings = field(default_factory=SessionSettings)
     held_back: int = field(default=0, metadata={"sparse": True})
+    chunk: int = field(default=1, metadata={"sparse": True})
     compares_trials: bool = field(default=False, metadata={"sparse": True})
 
     @property
@@ -257,10 +264,11 @@ def _measure(
 
     found = TokenDivergence()
     decoder = roles.decoder(params.logits)
+    at_once = params.chunk if params.held_back else 1
     for each in counted(batches, "batches"):
         count = each.tokens.shape[1]
         runs = (
-            decode(run, decoder, each.prompts, count, forced=each.tokens)
+            decode(run, decoder, each.prompts, count, forced=each.tokens, at_once=at_once)
             for run in (reference, model)
         )
         found.add(runs, each.tokens, each.numbers)
@@ -291,7 +299,7 @@ def _notes(roles: Roles, batches: Sequence[int]) -> tuple[str, ...]:
 
 KIND = StepKind(
     name="generate",
-    version=2,
+    version=3,
     params=GenerateParams,
     inputs=("model", "tokens", "exact?", "target?"),
     outputs={"report": "report"},

@@ -231,7 +231,7 @@ def _portable_code(context: StepContext, entrypoint: Entrypoint) -> tuple[bytes,
 
 KIND = StepKind(
     name="pipeline-reference",
-    version=2,
+    version=3,
     params=PipelineReferenceParams,
     inputs=(),
     outputs={"reference": "reference"},

@@ -33,6 +33,16 @@ def test_an_input_that_decoding_can_not_feed_is_named(project):
     assert "input 'pixels' is neither ids of tokens, nor a mask" in fault
 
 
+def test_a_chunk_of_more_tokens_than_a_call_takes_is_a_fault(project):
+    def chunk(size):
+        return GENERATE.replace("tokens: 5", f"tokens: 5, held_back: 3, chunk: {size}")
+
+    most = next(each.max for each in project.recipe(GENERATE).axes if each.name == "sequence")
+    project.recipe(chunk(most))
+    (fault,) = project.faults(chunk(most + 1))
+    assert f"generate.chunk is {most + 1}; one call takes {most} new tokens at most" in fault
+
+
 TEXTS = GENERATE.replace(
     "prompts: dummy", "texts: [one, two], tokenizer: [tokenizer.json, tokenizer_config.json]"
 )

@@ -15,7 +15,7 @@ from onnxbuild.expansion.feature import Column, Feature, Section, Subject
 from onnxbuild.expansion.generation import PROMPTS, TEXTS, add_generation
 from onnxbuild.expansion.generation import SECTION as NAME
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.onnxkit.data.greedy import RolesError, roles_of
+from onnxbuild.onnxkit.data.greedy import Roles, RolesError, roles_of
 from onnxbuild.onnxkit.data.prompts import TOKENIZER_FILE
 from onnxbuild.onnxkit.huggingface.gguf import SUFFIX
 from onnxbuild.steps import expected_tokens, generate, gguf_tokenizer
@@ -57,12 +57,30 @@ def _faults(parts: Parts) -> Iterator[Fault]:
     yield from _unknown_variants(parts)
     if parts.sound("state"):
         try:
-            roles_of(tuple(parts.inputs.values()))
+            roles = roles_of(tuple(parts.inputs.values()))
         except RolesError as error:
             fix = "declare it so, or remove `generate`"
             if parts.node("state") is None:
                 fix = "declare the cache, `state: {past_key_values: {each: {layer: 4, part: [key, value]}, shape: [batch, 2, past, 32]}}`"
             yield Fault(f"{NAME} can't run this model: {error}", parts.key_at(NAME), fix)
+        else:
+            yield from _too_long_calls(parts, roles)
+
+
+def _too_long_calls(parts: Parts, roles: Roles) -> Iterator[Fault]:
+    """Chunks that one call does not take."""
+    options = parts.sections.get(NAME)
+    assert isinstance(options, generate.GenerateOptions)
+    by = (roles.growth and roles.growth.by) or ""
+    axis = parts.axes.get(by)
+    most = 1 if axis is None else axis.max
+    if options.chunk <= most or (by and axis is None):
+        return
+    what = f"{NAME}.chunk is {options.chunk}; one call takes {most} new tokens at most"
+    fix = f"write `chunk: {most}`"
+    if axis is not None:
+        fix += f", or `{axis.name}: {{max: {options.chunk}}}` in `dynamic_axes`"
+    yield Fault(what, parts.at(NAME, "chunk"), fix)
 
 
 def _unknown_variants(parts: Parts) -> Iterator[Fault]:

@@ -21,6 +21,7 @@ def decode(
     *,
     given: Mapping[str, np.ndarray] | None = None,
     forced: np.ndarray | None = None,
+    at_once: int = 1,
 ) -> Iterator[np.ndarray]:
     """Yield the logits of the next token of each prompt, shape (prompts, vocabulary), `count` times.
 
@@ -36,6 +37,7 @@ def decode(
         count: Number of tokens.
         given: Inputs that are the same in every call: what an encoder gives.
         forced: Tokens to go on with, shape (prompts, count); None for the model's own.
+        at_once: How many of `forced` go into one call after the first; 1 for a model that takes one at a time.
     """
     import numpy as np
 
@@ -49,11 +51,16 @@ def decode(
             part = _feeds(decoder, ids[:, seen - 1 : seen], mask[:, :seen])
             state = _next_state(decoder, run({**part, **same, **state}))
         ids = ids[:, -1:]
-    for n in range(count):
+    done, new = 0, 1
+    while True:
         outputs = run({**_feeds(decoder, ids, mask), **same, **state})
-        last = outputs[decoder["logits"]][:, -1]
-        yield last
-        ids = (last.argmax(-1) if forced is None else forced[:, n])[:, None]
+        last = outputs[decoder["logits"]][:, -new:]
+        yield from last.swapaxes(0, 1)
+        done += new
+        if done == count:
+            return
+        new = 1 if forced is None else min(at_once, count - done)
+        ids = last.argmax(-1)[:, -1:] if forced is None else forced[:, done - 1 : done - 1 + new]
         state = _next_state(decoder, outputs)
         mask = np.concatenate([mask, np.ones_like(ids, bool)], axis=1)
 

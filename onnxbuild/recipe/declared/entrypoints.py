@@ -14,7 +14,12 @@ from onnxbuild.document.node import Node, dotted, plain
 from onnxbuild.document.node import Path as KeyPath
 from onnxbuild.recipe.declared.definitions import likely_models, top_level_names
 from onnxbuild.recipe.declared.globs import Glob
-from onnxbuild.recipe.declared.outside_project import OutsideNames, is_in_package, package_path
+from onnxbuild.recipe.declared.outside_project import (
+    Named,
+    OutsideNames,
+    is_in_package,
+    package_path,
+)
 from onnxbuild.recipe.parts.keys import built_in
 from onnxbuild.recipe.templates.extend import (
     Sources,
@@ -144,26 +149,19 @@ class EntrypointReader:
         if node.value == DUMMY_DATA:
             return Entrypoint(DUMMY_DATA)
         outside = OutsideNames(dotted(path), self._sources.project)
-        installed = _is_file(path) and is_in_package(str(node.value))
-        if installed:
-            found = self._installed(node, path, faults)
-        else:
-            listed = node if node.items else Node(node.at, (node,))
-            found = self._files(listed, path, faults)
-        files = outside.files(found, outside=installed)
+        listed = node if node.items else Node(node.at, (node,))
+        files = outside.files(self._files(listed, path, faults))
         return Entrypoint(FILE_DATA, files=files, outside=outside.folders) if files else None
 
-    def _installed(
-        self, node: Node, path: KeyPath, faults: Faults
-    ) -> Iterator[tuple[Path, list[Path]]]:
-        """(folder, file) of a path in an installed package; nothing where it is not there."""
+    def _installed(self, node: Node, path: KeyPath, faults: Faults) -> Iterator[Named]:
+        """The file of a path in an installed package; nothing where it is not there."""
         try:
             file = package_path(str(node.value))
         except SourceError as error:
             faults.add(Fault(f"{dotted(path)}: {error.what}", node.at, error.fix, path))
             return
         if file.is_file():
-            yield file.parent, [file]
+            yield Named(file.parent, [file], in_package=True)
             return
         near = near_sibling(file, (file.suffix,))
         what = hinted(f"{dotted(path)} is {show(str(node.value))}, which is no file", near)
@@ -222,11 +220,12 @@ class EntrypointReader:
         fix = f"write `{home}:{near}`" if near else f"define `{name}` in {home}"
         return hinted(f"{home} defines no '{name}'", near), fix
 
-    def _files(
-        self, node: Node, path: KeyPath, faults: Faults
-    ) -> Iterator[tuple[Path, list[Path]]]:
-        """(fixed part, files) of each pattern."""
+    def _files(self, node: Node, path: KeyPath, faults: Faults) -> Iterator[Named]:
+        """The files of each path or pattern."""
         for n, item in enumerate(node.items):
+            if is_in_package(str(item.value)):
+                yield from self._installed(item, path, faults)
+                continue
             pattern, folder = str(item.value), self._sources.folder(item.at.path)
             try:
                 if (pattern, folder) not in self._expanded:
@@ -243,7 +242,7 @@ class EntrypointReader:
                 fix = "write a path or glob relative to this recipe, or remove it"
                 fix = f"write `{meant}`" if meant else fix
                 faults.add(Fault(what, item.at, fix, path))
-            yield self._glob.anchor(pattern, folder), found
+            yield Named(self._glob.anchor(pattern, folder), found)
 
     def _env(self, node: Node, path: KeyPath, faults: Faults) -> dict[str, str]:
         if not node.items:

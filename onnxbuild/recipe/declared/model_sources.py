@@ -22,7 +22,12 @@ from onnxbuild.document.node import (
     unknown_paths,
 )
 from onnxbuild.expansion.model_source import ENVIRONMENT, ModelSource, SourceFacts
-from onnxbuild.recipe.declared.outside_project import OutsideNames, is_in_package, package_path
+from onnxbuild.recipe.declared.outside_project import (
+    Named,
+    OutsideNames,
+    is_in_package,
+    package_path,
+)
 from onnxbuild.recipe.templates.extend import (
     Sources,
     absolute,
@@ -139,7 +144,7 @@ class ModelSources:
             return None
         self.read |= set(facts.read)
         below = node_of({"frontend": frontend, **facts.recipe}, at)
-        declared = self._declared(facts, outside=is_in_package(written))
+        declared = self._declared(facts, in_package=is_in_package(written))
         return Completed(merge(below, root), declared)
 
     def _place(self, written: str, at: Location) -> Path:
@@ -165,19 +170,19 @@ class ModelSources:
         if path.is_symlink():
             self.folders.add(path)
 
-    def _declared(self, facts: SourceFacts, *, outside: bool) -> Entrypoint:
+    def _declared(self, facts: SourceFacts, *, in_package: bool) -> Entrypoint:
         """The model's files as steps know them, the first one first.
 
         Args:
             facts: What the model says.
-            outside: They count as outside the project wherever they are.
+            in_package: They are in an installed package.
         """
         for file in (*facts.read, *facts.files):
             self._note(file)
         names = OutsideNames("model", self._sources.project)
         folder = facts.files[0].parent
-        first = names.files([(folder, facts.files[:1])], outside=outside)
-        others = set(names.files([(folder, facts.files)], outside=outside)).difference(first)
+        first = names.files([Named(folder, facts.files[:1], in_package)])
+        others = set(names.files([Named(folder, facts.files, in_package)])).difference(first)
         files = (*first, *sorted(others))
         return Entrypoint(FILE_DATA, args=dict(facts.facts), files=files, outside=names.folders)
 

@@ -5,11 +5,20 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from onnxbuild.core.places import inside_name, place_name
 from onnxbuild.core.source_error import SourceError
 from onnxbuild.document.faults import show
 from onnxbuild.recipe.templates.extend import relative_to_project
+
+
+class Named(NamedTuple):
+    """The files that one path or pattern names, below its fixed part; a package's are outside the project even if an environment in it holds them."""
+
+    folder: Path
+    files: Sequence[Path]
+    in_package: bool = False
 
 
 class OutsideNames:
@@ -51,24 +60,18 @@ class OutsideNames:
         self.folders[name] = folder
         return name
 
-    def files(
-        self, found: Iterable[tuple[Path, Sequence[Path]]], *, outside: bool = False
-    ) -> tuple[str, ...]:
+    def files(self, found: Iterable[Named]) -> tuple[str, ...]:
         """Declared files as they are recorded, sorted.
 
         The fixed part of each pattern is a folder that may be anywhere. They are numbered by what
         was found in them, so that the order of the patterns counts only where two look alike.
-
-        Args:
-            found: (fixed part of a pattern, the files it names below that).
-            outside: They count as outside the project even if an environment in it holds them.
         """
         names: set[str] = set()
         groups: dict[Path, set[str]] = {}
-        for folder, files in found:
+        for folder, files, in_package in found:
             for file in files:
                 shown = relative_to_project(file, self._project)
-                if outside or Path(shown).is_absolute():
+                if in_package or Path(shown).is_absolute():
                     groups.setdefault(folder, set()).add(file.relative_to(folder).as_posix())
                 else:
                     names.add(inside_name(shown))

@@ -87,6 +87,22 @@ def test_forced_tokens_are_gone_on_with():
     assert [int(each.argmax()) for each in (first, second)] == [1, 7]
 
 
+@pytest.mark.parametrize("at_once", [2, 3, 5, 9])
+def test_forced_tokens_in_chunks_give_what_they_give_one_by_one(at_once):
+    decoder = roles_of(INPUTS).decoder("logits")
+    prompts, forced = [np.array([1, 2, 3]), np.array([4])], np.arange(12).reshape(2, 6) % 8
+    sizes = []
+
+    def counting(feeds):
+        sizes.append(feeds["ids"].shape[1])
+        return model(feeds)
+
+    one_by_one = list(decode(model, decoder, prompts, 6, forced=forced))
+    in_chunks = list(decode(counting, decoder, prompts, 6, forced=forced, at_once=at_once))
+    assert np.array_equal(in_chunks, one_by_one)
+    assert (len(in_chunks), sum(sizes), max(sizes[1:])) == (6, 3 + 5, min(at_once, 5))
+
+
 @pytest.mark.parametrize(
     ("inputs", "clause"),
     [

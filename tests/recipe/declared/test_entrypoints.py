@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from onnxbuild.core.errors import RecipeErrors
@@ -61,6 +64,17 @@ def test_the_home_folder_is_expanded(project, tmp_path_factory, monkeypatch):
     recipe = project.recipe(model(text))
     assert recipe.model.files == ("<model 1>/refs/main",)
     assert recipe.model.outside == {"<model 1>": f"{home}/.cache/hub/models--x"}
+
+
+def test_a_declared_file_may_be_in_an_installed_package(project):
+    text = (
+        "{entrypoint: models/model.py:load, files: ['package:numpy/version.py', models/model.py]}"
+    )
+    recipe = project.recipe(model(text))
+    assert recipe.model.files == ("<model 1>/version.py", "recipes/models/model.py")
+    assert recipe.model.outside == {"<model 1>": Path(np.__file__).parent.as_posix()}
+    (fault,) = project.faults(model(text.replace("numpy/", "no_such_package/")))
+    assert "no package 'no_such_package' is installed for this Python" in fault
 
 
 def test_files_are_expanded_and_sorted(project):
