@@ -7,6 +7,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# Its weights are installed by hand (recipes/models/smollm2.txt); tests/recipes/test_smollm2.py checks it.
+BY_HAND := recipes/smollm2.yaml
 TESTS := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: run test test-sample test-left test-rest test-portable test-law test-all servers check bench format golden dist docs clean
@@ -50,7 +52,7 @@ check: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/onnxbuild lint recipes/*.yaml
+	$(BIN)/onnxbuild lint $(filter-out $(BY_HAND),$(wildcard recipes/*.yaml))
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/uptodate.py

