@@ -299,7 +299,7 @@ def _dequantizers(model: onnx.ModelProto) -> int:
 
 KIND = StepKind(
     name="optimize",
-    version=7,
+    version=6,
     params=OptimizeParams,
     inputs=("model", "config"),
     outputs={"model": "onnx-model"},

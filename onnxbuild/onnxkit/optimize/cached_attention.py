@@ -3,13 +3,13 @@
 A match is a Softmax over a product with the keys of a state (or ONNX's Attention), whose product with the state's
 values is read by what follows. The node refuses a batch that gets several elements after a past, and gives something
 else where a row hides all elements, as padding does: for these the graph keeps the original nodes, in the branch of an
-If, with what cuts rows into heads, turns these by their positions and puts them together again: the node takes rows.
+If.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +21,6 @@ from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import keep, opset_of
 from onnxbuild.onnxkit.model.model_files import load_model, save_model, weight_array
 from onnxbuild.onnxkit.model.tensor_types import numpy_dtype
-from onnxbuild.onnxkit.optimize.attention_operands import (
-    ROTATION,
-    TURN,
-    Operand,
-    Rotation,
-    Surroundings,
-    Together,
-)
 from onnxbuild.onnxkit.optimize.held_constants import HeldConstants
 from onnxbuild.onnxkit.optimize.known_dimensions import (
     Shapes,
@@ -62,6 +54,9 @@ _HIDDEN = -65504.0
 
 _AXES_ARE_AN_INPUT_FROM = 18
 """The opset since which ReduceMax takes `axes` as an input."""
+
+_TURN = [0, 2, 1, 3]
+"""From (batch, heads, elements, size) to (batch, elements, heads, size), and back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +129,6 @@ class LayerAttention:
         is_mask: Whether it is that.
         scale: Factor of the scores; None for 1 / sqrt(size).
         output: The node that gives (batch, heads, sequence, size).
-        operands: The query, the new keys and the new values, as they are made.
-        together: What makes rows of the output.
     """
 
     query: str
@@ -145,14 +138,11 @@ class LayerAttention:
     is_mask: bool
     scale: float | None
     output: onnx.NodeProto
-    operands: tuple[Operand, ...] = ()
-    together: Together = field(default_factory=Together)
 
     @property
     def read(self) -> tuple[str, ...]:
         """Values whose shapes must be known."""
-        around = [name for each in self.operands for name in each.read]
-        return tuple(filter(None, (self.query, self.bias, self.together.rows, *around)))
+        return tuple(filter(None, (self.query, self.bias)))
 
 
 class CachedAttention:
@@ -171,7 +161,6 @@ class CachedAttention:
         for node in self._graph.node:
             for name in dict.fromkeys(node.input):
                 self._readers.setdefault(name, []).append(node)
-        self._around = Surroundings(self._makers, self._readers, self._graph)
         self._scalars = {
             each.name: float(weight_array(each).reshape(-1)[0])
             for each in self._graph.initializer
@@ -201,8 +190,8 @@ class CachedAttention:
             return 0
         fusing = _Fusing(self._model, self._inputs)
         for each in fitting:
-            match = self._settled(each, shapes)
-            fusing.replace(match, self._inside(match), shapes[match.query])
+            heads, size = shapes[each.query][_HEADS], shapes[each.query][-1]
+            fusing.replace(each, self._between(each), int(heads or 0), int(size or 0))
         fusing.end()
         return len(fitting)
 
@@ -215,10 +204,7 @@ class CachedAttention:
             inside = self._between(found)
             if self._is_closed(found, inside):
                 taken |= {found.key.output[0], found.value.output[0]}
-                values = (found.query, found.key.input[1], found.value.input[1])
-                operands = tuple(map(self._around.operand, values))
-                together = self._around.together(found.output.output[0])
-                yield replace(found, operands=operands, together=together)
+                yield found
 
     def _of_softmax(self, node: onnx.NodeProto) -> LayerAttention | None:
         if node.op_type != "Softmax":
@@ -331,33 +317,6 @@ class CachedAttention:
                 needed |= set(node.input)
         return chosen[::-1]
 
-    def _settled(self, match: LayerAttention, shapes: Shapes) -> LayerAttention:
-        """The match, of what surrounds it only that whose shapes are those of rows of heads."""
-        batch, heads, new, size = shapes[match.query]
-        kept = self._caches[match.key.input[0]].shape[_HEADS]
-        operands = tuple(
-            each if each.is_of_rows(shapes, (batch, count, new, size)) else Operand(each.value)
-            for each, count in zip(match.operands, (heads, kept, kept), strict=True)
-        )
-        is_of_rows = Operand("", match.together.rows).is_of_rows(shapes, shapes[match.query])
-        together = match.together if is_of_rows else Together()
-        return replace(match, operands=operands, together=together)
-
-    def _inside(self, match: LayerAttention) -> list[onnx.NodeProto]:
-        """The nodes that only the output, or its rows, are made by: of the caches on, and of the operands' rows on."""
-        chosen = {id(node) for node in (*self._between(match), *match.together.nodes)}
-        outputs = {value.name for value in self._graph.output}
-        of_rows = {each.rows for each in match.operands}
-        for node in self._graph.node:
-            if of_rows & set(node.input):
-                of_rows |= set(node.output)
-        for node in reversed(self._graph.node):
-            readers = (each for name in node.output for each in self._readers.get(name, ()))
-            is_needed = outputs & set(node.output) or any(id(n) not in chosen for n in readers)
-            if of_rows & set(node.input) and not is_needed:
-                chosen.add(id(node))
-        return [node for node in self._graph.node if id(node) in chosen]
-
     def _is_closed(self, match: LayerAttention, inside: Sequence[onnx.NodeProto]) -> bool:
         """Whether nothing else reads what is between, nor the caches themselves."""
         own = {id(node) for node in inside}
@@ -415,10 +374,8 @@ class _Fusing:
         self._caches = {each.name: each for each in state_inputs(inputs)}
         self._gone: set[int] = set()
         self._biases: dict[str, tuple[str, str]] = {}
-        self._tables: dict[tuple[str, str], list[str]] = {}
         past, new = sizes.of(growth.axis), sizes.of(growth.by)
         batch = sizes.of(next(iter(self._caches.values())).shape[0])
-        self._batch, self._new = batch, new
         zero, one = sizes.constant([0]), sizes.constant([1])
         self._past, self._total = past, sizes.node("Add", [past, new], "total")
         last = sizes.node("Expand", [sizes.node("Sub", [self._total, one], "last"), batch], "ends")
@@ -437,24 +394,14 @@ class _Fusing:
             model.opset_import.append(helper.make_opsetid(DOMAIN, 1))
 
     def replace(
-        self,
-        match: LayerAttention,
-        inside: Sequence[onnx.NodeProto],
-        query: Sequence[Dimension | None],
+        self, match: LayerAttention, inside: Sequence[onnx.NodeProto], heads: int, size: int
     ) -> None:
-        """Put an If with both in the place of the nodes that make a match's output, or its rows.
-
-        Args:
-            query: The query's shape.
-        """
+        """Put an If with both in the place of the nodes that make a match's output."""
         from onnx import helper
 
         cache = self._caches[match.key.input[0]]
         kind = helper.np_dtype_to_tensor_dtype(numpy_dtype(cache.dtype))
-        heads, size = int(query[_HEADS] or 0), int(query[-1] or 0)
-        output = match.together.rows or match.output.output[0]
-        shape = [query[0], query[2], heads * size] if match.together.rows else query
-        ends = [output, match.key.output[0], match.value.output[0]]
+        ends = [match.output.output[0], match.key.output[0], match.value.output[0]]
         self._gone |= {id(node) for node in inside}
         bias, is_refused = self._bias(match)
         branches = {}
@@ -466,10 +413,7 @@ class _Fusing:
                 if name == "then_branch"
                 else self._fused(match, bias, inner, heads, size)
             )
-            values = [
-                helper.make_tensor_value_info(each, kind, known)
-                for each, known in zip(inner, (shape, None, None), strict=True)
-            ]
+            values = [helper.make_tensor_value_info(each, kind, None) for each in inner]
             branches[name] = helper.make_graph(list(nodes), self._make(name), [], values)
         name = self._make(f"{ends[0]}/If")
         self._graph.node.append(helper.make_node("If", [is_refused], ends, name=name, **branches))
@@ -485,20 +429,15 @@ class _Fusing:
         from onnx import helper
 
         kept = int(self._caches[match.key.input[0]].shape[_HEADS])
-        past_keys, past_values = match.key.input[0], match.value.input[0]
+        (past_keys, keys), (past_values, values) = match.key.input, match.value.input
         flat = []
-        for each, count in zip(match.operands, (heads, kept, kept), strict=True):
-            rows = each.rows or self._make(f"{each.value}/rows")
-            if not each.rows:
-                turned = self._make(f"{each.value}/turned")
-                yield helper.make_node("Transpose", [each.value], [turned], name=turned, perm=TURN)
-                width = self._sizes.constant([0, 0, count * size])
-                yield helper.make_node("Reshape", [turned, width], [rows], name=rows)
-            if each.rotation is not None:
-                yield self._rotated(rows, each.rotation, count, size)
-                rows = f"{rows}/rotated"
+        for value, count in ((match.query, heads), (keys, kept), (values, kept)):
+            turned, rows = self._make(f"{value}/turned"), self._make(f"{value}/rows")
+            yield helper.make_node("Transpose", [value], [turned], name=turned, perm=_TURN)
+            width = self._sizes.constant([0, 0, count * size])
+            yield helper.make_node("Reshape", [turned, width], [rows], name=rows)
             flat.append(rows)
-        rows = ends[0] if match.together.rows else self._make(f"{ends[0]}/rows")
+        rows, turned = self._make(f"{ends[0]}/rows"), self._make(f"{ends[0]}/turned")
         rotary = ("", "", "")
         yield helper.make_node(
             OPERATOR,
@@ -510,53 +449,11 @@ class _Fusing:
             kv_num_heads=kept,
             scale=size**-0.5 if match.scale is None else match.scale,
         )
-        if match.together.rows:
-            return
-        shape, turned = self._sizes.constant([0, 0, heads, size]), self._make(f"{ends[0]}/turned")
+        shape = self._sizes.constant([0, 0, heads, size])
         yield helper.make_node("Reshape", [rows, shape], [turned], name=turned)
         yield helper.make_node(
-            "Transpose", [turned], [ends[0]], name=self._make(ends[0]), perm=TURN
+            "Transpose", [turned], [ends[0]], name=self._make(ends[0]), perm=_TURN
         )
-
-    def _rotated(self, rows: str, rotation: Rotation, heads: int, size: int) -> onnx.NodeProto:
-        """The node that turns rows of heads by their positions."""
-        import onnx
-        from onnx import helper
-
-        made = self._make(f"{rows}/rotated")
-        if rotation.operator is None:
-            given = [rows, *self._positions(rotation, size)]
-            return helper.make_node(ROTATION, given, [made], name=made, domain=DOMAIN)
-        node = onnx.NodeProto()
-        node.CopyFrom(rotation.operator)
-        node.name, node.input[0], node.output[0] = made, rows, made
-        keep(node.attribute, lambda each: each.name != "num_heads")
-        node.attribute.append(helper.make_attribute("num_heads", heads))
-        return node
-
-    def _positions(self, rotation: Rotation, size: int) -> list[str]:
-        """Numbers of rows, (batch, new), in tables of cosines and of sines, (batch x new, half of size): one for each position."""
-        key = (rotation.cosines, rotation.sines)
-        if key not in self._tables:
-            sizes, zero, one = self._sizes, self._sizes.constant(0), self._sizes.constant(1)
-            count = sizes.node(
-                "Squeeze", [sizes.node("Mul", [self._batch, self._new], "rows")], "rows"
-            )
-            shape = sizes.node("Concat", [self._batch, self._new], "positions", axis=0)
-            rows = sizes.node("Range", [zero, count, one], "positions")
-            found = [sizes.node("Reshape", [rows, shape], "positions")]
-            all_rows = sizes.node(
-                "Concat", [self._batch, *[sizes.constant([1])] * 3], "rows", axis=0
-            )
-            for name in key:
-                whole = sizes.node("Expand", [name, all_rows], "turns")
-                ends = [sizes.constant([n]) for n in (0, size // 2, 3)]
-                half = sizes.node("Slice", [whole, *ends], "turns")
-                found.append(
-                    sizes.node("Reshape", [half, sizes.constant([-1, size // 2])], "turns")
-                )
-            self._tables[key] = found
-        return self._tables[key]
 
     def _original(
         self,
@@ -571,13 +468,8 @@ class _Fusing:
         from onnx import helper
 
         renamed = dict(ends)
-        for node in inside:
-            if not in_place or not (node is match.key or node is match.value):
-                made = onnx.NodeProto()
-                made.CopyFrom(node)
-                made.input[:] = [renamed.get(name, name) for name in node.input]
-                made.output[:] = [renamed.get(name, name) for name in node.output]
-                yield made
+        for node in (match.key, match.value):
+            if not in_place:
                 continue
             (past, new), present = node.input, ends[node.output[0]]
             names = {each: self._make(f"{past}/{each}") for each in ("held", "all", "behind")}
@@ -595,6 +487,14 @@ class _Fusing:
             yield helper.make_node(
                 "Concat", [names["all"], names["behind"]], [present], name=present, axis=_PAST
             )
+        for node in inside:
+            if in_place and (node is match.key or node is match.value):
+                continue
+            made = onnx.NodeProto()
+            made.CopyFrom(node)
+            made.input[:] = [renamed.get(name, name) for name in node.input]
+            made.output[:] = [renamed.get(name, name) for name in node.output]
+            yield made
 
     def _bias(self, match: LayerAttention) -> tuple[str, str]:
         """The bias of a match, empty for none; and whether the sizes, or a row that hides all elements, are not the node's."""
