@@ -26,6 +26,7 @@ import onnxruntime
 from onnxbuild.core.recipe import DummyInput, Recipe
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
 from onnxbuild.onnxkit.data.states import state_inputs
+from onnxbuild.onnxkit.model.graphs import all_nodes
 from onnxbuild.onnxkit.sessions.decoding import StatefulRun
 from onnxbuild.onnxkit.timing.ratios import ratio_of
 from onnxbuild.onnxkit.timing.rounds import measure_turns, summarize_turns
@@ -110,9 +111,9 @@ def main() -> None:
 
 def bound_as_made(model: Path, inputs: Sequence[DummyInput]) -> Sequence[DummyInput]:
     """The inputs that a graph takes, its state in place if its attention can write there."""
-    graph = onnx.load(str(model), load_external_data=False).graph
-    writes = any(each.op_type == WRITES_IN_PLACE for each in graph.node)
-    names = {each.name for each in graph.input}
+    made = onnx.load(str(model), load_external_data=False)
+    writes = any(each.op_type == WRITES_IN_PLACE for each in all_nodes(made))
+    names = {each.name for each in made.graph.input}
     return tuple(
         replace(each, growth=each.growth and replace(each.growth, in_place=writes))
         for each in inputs
