@@ -215,6 +215,27 @@ def test_a_verb_of_one_model_names_those_that_the_pipeline_holds(two, verb):
     )
 
 
+def test_a_comparison_names_the_variants_that_the_pipeline_holds(two):
+    assert two("run", "two").code == 0
+    done = two("diff", "two@pipeline:int8", "two@pipeline:fp32")
+    assert done.code == 2
+    assert (
+        "'int8' holds two@encoder:fp32 and two@decoder:int8; diff compares one variant with another\n"
+        "  fix: write two@encoder:fp32" in done.err
+    )
+
+
+def test_an_input_from_its_own_component_is_a_fault(two):
+    two.edit(
+        "two.yaml",
+        "    quantization:",
+        "    dummy_inputs: {input: {shape: [batch, 4], from: decoder.logits}}\n    quantization:",
+    )
+    done = two("lint", "two.yaml")
+    assert done.code == 2
+    assert "input 'input' is from its own component, 'decoder'" in done.err
+
+
 @pytest.mark.slow
 def test_a_release_holds_the_pipeline_and_verify_runs_it(project):
     def works(*arguments: str) -> str:
