@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.conftest import CheapProject, Project
 from tests.cli.test_components import recipes_of, with_two
+from tests.verification.conftest import edit_json
+from tests.verification.forger import Forged
 
 PIPELINE = "pipeline: {run: models/chain.py:run, samples: models/chain.py:samples}\n"
 CHAIN = '''\
@@ -287,3 +289,13 @@ def test_a_release_holds_the_pipeline_and_verify_runs_it(project):
     said = works("verify", "dist/two-1.0.0", "--run", "--trust-programs")
     assert "ok      pipeline/fp32: " in said
     assert "ok      pipeline/int8: " in said
+    other = Forged(folder)
+    (package / "decoder/other.onnx").write_bytes((package / "encoder/model.onnx").read_bytes())
+    edit_json(
+        package / "pipeline.json",
+        lambda about: about["components"]["decoder"].update(file="decoder/other.onnx"),
+    )
+    other.again_with_packages("pipeline/int8")
+    done = project("verify", "dist/two-1.0.0")
+    assert done.code == 4
+    assert "its bytes differ: model.onnx is opened from decoder/other.onnx" in done.out
