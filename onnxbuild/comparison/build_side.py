@@ -30,7 +30,7 @@ from onnxbuild.comparison.sides import (
 from onnxbuild.core.action import Action, ActionResult
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.decision import Hit
-from onnxbuild.core.errors import BuildError, UsageError, did_you_mean
+from onnxbuild.core.errors import BuildError, UsageError, did_you_mean, listed
 from onnxbuild.core.graph import Deliverable, Graph, OutputRef
 from onnxbuild.core.ports import Fingerprints
 from onnxbuild.core.recipe import Recipe
@@ -379,6 +379,17 @@ def _wanted(graph: Graph, name: FoundName) -> list[Deliverable]:
     found = [each for each in made if each.name == name.local]
     if not found:
         known = list(dict.fromkeys(each.name for each in made))
+        held = [
+            f"{recipe}:{part}"
+            for each in graph.deliverables
+            if each.recipe in recipes and each.name == name.local
+            for recipe, part in each.holds
+        ]
+        if held:
+            raise UsageError(
+                f"'{name.local}' holds {listed(held, 'and')}; diff compares one variant with another",
+                fix=f"write {held[0]}",
+            )
         raise UsageError(
             f"{name.file.name} has no variant '{name.local}'; it has {', '.join(known)}",
             fix=did_you_mean(name.local, known)

@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.conftest import CheapProject, Project
 from tests.cli.test_components import recipes_of, with_two
+from tests.verification.conftest import edit_json
+from tests.verification.forger import Forged
 
 PIPELINE = "pipeline: {run: models/chain.py:run, samples: models/chain.py:samples}\n"
 CHAIN = '''\
@@ -215,6 +217,27 @@ def test_a_verb_of_one_model_names_those_that_the_pipeline_holds(two, verb):
     )
 
 
+def test_a_comparison_names_the_variants_that_the_pipeline_holds(two):
+    assert two("run", "two").code == 0
+    done = two("diff", "two@pipeline:int8", "two@pipeline:fp32")
+    assert done.code == 2
+    assert (
+        "'int8' holds two@encoder:fp32 and two@decoder:int8; diff compares one variant with another\n"
+        "  fix: write two@encoder:fp32" in done.err
+    )
+
+
+def test_an_input_from_its_own_component_is_a_fault(two):
+    two.edit(
+        "two.yaml",
+        "    quantization:",
+        "    dummy_inputs: {input: {shape: [batch, 4], from: decoder.logits}}\n    quantization:",
+    )
+    done = two("lint", "two.yaml")
+    assert done.code == 2
+    assert "input 'input' is from its own component, 'decoder'" in done.err
+
+
 @pytest.mark.slow
 def test_a_release_holds_the_pipeline_and_verify_runs_it(project):
     def works(*arguments: str) -> str:
@@ -266,3 +289,13 @@ def test_a_release_holds_the_pipeline_and_verify_runs_it(project):
     said = works("verify", "dist/two-1.0.0", "--run", "--trust-programs")
     assert "ok      pipeline/fp32: " in said
     assert "ok      pipeline/int8: " in said
+    other = Forged(folder)
+    (package / "decoder/other.onnx").write_bytes((package / "encoder/model.onnx").read_bytes())
+    edit_json(
+        package / "pipeline.json",
+        lambda about: about["components"]["decoder"].update(file="decoder/other.onnx"),
+    )
+    other.again_with_packages("pipeline/int8")
+    done = project("verify", "dist/two-1.0.0")
+    assert done.code == 4
+    assert "its bytes differ: model.onnx is opened from decoder/other.onnx" in done.out

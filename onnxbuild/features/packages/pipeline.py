@@ -289,6 +289,7 @@ def _greedy_faults(
         what = f"{NAME} can't run these components by `{GREEDY}`: {error}"
         yield Fault(what, place, "declare it so, or write a callable `run(parts, sample)`")
         return
+    yield from _batch_faults(components, options)
     past = plan["decoder"]["past"]
     for axis in (axis for each in components for axis in each.axes if axis.name == past):
         reached = len(options.start) + options.tokens - 1
@@ -296,6 +297,20 @@ def _greedy_faults(
             what = f"after {options.tokens} tokens the decoder's state holds {reached}; axis '{past}' takes {axis.rule}"
             fix = f"write a smaller `{NAME}: {{tokens: ...}}`, or `{past}: {{max: {reached}}}` in `dynamic_axes`"
             yield Fault(what, place, fix)
+
+
+def _batch_faults(
+    components: Sequence[Recipe], options: pipeline.PipelineOptions
+) -> Iterator[Fault]:
+    """Yield that no batch can be made of the samples: none is asked for, or each is of more rows than there are."""
+    first = components[0]
+    at = first.lines.get(f"{NAME}.batches", first.lines[NAME])
+    if not options.batches:
+        yield Fault(f"{NAME} has no batches: nothing is decoded", at, "write `batches: [1, 2]`")
+    elif (most := max(options.batches)) > options.count:
+        what = f"{NAME} has batches of {most} rows, and {options.count} samples"
+        fix = f"write smaller `batches`, or `{NAME}: {{count: {most}}}`"
+        yield Fault(what, at, fix)
 
 
 def _assigned(
@@ -616,10 +631,13 @@ def _latency(metrics: Mapping[str, Any], _: str) -> str:
     return f"{metrics['p50_ms']:.3g} ms, {share:.0%} {most}"
 
 
-def _contents(_: Path, manifest: Manifest) -> Mapping[str, str]:
-    """Return where a package has the files of a component."""
+def _contents(package: Path, manifest: Manifest) -> Mapping[str, str]:
+    """Return where a package has the files of a component, and its model as pipeline.json has it; "" for none."""
     component = RecipeName.parse(manifest.name).member.partition(",")[0]
-    return {name: f"{component}/{name}" for name in graph_files(manifest)}
+    about = json.loads((package / PIPELINE_FILE).read_text("utf-8"))
+    opened = str(about["components"].get(component, {}).get("file", ""))
+    files = {name: f"{component}/{name}" for name in graph_files(manifest)}
+    return {**files, manifest.file: opened}
 
 
 def _holds(package: Path) -> Mapping[str, str]:
@@ -629,7 +647,7 @@ def _holds(package: Path) -> Mapping[str, str]:
 
 PACKAGE_KIND = package_kind(
     NAME,
-    1,
+    2,
     PackagePipelineParams,
     package,
     toolchain=("numpy",),
@@ -689,6 +707,7 @@ FEATURE: PackageFormat = PackageFormat(
     ),
     columns=(
         Column("whole p50", "latency", _latency, place=22, if_any=True),
+        Column("whole KL", "validate", cells.number("kl", 5), place=86, if_any=True),
         Column("whole score", "validate", cells.number("score", 4), place=71, if_any=True),
     ),
     shown={pipeline.KIND.name: "plain", pipeline_latency.KIND.name: "plain"},

@@ -24,7 +24,11 @@ def connection_faults(recipes: Sequence[Recipe]) -> Iterator[Fault]:
         others = [each.component for each in recipes if each.component != recipe.component]
         for each in recipe.connections:
             name = str(RecipeName.parse(recipe.name).sibling(each.component))
-            if each.component not in others:
+            if each.component == recipe.component:
+                what = f"input '{each.input}' is from its own component, '{each.component}'"
+                fix = "name another component, or declare a `state` for what goes round"
+                yield Fault(what, each.location, fix)
+            elif each.component not in others:
                 what = f"input '{each.input}' is from the component '{each.component}', which is not there"
                 near = nearest(each.component, others)
                 fix = f"write {near or choices(others)}" if others else "remove `from`"
