@@ -15,6 +15,7 @@ from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.diagnosis.chain import Chain, chain_of, find_variant, judged_on
 from onnxbuild.diagnosis.measurements import (
+    NodeCosts,
     RemedyCost,
     Stage,
     artifacts_shown,
@@ -33,10 +34,12 @@ from onnxbuild.diagnosis.remedies import (
     do_less,
     keep_in_fp32,
     kept_nodes,
+    key_of,
     milder_step,
     suspects,
 )
 from onnxbuild.diagnosis.trials import RemedyTrial, SearchGoal, Standing, Trials, pin_trial
+from onnxbuild.expansion.pipelines import has_measure
 from onnxbuild.onnxkit.accuracy.isolated_node_error import output_effects
 from onnxbuild.onnxkit.accuracy.node_trace import NodeError, trace
 from onnxbuild.onnxkit.accuracy.point_reports import deciding_points
@@ -73,6 +76,8 @@ class Diagnosis:
         cure: The least with which every failing gate passes and the goal is met; None if none did or
             none was tried.
         cost: Of that, where a goal was missed.
+        node_costs: What each node costs the pipeline that the recipe is a component of; or, where a search's goal is missed,
+            by the table of sensitive nodes. Empty where neither was measured.
         is_of_the_runtime: The first step is at fault only because ONNX Runtime optimizes its model.
     """
 
@@ -95,12 +100,18 @@ class Diagnosis:
     trials: tuple[RemedyTrial, ...] = ()
     cure: RemedyTrial | None = None
     cost: RemedyCost | None = None
+    node_costs: NodeCosts = field(default_factory=NodeCosts)
     is_of_the_runtime: bool = False
 
     @property
     def misses_goal(self) -> bool:
         """Whether a search's goal is missed."""
         return self.standing is not None and bool(self.standing.why)
+
+    def by_cost(self, costs: NodeCosts) -> Diagnosis:
+        """Return the diagnosis with its groups of nodes in the order of what they cost."""
+        groups = by_loss(self.groups, costs.of, self.effects)
+        return replace(self, groups=groups, node_costs=costs)
 
 
 def diagnose(
@@ -190,16 +201,17 @@ def diagnose(
         effects: Mapping[str, float] = {}
         if kept is not None and kept.alone:
             changed = {each.name for each in nodes if each.changed}
-            effects = output_effects(
-                before, after, changed, min(feeds(), key=_elements), target=target
-            )
+            smallest = min(feeds(), key=_elements)
+            effects = output_effects(before, after, changed, smallest, target=target)
     groups = suspects(nodes, effects, math.inf if kept is None else kept.largest)
     found = replace(found, points=tuple(worst), nodes=nodes, effects=effects, groups=groups)
-    if not bisect or not (breaches or found.misses_goal):
+    tries, in_whole = bisect and bool(breaches or found.misses_goal), has_measure(recipe)
+    if kept is not None and (in_whole or (tries and found.misses_goal)):
+        found = found.by_cost(
+            measured_losses(request, recipe, variant, options, events, of_whole=in_whole)
+        )
+    if not tries:
         return found
-    if goal is not None and found.misses_goal:
-        losses = measured_losses(request, recipe, variant, options, events)
-        found = replace(found, groups=by_loss(groups, losses, effects))
     found = _tried(request, found, options, on_trial, _scoring(chain, result))
     if found.misses_goal and found.cure is not None:
         return replace(found, cost=_cost(request, found, options, events))
@@ -294,7 +306,7 @@ def _cost(
 ) -> RemedyCost | None:
     assert found.cure is not None
     tried = as_setting(found.recipe, found.variant)
-    mended = found.cure.remedy.settings[f"quantization.{found.variant.name}"]
+    mended = found.cure.remedy.settings[key_of(found.recipe, f"quantization.{found.variant.name}")]
     return measure_cost(request, found.recipe, (tried, mended), options, events)
 
 

@@ -18,7 +18,7 @@ from onnxbuild.core.ports import EventSink
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.diagnosis.chain import Chain, find_variant
 from onnxbuild.diagnosis.measurements import artifact_of, artifacts_shown, size_bytes
-from onnxbuild.diagnosis.remedies import Remedy, as_setting
+from onnxbuild.diagnosis.remedies import Remedy, as_setting, key_of
 from onnxbuild.onnxkit.accuracy.sample_outputs import ERRORS_FILE, read_errors
 from onnxbuild.onnxkit.search.goals import (
     CHOOSING,
@@ -330,7 +330,8 @@ def pin_trial(
             fix=did_you_mean(trial, list(trials)) or f"write `--trial {next(iter(trials))}`",
         )
     text = as_setting(recipe, trials[trial])
-    settings = {**(request.settings or {}), f"quantization.{variant_name}": text}
+    own = {key_of(recipe, f"quantization.{variant_name}"): text}
+    settings = {**(request.settings or {}), **own}
     modes = tuple(MODES[variant.mode].tries(recipe))
     goal = SearchGoal(auto.goal, auto.margin, wanted, modes)
     return Pinned(dataclasses.replace(request, settings=settings), trial, goal)

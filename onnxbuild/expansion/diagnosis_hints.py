@@ -50,12 +50,12 @@ class NodeLosses:
         kind: The step kind; its report lists `nodes`, each with `name`, `measured`, and `drop` or
             `cosine_mean`.
         settings: Settings that ask for the report, as `--set` takes them.
-        data: Name in Recipe.entrypoints of the data that it needs.
+        of_whole: Settings with which it is what they cost a component's pipeline.
     """
 
     kind: str
     settings: Mapping[str, str]
-    data: str
+    of_whole: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
