@@ -101,8 +101,8 @@ def command(
 
     Of a pipeline, each component in few bits is measured alone, and each of its nodes: what it costs the whole, as KL
     divergence of greedy decoding or drop of the pipeline's `metric`. If its gate fails, the fewest nodes of all
-    components that mend it are left in fp32. A component of a pipeline with such a measure has the column
-    `whole`: what each node costs there.
+    components that mend it are left in fp32. The nodes of one component have the column `cost` then, and so have those
+    of a decoder whose gate fails, by its prompts.
 
     Exit codes: 0 a diagnosis was made, 1 a step broke, 2 recipe or usage.
     """  # noqa: D301 - click's own mark for text that keeps its lines

@@ -39,6 +39,7 @@ from onnxbuild.diagnosis.remedies import (
     suspects,
 )
 from onnxbuild.diagnosis.trials import RemedyTrial, SearchGoal, Standing, Trials, pin_trial
+from onnxbuild.expansion.generation import has_prompts
 from onnxbuild.expansion.pipelines import has_measure
 from onnxbuild.onnxkit.accuracy.isolated_node_error import output_effects
 from onnxbuild.onnxkit.accuracy.node_trace import NodeError, trace
@@ -76,8 +77,8 @@ class Diagnosis:
         cure: The least with which every failing gate passes and the goal is met; None if none did or
             none was tried.
         cost: Of that, where a goal was missed.
-        node_costs: What each node costs the pipeline that the recipe is a component of; or, where a search's goal is missed,
-            by the table of sensitive nodes. Empty where neither was measured.
+        node_costs: What each node costs the pipeline that the recipe is a component of; or, where a search's goal is missed or
+            a decoder fails, on the data that rank nodes. Empty where neither was measured.
         is_of_the_runtime: The first step is at fault only because ONNX Runtime optimizes its model.
     """
 
@@ -206,7 +207,7 @@ def diagnose(
     groups = suspects(nodes, effects, math.inf if kept is None else kept.largest)
     found = replace(found, points=tuple(worst), nodes=nodes, effects=effects, groups=groups)
     tries, in_whole = bisect and bool(breaches or found.misses_goal), has_measure(recipe)
-    if kept is not None and (in_whole or (tries and found.misses_goal)):
+    if kept is not None and (in_whole or (tries and (found.misses_goal or has_prompts(recipe)))):
         found = found.by_cost(
             measured_losses(request, recipe, variant, options, events, of_whole=in_whole)
         )

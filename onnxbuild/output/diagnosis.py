@@ -55,7 +55,7 @@ class NodeRecord(TypedDict):
         now: What it is in the variant's model.
         body_nodes: How many nodes its bodies have.
         changed_in_bodies: Which of them changed.
-        whole: What it alone costs the pipeline of its component, or on the data that rank nodes, in the unit of `ranked_by`;
+        cost: What it alone costs the pipeline of its component, or on the data that rank nodes, in the unit of `ranked_by`;
             null where that was not measured.
     """
 
@@ -69,7 +69,7 @@ class NodeRecord(TypedDict):
     now: str
     body_nodes: int
     changed_in_bodies: list[str]
-    whole: float | None
+    cost: float | None
 
 
 class RemedyRecord(TypedDict):

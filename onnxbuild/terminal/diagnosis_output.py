@@ -101,9 +101,7 @@ def show_nodes(found: Diagnosis, shown: int, below: float) -> None:
             "added": _percent(each.added),
             "alone": _percent(found.effects.get(each.name, 0.0)),
             **(
-                {"whole": f"{costs[each.name]:.3g}" if each.name in costs else "-"}
-                if costs
-                else {}
+                {"cost": f"{costs[each.name]:.3g}" if each.name in costs else "-"} if costs else {}
             ),
         }
         for each in worst
@@ -220,7 +218,7 @@ def diagnosis_document(found: Diagnosis, below: float) -> dict[str, object]:
                 "now": each.now,
                 "body_nodes": each.bodies,
                 "changed_in_bodies": list(each.inside),
-                "whole": found.node_costs.of.get(each.name),
+                "cost": found.node_costs.of.get(each.name),
             }
             for each in found.nodes
         ],

@@ -47,11 +47,11 @@ def show_whole(found: WholeDiagnosis, shown: int) -> None:
     say(f"\nnodes that cost the whole most, of {len(found.nodes)}{more}:\n")
     print_table(
         [
-            {"component": component, "node": name, "whole": f"{cost:.3g}"}
+            {"component": component, "node": name, "cost": f"{cost:.3g}"}
             for component, name, cost in found.nodes[:shown]
         ]
     )
-    say(f"\nwhole: {cost_in_words(found.ranked_by)}, if only this node is in few bits")
+    say(f"\ncost: {cost_in_words(found.ranked_by)}, if only this node is in few bits")
 
 
 def whole_document(found: WholeDiagnosis) -> dict[str, object]:

@@ -12,6 +12,7 @@ from onnxbuild.expansion.evaluation import without_scores
 from onnxbuild.expansion.feature import ExtraReport, Feature, Section, Subject
 from onnxbuild.expansion.fidelity import add_sensitivity, will_rank
 from onnxbuild.expansion.fused import fused_for, own_address
+from onnxbuild.expansion.pipelines import NAME as PIPELINE
 from onnxbuild.expansion.pipelines import will_have_measure
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.steps import sensitivity
@@ -51,6 +52,10 @@ def _faults(parts: Parts) -> Iterator[Fault]:
     said = {key: written[key].node.value for key in ("rank_by", "table") if key in written}
     if said.get("rank_by") == "metric" and not will_have_measure(parts):
         what, at = "sensitivity ranks by the user's metric", parts.at(SECTION, "rank_by")
+        if parts.node(PIPELINE) is not None and parts.node("evaluate") is None:
+            what = f"{what}, and `{PIPELINE}` has none"
+            yield Fault(what, at, "add `metric: FILE.py:CALLABLE` and `min` to it")
+            return
         yield from without_scores(
             parts, what, at, "write `rank_by: cosine`, which goes by `fidelity`"
         )
