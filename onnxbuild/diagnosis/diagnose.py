@@ -24,6 +24,7 @@ from onnxbuild.diagnosis.measurements import (
     is_of_the_runtime,
     measure_cost,
     measured_losses,
+    node_losses,
     nodes_on,
     openable,
     shown_runtime,
@@ -39,8 +40,6 @@ from onnxbuild.diagnosis.remedies import (
     suspects,
 )
 from onnxbuild.diagnosis.trials import RemedyTrial, SearchGoal, Standing, Trials, pin_trial
-from onnxbuild.expansion.generation import has_prompts
-from onnxbuild.expansion.pipelines import has_measure
 from onnxbuild.onnxkit.accuracy.isolated_node_error import output_effects
 from onnxbuild.onnxkit.accuracy.node_trace import NodeError, trace
 from onnxbuild.onnxkit.accuracy.point_reports import deciding_points
@@ -109,11 +108,6 @@ class Diagnosis:
         """Whether a search's goal is missed."""
         return self.standing is not None and bool(self.standing.why)
 
-    def by_cost(self, costs: NodeCosts) -> Diagnosis:
-        """Return the diagnosis with its groups of nodes in the order of what they cost."""
-        groups = by_loss(self.groups, costs.of, self.effects)
-        return replace(self, groups=groups, node_costs=costs)
-
 
 def diagnose(
     request: Request,
@@ -148,9 +142,7 @@ def diagnose(
     chain = chain_of(graph, *find_variant(graph, name))
     recipe = next(each for each in loaded.recipes if each.name == chain.recipe)
     variant = next(each for each in recipe.variants if each.name == chain.variant)
-    wanted = [step.name for step in (*chain.models, *chain.gates)]
-    wanted += [] if goal is None else goal.steps
-    result = build(replace(request, only=tuple(dict.fromkeys(wanted))), options, events, lay=False)
+    result = _built(chain, request, goal, options, events)
     chain = _where_it_ran(chain, request, result)
     if chosen := choices_of(result):  # remedies are judged, and nothing is searched for them
         request = replace(request, choices={**(request.choices or {}), **chosen})
@@ -206,17 +198,31 @@ def diagnose(
             effects = output_effects(before, after, changed, smallest, target=target)
     groups = suspects(nodes, effects, math.inf if kept is None else kept.largest)
     found = replace(found, points=tuple(worst), nodes=nodes, effects=effects, groups=groups)
-    tries, in_whole = bisect and bool(breaches or found.misses_goal), has_measure(recipe)
-    if kept is not None and (in_whole or (tries and (found.misses_goal or has_prompts(recipe)))):
-        found = found.by_cost(
-            measured_losses(request, recipe, variant, options, events, of_whole=in_whole)
-        )
-    if not tries:
-        return found
-    found = _tried(request, found, options, on_trial, _scoring(chain, result))
+    tries, losses = bisect and bool(breaches or found.misses_goal), node_losses()
+    in_whole = losses.in_whole(recipe)
+    if kept is not None and (
+        in_whole or (tries and (found.misses_goal or losses.by_gate(recipe)))
+    ):
+        costs = measured_losses(request, recipe, variant, options, events, of_whole=in_whole)
+        found = replace(found, groups=by_loss(groups, costs.of, effects), node_costs=costs)
+    if tries:
+        found = _tried(request, found, options, on_trial, _scoring(chain, result))
     if found.misses_goal and found.cure is not None:
         return replace(found, cost=_cost(request, found, options, events))
     return found
+
+
+def _built(
+    chain: Chain,
+    request: Request,
+    goal: SearchGoal | None,
+    options: RunOptions,
+    events: Sequence[EventSink],
+) -> BuildResult:
+    """Build the variant, and what judges it."""
+    wanted = [step.name for step in (*chain.models, *chain.gates)]
+    wanted += [] if goal is None else goal.steps
+    return build(replace(request, only=tuple(dict.fromkeys(wanted))), options, events, lay=False)
 
 
 def _breaches(result: BuildResult, needed: Sequence[str]) -> tuple[tuple[str, str], ...]:

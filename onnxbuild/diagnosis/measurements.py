@@ -22,9 +22,10 @@ from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.core.target import CPU_TARGET, Target
+from onnxbuild.diagnosis.alone import without_variants
 from onnxbuild.diagnosis.chain import Chain
 from onnxbuild.diagnosis.remedies import key_of
-from onnxbuild.expansion.fidelity import can_rank
+from onnxbuild.expansion.diagnosis_hints import NodeLosses
 from onnxbuild.onnxkit.accuracy.node_trace import StageError, stage_error
 from onnxbuild.onnxkit.accuracy.sample_outputs import noise_of
 from onnxbuild.onnxkit.providers.open_on_target import TARGET_INPUT
@@ -164,7 +165,7 @@ def _show(folder: Path, blobs: Mapping[str, Path], artifact: Artifact) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NodeCosts:
-    """What few bits in each node alone cost.
+    """Cost of few bits in each node alone.
 
     Attributes:
         of: Node -> its cost; those that were not measured alone are left out.
@@ -175,6 +176,12 @@ class NodeCosts:
     of: Mapping[str, float] = field(default_factory=dict)
     ranked_by: str = ""
     nodes: int = 0
+
+
+def node_losses() -> NodeLosses:
+    """Return how nodes are ranked."""
+    hints = (each.diagnosis.losses for each in all_features())
+    return next(each for each in hints if each is not None)
 
 
 def measured_losses(
@@ -198,9 +205,8 @@ def measured_losses(
 
     Returns: Empty where there is no such table: the mode has none, or it can't be made.
     """
-    hints = (each.diagnosis.losses for each in all_features())
-    losses = next((each for each in hints if each is not None), None)
-    if losses is None or not can_rank(recipe) or MODES[variant.mode].sensitivity is None:
+    losses = node_losses()
+    if not losses.can_rank(recipe) or MODES[variant.mode].sensitivity is None:
         return NodeCosts()
     wanted = {**losses.settings, **(losses.of_whole if of_whole else {})}
     own = {key_of(recipe, key): value for key, value in wanted.items()}
@@ -302,15 +308,17 @@ def measure_cost(
         _TRIED: json.loads(variants[0]),
         _MENDED: json.loads(variants[1]),
     }
+    replaced = key_of(recipe, "quantization")
     kept = {
         key: value
         for key, value in (request.settings or {}).items()
-        if key.partition(".")[0] != "quantization"
+        if not f"{key}.".startswith(("quantization.", f"{replaced}."))
     }
     alone = (each.side_by_side.alone for each in all_features() if each.side_by_side)
     settings = {
         **kept,
-        "quantization": json.dumps(quantization),
+        replaced: json.dumps(quantization),
+        **without_variants(recipe),  # which name variants that are replaced
         **{key: value for each in alone for key, value in each.items()},
     }
     step = _measuring_step(graph_of(replace(request, settings=settings, only=())), recipe)

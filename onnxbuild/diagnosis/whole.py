@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,15 +9,13 @@ from typing import Any
 from onnxbuild.building.api import BuildResult, Request, build, graph_of, load
 from onnxbuild.building.wiring import RunOptions
 from onnxbuild.catalog import MODES
-from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
-from onnxbuild.diagnosis.chain import judging_kinds
-from onnxbuild.diagnosis.measurements import measured_losses
+from onnxbuild.diagnosis.alone import assigned_in, gates_of, with_each_alone
+from onnxbuild.diagnosis.measurements import measured_losses, node_losses
 from onnxbuild.diagnosis.remedies import Remedy, keep_in_fp32
 from onnxbuild.diagnosis.trials import RemedyTrial, least_that_passes
-from onnxbuild.expansion.pipelines import has_measure
-from onnxbuild.expansion.variants import flow, written_options
+from onnxbuild.expansion.variants import flow
 from onnxbuild.typed.typed_names import FoundName, find_deliverable
 
 _FIGURES = ("kl", "top1", "perplexity_ratio", "score")
@@ -40,7 +37,7 @@ class LowPart:
 
 @dataclass(frozen=True, slots=True)
 class PartCost:
-    """What a component in few bits costs the whole, all others unquantized.
+    """Cost of a component in few bits to the whole, all others unquantized.
 
     Attributes:
         figures: `kl`, `top1`, `perplexity_ratio` of greedy decoding, `score` by the user's metric; empty without a measure.
@@ -84,7 +81,7 @@ class WholeDiagnosis:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class WholeVariant:
     """A pipeline's variant.
 
     Attributes:
@@ -111,7 +108,7 @@ class Whole:
         }
 
 
-def find_whole(request: Request, name: FoundName) -> Whole | None:
+def find_whole(request: Request, name: FoundName) -> WholeVariant | None:
     """Return the pipeline's variant that a name means; None if it means something else.
 
     Args:
@@ -127,8 +124,7 @@ def find_whole(request: Request, name: FoundName) -> Whole | None:
     recipe = recipes[found.recipe]
     if not recipe.components:
         return None
-    own = [each for each in graph.deliverables if each.recipe == recipe.name and each.holds]
-    return Whole(
+    return WholeVariant(
         recipe,
         next(each for each in recipe.variants if each.name == found.name),
         {
@@ -138,27 +134,14 @@ def find_whole(request: Request, name: FoundName) -> Whole | None:
             )
             for part, variant in found.holds
         },
-        {
-            each.name: {recipes[part].component: variant for part, variant in each.holds}
-            for each in own
-        },
-        _gates(graph, recipe.name, found.name),
-    )
-
-
-def _gates(graph: Graph, recipe: str, variant: str) -> tuple[str, ...]:
-    kinds = judging_kinds()
-    return tuple(
-        name
-        for name, at in graph.addresses.items()
-        if (at.recipe, at.bundle) == (recipe, variant)
-        and graph.steps[graph.resolve(name)].kind in kinds
+        assigned_in(graph, loaded.recipes, recipe),
+        gates_of(graph, recipe.name, found.name),
     )
 
 
 def diagnose_whole(
     request: Request,
-    whole: Whole,
+    whole: WholeVariant,
     options: RunOptions,
     events: Sequence[EventSink] = (),
     *,
@@ -179,8 +162,10 @@ def diagnose_whole(
     Raises:
         BuildError: A gate can't be run.
     """
-    alone = {part: f"{whole.variant.name}-{part}-alone" for part in whole.low}
-    asked, gates = _with_variants(request, whole, alone)
+    alone = {name: part.variant.name for name, part in whole.low.items()}
+    asked, gates = with_each_alone(
+        request, whole.recipe, whole.assigned, alone, whole.variant.name
+    )
     wanted = (*whole.gates, *(each for own in gates.values() for each in own))
     result = build(replace(asked, only=wanted), options, events, lay=False)
     failing = {each.step: each.error for each in result.report.failures}
@@ -223,23 +208,6 @@ def diagnose_whole(
     return replace(found, trials=tuple(tried), cure=cure)
 
 
-def _with_variants(
-    request: Request, whole: Whole, alone: Mapping[str, str]
-) -> tuple[Request, Mapping[str, tuple[str, ...]]]:
-    """Return a request with a variant of the pipeline for each component alone, and their gates."""
-    section = whole.recipe.component
-    assigned: dict[str, Any] = dict(whole.assigned)
-    settings = dict(request.settings or {})
-    for part, name in alone.items():
-        assigned[name] = {part: whole.parts[part].variant.name}
-        for tolerances in whole.variant.sections.values():
-            settings[f"{section}.tolerances.{name}"] = json.dumps(written_options(tolerances))
-    settings[f"{section}.variants"] = json.dumps(assigned)
-    asked = replace(request, settings=settings)
-    graph = graph_of(asked)
-    return asked, {part: _gates(graph, whole.recipe.name, name) for part, name in alone.items()}
-
-
 def _cost(part: LowPart, result: BuildResult, gates: Sequence[str]) -> PartCost:
     failing = {each.step: each.error.what for each in result.report.failures}
     figures = _figures(result, gates)
@@ -260,7 +228,7 @@ def _costliest(cost: PartCost) -> tuple[float, float]:
 
 def _with_nodes(
     request: Request,
-    whole: Whole,
+    whole: WholeVariant,
     found: WholeDiagnosis,
     options: RunOptions,
     events: Sequence[EventSink],
@@ -272,7 +240,7 @@ def _with_nodes(
     nodes: list[tuple[str, str, float]] = []
     kept: dict[tuple[str, str], LowPart] = {}
     for component, part in whole.low.items():
-        if not has_measure(part.recipe):
+        if not node_losses().in_whole(part.recipe):
             continue
         costs = measured_losses(request, part.recipe, part.variant, options, events, of_whole=True)
         ranked = sorted(costs.of.items(), key=lambda each: -each[1])
@@ -307,7 +275,9 @@ def _in_fp32(kept: Mapping[tuple[str, str], LowPart], nodes: Sequence[tuple[str,
     )
 
 
-def _tried(request: Request, whole: Whole, remedy: Remedy, options: RunOptions) -> RemedyTrial:
+def _tried(
+    request: Request, whole: WholeVariant, remedy: Remedy, options: RunOptions
+) -> RemedyTrial:
     settings = {**(request.settings or {}), **remedy.settings}
     result = build(replace(request, settings=settings, only=whole.gates), options, lay=False)
     failures = result.report.failures

@@ -120,7 +120,7 @@ def add_sensitivity(
 
 
 _Measure = Literal["text", "whole", "metric", "fidelity"]
-"""What ranks nodes: KL divergence on PyTorch's continuations of prompts, the pipeline's measure, the metric of `evaluate`'s
+"""Measure that ranks nodes: KL divergence on PyTorch's continuations of prompts, the pipeline's measure, the metric of `evaluate`'s
 data, or distance on those of `fidelity`."""
 
 

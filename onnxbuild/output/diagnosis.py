@@ -144,7 +144,7 @@ class DiagnosisRecord(TypedDict):
 
 
 class PartCostRecord(TypedDict):
-    """What a component in few bits costs its pipeline, all others unquantized.
+    """Cost of a component in few bits to its pipeline, all others unquantized.
 
     Attributes:
         component: The component.

@@ -52,12 +52,14 @@ class SensitivityOptions:
     table: bool = option(
         False,
         help="write sensitivity.json and sensitivity-plot.svg to the folder of every variant in 8 "
-        "bits, and print the worst nodes in the run's output",
+        "bits or fewer, and print the worst nodes in the run's output",
     )
     rank_by: Literal["cosine", "metric"] = option(
         "cosine",
         help="what ranks nodes: cosine, how far they turn the outputs over `fidelity.data`; metric, "
-        "the drop of `evaluate.metric` over `evaluate.data`",
+        "the drop of `evaluate.metric` over `evaluate.data`, or, of a component, what they cost the `pipeline`: the KL "
+        "divergence of `run: greedy`, the drop of its `metric`. Without `fidelity.data`, what they cost the pipeline, or a "
+        "decoder's prompts (`generate`), is taken by itself",
     )
     samples: int = option(
         8, help="items of the data that are used: each is run once a node", minimum=1

@@ -115,9 +115,7 @@ def show_nodes(found: Diagnosis, shown: int, below: float) -> None:
     print_table(rows)
     say("")
     if costs:
-        say(
-            f"whole: {cost_in_words(found.node_costs.ranked_by)}, if only this node is in few bits"
-        )
+        say(f"cost: {cost_in_words(found.node_costs.ranked_by)}, if only this node is in few bits")
     holding = [each for each in found.nodes if each.bodies]
     if holding:
         names = ", ".join(f"{each.name} ({each.op_type})" for each in holding)

@@ -10,10 +10,11 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, NodeLosses
 from onnxbuild.expansion.evaluation import without_scores
 from onnxbuild.expansion.feature import ExtraReport, Feature, Section, Subject
-from onnxbuild.expansion.fidelity import add_sensitivity, will_rank
+from onnxbuild.expansion.fidelity import add_sensitivity, can_rank, will_rank
 from onnxbuild.expansion.fused import fused_for, own_address
+from onnxbuild.expansion.generation import has_prompts
 from onnxbuild.expansion.pipelines import NAME as PIPELINE
-from onnxbuild.expansion.pipelines import will_have_measure
+from onnxbuild.expansion.pipelines import has_measure, will_have_measure
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.steps import sensitivity
 
@@ -87,6 +88,9 @@ FEATURE = Feature(
             sensitivity.KIND.name,
             {f"{SECTION}.table": "true"},
             of_whole={f"{SECTION}.rank_by": "metric"},
+            can_rank=can_rank,
+            in_whole=has_measure,
+            by_gate=has_prompts,
         )
     ),
 )

@@ -110,7 +110,7 @@ class Gated(Protocol):
 
     @property
     def items(self) -> int:
-        """How often the model is run for a set of gates."""
+        """Number of runs of the model for a set of gates."""
         ...
 
     def run(self, gates: np.ndarray) -> tuple[list[np.ndarray], float | None]:
@@ -196,7 +196,7 @@ class GatedLosses:
 
     @property
     def samples(self) -> int:
-        """How many samples were compared."""
+        """Number of samples that were compared."""
         return len(self._exact) or self._gated.items
 
     def of(self, opened: Collection[int]) -> Loss:

@@ -1,4 +1,4 @@
-"""A pipeline one of whose components has gates: what few bits in a node cost the whole."""
+"""Pipelines one of whose components has gates: the cost of few bits in a node to the whole."""
 
 from __future__ import annotations
 
