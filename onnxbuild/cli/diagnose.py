@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +12,11 @@ from onnxbuild.diagnosis.advice import advice, trial_line
 from onnxbuild.terminal.diagnosis_output import diagnosis_document, show_nodes, show_stages
 from onnxbuild.terminal.display import print_document
 from onnxbuild.terminal.table import say
+from onnxbuild.terminal.whole_diagnosis import show_whole, whole_document
 from onnxbuild.typed.typed_names import find_name
+
+if TYPE_CHECKING:
+    from onnxbuild.diagnosis.trials import RemedyTrial
 
 
 @click.command("diagnose")
@@ -71,6 +76,7 @@ def command(
     onnxbuild diagnose bert:int8
     onnxbuild diagnose bert:int8 --set quantization.int8.per_channel=false
     onnxbuild diagnose bert:int8 --set quantization.int8.validate.cosine_min=0.99
+    onnxbuild diagnose seq2seq@pipeline:int8
 
     The variant is built, or taken from the store. Each step's model is compared with the model
     before it, at the recipe's reference points. The first step that adds a tenth of the error or
@@ -93,16 +99,40 @@ def command(
     The search's own rule judges, and the cost in size and speed is measured. The YAML is a variant of
     that trial's mode, to replace the search or to add to it.
 
+    Of a pipeline, each component in few bits is measured alone, and each of its nodes: what it costs the whole, as KL
+    divergence of greedy decoding or drop of the pipeline's `metric`. If its gate fails, the fewest nodes of all
+    components that mend it are left in fp32. The nodes of one component have the column `cost` then, and so have those
+    of a decoder whose gate fails, by its prompts.
+
     Exit codes: 0 a diagnosis was made, 1 a step broke, 2 recipe or usage.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.building.api import Request
     from onnxbuild.building.wiring import RunOptions
     from onnxbuild.diagnosis.diagnose import diagnose
+    from onnxbuild.diagnosis.whole import advice_on_whole, diagnose_whole, find_whole
     from onnxbuild.terminal.display import make_display
 
     asked = find_name(name, store, "VARIANT")
     request = Request((asked.file,), (), settings, store)
     options = RunOptions(jobs, keep_going=True)
+
+    def on_trial(trial: RemedyTrial) -> None:
+        if not quiet and not as_json:
+            say(trial_line(trial))
+
+    whole = find_whole(request, asked)
+    if whole is not None:
+        with make_display(as_json=False, verbose=False, quiet=quiet, on_stderr=as_json) as display:
+            of_whole = diagnose_whole(
+                request, whole, options, [display], bisect=not no_bisect, on_trial=on_trial
+            )
+        if as_json:
+            print_document(whole_document(of_whole))
+            return
+        show_whole(of_whole, shown)
+        for line in advice_on_whole(of_whole):
+            say(line)
+        return
     if as_json:
         with make_display(as_json=False, verbose=False, quiet=quiet, on_stderr=True) as display:
             found = diagnose(
@@ -120,7 +150,7 @@ def command(
             trial=trial,
             points=points,
             bisect=not no_bisect,
-            on_trial=lambda trial: None if quiet else say(trial_line(trial)),
+            on_trial=on_trial,
         )
     show_stages(found)
     show_nodes(found, shown, below)

@@ -15,6 +15,7 @@ from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.diagnosis.chain import Chain, chain_of, find_variant, judged_on
 from onnxbuild.diagnosis.measurements import (
+    NodeCosts,
     RemedyCost,
     Stage,
     artifacts_shown,
@@ -23,6 +24,7 @@ from onnxbuild.diagnosis.measurements import (
     is_of_the_runtime,
     measure_cost,
     measured_losses,
+    node_losses,
     nodes_on,
     openable,
     shown_runtime,
@@ -33,6 +35,7 @@ from onnxbuild.diagnosis.remedies import (
     do_less,
     keep_in_fp32,
     kept_nodes,
+    key_of,
     milder_step,
     suspects,
 )
@@ -73,6 +76,8 @@ class Diagnosis:
         cure: The least with which every failing gate passes and the goal is met; None if none did or
             none was tried.
         cost: Of that, where a goal was missed.
+        node_costs: What each node costs the pipeline that the recipe is a component of; or, where a search's goal is missed or
+            a decoder fails, on the data that rank nodes. Empty where neither was measured.
         is_of_the_runtime: The first step is at fault only because ONNX Runtime optimizes its model.
     """
 
@@ -95,6 +100,7 @@ class Diagnosis:
     trials: tuple[RemedyTrial, ...] = ()
     cure: RemedyTrial | None = None
     cost: RemedyCost | None = None
+    node_costs: NodeCosts = field(default_factory=NodeCosts)
     is_of_the_runtime: bool = False
 
     @property
@@ -136,9 +142,7 @@ def diagnose(
     chain = chain_of(graph, *find_variant(graph, name))
     recipe = next(each for each in loaded.recipes if each.name == chain.recipe)
     variant = next(each for each in recipe.variants if each.name == chain.variant)
-    wanted = [step.name for step in (*chain.models, *chain.gates)]
-    wanted += [] if goal is None else goal.steps
-    result = build(replace(request, only=tuple(dict.fromkeys(wanted))), options, events, lay=False)
+    result = _built(chain, request, goal, options, events)
     chain = _where_it_ran(chain, request, result)
     if chosen := choices_of(result):  # remedies are judged, and nothing is searched for them
         request = replace(request, choices={**(request.choices or {}), **chosen})
@@ -190,20 +194,35 @@ def diagnose(
         effects: Mapping[str, float] = {}
         if kept is not None and kept.alone:
             changed = {each.name for each in nodes if each.changed}
-            effects = output_effects(
-                before, after, changed, min(feeds(), key=_elements), target=target
-            )
+            smallest = min(feeds(), key=_elements)
+            effects = output_effects(before, after, changed, smallest, target=target)
     groups = suspects(nodes, effects, math.inf if kept is None else kept.largest)
     found = replace(found, points=tuple(worst), nodes=nodes, effects=effects, groups=groups)
-    if not bisect or not (breaches or found.misses_goal):
-        return found
-    if goal is not None and found.misses_goal:
-        losses = measured_losses(request, recipe, variant, options, events)
-        found = replace(found, groups=by_loss(groups, losses, effects))
-    found = _tried(request, found, options, on_trial, _scoring(chain, result))
+    tries, losses = bisect and bool(breaches or found.misses_goal), node_losses()
+    in_whole = losses.in_whole(recipe)
+    if kept is not None and (
+        in_whole or (tries and (found.misses_goal or losses.by_gate(recipe)))
+    ):
+        costs = measured_losses(request, recipe, variant, options, events, of_whole=in_whole)
+        found = replace(found, groups=by_loss(groups, costs.of, effects), node_costs=costs)
+    if tries:
+        found = _tried(request, found, options, on_trial, _scoring(chain, result))
     if found.misses_goal and found.cure is not None:
         return replace(found, cost=_cost(request, found, options, events))
     return found
+
+
+def _built(
+    chain: Chain,
+    request: Request,
+    goal: SearchGoal | None,
+    options: RunOptions,
+    events: Sequence[EventSink],
+) -> BuildResult:
+    """Build the variant, and what judges it."""
+    wanted = [step.name for step in (*chain.models, *chain.gates)]
+    wanted += [] if goal is None else goal.steps
+    return build(replace(request, only=tuple(dict.fromkeys(wanted))), options, events, lay=False)
 
 
 def _breaches(result: BuildResult, needed: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -294,7 +313,7 @@ def _cost(
 ) -> RemedyCost | None:
     assert found.cure is not None
     tried = as_setting(found.recipe, found.variant)
-    mended = found.cure.remedy.settings[f"quantization.{found.variant.name}"]
+    mended = found.cure.remedy.settings[key_of(found.recipe, f"quantization.{found.variant.name}")]
     return measure_cost(request, found.recipe, (tried, mended), options, events)
 
 

@@ -8,7 +8,7 @@ import statistics
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,10 @@ from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.core.target import CPU_TARGET, Target
+from onnxbuild.diagnosis.alone import without_variants
 from onnxbuild.diagnosis.chain import Chain
+from onnxbuild.diagnosis.remedies import key_of
+from onnxbuild.expansion.diagnosis_hints import NodeLosses
 from onnxbuild.onnxkit.accuracy.node_trace import StageError, stage_error
 from onnxbuild.onnxkit.accuracy.sample_outputs import noise_of
 from onnxbuild.onnxkit.providers.open_on_target import TARGET_INPUT
@@ -160,14 +163,37 @@ def _show(folder: Path, blobs: Mapping[str, Path], artifact: Artifact) -> None:
         target.symlink_to(blobs[path].absolute())
 
 
+@dataclass(frozen=True, slots=True)
+class NodeCosts:
+    """Cost of few bits in each node alone.
+
+    Attributes:
+        of: Node -> its cost; those that were not measured alone are left out.
+        ranked_by: `kl`, in nats, or the user's metric, whose drop it is, or a distance of outputs.
+        nodes: How many nodes get few bits.
+    """
+
+    of: Mapping[str, float] = field(default_factory=dict)
+    ranked_by: str = ""
+    nodes: int = 0
+
+
+def node_losses() -> NodeLosses:
+    """Return how nodes are ranked."""
+    hints = (each.diagnosis.losses for each in all_features())
+    return next(each for each in hints if each is not None)
+
+
 def measured_losses(
     request: Request,
     recipe: Recipe,
     variant: Variant,
     options: RunOptions,
     events: Sequence[EventSink],
-) -> Mapping[str, float]:
-    """Return node -> what 8 bits in it alone cost, by the variant's table of sensitive nodes.
+    *,
+    of_whole: bool = False,
+) -> NodeCosts:
+    """Return what few bits in each node alone cost, by the variant's table of sensitive nodes.
 
     The table is a cached step; a variant that keeps its most sensitive nodes has it already.
 
@@ -175,34 +201,33 @@ def measured_losses(
         variant: The variant; of a search, as the trial that it is.
         options: How to use the machine.
         events: Receives the events of the build.
+        of_whole: What they cost the pipeline that the recipe is a component of, which has a measure.
 
     Returns: Empty where there is no such table: the mode has none, or it can't be made.
     """
-    hints = (each.diagnosis.losses for each in all_features())
-    losses = next((each for each in hints if each is not None), None)
-    if (
-        losses is None
-        or losses.data not in recipe.entrypoints
-        or MODES[variant.mode].sensitivity is None
-    ):
-        return {}
-    settings = {**(request.settings or {}), **losses.settings}
+    losses = node_losses()
+    if not losses.can_rank(recipe) or MODES[variant.mode].sensitivity is None:
+        return NodeCosts()
+    wanted = {**losses.settings, **(losses.of_whole if of_whole else {})}
+    own = {key_of(recipe, key): value for key, value in wanted.items()}
+    settings = {**(request.settings or {}), **own}
     asked = replace(request, settings=settings, only=())
     graph = graph_of(asked)
-    own = (recipe.name, variant.name)
-    parts = next(each.parts for each in graph.deliverables if (each.recipe, each.name) == own)
+    names = (recipe.name, variant.name)
+    parts = next(each.parts for each in graph.deliverables if (each.recipe, each.name) == names)
     steps = (ref.step for ref, _ in parts)
     table = next((name for name in steps if graph.steps[name].kind == losses.kind), "")
     if not table:
-        return {}
+        return NodeCosts()
     result = build(replace(asked, only=(table,)), options, events, lay=False)
     with artifacts_shown(asked, result, [table]) as folders:
         if table not in folders:
-            return {}
+            return NodeCosts()
         report = json.loads((folders[table] / REPORT_FILE).read_text("utf-8"))
     rows = [node for node in report["nodes"] if node["measured"]]
-    by_noise = report["ranked_by"] == "sqnr_db"
-    return {node["name"]: _loss(node, by_noise=by_noise) for node in rows}
+    ranked = report["ranked_by"]
+    found = {node["name"]: _loss(node, by_noise=ranked == "sqnr_db") for node in rows}
+    return NodeCosts(found, ranked, len(report["nodes"]))
 
 
 def by_loss(
@@ -283,15 +308,17 @@ def measure_cost(
         _TRIED: json.loads(variants[0]),
         _MENDED: json.loads(variants[1]),
     }
+    replaced = key_of(recipe, "quantization")
     kept = {
         key: value
         for key, value in (request.settings or {}).items()
-        if key.partition(".")[0] != "quantization"
+        if not f"{key}.".startswith(("quantization.", f"{replaced}."))
     }
     alone = (each.side_by_side.alone for each in all_features() if each.side_by_side)
     settings = {
         **kept,
-        "quantization": json.dumps(quantization),
+        replaced: json.dumps(quantization),
+        **without_variants(recipe),  # which name variants that are replaced
         **{key: value for each in alone for key, value in each.items()},
     }
     step = _measuring_step(graph_of(replace(request, settings=settings, only=())), recipe)

@@ -95,7 +95,7 @@ def keep_in_fp32(
     nodes = tuple(dict.fromkeys([*getattr(variant.options, kept.option), *names]))
     count = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
     written = {**written_variant(recipe, variant), kept.option: list(nodes)}
-    return _of_variant(variant, f"{count} in fp32", written, nodes)
+    return _of_variant(recipe, variant, f"{count} in fp32", written, nodes)
 
 
 def milder_step(step: Step) -> Milder | None:
@@ -124,10 +124,10 @@ def do_less(recipe: Recipe, variant: Variant, milder: Milder) -> tuple[Remedy, .
         written = written_options(less, below)
         if own:
             whole = {**written_variant(recipe, variant), section: written}
-            found.append(_of_variant(variant, what, whole))
+            found.append(_of_variant(recipe, variant, what, whole))
         else:
-            yaml = f"{section}: {flow(written)}"
-            found.append(Remedy(what, {section: json.dumps(written)}, (yaml,)))
+            yaml = in_component(recipe, (f"{section}: {flow(written)}",))
+            found.append(Remedy(what, {key_of(recipe, section): json.dumps(written)}, yaml))
     return tuple(found)
 
 
@@ -171,12 +171,26 @@ def as_setting(recipe: Recipe, variant: Variant) -> str:
     return json.dumps(written_variant(recipe, variant))
 
 
+def key_of(recipe: Recipe, key: str) -> str:
+    """A key as `--set` takes it: of a component, its own alone."""
+    return f"components.{recipe.component}.{key}" if recipe.component else key
+
+
+def in_component(recipe: Recipe, yaml: Sequence[str]) -> tuple[str, ...]:
+    """Lines to paste, below the component whose they are."""
+    if not recipe.component:
+        return tuple(yaml)
+    return ("components:", f"  {recipe.component}:", *(f"    {line}" for line in yaml))
+
+
 def _of_variant(
-    variant: Variant, what: str, written: Written, nodes: tuple[str, ...] = ()
+    recipe: Recipe, variant: Variant, what: str, written: Written, nodes: tuple[str, ...] = ()
 ) -> Remedy:
     return Remedy(
         what=what,
-        settings={f"quantization.{variant.name}": json.dumps(written)},
-        yaml=("quantization:", f"  {variant.name}:", *yaml_lines(written, 4)),
+        settings={key_of(recipe, f"quantization.{variant.name}"): json.dumps(written)},
+        yaml=in_component(
+            recipe, ("quantization:", f"  {variant.name}:", *yaml_lines(written, 4))
+        ),
         nodes=nodes,
     )

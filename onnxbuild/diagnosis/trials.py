@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ from onnxbuild.catalog import MODES, all_features
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.step import REPORT_FILE
+from onnxbuild.diagnosis.alone import assigned_in, whole_of, with_each_alone
 from onnxbuild.diagnosis.chain import Chain, find_variant
 from onnxbuild.diagnosis.measurements import artifact_of, artifacts_shown, size_bytes
-from onnxbuild.diagnosis.remedies import Remedy, as_setting
+from onnxbuild.diagnosis.remedies import Remedy, as_setting, key_of
 from onnxbuild.onnxkit.accuracy.sample_outputs import ERRORS_FILE, read_errors
 from onnxbuild.onnxkit.search.goals import (
     CHOOSING,
@@ -75,12 +76,14 @@ class SearchGoal:
         margin: Share of what may be lost that must be left over on the half that chooses.
         variant: `RECIPE:VARIANT`.
         modes: That the search can try.
+        in_whole: Steps that a component has not -> the gate of its pipeline, with it alone, whose report is there instead.
     """
 
     goal: Goal
     margin: float
     variant: str
     modes: tuple[str, ...]
+    in_whole: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -91,7 +94,8 @@ class SearchGoal:
             for bound, step in each.diagnosis.answers.items()
         }
         steps = {answers[bound] for bound in asked(self.goal)}
-        return tuple(f"{self.variant}/{step}" for step in sorted(steps))
+        named = (f"{self.variant}/{step}" for step in sorted(steps))
+        return tuple(self.in_whole.get(each, each) for each in named)
 
     @property
     def written(self) -> str:
@@ -330,7 +334,16 @@ def pin_trial(
             fix=did_you_mean(trial, list(trials)) or f"write `--trial {next(iter(trials))}`",
         )
     text = as_setting(recipe, trials[trial])
-    settings = {**(request.settings or {}), f"quantization.{variant_name}": text}
+    own = {key_of(recipe, f"quantization.{variant_name}"): text}
+    settings = {**(request.settings or {}), **own}
     modes = tuple(MODES[variant.mode].tries(recipe))
     goal = SearchGoal(auto.goal, auto.margin, wanted, modes)
-    return Pinned(dataclasses.replace(request, settings=settings), trial, goal)
+    pinned = dataclasses.replace(request, settings=settings)
+    whole = whole_of(recipe, loaded.recipes)
+    lacking = [each for each in goal.steps if each not in graph_of(pinned).addresses]
+    if whole is None or not lacking:
+        return Pinned(pinned, trial, goal)
+    assigned = assigned_in(graph, loaded.recipes, whole)
+    pinned, gates = with_each_alone(pinned, whole, assigned, {recipe.component: variant_name})
+    in_whole = dict.fromkeys(lacking, gates[recipe.component][0])
+    return Pinned(pinned, trial, replace(goal, in_whole=in_whole))

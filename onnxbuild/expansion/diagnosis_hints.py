@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from onnxbuild.core.recipe import Recipe
+
 
 @dataclass(frozen=True, slots=True)
 class KeptNodes:
@@ -50,12 +52,18 @@ class NodeLosses:
         kind: The step kind; its report lists `nodes`, each with `name`, `measured`, and `drop` or
             `cosine_mean`.
         settings: Settings that ask for the report, as `--set` takes them.
-        data: Name in Recipe.entrypoints of the data that it needs.
+        of_whole: Settings with which it is what they cost a component's pipeline.
+        can_rank: Whether a recipe says by what its nodes are ranked.
+        in_whole: Whether a recipe is a component of a pipeline that can measure what its nodes cost.
+        by_gate: Whether nodes are ranked by what a gate of the recipe judges.
     """
 
     kind: str
     settings: Mapping[str, str]
-    data: str
+    of_whole: Mapping[str, str]
+    can_rank: Callable[[Recipe], bool]
+    in_whole: Callable[[Recipe], bool]
+    by_gate: Callable[[Recipe], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,16 +12,15 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion import pipelines
 from onnxbuild.expansion.addresses import of_variant, shared
-from onnxbuild.expansion.fused import fused
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of, target_inputs
 from onnxbuild.onnxkit.pipelines.calls import MODEL as MODEL_OF
-from onnxbuild.onnxkit.pipelines.calls import RunPart
+from onnxbuild.onnxkit.pipelines.calls import RunPipeline
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import evaluate
 
-SECTION = "evaluate"
-MODEL, PIPELINE, WHOLE = "model", "pipeline", "whole"
+SECTION = pipelines.EVALUATE
+MODEL, PIPELINE, WHOLE = "model", "pipeline", pipelines.WHOLE
 """Values of `of`."""
 
 PROCESSING = "processing"
@@ -179,25 +178,16 @@ def _in_whole(
     scope: Scope, variant: Variant, model: OutputRef, target: Target, further: str, *, gates: bool
 ) -> OutputRef:
     """Return the score of the pipeline with a variant in its component's place, and all others in fp32."""
-    whole = scope.connected(pipelines.NAME)
-    run, components = whole.recipe.model, pipelines.components_of(whole)
-    parts = {
-        name: settings_of(own.recipe, variant).judged_anywhere()
-        if own is scope
-        else SessionSettings()
-        for name, own in components.items()
-    }
-    models = {
-        f"{MODEL_OF}{name}": model if own is scope else fused(own)
-        for name, own in components.items()
-    }
-    metric = scope.recipe.entrypoints.get("metric") or whole.recipe.entrypoints[pipelines.METRIC]
+    recipe = scope.recipe
+    settings = settings_of(recipe, variant).judged_anywhere()
+    whole, inputs = pipelines.run_of_whole(scope, settings)
+    order = [f"{MODEL_OF}{each.name}" for each in whole.parts]
+    models = {**inputs, f"{MODEL_OF}{recipe.component}": model}
     return _added(
         scope,
-        of_variant(scope.recipe, variant, SECTION, further),
+        of_variant(recipe, variant, SECTION, further),
         {
-            **models,
-            "reference": pipelines.reference_of_whole(whole),
+            **{name: models[name] for name in (*order, "reference")},
             **target_inputs(scope, target),
         },
         name=variant.name,
@@ -205,14 +195,9 @@ def _in_whole(
         session=SessionSettings(),
         gates=gates,
         variant=variant if gates else None,
-        data=whole.recipe.entrypoints[pipelines.SAMPLES],
-        metric=metric,
-        whole=evaluate.ScoredPipeline(
-            tuple(
-                RunPart(name, components[name].recipe.inputs, each) for name, each in parts.items()
-            ),
-            run,
-        ),
+        data=recipe.entrypoints[pipelines.SAMPLES],
+        metric=pipelines.metric_of_whole(recipe),
+        whole=whole,
     )
 
 
@@ -231,7 +216,7 @@ def _added(
     raw_axes: tuple[Axis, ...] = (),
     data: Entrypoint | None = None,
     metric: Entrypoint | None = None,
-    whole: evaluate.ScoredPipeline | None = None,
+    whole: RunPipeline | None = None,
 ) -> OutputRef:
     recipe = scope.recipe
     options = recipe.section(SECTION, evaluate.EvaluateOptions)

@@ -1,17 +1,26 @@
-"""Steps over the `fidelity` data: the baseline's vectors, how near a model is, what is sensitive."""
+"""Steps over the `fidelity` data: the baseline's vectors, how near a model is; and what is sensitive, by these or other data."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from onnxbuild.core.graph import OutputRef, StepAddress
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.core.target import Target
+from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.generation import SECTION as GENERATE
 from onnxbuild.expansion.generation import expected_tokens_of, has_prompts
+from onnxbuild.expansion.pipelines import (
+    has_measure,
+    metric_of_whole,
+    run_of_whole,
+    will_have_measure,
+)
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of, target_inputs
 from onnxbuild.onnxkit.quantize.blockwise import BlockGrid
 from onnxbuild.onnxkit.sensitivity.static_rounding import StaticScheme
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import baseline, fidelity, sensitivity
 
 SECTION = "fidelity"
@@ -74,38 +83,66 @@ def add_sensitivity(
         scope: The recipe, which names the data, or the metric.
         model: In fp32.
         static: How a static variant rounds; None rounds as dynamic ones do.
-        weights: How a variant rounds that keeps few bits of weights alone; a decoder with prompts is measured on
-            PyTorch's continuations of these.
+        weights: How a variant rounds that keeps few bits of weights alone.
     """
     recipe = scope.recipe
     options = recipe.section("sensitivity", sensitivity.SensitivityOptions)
-    by_metric = options.rank_by == "metric"
-    by_text = weights is not None and has_prompts(recipe)
+    measure = _measure_of(recipe, of_weights=weights is not None)
+    data = {"fidelity": SECTION, "metric": "evaluation"}.get(measure)
+    whole, others = run_of_whole(scope, SessionSettings()) if measure == "whole" else (None, {})
+    metrics = {"metric": recipe.entrypoints.get("metric"), "whole": metric_of_whole(recipe)}
     step = scope.step(
         address,
         sensitivity.KIND,
         sensitivity.SensitivityParams(
-            data=None
-            if by_text
-            else recipe.entrypoints["evaluation" if by_metric else "fidelity"],
-            project=None if by_text else recipe.entrypoints.get("projection"),
+            data=None if data is None else recipe.entrypoints[data],
+            project=None if data is None else recipe.entrypoints.get("projection"),
             inputs=recipe.inputs,
             axes=recipe.axes,
             samples=options.samples,
             runs=options.runs,
-            metric=recipe.entrypoints["metric"] if by_metric and not by_text else None,
+            metric=metrics.get(measure),
             static=static,
             weights=weights,
-            logits=recipe.outputs[0] if by_text else "",
+            logits=recipe.outputs[0] if measure == "text" else "",
+            whole=whole,
+            component=recipe.component if whole else "",
         ),
         {
             "model": model,
             **({"calibration": calibration} if calibration else {}),
-            **({"tokens": expected_tokens_of(scope)} if by_text else {}),
+            **({"tokens": expected_tokens_of(scope)} if measure == "text" else {}),
+            **others,
         },
-        section="evaluate" if by_metric else SECTION,
+        section="evaluate" if options.rank_by == "metric" else SECTION,
     )
     return OutputRef(step, "sensitivity")
+
+
+_Measure = Literal["text", "whole", "metric", "fidelity"]
+"""Measure that ranks nodes: KL divergence on PyTorch's continuations of prompts, the pipeline's measure, the metric of `evaluate`'s
+data, or distance on those of `fidelity`."""
+
+
+def _measure_of(recipe: Recipe, *, of_weights: bool) -> _Measure:
+    has_data = SECTION in recipe.entrypoints
+    if has_prompts(recipe) and (of_weights or not has_data):
+        return "text"
+    by_metric = recipe.section("sensitivity", sensitivity.SensitivityOptions).rank_by == "metric"
+    if by_metric and "evaluation" in recipe.entrypoints:
+        return "metric"
+    return "whole" if has_measure(recipe) and (by_metric or not has_data) else "fidelity"
+
+
+def can_rank(recipe: Recipe) -> bool:
+    """Return whether a recipe says by what its nodes are ranked."""
+    return _measure_of(recipe, of_weights=False) != "fidelity" or SECTION in recipe.entrypoints
+
+
+def will_rank(parts: Parts) -> bool:
+    """Return the same of a recipe that is being read."""
+    in_other_ways = parts.node(GENERATE) is not None or will_have_measure(parts)
+    return in_other_ways or not parts.lacks(SECTION, "data")
 
 
 def _baseline(scope: Scope, address: StepAddress, fp32: OutputRef) -> OutputRef:

@@ -1,4 +1,4 @@
-"""The steps that let a decoder's variant continue prompts, its state going round."""
+"""The steps that let a decoder's variant continue prompts, its state going round: its own, or its pipeline's samples."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.core.target import Target
 from onnxbuild.expansion.addresses import of_variant, shared
 from onnxbuild.expansion.fused import fused
+from onnxbuild.expansion.pipelines import NAME as PIPELINE
+from onnxbuild.expansion.pipelines import is_greedy, run_of_whole
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of, target_inputs
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.data.prompts import TOKENIZER_INPUT, TextPrompts
 from onnxbuild.onnxkit.huggingface.gguf import SUFFIX
-from onnxbuild.steps import expected_tokens, generate, gguf_tokenizer
+from onnxbuild.onnxkit.pipelines.calls import EXACT, MODEL
+from onnxbuild.steps import expected_tokens, generate, gguf_tokenizer, pipeline
 from onnxbuild.steps.choose import AutoOptions
 
 SECTION = "generate"
@@ -34,7 +38,7 @@ def decides(recipe: Recipe, variant: Variant) -> bool:
     """Return whether a bound on what the prompts show decides on a variant of fewer bits, by `max_kl` or a search's goal."""
     options = variant.options
     searched = isinstance(options, AutoOptions) and options.goal.perplexity_ratio is not None
-    return most_divergence(recipe, variant) is not None or (searched and has_prompts(recipe))
+    return most_divergence(recipe, variant) is not None or (searched and is_generating(recipe))
 
 
 def add_generation(
@@ -48,6 +52,8 @@ def add_generation(
 ) -> OutputRef | None:
     """The report of how a variant generates on a target; None if the recipe has no prompts.
 
+    A trial of a component is judged in greedy decoding of its pipeline, all other components in fp32.
+
     Args:
         variant: One of the recipe's, or a trial of one.
         further: The target's name, if it is not the first.
@@ -56,7 +62,7 @@ def add_generation(
     recipe = scope.recipe
     options = recipe.section(SECTION, generate.GenerateOptions)
     if not has_prompts(recipe):
-        return None
+        return None if gates or not is_greedy(recipe) else _in_whole(scope, variant, model, target)
     exact = gates and variant.precision in generate.EXACT
     step = scope.step(
         of_variant(recipe, variant, SECTION, further),
@@ -84,6 +90,46 @@ def add_generation(
         at=variant.location,
     )
     return OutputRef(step, "report")
+
+
+def _in_whole(scope: Scope, variant: Variant, model: OutputRef, target: Target) -> OutputRef:
+    recipe = scope.recipe
+    whole, inputs = run_of_whole(scope, settings_of(recipe, variant).judged_anywhere())
+    exact = {name: ref for name, ref in inputs.items() if name.startswith(MODEL)}
+    own = {MODEL: model, EXACT: fused(scope)}
+    step = scope.step(
+        of_variant(recipe, variant, SECTION),
+        pipeline.KIND,
+        pipeline.PipelineParams(
+            variant=variant.name,
+            precision=variant.precision,
+            parts=tuple(
+                pipeline.JudgedPart(each.name, each.inputs, VariantTolerances(), each.session)
+                for each in whole.parts
+            ),
+            components=(),
+            judged_by="tokens",
+            run=whole.run,
+            metric=None,
+            min=None,
+            distinct=recipe.section(PIPELINE, pipeline.PipelineOptions).distinct,
+            tolerances=VariantTolerances(),
+            target=target,
+        ),
+        {
+            **inputs,
+            **{f"{EXACT}{name.removeprefix(MODEL)}": ref for name, ref in exact.items()},
+            **{f"{begin}{recipe.component}": ref for begin, ref in own.items()},
+            **target_inputs(scope, target),
+        },
+        at=variant.location,
+    )
+    return OutputRef(step, "report")
+
+
+def is_generating(recipe: Recipe) -> bool:
+    """Return whether there are tokens of PyTorch's by which variants can be compared."""
+    return has_prompts(recipe) or is_greedy(recipe)
 
 
 def has_prompts(recipe: Recipe) -> bool:

@@ -1,20 +1,81 @@
-"""A recipe's pipeline, as its components and itself expand it: PyTorch's run of it."""
+"""A recipe's pipeline, as its components and itself expand it: PyTorch's run of it, and what measures the whole."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.recipe import Entrypoint, Recipe
+from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import shared
+from onnxbuild.expansion.fused import fused
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.pipelines.built_in import GREEDY
-from onnxbuild.steps import pipeline, pipeline_reference
+from onnxbuild.onnxkit.pipelines.calls import MODEL, RunPart, RunPipeline
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.steps import evaluate, pipeline, pipeline_reference
 
 NAME = "pipeline"
 """The section; and the component that is made of all others."""
 
-SAMPLES, METRIC = "pipeline.samples", "pipeline.metric"
+RUN, SAMPLES, METRIC = "pipeline.run", "pipeline.samples", "pipeline.metric"
 """Names in Recipe.entrypoints."""
+
+EVALUATE, WHOLE = "evaluate", "whole"
+"""`evaluate: {of: whole}`."""
+
+
+def is_greedy(recipe: Recipe) -> bool:
+    """Return whether a component's pipeline is greedy decoding, which is measured by the next token's distributions."""
+    run = recipe.entrypoints.get(RUN)
+    return bool(recipe.component) and run is not None and run.target == GREEDY
+
+
+def metric_of_whole(recipe: Recipe) -> Entrypoint | None:
+    """Return the user's metric of a component's pipeline; None for none, and for greedy decoding's own measure."""
+    own = recipe.section(EVALUATE, evaluate.EvaluateOptions).of == WHOLE
+    return (recipe.entrypoints.get("metric") if own else None) or recipe.entrypoints.get(METRIC)
+
+
+def has_measure(recipe: Recipe) -> bool:
+    """Return whether what a component's nodes cost can be measured in its pipeline."""
+    in_pipeline = bool(recipe.component) and RUN in recipe.entrypoints
+    return in_pipeline and (is_greedy(recipe) or metric_of_whole(recipe) is not None)
+
+
+def will_have_measure(parts: Parts) -> bool:
+    """Return the same of a recipe that is being read."""
+    if parts.node(NAME, "run") is None:
+        return False
+    of = parts.node(EVALUATE, "of")
+    own = of is not None and of.value == WHOLE and parts.node(EVALUATE, "metric") is not None
+    return will_be_greedy(parts) or own or parts.node(NAME, "metric") is not None
+
+
+def will_be_greedy(parts: Parts) -> bool:
+    """Return whether the pipeline of a recipe that is being read is greedy decoding."""
+    run = parts.node(NAME, "run")
+    return run is not None and run.value == GREEDY
+
+
+def run_of_whole(
+    scope: Scope, settings: SessionSettings
+) -> tuple[RunPipeline, dict[str, OutputRef]]:
+    """Return the pipeline around a component, and the inputs of a step that runs it: all other components in fp32.
+
+    Args:
+        scope: The component's.
+        settings: How its session runs it.
+    """
+    whole = scope.connected(NAME)
+    components = components_of(whole)
+    parts = tuple(
+        RunPart(name, own.recipe.inputs, settings if own is scope else SessionSettings())
+        for name, own in components.items()
+    )
+    models = {f"{MODEL}{name}": fused(own) for name, own in components.items() if own is not scope}
+    inputs = {**models, "reference": reference_of_whole(whole)}
+    return RunPipeline(parts, whole.recipe.model), inputs
 
 
 def components_of(scope: Scope) -> Mapping[str, Scope]:

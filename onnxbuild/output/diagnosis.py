@@ -55,6 +55,8 @@ class NodeRecord(TypedDict):
         now: What it is in the variant's model.
         body_nodes: How many nodes its bodies have.
         changed_in_bodies: Which of them changed.
+        cost: What it alone costs the pipeline of its component, or on the data that rank nodes, in the unit of `ranked_by`;
+            null where that was not measured.
     """
 
     name: str
@@ -67,6 +69,7 @@ class NodeRecord(TypedDict):
     now: str
     body_nodes: int
     changed_in_bodies: list[str]
+    cost: float | None
 
 
 class RemedyRecord(TypedDict):
@@ -116,6 +119,8 @@ class DiagnosisRecord(TypedDict):
         fault: The first step that brings a real part of it in; null without error.
         first_below: The first node whose output is below --below dB.
         nodes: The nodes across that step, in the graph's order.
+        ranked_by: Unit of what nodes cost: `kl` in nats, the metric whose drop it is, or a distance of outputs; null where that
+            was not measured.
         trials: Remedies that were tried.
         goal: What a search asks; null without one.
         cost: What the remedy costs in size and speed; null where that was not measured.
@@ -131,7 +136,62 @@ class DiagnosisRecord(TypedDict):
     fault: str | None
     first_below: str | None
     nodes: list[NodeRecord]
+    ranked_by: str | None
     trials: list[RemedyRecord]
     goal: GoalRecord | None
     cost: dict[str, Any] | None
+    yaml: list[str]
+
+
+class PartCostRecord(TypedDict):
+    """Cost of a component in few bits to its pipeline, all others unquantized.
+
+    Attributes:
+        component: The component.
+        variant: Its variant.
+        figures: `kl`, `top1` and `perplexity_ratio` of greedy decoding, `score` by a metric; empty without a measure.
+        found: What the gate finds; empty where it passes.
+    """
+
+    component: str
+    variant: str
+    figures: dict[str, float]
+    found: str
+
+
+class WholeNodeRecord(TypedDict):
+    """A node in few bits.
+
+    Attributes:
+        component: Whose it is.
+        name: Its name.
+        cost: What it alone costs the whole, in the unit of `ranked_by`.
+    """
+
+    component: str
+    name: str
+    cost: float
+
+
+class WholeDiagnosisRecord(TypedDict):
+    """Output of `diagnose` of a pipeline.
+
+    Attributes:
+        variant: RECIPE@pipeline:VARIANT.
+        failing: The gates that fail.
+        components: Components in few bits, the costliest first.
+        ranked_by: Unit of what nodes cost: `kl` in nats, or the metric whose drop it is; null where none was measured.
+        nodes: Nodes of all components, the costliest first.
+        unmeasured: How many nodes were not measured alone.
+        trials: Remedies that were tried.
+        yaml: The advice, a line each.
+    """
+
+    variant: str
+    failing: list[GateBreachRecord]
+    components: list[PartCostRecord]
+    ranked_by: str | None
+    nodes: list[WholeNodeRecord]
+    unmeasured: int
+    trials: list[RemedyRecord]
     yaml: list[str]

@@ -88,7 +88,7 @@ OUTPUTS: Mapping[str, Output] = {
     "watch": Output((pages.WatchRecord,), lines=True),
     "plan": Output((build.PlannedRecord, build.RecipeChangeRecord), lines=True),
     "why": Output((build.WhyRecord,)),
-    "diagnose": Output((diagnosis.DiagnosisRecord,)),
+    "diagnose": Output((diagnosis.DiagnosisRecord, diagnosis.WholeDiagnosisRecord)),
     "bench": Output((dict[str, dict[str, dict[str, Any]]],)),
     "lock": Output((checks.LocksRecord,)),
     "reproduce": Output((build.ReproducedRecord,), lines=True, events=True),

@@ -330,7 +330,7 @@ def _smallest(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 KIND = StepKind(
     name="choose",
-    version=12,
+    version=13,
     params=ChooseParams,
     inputs=("model/*", "fidelity/*", "evaluation/*", "generation/*", "benchmark?"),
     outputs={"model": "onnx-model", "search": "report"},

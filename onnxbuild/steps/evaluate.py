@@ -21,7 +21,7 @@ from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic
 from onnxbuild.onnxkit.pipelines.built_in import own_code
 from onnxbuild.onnxkit.pipelines.calls import (
     PipelineRun,
-    RunPart,
+    RunPipeline,
     by_name,
     parts_of,
     runtime_callers,
@@ -73,19 +73,6 @@ _PIPELINE_FIX = "compare `processing` with your own code, operation by operation
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredPipeline:
-    """The pipeline that a variant is scored in.
-
-    Attributes:
-        parts: All components, the variant's own too.
-        run: `run(parts, sample)`.
-    """
-
-    parts: tuple[RunPart, ...]
-    run: Entrypoint
-
-
-@dataclass(frozen=True, slots=True)
 class EvaluateParams:
     """Parameters of an evaluation.
 
@@ -114,7 +101,7 @@ class EvaluateParams:
     session: SessionSettings = field(default_factory=SessionSettings)
     precision: str = ""
     mode_options: tuple[str, ...] = ()
-    whole: ScoredPipeline | None = field(default=None, metadata={"sparse": True})
+    whole: RunPipeline | None = field(default=None, metadata={"sparse": True})
 
 
 def run(context: StepContext) -> Outcome:

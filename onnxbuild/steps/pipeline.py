@@ -18,9 +18,13 @@ from onnxbuild.onnxkit.accuracy.verdict import judge
 from onnxbuild.onnxkit.data.recorded_calls import CALLS
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import read_reference
-from onnxbuild.onnxkit.loaders import decoding
 from onnxbuild.onnxkit.packages.package_run import verdict_on
-from onnxbuild.onnxkit.pipelines.built_in import TOKENS, own_code
+from onnxbuild.onnxkit.pipelines.built_in import (
+    TOKENS,
+    forced_logits,
+    numbers_of_rows,
+    own_code,
+)
 from onnxbuild.onnxkit.pipelines.calls import EXACT as EXACT_MODELS
 from onnxbuild.onnxkit.pipelines.calls import (
     Caller,
@@ -164,8 +168,14 @@ def run(context: StepContext) -> Outcome:
         found, reference, params.tolerances, subject=subject, fix=fix, where=context.where
     )
     metrics = dict(report["metrics"])
+    about: dict[str, Any] = {
+        "variant": params.variant,
+        "provider": params.target.name,
+        "samples": len(found),
+        "judged_by": params.judged_by,
+    }
     if params.judged_by == "tokens":
-        metrics, findings = _diverged(context, parts, subject)
+        metrics, findings, about["by_prompt"] = _diverged(context, parts, subject)
     if params.judged_by == "metric":
         metrics["score"], findings = _scored(context, found, subject)
     elif params.judged_by == "calls":
@@ -173,12 +183,6 @@ def run(context: StepContext) -> Outcome:
     if findings:
         findings = (*findings, _first_difference(context, callers, subject))
     findings = (*findings, *_blind(context, subject))
-    about = {
-        "variant": params.variant,
-        "provider": params.target.name,
-        "samples": len(found),
-        "judged_by": params.judged_by,
-    }
     report |= {"passed": not findings, "findings": to_json(list(findings)), "metrics": metrics}
     write_report(context.output("report"), {**about, **report})
     return Outcome(metrics, findings)
@@ -201,36 +205,30 @@ def _scored(
 
 def _diverged(
     context: StepContext, parts: PipelineParts, subject: str
-) -> tuple[dict[str, Any], tuple[Finding, ...]]:
-    """Compare the distributions of the next token with those of the fp32 models, on PyTorch's tokens, each through its own state."""
+) -> tuple[dict[str, Any], tuple[Finding, ...], list[dict[str, Any]]]:
+    """Compare the distributions of the next token with those of the fp32 models, on PyTorch's tokens, each through its own state.
+
+    Returns: The figures, findings, and the figures by row of the samples.
+    """
     params: PipelineParams = context.params
     sessions = {each.name: each.session for each in params.parts}
     callers = runtime_callers(context, sessions, params.target, EXACT_MODELS)
     exact = parts_of({each.name: each.inputs for each in params.parts}, by_name(callers))
-    args: Mapping[str, Any] = params.run.args
     found = TokenDivergence()
     reference = context.input("reference")
-    for sample, point in zip(read_values(reference), read_reference(reference), strict=True):
+    samples = read_values(reference)
+    points = zip(samples, numbers_of_rows(samples), read_reference(reference), strict=True)
+    for sample, rows, point in points:
         tokens = point.outputs[TOKENS]
-        both = (
-            decoding.logits(
-                each,
-                sample,
-                plan=args["plan"],
-                start=args["start"],
-                count=tokens.shape[1],
-                forced=tokens,
-            )
-            for each in (exact, parts)
-        )
-        found.add(both, tokens, range(len(tokens)))
+        both = (forced_logits(params.run, each, sample, tokens) for each in (exact, parts))
+        found.add(both, tokens, rows)
     metrics = found.metrics()
     if not (what := too_far(metrics["kl"], params.max_kl)):
-        return metrics, ()
+        return metrics, (), found.by_prompt()
     fix = (
         "keep a component in fp32: `pipeline: {variants: ...}`, or raise `pipeline: {max_kl: ...}`"
     )
-    return metrics, (Finding(what, subject, fix),)
+    return metrics, (Finding(what, subject, fix),), found.by_prompt()
 
 
 def _on_calls(
@@ -312,7 +310,7 @@ def _entrypoints(params: PipelineParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="pipeline",
-    version=1,
+    version=2,
     params=PipelineParams,
     inputs=("model/*", "exact/*", "reference", "target?"),
     outputs={"report": "report"},

@@ -20,6 +20,8 @@ from onnxbuild.onnxkit.data.user_code import own_copy
 from onnxbuild.onnxkit.loaders.decoding import whole_text
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.optimize.held_constants import folded_constants
+from onnxbuild.onnxkit.pipelines.built_in import own_code
+from onnxbuild.onnxkit.pipelines.calls import RunPipeline
 from onnxbuild.onnxkit.quantize.blockwise import BlockGrid
 from onnxbuild.onnxkit.quantize.static_quantizer import fold_beta
 from onnxbuild.onnxkit.report_page.blocks import Bar, Bars
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     import onnx
 
     from onnxbuild.onnxkit.sensitivity.dynamic_rounding import Rounding
-    from onnxbuild.onnxkit.sensitivity.losses import GatedLosses, Outputs, Ranking
+    from onnxbuild.onnxkit.sensitivity.losses import GatedLosses, GatedModel, Outputs, Ranking
 
 PLOT_FILE = "plot.svg"
 _SPILL = "rounded"
@@ -50,12 +52,14 @@ class SensitivityOptions:
     table: bool = option(
         False,
         help="write sensitivity.json and sensitivity-plot.svg to the folder of every variant in 8 "
-        "bits, and print the worst nodes in the run's output",
+        "bits or fewer, and print the worst nodes in the run's output",
     )
     rank_by: Literal["cosine", "metric"] = option(
         "cosine",
         help="what ranks nodes: cosine, how far they turn the outputs over `fidelity.data`; metric, "
-        "the drop of `evaluate.metric` over `evaluate.data`",
+        "the drop of `evaluate.metric` over `evaluate.data`, or, of a component, what they cost the `pipeline`: the KL "
+        "divergence of `run: greedy`, the drop of its `metric`. Without `fidelity.data`, what they cost the pipeline, or a "
+        "decoder's prompts (`generate`), is taken by itself",
     )
     samples: int = option(
         8, help="items of the data that are used: each is run once a node", minimum=1
@@ -86,6 +90,9 @@ class SensitivityParams:
         weights: How `mode: weight_only` rounds; None likewise.
         logits: With the input `tokens`, PyTorch's continuations of prompts, the output by whose KL divergence on these
             texts nodes are ranked; `data` is not read then.
+        whole: The pipeline of all components, by whose outputs nodes are ranked: by `metric`, or, without one, by the KL
+            divergence of greedy decoding; None for the model's own outputs.
+        component: Which of them the model is.
     """
 
     data: Entrypoint | None
@@ -98,6 +105,13 @@ class SensitivityParams:
     static: StaticScheme | None = None
     weights: BlockGrid | None = field(default=None, metadata={"sparse": True})
     logits: str = field(default="", metadata={"sparse": True})
+    whole: RunPipeline | None = field(default=None, metadata={"sparse": True})
+    component: str = field(default="", metadata={"sparse": True})
+
+    @property
+    def by_divergence(self) -> bool:
+        """Whether nodes are ranked by the KL divergence of the next token's distributions."""
+        return bool(self.logits) or (self.whole is not None and self.metric is None)
 
 
 def run(context: StepContext) -> Outcome:
@@ -140,7 +154,7 @@ def run(context: StepContext) -> Outcome:
     folder = context.output("sensitivity")
     unmeasured = sum(loss is None for _, _, loss in ranking.nodes)
     report = {
-        "samples": together.fidelity.samples,
+        "samples": losses.samples,
         "runs": losses.runs,
         "rounding": "static" if params.static else "weight_only" if params.weights else "dynamic",
         "ranked_by": _ranked_by(params, by_noise=losses.by_noise),
@@ -163,7 +177,7 @@ def run(context: StepContext) -> Outcome:
     }
     write_report(folder, report)
     measure = _measure_name(params, by_noise=losses.by_noise)
-    svg = _plot(params, measure, ranking, names, together.fidelity.samples)
+    svg = _plot(params, measure, ranking, names, losses.samples)
     (folder / PLOT_FILE).write_text(svg, encoding="utf-8")
     worst, _, how = ranking.nodes[0]
     assert how is not None  # of the worst block one node at least is measured
@@ -172,8 +186,12 @@ def run(context: StepContext) -> Outcome:
             "nodes": len(nodes),
             "unmeasured_nodes": unmeasured,
             "blocks": len(ranking.blocks),
-            "samples": together.fidelity.samples,
-            "cosine_mean_all": together.fidelity.cosine_mean,
+            "samples": losses.samples,
+            **(
+                {"cosine_mean_all": together.fidelity.cosine_mean}
+                if together.fidelity is not None
+                else {}
+            ),
             "most_sensitive": names[worst] if how.size > _NOTHING else "",
         },
         notes=_notes(measure, ranking, names, unmeasured),
@@ -204,7 +222,25 @@ def _gates(context: StepContext, model: onnx.ModelProto) -> tuple[list[tuple[str
 
 
 def _losses(context: StepContext, count: int) -> GatedLosses:
-    from onnxbuild.onnxkit.sensitivity.losses import GatedLosses, LogitsDivergence
+    from onnxbuild.onnxkit.sensitivity.losses import GatedLosses
+    from onnxbuild.onnxkit.sensitivity.whole import GatedWhole
+
+    params: SensitivityParams = context.params
+    if params.whole is None:
+        return GatedLosses(_on_feeds(context), count, context.where)
+    gated = GatedWhole(
+        context,
+        params.whole,
+        params.component,
+        context.scratch / "gated",
+        metric=params.metric,
+        samples=params.samples,
+    )
+    return GatedLosses(gated, count, context.where)
+
+
+def _on_feeds(context: StepContext) -> GatedModel:
+    from onnxbuild.onnxkit.sensitivity.losses import GatedModel, LogitsDivergence
 
     params: SensitivityParams = context.params
     feeds: list[Feeds] = []
@@ -234,9 +270,8 @@ def _losses(context: StepContext, count: int) -> GatedLosses:
         assert metric is not None
         return metric.score(outputs, list(map(own_copy, labels)))
 
-    return GatedLosses(
+    return GatedModel(
         open_session(context.scratch / "gated", lean=True, where=context.where),
-        count,
         feeds,
         project=projection_of(context, params.project),
         target=params.project.target if params.project else "",
@@ -259,7 +294,7 @@ def _texts(context: StepContext) -> list[Feeds]:
 def _ranked_by(params: SensitivityParams, *, by_noise: bool) -> str:
     if params.metric:
         return params.metric.target
-    if params.logits:
+    if params.by_divergence:
         return "kl"
     return "sqnr_db" if by_noise else "cosine_mean"
 
@@ -267,7 +302,7 @@ def _ranked_by(params: SensitivityParams, *, by_noise: bool) -> str:
 def _measure_name(params: SensitivityParams, *, by_noise: bool) -> str:
     if params.metric:
         return f"drop of {params.metric.target}"
-    if params.logits:
+    if params.by_divergence:
         return "KL divergence, nats"
     return "noise to signal" if by_noise else "1 - mean cosine"
 
@@ -312,14 +347,15 @@ def _notes(measure: str, ranking: Ranking, names: list[str], unmeasured: int) ->
 
 def _entrypoints(params: SensitivityParams) -> tuple[Entrypoint, ...]:
     given = (params.data, params.project, params.metric)
-    return tuple(each for each in given if each is not None)
+    whole = () if params.whole is None else own_code(params.whole.run)
+    return (*(each for each in given if each is not None), *whole)
 
 
 KIND = StepKind(
     name="sensitivity",
     version=11,
     params=SensitivityParams,
-    inputs=("model", "calibration?", "tokens?"),
+    inputs=("model", "calibration?", "tokens?", "model/*", "reference?"),
     outputs={"sensitivity": "sensitivity"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from onnxbuild.terminal.table import print_table, say
 
 if TYPE_CHECKING:
     from onnxbuild.diagnosis.diagnose import Diagnosis
+    from onnxbuild.diagnosis.trials import RemedyTrial
     from onnxbuild.onnxkit.accuracy.node_trace import NodeError, StageError
 
 
@@ -83,12 +84,13 @@ def show_nodes(found: Diagnosis, shown: int, below: float) -> None:
 
     if not found.nodes:
         return
-    by_effect = any(found.effects.values())
-    worst = heapq.nlargest(
-        shown,
-        found.nodes,
-        key=lambda each: effect_of(each, found.effects) if by_effect else each.added,
-    )
+    by_effect, costs = any(found.effects.values()), found.node_costs.of
+
+    def rank(each: NodeError) -> tuple[float, float]:
+        cost = costs.get(each.name, 0.0)
+        return cost, effect_of(each, found.effects) if by_effect else each.added
+
+    worst = heapq.nlargest(shown, found.nodes, key=rank)
     rows = [
         {
             "node": each.name,
@@ -98,6 +100,9 @@ def show_nodes(found: Diagnosis, shown: int, below: float) -> None:
             "cosine": "-" if each.lost else f"{each.cosine:.6f}",
             "added": _percent(each.added),
             "alone": _percent(found.effects.get(each.name, 0.0)),
+            **(
+                {"cost": f"{costs[each.name]:.3g}" if each.name in costs else "-"} if costs else {}
+            ),
         }
         for each in worst
         if each.added > 0 or each.name in found.effects
@@ -109,6 +114,8 @@ def show_nodes(found: Diagnosis, shown: int, below: float) -> None:
     say("")
     print_table(rows)
     say("")
+    if costs:
+        say(f"cost: {cost_in_words(found.node_costs.ranked_by)}, if only this node is in few bits")
     holding = [each for each in found.nodes if each.bodies]
     if holding:
         names = ", ".join(f"{each.name} ({each.op_type})" for each in holding)
@@ -142,6 +149,13 @@ def first_below(found: Diagnosis, below: float) -> NodeError | None:
     """Lost values come first: what is after them says nothing."""
     lost = next((each for each in found.nodes if each.lost), None)
     return lost or next((each for each in found.nodes if each.after_db < below), None)
+
+
+def cost_in_words(ranked_by: str) -> str:
+    """Return what a node's cost is, as a report of sensitivity names it."""
+    named = {"kl": "KL divergence of the next token, nats", "sqnr_db": "noise to signal"}
+    named["cosine_mean"] = "1 - mean cosine"
+    return named.get(ranked_by, f"drop of {ranked_by}")
 
 
 def stage_decibels(error: StageError) -> str:
@@ -202,20 +216,12 @@ def diagnosis_document(found: Diagnosis, below: float) -> dict[str, object]:
                 "now": each.now,
                 "body_nodes": each.bodies,
                 "changed_in_bodies": list(each.inside),
+                "cost": found.node_costs.of.get(each.name),
             }
             for each in found.nodes
         ],
-        "trials": [
-            {
-                "what": each.remedy.what,
-                "passed": each.passed,
-                "cosine_min": each.cosine_min,
-                "reached": each.reached or None,
-                "size_bytes": each.size_bytes,
-                "score": each.score,
-            }
-            for each in found.trials
-        ],
+        "ranked_by": found.node_costs.ranked_by or None,
+        "trials": trial_records(found.trials),
         "goal": None
         if found.goal is None or found.standing is None
         else {
@@ -226,6 +232,21 @@ def diagnosis_document(found: Diagnosis, below: float) -> dict[str, object]:
         "cost": None if found.cost is None else _finite(asdict(found.cost)),
         "yaml": advice(found),
     }
+
+
+def trial_records(trials: Sequence[RemedyTrial]) -> list[dict[str, object]]:
+    """Return remedies that were tried as JSON; `output.diagnosis.RemedyRecord` describes it."""
+    return [
+        {
+            "what": each.remedy.what,
+            "passed": each.passed,
+            "cosine_min": each.cosine_min,
+            "reached": each.reached or None,
+            "size_bytes": each.size_bytes,
+            "score": each.score,
+        }
+        for each in trials
+    ]
 
 
 def _finite(value: Mapping[str, object]) -> dict[str, object]:

@@ -251,3 +251,92 @@ def test_a_failing_metric_says_what_to_type_with_the_settings_of_the_run(project
     reported = project("diagnose", "tiny.yaml:fp32", "--set", "evaluate.min=5")
     assert reported.code == 0
     assert "tiny:fp32/evaluate fails: models/data.py:closeness is " in reported.out
+
+
+TWO = """\
+version: 1
+name: two
+dynamic_axes: {batch: {min: 1, max: 8, example: 2}}
+export: {exporter: torchscript}
+benchmark: {measure: false}
+pipeline: {run: models/chain.py:run, samples: models/chain.py:samples, metric: models/chain.py:nearness, min: -0.02, rounds: 0}
+quantization: {fp32: none, int8: {mode: dynamic, per_channel: false}}
+components:
+  first:
+    model: models/first.py:load
+    dummy_inputs: {input: {dtype: float32, shape: [batch, 16]}}
+    outputs: [hidden]
+  second:
+    model: models/second.py:load
+    dummy_inputs: {input: {dtype: float32, shape: [batch, 16], from: first.hidden}}
+    outputs: [logits]
+"""
+CHAIN = """
+import numpy as np
+
+
+def samples():
+    for n in range(4):
+        yield np.random.default_rng(n).normal(size=(4, 16)).astype(np.float32)
+
+
+def run(parts, sample):
+    return {"logits": parts.second(parts.first(sample)["hidden"])["logits"]}
+
+
+def nearness(outputs, expected):
+    pairs = zip(outputs, expected, strict=True)
+    return -float(np.mean([np.abs(a["logits"] - b["logits"]).mean() for a, b in pairs]))
+"""
+
+
+@pytest.fixture
+def two(project):
+    plain = OUTLIER.replace("layers[1].weight[0] *= 1e-4", "pass").replace("= 1e3", "*= 1")
+    project.write("models/first.py", plain)
+    project.write("models/second.py", OUTLIER)
+    project.write("models/chain.py", CHAIN)
+    project.write("two.yaml", TWO)
+    return project
+
+
+def test_of_a_pipeline_the_component_and_the_node_that_cost_its_score_are_named_and_mended(two):
+    assert two("run", "two.yaml", "--only", "pipeline:int8/validate").code == 3
+    reported = two("diagnose", "two@pipeline:int8")
+    assert reported.code == 0, reported.out + reported.err
+    assert "two@pipeline:int8/validate fails: models/chain.py:nearness is " in reported.out
+    components = re.findall(
+        r"^(first|second)  +int8 +(-[\d.]+) +(passes|fails)$", reported.out, re.MULTILINE
+    )
+    assert [(name, end) for name, _, end in components] == [
+        ("second", "fails"),
+        ("first", "passes"),
+    ]
+    assert re.search(r"component +node +cost\nsecond +\S*\.4/Gemm +\d", reported.out)
+    assert "the least that passes: 1 node in fp32; paste this:" in reported.out
+    written = yaml.safe_load(reported.out[reported.out.rindex("\ncomponents:") :])
+    own = written["components"]["second"]["quantization"]["int8"]
+    assert "first" not in written["components"]
+    setting = f"components.second.quantization.int8={json.dumps(own)}"
+    again = two("run", "two.yaml", "--only", "pipeline:int8/validate", "--set", setting)
+    assert again.code == 0, again.out + again.err
+    found = json.loads(two("diagnose", "two@pipeline:int8", "--json").out)
+    assert found["ranked_by"] == "models/chain.py:nearness"
+    assert [each["component"] for each in found["components"]] == ["second", "first"]
+    assert len(found["nodes"]) == 8
+    assert found["nodes"][0]["name"] == own["nodes_to_exclude"][0]
+    assert found["trials"][0]["passed"]
+
+
+def test_of_a_component_the_nodes_are_in_the_order_of_what_they_cost_its_pipeline(two):
+    reported = two("diagnose", "two@second:int8")
+    assert reported.code == 0, reported.out + reported.err
+    assert "cost: drop of models/chain.py:nearness, if only this node is in few bits" in (
+        reported.out
+    )
+    found = json.loads(two("diagnose", "two@second:int8", "--no-bisect", "--json").out)
+    costs = {each["name"]: each["cost"] for each in found["nodes"] if each["cost"] is not None}
+    assert len(costs) == 4
+    written = yaml.safe_load("\n".join(found["yaml"][found["yaml"].index("") :]))
+    nodes = written["components"]["second"]["quantization"]["int8"]["nodes_to_exclude"]
+    assert nodes == sorted(costs, key=costs.get, reverse=True)[:3]

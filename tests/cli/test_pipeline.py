@@ -124,6 +124,43 @@ def test_a_component_is_scored_and_searched_for_by_the_metric_of_the_whole(two):
     assert "two@encoder:int8/evaluate" not in inputs
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        "    sensitivity: {rank_by: metric}\n    fidelity: {data: models/chain.py:samples}\n",
+        "",
+        "    evaluate: {of: whole}\n",
+    ],
+)
+def test_nodes_of_a_component_are_ranked_by_the_metric_of_the_whole(two, more):
+    two.edit("two.yaml", PIPELINE, SCORED)
+    two.edit(
+        "two.yaml",
+        "int8: dynamic}\n",
+        f"int8: dynamic, kept: {{mode: dynamic, keep_most_sensitive: 0.1}}}}\n{more}",
+    )
+    steps = json.loads(two("graph", "two", "--json").out)["steps"]
+    inputs = {each["step"]: each["inputs"] for each in steps}
+    assert inputs["two@decoder:kept/quantize"]["sensitivity"] == "two@decoder:sensitivity"
+    assert inputs["two@decoder:sensitivity"] == {
+        "model": "two@decoder:optimize",
+        "model/encoder": "two@encoder:optimize",
+        "reference": "two@pipeline:reference",
+    }
+
+
+def test_data_of_the_component_rank_its_nodes_unless_the_metric_is_asked_for(two):
+    two.edit("two.yaml", PIPELINE, SCORED)
+    two.edit(
+        "two.yaml",
+        "int8: dynamic}\n",
+        "int8: {mode: dynamic, keep_most_sensitive: 0.1}}\n    fidelity: {data: models/chain.py:samples}\n",
+    )
+    steps = json.loads(two("graph", "two", "--json").out)["steps"]
+    inputs = {each["step"]: each["inputs"] for each in steps}
+    assert inputs["two@decoder:sensitivity"] == {"model": "two@decoder:optimize"}
+
+
 def test_each_combination_of_a_matrix_has_a_pipeline(two):
     two.edit(
         "two.yaml", "name: two\n", "name: two\nmatrix: {size: [17, 18]}\nopset: '{{ size }}'\n"
@@ -169,9 +206,14 @@ FAULTS = {
         ("    quantization:", "    evaluate: {of: whole, data: models/chain.py:run, metric: models/chain.py:run}\n    quantization:"),
         ("two.yaml:13:27: evaluate is of the whole, whose data are the samples of `pipeline`\n  fix: remove `data`"),
     ),
-    "nodes ranked by the score of the whole": (
-        ("    quantization:", "    evaluate: {of: whole, metric: models/chain.py:run}\n    sensitivity: {table: true, rank_by: metric}\n    quantization:"),
-        "and `evaluate` scores pipelines, not models",
+    "nodes ranked by a whole without a metric": (
+        ("    quantization:", "    sensitivity: {table: true, rank_by: metric}\n    quantization:"),
+        ("two.yaml:13:41: sensitivity ranks by the user's metric, and `pipeline` has none\n"
+        "  fix: add `metric: FILE.py:CALLABLE` and `min` to it"),
+    ),
+    "a perplexity in a whole that decodes nothing": (
+        ("int8: dynamic}", "int8: dynamic, small: {mode: auto, goal: {perplexity_ratio: 1.1}}}"),
+        "the recipe has no `generate`\n  fix: add `generate: {prompts: FILE.py:CALLABLE}`, or, next to `components`, `pipeline: {run: greedy}`",
     ),
     "in a component": (
         ("  decoder:\n", "  decoder:\n    pipeline: {}\n"),
@@ -206,13 +248,12 @@ def test_a_pipeline_without_components_is_a_fault(two):
     assert "pipeline runs components, and the recipe has none" in done.err
 
 
-@pytest.mark.parametrize("verb", ["inspect", "diagnose"])
-def test_a_verb_of_one_model_names_those_that_the_pipeline_holds(two, verb):
+def test_a_verb_of_one_model_names_those_that_the_pipeline_holds(two):
     assert two("run", "two").code == 0
-    done = two(verb, "two@pipeline:int8")
+    done = two("inspect", "two@pipeline:int8")
     assert done.code == 2
     assert (
-        f"'int8' holds two@encoder:fp32 and two@decoder:int8; {verb} works on one ONNX variant"
+        "'int8' holds two@encoder:fp32 and two@decoder:int8; inspect works on one ONNX variant"
         in done.err
     )
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from onnxbuild.core.action import ActionResult, Observed
 from onnxbuild.diagnosis.chain import chain_of, judged_on
-from onnxbuild.diagnosis.trials import least_that_passes
+from onnxbuild.diagnosis.trials import SearchGoal, least_that_passes
 from onnxbuild.host.host import HostFacts
+from onnxbuild.onnxkit.search.goals import Goal
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.resolver import resolve
 
@@ -28,6 +29,11 @@ def test_it_finds_the_least_that_passes_in_logarithmic_time(most, threshold):
     assert found == (threshold if threshold <= most else None)
     assert all(1 <= k <= most for k in tried)
     assert len(tried) == len(set(tried)) <= 2 * math.log2(most + 1) + 2
+
+
+def test_the_report_of_the_prompts_shows_where_a_goal_on_perplexity_stands():
+    goal = SearchGoal(Goal(perplexity_ratio=1.02, max_drop=0.1), 0.1, "x:small", ())
+    assert goal.steps == ("x:small/evaluate", "x:small/generate")
 
 
 RECIPE = """\

@@ -152,6 +152,59 @@ def test_the_package_gives_the_tokens_with_numpy_and_onnx_runtime_alone(made, tm
     assert about["run"]["callable"] == "greedy"
 
 
+SEARCHED = """\
+version: 1
+name: demo
+model: {transformers: weights}
+export: {exporter: torchscript}
+pipeline: {tokens: 12, count: 4, batches: [1]}
+sensitivity: {samples: 2}
+components:
+  decoder:
+    quantization:
+      fp32: none
+      int8: {mode: dynamic, keep_most_sensitive: 0.1}
+      small: {mode: auto, goal: {perplexity_ratio: 1.5, size: smallest}, trials: 4}
+"""
+
+
+def test_a_component_is_ranked_and_searched_for_by_its_perplexity_in_the_whole(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    tiny.saved(tmp_path / "weights", MODELS["bart"])
+    (tmp_path / "demo.yaml").write_text(SEARCHED)
+    (tmp_path / "steps").mkdir()
+    made = GraphSteps(tmp_path / "demo.yaml", tmp_path / "steps")
+    ranking = made.graph.steps["demo@decoder:int8/quantize"].inputs["sensitivity"].step
+    outcome = made.run(ranking)
+    report = json.loads((made.output(ranking, "sensitivity") / "report.json").read_text())
+    assert (report["ranked_by"], report["samples"]) == ("kl", 2)
+    worst = report["nodes"][0]
+    assert worst["name"] == outcome.metrics["most_sensitive"]
+    assert worst["drop"] > 0
+    # one row of the decoder's samples is one prompt, in batches of any size
+    trial = "demo@decoder:small/weights-4-by-64/generate"
+    metrics = made.run(trial).metrics
+    rows = json.loads((made.output(trial, "report") / "report.json").read_text())["by_prompt"]
+    assert [each["prompt"] for each in rows] == [0, 1, 2, 3]
+    mean = np.exp(np.mean([each["loss"] for each in rows]))
+    assert mean == pytest.approx(metrics["perplexity_ratio"])
+    made.run("demo@decoder:small/choose")
+    search = json.loads(
+        (made.output("demo@decoder:small/choose", "search") / "report.json").read_text()
+    )
+    figures = {each["name"]: each["choosing"]["perplexity_ratio"] for each in search["trials"]}
+    assert figures["weights-4-by-64"] == pytest.approx(metrics["perplexity_ratio"])
+    assert (
+        search["chosen"]
+        == min(
+            (each for each in search["trials"] if not each["missed"]),
+            key=lambda e: e["size_bytes"],
+        )["name"]
+    )
+
+
 CALIBRATED = """\
 version: 1
 name: demo

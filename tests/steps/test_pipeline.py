@@ -18,10 +18,17 @@ from onnxbuild.core.target import CPU_TARGET
 from onnxbuild.features.packages import pipeline as feature
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES, VariantTolerances
 from onnxbuild.onnxkit.data.reference_files import read_reference
-from onnxbuild.onnxkit.pipelines.calls import RunPart, recorded
+from onnxbuild.onnxkit.pipelines.calls import RunPart, RunPipeline, recorded
 from onnxbuild.onnxkit.pipelines.layout import calls_in_order
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.steps import evaluate, pipeline, pipeline_latency, pipeline_reference
+from onnxbuild.steps import (
+    evaluate,
+    pipeline,
+    pipeline_latency,
+    pipeline_reference,
+    quantize_dynamic,
+    sensitivity,
+)
 from tests.fakes.step_context import run_step
 
 MODELS = Path(__file__).parents[2] / "recipes" / "models"
@@ -211,7 +218,7 @@ def test_a_variant_is_scored_in_the_pipeline_by_how_far_it_is_below_pytorchs_own
         variant="int8",
         target=CPU_TARGET,
         options=evaluate.EvaluateOptions(of="whole", max_drop=0.1),
-        whole=evaluate.ScoredPipeline(parts, TRANSLATE),
+        whole=RunPipeline(parts, TRANSLATE),
     )
     reference, right = made
     inputs = {f"model/{name}": path for name, path in right.items()} | {"reference": reference}
@@ -228,6 +235,70 @@ def test_a_variant_is_scored_in_the_pipeline_by_how_far_it_is_below_pytorchs_own
     inputs["model/decoder"] = wrong
     (finding,) = run_step(evaluate.KIND, params, tmp_path / "other", inputs)[0].findings
     assert "below the reference's 1; expected at most 0.1 below" in finding.what
+
+
+NEARNESS = """
+import numpy as np
+
+def nearness(outputs, expected):
+    pairs = zip(outputs, expected, strict=True)
+    return -float(np.mean([np.abs(a["logits"] - b["logits"]).mean() for a, b in pairs]))
+"""
+
+
+def test_nodes_are_ranked_by_what_they_cost_the_metric_of_the_whole(tmp_path, made):
+    (tmp_path / "metric.py").write_text(NEARNESS)
+    metric = Entrypoint(f"{tmp_path}/metric.py:nearness")
+    reference, right = made
+    parts = tuple(RunPart(name, own, SessionSettings()) for name, own in INPUTS.items())
+    params = sensitivity.SensitivityParams(
+        data=None,
+        project=None,
+        inputs=INPUTS["encoder"],
+        axes=AXES,
+        samples=4,
+        metric=metric,
+        whole=RunPipeline(parts, TRANSLATE),
+        component="encoder",
+    )
+    inputs = {
+        "model": right["encoder"],
+        "model/decoder": right["decoder"],
+        "reference": reference,
+    }
+    outcome, context = run_step(sensitivity.KIND, params, tmp_path / "ranked", inputs)
+    report = json.loads((context.output("sensitivity") / "report.json").read_text())
+    assert report["ranked_by"].endswith("metric.py:nearness")
+    assert (report["samples"], report["runs"] % 4) == (4, 0)
+    assert outcome.metrics["most_sensitive"] == report["nodes"][0]["name"]
+    drops = [each["drop"] for each in report["nodes"]]
+    assert drops == sorted(drops, reverse=True)
+    assert drops[0] > 0
+    # all nodes together score as the quantizer's model does
+    options = quantize_dynamic.DynamicOptions(reduce_range=False)
+    _, quantized = run_step(
+        quantize_dynamic.KIND,
+        quantize_dynamic.DynamicParams(options),
+        tmp_path / "quantized",
+        {"model": right["encoder"]},
+    )
+    scored = evaluate.EvaluateParams(
+        data=SAMPLES,
+        metric=metric,
+        model=None,
+        inputs=INPUTS["encoder"],
+        axes=AXES,
+        outputs=OUTPUTS["encoder"],
+        variant="int8",
+        target=CPU_TARGET,
+        options=evaluate.EvaluateOptions(of="whole"),
+        whole=RunPipeline(parts, TRANSLATE),
+    )
+    models = {"model/encoder": quantized.output("model"), "model/decoder": right["decoder"]}
+    outcome, _ = run_step(
+        evaluate.KIND, scored, tmp_path / "scored", {**models, "reference": reference}
+    )
+    assert report["all"]["score"] == pytest.approx(outcome.metrics["score"], rel=0.05)
 
 
 def test_too_few_different_tokens_are_a_finding(tmp_path, made):

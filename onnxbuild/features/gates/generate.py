@@ -123,5 +123,5 @@ FEATURE = Feature(
         Column("KL", NAME, cells.number("kl", 5), place=84, if_any=True),
     ),
     shown={generate.KIND.name: "plain"},
-    diagnosis=DiagnosisHints(judges=(generate.KIND.name,)),
+    diagnosis=DiagnosisHints(judges=(generate.KIND.name,), answers={"perplexity_ratio": NAME}),
 )

@@ -10,9 +10,11 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, NodeLosses
 from onnxbuild.expansion.evaluation import without_scores
 from onnxbuild.expansion.feature import ExtraReport, Feature, Section, Subject
-from onnxbuild.expansion.fidelity import SECTION as FIDELITY
-from onnxbuild.expansion.fidelity import add_sensitivity
+from onnxbuild.expansion.fidelity import add_sensitivity, can_rank, will_rank
 from onnxbuild.expansion.fused import fused_for, own_address
+from onnxbuild.expansion.generation import has_prompts
+from onnxbuild.expansion.pipelines import NAME as PIPELINE
+from onnxbuild.expansion.pipelines import has_measure, will_have_measure
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.steps import sensitivity
 
@@ -49,13 +51,17 @@ def _faults(parts: Parts) -> Iterator[Fault]:
     section = parts.node(SECTION)
     written = {} if section is None else section.members
     said = {key: written[key].node.value for key in ("rank_by", "table") if key in written}
-    if said.get("rank_by") == "metric":
+    if said.get("rank_by") == "metric" and not will_have_measure(parts):
         what, at = "sensitivity ranks by the user's metric", parts.at(SECTION, "rank_by")
+        if parts.node(PIPELINE) is not None and parts.node("evaluate") is None:
+            what = f"{what}, and `{PIPELINE}` has none"
+            yield Fault(what, at, "add `metric: FILE.py:CALLABLE` and `min` to it")
+            return
         yield from without_scores(
             parts, what, at, "write `rank_by: cosine`, which goes by `fidelity`"
         )
         return
-    if not parts.lacks("fidelity", "data"):
+    if will_rank(parts):
         return
     if said.get("table") is True:
         what = "sensitivity asks for a table, and no fidelity.data is named to measure on"
@@ -78,6 +84,13 @@ FEATURE = Feature(
     shown={sensitivity.KIND.name: "sensitivity"},
     laid=_laid,
     diagnosis=DiagnosisHints(
-        losses=NodeLosses(sensitivity.KIND.name, {f"{SECTION}.table": "true"}, data=FIDELITY)
+        losses=NodeLosses(
+            sensitivity.KIND.name,
+            {f"{SECTION}.table": "true"},
+            of_whole={f"{SECTION}.rank_by": "metric"},
+            can_rank=can_rank,
+            in_whole=has_measure,
+            by_gate=has_prompts,
+        )
     ),
 )

@@ -24,15 +24,17 @@ from onnxbuild.expansion.feature import (
     WrittenVariant,
 )
 from onnxbuild.expansion.fidelity import SECTION as FIDELITY
-from onnxbuild.expansion.fidelity import add_fidelity
+from onnxbuild.expansion.fidelity import add_fidelity, will_rank
 from onnxbuild.expansion.fused import fused_for, own_address
 from onnxbuild.expansion.generation import SECTION as GENERATE
 from onnxbuild.expansion.generation import add_generation
+from onnxbuild.expansion.pipelines import is_greedy, will_be_greedy
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import VariantSession, settings_of
 from onnxbuild.expansion.variants import flow, written_variant
 from onnxbuild.mode_steps.eight_bit_faults import ADD_DATA
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES
+from onnxbuild.onnxkit.pipelines.built_in import GREEDY
 from onnxbuild.steps import choose
 from onnxbuild.steps.calibrate import CalibrationOptions
 from onnxbuild.steps.choose import AutoOptions, Tried
@@ -145,7 +147,8 @@ def _trials(recipe: Recipe, variant: Variant) -> Iterator[Trial]:
     include = options.include or (
         ("dynamic", "static") if "calibration" in recipe.entrypoints else ("dynamic",)
     )
-    ladder = _ladder(keeps="fidelity" in recipe.entrypoints, balances=has_data)
+    in_whole = options.goal.perplexity_ratio is not None and is_greedy(recipe)
+    ladder = _ladder(keeps=in_whole or FIDELITY in recipe.entrypoints, balances=has_data)
     method = recipe.section("calibration", CalibrationOptions).method
     left = options.trials
     for each in ladder:
@@ -251,11 +254,15 @@ def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
         yield Fault(what, at, f"add `goal: {{cosine_mean: 0.995}}`{data}")
     if "size" in asked:
         yield from _size_faults(variant, parts, asked)
-    if "perplexity_ratio" in asked and parts.node(GENERATE) is None:
+    if "perplexity_ratio" in asked and parts.node(GENERATE) is None and not will_be_greedy(parts):
         what = (
             f"variant '{name}' has the goal 'perplexity_ratio', and the recipe has no `{GENERATE}`"
         )
-        yield Fault(what, at, f"add `{GENERATE}: {{prompts: FILE.py:CALLABLE}}`")
+        yield Fault(
+            what,
+            at,
+            f"add `{GENERATE}: {{prompts: FILE.py:CALLABLE}}`, or, next to `components`, `pipeline: {{run: {GREEDY}}}`",
+        )
     if asked - {"max_drop", "perplexity_ratio", "size"} and lacks_data:
         what = f"variant '{name}' has a goal on fidelity, and no fidelity.data is named"
         yield Fault(what, at, f"add `{_FIDELITY}`")
@@ -275,7 +282,7 @@ def _size_faults(variant: WrittenVariant, parts: Parts, asked: set[str]) -> Iter
     if variant.node.child("include") is not None:
         what = f"variant '{name}' has the goal 'size', whose trials are of mode 'weight_only', and `include`"
         yield Fault(what, parts.at("quantization", name, "include"), "remove `include`, or `size`")
-    if parts.node(GENERATE) is None and parts.lacks(FIDELITY, "data"):
+    if not will_rank(parts):
         what = f"variant '{name}' has the goal 'size', and nothing ranks its nodes"
         yield Fault(
             what, at, f"add `{_FIDELITY}`, or `{GENERATE}: {{prompts: ...}}` for a decoder"

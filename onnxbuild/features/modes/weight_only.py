@@ -11,10 +11,8 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.diagnosis_hints import KeptNodes
 from onnxbuild.expansion.feature import Mode, WrittenVariant
-from onnxbuild.expansion.fidelity import SECTION as FIDELITY
-from onnxbuild.expansion.fidelity import add_sensitivity
+from onnxbuild.expansion.fidelity import add_sensitivity, will_rank
 from onnxbuild.expansion.fused import fused_for, own_address
-from onnxbuild.expansion.generation import SECTION as GENERATE
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.mode_steps.balancing import calibration_data
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES
@@ -31,7 +29,7 @@ def _model(scope: Scope, variant: Variant) -> OutputRef:
     if params.options.method == "gptq":
         inputs["hessians"] = _hessians(scope, variant, inputs["model"])
     if params.options.sensitive_in_8_bits:
-        inputs["sensitivity"] = _sensitivity(scope, variant, inputs["model"])
+        inputs["sensitivity"] = _sensitivity(scope, variant)
     address = of_variant(scope.recipe, variant, "quantize")
     step = scope.step(address, quantize_weights.KIND, params, inputs, at=variant.location)
     return OutputRef(step, "model")
@@ -49,12 +47,14 @@ def _hessians(scope: Scope, variant: Variant, model: OutputRef) -> OutputRef:
     return OutputRef(step, "hessians")
 
 
-def _sensitivity(scope: Scope, variant: Variant, model: OutputRef) -> OutputRef:
+def _sensitivity(scope: Scope, variant: Variant) -> OutputRef:
+    """Add the step that measures the effect of the bits that most weights get on each node."""
     options = variant.options_as(WeightOptions)
-    grid = BlockGrid(_HALF_BYTE, options.block_size, options.symmetric)
+    grid = BlockGrid(options.bits, options.block_size, options.symmetric)
+    bits = "" if options.bits == _HALF_BYTE else f"{options.bits}-bit-"
     size = f"{options.block_size}{'-symmetric' if options.symmetric else ''}"
-    address = own_address(scope.recipe, variant, f"weights-{size}-sensitivity")
-    return add_sensitivity(scope, model, address, weights=grid)
+    address = own_address(scope.recipe, variant, f"{bits}weights-{size}-sensitivity")
+    return add_sensitivity(scope, fused_for(scope, variant), address, weights=grid)
 
 
 def _precision_of(options: WeightOptions) -> str:
@@ -80,11 +80,7 @@ def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
         yield Fault(
             what, parts.at("quantization", name, key), f"write `bits: 4`, or remove `{key}`"
         )
-    if (
-        options.sensitive_in_8_bits
-        and parts.node(GENERATE) is None
-        and parts.lacks(FIDELITY, "data")
-    ):
+    if options.sensitive_in_8_bits and not will_rank(parts):
         what = f"variant '{name}' has `sensitive_in_8_bits`, and nothing ranks its nodes"
         at = parts.at("quantization", name, "sensitive_in_8_bits")
         fix = (
@@ -114,5 +110,6 @@ FEATURE = Mode(
     kinds=(hessians.KIND, quantize_weights.KIND),
     variant_faults=_faults,
     model=_model,
+    sensitivity=_sensitivity,
     kept_nodes=KeptNodes(quantize_weights.KIND.name),
 )

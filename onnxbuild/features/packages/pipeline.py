@@ -23,13 +23,21 @@ from onnxbuild.document.parts import Parts, key_needs_frontend
 from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.expansion import cells
 from onnxbuild.expansion.addresses import further, of_variant
+from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.feature import Column, Section, Whole, nothing
 from onnxbuild.expansion.fused import fused
 from onnxbuild.expansion.limits import EXACT, tolerances_of
 from onnxbuild.expansion.limits import SECTION as RELEASE
 from onnxbuild.expansion.model_source import NoOptions
 from onnxbuild.expansion.package_format import PackageFormat, package_kind
-from onnxbuild.expansion.pipelines import METRIC, NAME, SAMPLES, components_of, reference_of_whole
+from onnxbuild.expansion.pipelines import (
+    METRIC,
+    NAME,
+    RUN,
+    SAMPLES,
+    components_of,
+    reference_of_whole,
+)
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of, target_inputs
 from onnxbuild.onnxkit.accuracy.point_reports import metrics_of_all
@@ -64,7 +72,6 @@ from onnxbuild.onnxkit.pipelines.layout import (
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.steps import pipeline, pipeline_latency, pipeline_reference
 
-_RUN = "pipeline.run"
 _OF_THE_WHOLE = (NAME, RELEASE, "report", "target")
 """Sections that the whole shares with its components."""
 
@@ -222,10 +229,10 @@ def _judged_folders(about: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _recipe(components: Sequence[Recipe]) -> Recipe | None:
     """Return the pipeline of a file's components; None where it asks for none."""
     first = components[0]
-    if _RUN not in first.entrypoints or SAMPLES not in first.entrypoints:
+    if RUN not in first.entrypoints or SAMPLES not in first.entrypoints:
         return None
     options = first.section(NAME, pipeline.PipelineOptions)
-    at, run = first.lines[NAME], first.entrypoints[_RUN]
+    at, run = first.lines[NAME], first.entrypoints[RUN]
     if run.target == GREEDY:
         args = {"plan": _plan(components), "start": list(options.start), "tokens": options.tokens}
         run = replace(run, args=args)
@@ -270,10 +277,10 @@ def _greedy_faults(
     """Yield what is wrong with `run: greedy`, or with what is only for it."""
     first = components[0]
     at = first.lines[NAME]
-    run, samples = first.entrypoints.get(_RUN), first.entrypoints.get(SAMPLES)
+    run, samples = first.entrypoints.get(RUN), first.entrypoints.get(SAMPLES)
     if run is None or samples is None:
         return
-    place = first.lines.get(_RUN, at)
+    place = first.lines.get(RUN, at)
     if run.target != GREEDY:
         if samples.target in (DUMMY_DATA, FILE_DATA):
             what = f"{SAMPLES} are {samples.target}, which are rows of `run: {GREEDY}`"
@@ -673,7 +680,7 @@ FEATURE: PackageFormat = PackageFormat(
             options=pipeline.PipelineOptions,
             callables={
                 "run": (
-                    _RUN,
+                    RUN,
                     (
                         "a callable `run(parts, sample) -> {name: array}`; `parts.NAME(...)` runs a component. Or `greedy`: an encoder runs "
                         "once, and a decoder with `state` for each token"
@@ -711,6 +718,7 @@ FEATURE: PackageFormat = PackageFormat(
         Column("whole score", "validate", cells.number("score", 4), place=71, if_any=True),
     ),
     shown={pipeline.KIND.name: "plain", pipeline_latency.KIND.name: "plain"},
+    diagnosis=DiagnosisHints(judges=(pipeline.KIND.name,)),
     own_faults=_faults,
     inputs=_inputs,
     whole=Whole(NAME, _recipe, _faults_of, _deliver),

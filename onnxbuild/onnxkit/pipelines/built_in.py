@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ from onnxbuild.onnxkit.loaders import decoding
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from onnxbuild.onnxkit.pipelines.parts import PipelineParts
 
 GREEDY = "greedy"
 BUILT_IN: Mapping[str, Callable[..., dict[str, np.ndarray]]] = {GREEDY: decoding.greedy}
@@ -28,6 +31,27 @@ _LONGEST = 12
 def own_code(run: Entrypoint) -> tuple[Entrypoint, ...]:
     """Return the callable if it is the user's."""
     return () if run.target in BUILT_IN else (run,)
+
+
+def forced_logits(
+    run: Entrypoint, parts: PipelineParts, sample: object, tokens: np.ndarray
+) -> Iterator[np.ndarray]:
+    """Yield the logits of each token that follows, shape (rows, vocabulary), while greedy decoding goes on with PyTorch's.
+
+    Args:
+        run: Greedy decoding, with its arguments.
+        sample: Rows that are decoded together.
+        tokens: PyTorch's, shape (rows, tokens).
+    """
+    args: Mapping[str, Any] = run.args
+    return decoding.logits(
+        parts,
+        sample,  # type: ignore[arg-type]
+        plan=args["plan"],
+        start=args["start"],
+        count=tokens.shape[1],
+        forced=tokens,
+    )
 
 
 def greedy_plan(
@@ -115,6 +139,13 @@ def dummy_rows(inputs: Sequence[DummyInput], axes: Sequence[Axis], count: int) -
         own = (replace(each, shape=each.shape[1:]) for each in inputs)
         rows.append({each.name: dummy_array(each, sizes, f"row:{number}") for each in own})
     return rows
+
+
+def numbers_of_rows(samples: Sequence[Sequence[object]]) -> Iterator[range]:
+    """Yield the numbers of each sample's rows, as `batches_of` groups them."""
+    for size, batches in itertools.groupby(samples, key=len):
+        for number, _ in enumerate(batches):
+            yield range(number * size, (number + 1) * size)
 
 
 def batches_of(rows: Sequence[object], sizes: Sequence[int]) -> list[tuple[int, ...]]:

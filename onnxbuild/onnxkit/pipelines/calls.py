@@ -44,6 +44,14 @@ class RunPart:
     session: SessionSettings
 
 
+@dataclass(frozen=True, slots=True)
+class RunPipeline:
+    """A pipeline: all of its components, and `run(parts, sample)`."""
+
+    parts: tuple[RunPart, ...]
+    run: Entrypoint
+
+
 Caller = Callable[[dict[str, "np.ndarray"]], "Arrays"]
 """Runs one component."""
 

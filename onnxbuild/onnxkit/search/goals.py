@@ -230,19 +230,22 @@ def none_meets(variant: str, goal: Goal, margin: float, tried: int, nearest: Row
     )
 
 
+_FIDELITY_DATA = "`fidelity` data"
+
+
 def misses_judging(variant: str, goal: Goal, margin: float, chosen: Row) -> Finding:
     """The chosen trial does not hold on the data that judges."""
     samples = chosen["judging"].get("samples")
     missing = list(chosen["missed_judging"])
-    named = {"max_drop": "evaluate", "perplexity_ratio": "generate"}
-    data = named.get(missing[0], "fidelity") if len(missing) == 1 else "fidelity"
-    others = f"the {samples} others" if samples and data == "fidelity" else "the others"
+    named = {"max_drop": "`evaluate` data", "perplexity_ratio": "prompts"}
+    data = named.get(missing[0], _FIDELITY_DATA) if len(missing) == 1 else _FIDELITY_DATA
+    others = f"the {samples} others" if samples and data == _FIDELITY_DATA else "the others"
     return Finding(
         f"'{chosen['name']}' meets the goal ({written(goal)}) on the samples that it was chosen by "
         f"({reached(goal, chosen['choosing'])}), but not on {others}: "
         f"{reached(goal, chosen['judging'])}",
         f"variant '{variant}'",
-        f"raise `margin` above {margin:g}, or yield more `{data}` data",
+        f"raise `margin` above {margin:g}, or yield more {data}",
     )
 
 
@@ -331,7 +334,7 @@ def few(variant: str, goal: Goal, chosen: Row, least: int) -> tuple[str, ...]:
     if goal.perplexity_ratio is not None and prompts == chosen["choosing"]["prompts"] < least:
         notes.append(
             f"variant '{variant}': {prompts} prompts both choose and judge, and other texts may not keep the goal; yield "
-            f"{least} or more, and write `generate: {{count: {least}}}`"
+            f"{least} or more, and write `count: {least}` next to what yields them"
         )
     if goal.max_drop is not None and not chosen["halved_drop"]:
         notes.append(

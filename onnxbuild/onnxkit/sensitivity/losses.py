@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from onnxbuild.core.step import REPORT_FILE, StepContext
 from onnxbuild.onnxkit.accuracy.divergence import log_softmax
@@ -39,13 +38,13 @@ class Loss:
     """Loss of the outputs with some nodes in few bits.
 
     Attributes:
-        fidelity: How near the outputs are to the exact ones.
+        fidelity: How near the outputs are to the exact ones; None where only the score counts.
         score: The user's metric, where it is asked for.
         drop: How far that is below the exact model's.
         by_noise: Each sample is one number, whose cosine is 1 or -1 however large the error is.
     """
 
-    fidelity: Fidelity
+    fidelity: Fidelity | None
     score: float | None = None
     drop: float | None = None
     by_noise: bool = False
@@ -53,25 +52,30 @@ class Loss:
     @property
     def rank(self) -> tuple[float, float]:
         """Sort key, greatest loss first: by the metric's drop if there is one, then by cosine, or by noise."""
-        distance = -self.noise if self.by_noise else self.fidelity.cosine_mean
-        return (-(self.drop or 0.0), distance)
-
-    @property
-    def noise(self) -> float:
-        """Noise to signal, as energies."""
-        return noise_of(self.fidelity.sqnr_db)
+        return (-(self.drop or 0.0), -self._distance)
 
     @property
     def size(self) -> float:
         """Size of the loss, which ranks it: the drop, 1 - mean cosine, or noise to signal; greater is worse."""
-        if self.drop is not None:
-            return self.drop
-        return self.noise if self.by_noise else 1 - self.fidelity.cosine_mean
+        return self._distance if self.drop is None else self.drop
+
+    @property
+    def _distance(self) -> float:
+        """1 - mean cosine, or noise to signal, as energies; 0 where outputs are not compared."""
+        if self.fidelity is None:
+            return 0.0
+        if self.by_noise:
+            return noise_of(self.fidelity.sqnr_db)
+        return 1 - self.fidelity.cosine_mean
 
     def as_json(self) -> dict[str, object]:
-        """cosine_mean, cosine_min, worst, sqnr_db, and score and drop where there are such."""
-        measures = asdict(self.fidelity)
-        found = {key: measures[key] for key in ("cosine_mean", "cosine_min", "worst", "sqnr_db")}
+        """cosine_mean, cosine_min, worst, sqnr_db, where outputs are compared, and score and drop where there are such."""
+        found: dict[str, object] = {}
+        if self.fidelity is not None:
+            measures = asdict(self.fidelity)
+            found = {
+                key: measures[key] for key in ("cosine_mean", "cosine_min", "worst", "sqnr_db")
+            }
         if self.drop is not None:
             found |= {"score": self.score, "drop": self.drop}
         return found
@@ -101,27 +105,33 @@ class LogitsDivergence:
         return -float(np.concatenate(rows).mean())
 
 
-class GatedLosses:
-    """Measures sets of gates.
+class Gated(Protocol):
+    """A model with gates, on all samples."""
+
+    @property
+    def items(self) -> int:
+        """Number of runs of the model for a set of gates."""
+        ...
+
+    def run(self, gates: np.ndarray) -> tuple[list[np.ndarray], float | None]:
+        """Return the vectors of all samples, none where outputs are not compared, and the score, None without one."""
+        ...
+
+
+class GatedModel:
+    """A gated model on feeds.
 
     Args:
-        count: How many gates it has.
-        feeds: Checked; all are run for each set.
+        feeds: Checked; all are run for each set of gates.
         project: The user's, or None.
         target: Its name, for messages.
         score: The outputs of all feeds -> the user's metric; None to do without.
         where: `recipe:step`, for messages.
-
-    Attributes:
-        runs: How often the model was run.
-        score: The exact model's.
-        by_noise: See Loss.
     """
 
     def __init__(
         self,
         session: onnxruntime.InferenceSession,
-        count: int,
         feeds: Sequence[Feeds],
         *,
         project: Projection | None,
@@ -130,40 +140,23 @@ class GatedLosses:
         where: str,
     ) -> None:
         self._session = session
-        self._count = count
         self._feeds = feeds
         self._project = project
         self._target = target
         self._score = score
         self._where = where
-        self._found: dict[frozenset[int], Loss] = {}
-        self.runs = 0
-        exact, self.score = self._run(())
-        self._exact: list[np.ndarray] = exact
-        self.by_noise = all(each.size <= 1 for each in exact)
 
-    def of(self, opened: Collection[int]) -> Loss:
-        """Return the loss with these gates open together.
+    @property
+    def items(self) -> int:
+        """See Gated."""
+        return len(self._feeds)
 
-        Raises:
-            StepError: The outputs are not finite, or the metric gives no number.
-        """
-        key = frozenset(opened)
-        if key not in self._found:
-            vectors, score = self._run(key)
-            fidelity = compare_vectors(self._exact, vectors, self._where)
-            drop = None if score is None or self.score is None else self.score - score
-            self._found[key] = Loss(fidelity, score, drop, self.by_noise)
-        return self._found[key]
-
-    def _run(self, opened: Collection[int]) -> tuple[list[np.ndarray], float | None]:
-        gates = gates_open(self._count, opened)
+    def run(self, gates: np.ndarray) -> tuple[list[np.ndarray], float | None]:
+        """See Gated."""
         vectors: list[np.ndarray] = []
         kept: list[dict[str, np.ndarray]] = []
         for number, item in enumerate(self._feeds):
-            gated = dict(itertools.chain(item.items(), [(GATES, gates)]))
-            outputs = run_session(self._session, gated, self._where)
-            self.runs += 1
+            outputs = run_session(self._session, {**item, GATES: gates}, self._where)
             if self._score is not None:
                 kept.append(_copied(outputs))
             samples = output_vectors(
@@ -176,6 +169,53 @@ class GatedLosses:
             )
             vectors += [each.vector for each in samples]
         return vectors, None if self._score is None else self._score(kept)
+
+
+class GatedLosses:
+    """Measures sets of gates.
+
+    Args:
+        count: How many gates there are.
+        where: `recipe:step`, for messages.
+
+    Attributes:
+        runs: How often the model was run.
+        score: The exact model's.
+        by_noise: See Loss.
+    """
+
+    def __init__(self, gated: Gated, count: int, where: str) -> None:
+        self._gated = gated
+        self._count = count
+        self._where = where
+        self._found: dict[frozenset[int], Loss] = {}
+        self.runs = 0
+        exact, self.score = self._run(())
+        self._exact: list[np.ndarray] = exact
+        self.by_noise = bool(exact) and all(each.size <= 1 for each in exact)
+
+    @property
+    def samples(self) -> int:
+        """Number of samples that were compared."""
+        return len(self._exact) or self._gated.items
+
+    def of(self, opened: Collection[int]) -> Loss:
+        """Return the loss with these gates open together.
+
+        Raises:
+            StepError: The outputs are not finite, or the metric gives no number.
+        """
+        key = frozenset(opened)
+        if key not in self._found:
+            vectors, score = self._run(key)
+            fidelity = compare_vectors(self._exact, vectors, self._where) if vectors else None
+            drop = None if score is None or self.score is None else self.score - score
+            self._found[key] = Loss(fidelity, score, drop, self.by_noise)
+        return self._found[key]
+
+    def _run(self, opened: Collection[int]) -> tuple[list[np.ndarray], float | None]:
+        self.runs += self._gated.items
+        return self._gated.run(gates_open(self._count, opened))
 
 
 def _copied(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
