@@ -37,7 +37,13 @@ def batch(columns=64):
 
 
 @pytest.mark.parametrize(
-    ("options", "least"), [({"bits": 8}, 0.9999), ({}, 0.99), ({"method": "hqq"}, 0.99)]
+    ("options", "least"),
+    [
+        ({"bits": 8}, 0.9999),
+        ({}, 0.99),
+        ({"method": "hqq"}, 0.99),
+        ({"scales_dtype": "float16"}, 0.99),
+    ],
 )
 def test_a_bert_keeps_its_interface_and_comes_close(tmp_path, options, least):
     source = tiny_bert(tmp_path / "source")

@@ -72,7 +72,6 @@ def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
         )
         at = parts.at("quantization", name, "symmetric")
         yield Fault(what, at, "write `method: rtn`, or remove `symmetric`")
-    on_cpu = any(target.is_cpu for target in parts.targets.values())
     mixes = bool(options.nodes_in_8_bits or options.sensitive_in_8_bits)
     if mixes and options.bits == _BYTE_BITS:
         key = "nodes_in_8_bits" if options.nodes_in_8_bits else "sensitive_in_8_bits"
@@ -87,13 +86,6 @@ def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
             "add `generate: {prompts: ...}` for a decoder, or `fidelity: {data: FILE.py:CALLABLE}`"
         )
         yield Fault(what, at, fix)
-    if options.method == "hqq" and options.bits == _BYTE_BITS and on_cpu:
-        what = (
-            f"variant '{name}' has method 'hqq' and 8 bits; the CPU provider has no kernel for "
-            "8 bits with fractional zero points"
-        )
-        at = parts.at("quantization", name, "method")
-        yield Fault(what, at, "write `method: rtn` or `method: gptq`, or `bits: 4`")
     if options.method == "gptq" and parts.lacks("calibration", "data"):
         what = f"variant '{name}' has method 'gptq', and no calibration.data is named"
         at = parts.at("quantization", name, "method")

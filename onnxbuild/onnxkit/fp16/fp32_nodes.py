@@ -12,7 +12,7 @@ from onnxbuild.onnxkit.calibrate.ranges import measure_ranges
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.fp16.casts import FLOAT, FLOAT16
 from onnxbuild.onnxkit.model.graphs import all_graphs, names_read
-from onnxbuild.onnxkit.model.inspect import dimensions
+from onnxbuild.onnxkit.model.inspect import ranks
 from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, rename_reads, scopes
 from onnxbuild.onnxkit.sessions.element_types import load_typed, without_weights
 
@@ -212,7 +212,7 @@ def batch_transposes(model: onnx.ModelProto) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for scope in scopes(model):
         makers = {name: node for node in scope.graph.node for name in node.output}
-        ranks = _ranks(scope)
+        known = ranks(scope)
         for node in scope.graph.node:
             if node.op_type != "MatMul":
                 continue
@@ -221,7 +221,7 @@ def batch_transposes(model: onnx.ModelProto) -> tuple[str, ...]:
                 if maker is None or maker.op_type != "Transpose":
                     continue
                 order = next((list(a.ints) for a in maker.attribute if a.name == "perm"), [])
-                if _moves_batch(order) and ranks.get(other) != len(order):
+                if _moves_batch(order) and known.get(other) != len(order):
                     found[maker.name] = None
     return tuple(found)
 
@@ -234,15 +234,3 @@ def _moves_batch(order: list[int]) -> bool:
         [*inner, 0, rank - 1],
         [*inner, rank - 1, 0],
     )
-
-
-def _ranks(scope: GraphScope) -> dict[str, int]:
-    """Rank of each value that a graph reads, where it is known."""
-    ranks: dict[str, int] = {} if scope.outer is None else _ranks(scope.outer)
-    for field in (scope.graph.input, scope.graph.output, scope.graph.value_info):
-        for value in field:
-            shape = dimensions(value)
-            if shape is not None:
-                ranks[value.name] = len(shape)
-    ranks.update({name: len(tensor.dims) for name, tensor in scope.initializers.items()})
-    return ranks

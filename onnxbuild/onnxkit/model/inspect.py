@@ -20,6 +20,8 @@ from onnxbuild.onnxkit.model.graphs import (
 if TYPE_CHECKING:
     import onnx
 
+    from onnxbuild.onnxkit.model.scopes import GraphScope
+
 
 NUMPY_WORDS = {"float": "float32", "double": "float64"}
 """ONNX's word for an element type, in lower case -> numpy's, where that is another."""
@@ -116,6 +118,18 @@ def dimensions(value: onnx.ValueInfoProto) -> list[int | str] | None:
     """A tensor's dimensions: an int where fixed, a symbol, `?` where nothing is known."""
     tensor = value.type.tensor_type
     return _sizes(tensor) if tensor.HasField("shape") else None
+
+
+def ranks(scope: GraphScope) -> dict[str, int]:
+    """Rank of each value that a graph defines or captures, where it is known."""
+    found: dict[str, int] = {} if scope.outer is None else ranks(scope.outer)
+    for field in (scope.graph.input, scope.graph.output, scope.graph.value_info):
+        for value in field:
+            shape = dimensions(value)
+            if shape is not None:
+                found[value.name] = len(shape)
+    found.update({name: len(tensor.dims) for name, tensor in scope.initializers.items()})
+    return found
 
 
 def _sizes(tensor: onnx.TypeProto.Tensor | onnx.TypeProto.SparseTensor) -> list[int | str]:

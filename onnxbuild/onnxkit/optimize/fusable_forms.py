@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.model.graphs import all_graphs, opset_of
-from onnxbuild.onnxkit.model.inspect import dimensions
+from onnxbuild.onnxkit.model.inspect import ranks
 from onnxbuild.onnxkit.model.opsets import DEFAULT_DOMAINS, has_operator
 from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, scopes
 
@@ -147,15 +147,11 @@ def split_weight_products(model: onnx.ModelProto) -> None:
         if not any(_is_product_with_weight(node, scope) for node in scope.graph.node):
             continue
         nodes = list(scope.graph.node)
-        ranks = {
-            value.name: len(shape)
-            for value in (*scope.graph.value_info, *scope.graph.input)
-            if (shape := dimensions(value)) is not None
-        }
+        known = ranks(scope)
         del scope.graph.node[:]
         for node in nodes:
             split = _is_product_with_weight(node, scope)
-            scope.graph.node.extend(_split(node, scope, ranks, make) if split else [node])
+            scope.graph.node.extend(_split(node, scope, known, make) if split else [node])
 
 
 def _is_product_with_weight(node: onnx.NodeProto, scope: GraphScope) -> bool:
@@ -171,7 +167,7 @@ def _is_product_with_weight(node: onnx.NodeProto, scope: GraphScope) -> bool:
 
 
 def _split(
-    node: onnx.NodeProto, scope: GraphScope, ranks: dict[str, int], make: Callable[[str], str]
+    node: onnx.NodeProto, scope: GraphScope, known: dict[str, int], make: Callable[[str], str]
 ) -> Iterator[onnx.NodeProto]:
     import onnx
     from onnx import helper
@@ -180,7 +176,7 @@ def _split(
     left, weight = node.input
     alpha = float(given.get("alpha", 1.0))
     if given.get("transA"):
-        rank = ranks.get(left, 0)
+        rank = known.get(left, 0)
         if rank < _MATRIX:
             yield node
             return

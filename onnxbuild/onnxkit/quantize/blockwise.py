@@ -1,13 +1,14 @@
 """Weights in blocks of few bits: how they are rounded, packed and read back.
 
 A weight's rows are what one output reads; each is cut into blocks of `block_size` neighbours that
-share a scale and, unless symmetric, a zero point: value = (code - zero_point) * scale.
+share a scale and, unless symmetric, a zero point: value = (code - zero_point) * scale + offset, where
+an offset holds the fraction of a zero point.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,11 +26,13 @@ class BlockGrid:
         bits: 4 or 8 a value.
         block_size: Neighbours that share a scale; the last block of a row is padded with zeros.
         symmetric: No zero points are kept: the middle code stands for 0.
+        half_scales: Scales are float16's values.
     """
 
     bits: int
     block_size: int
     symmetric: bool
+    half_scales: bool = False
 
     @property
     def levels(self) -> int:
@@ -49,13 +52,15 @@ class Blocks:
     Attributes:
         codes: uint8, (rows, blocks, block_size), each below 2 ** bits.
         scales: float32, (rows, blocks).
-        zero_points: (rows, blocks), uint8, or float32 (hqq); None: the grid's middle.
+        zero_points: uint8, (rows, blocks), or float32 as long as `with_offsets` is to come; None: the grid's middle.
+        offsets: A weight of shape (rows, blocks) in blocks: what is added to each value of a block; None: 0.
     """
 
     grid: BlockGrid
     codes: np.ndarray
     scales: np.ndarray
     zero_points: np.ndarray | None
+    offsets: Blocks | None = None
 
     def values(self, columns: int) -> np.ndarray:
         """The weight as it is read back: float32, (rows, columns)."""
@@ -64,6 +69,8 @@ class Blocks:
         middle = np.float32(self.grid.middle)
         zero = middle if self.zero_points is None else self.zero_points[..., None]
         found: np.ndarray = (self.codes.astype(np.float32) - zero) * self.scales[..., None]
+        if self.offsets is not None:
+            found += self.offsets.values(found.shape[1])[..., None]
         return found.reshape(len(found), -1)[:, :columns]
 
 
@@ -98,6 +105,15 @@ def quantize_blocks(weight: np.ndarray, grid: BlockGrid, rounding: Rounding) -> 
     )
 
 
+def fits_half(rows: np.ndarray, grid: BlockGrid) -> bool:
+    """Return whether the greatest scale is one of float16's normal numbers; rows of float32."""
+    import numpy as np
+
+    scale = float(np.ptp(rows)) / grid.levels
+    limits = np.finfo(np.float16)
+    return float(limits.tiny) <= scale <= float(limits.max)
+
+
 def in_blocks(rows: np.ndarray, block_size: int) -> np.ndarray:
     """Shape (rows, columns) as (rows, blocks, block_size), padded with zeros."""
     import numpy as np
@@ -121,9 +137,9 @@ def fit_range(values: np.ndarray, grid: BlockGrid) -> tuple[np.ndarray, np.ndarr
 
     high, low = values.max(-1), values.min(-1)
     if grid.symmetric:
-        return _nonzero(np.where(-low >= high, -low, -high) / np.float32(grid.middle)), None
+        return _scales(np.where(-low >= high, -low, -high) / np.float32(grid.middle), grid), None
     high, low = np.maximum(high, 0), np.minimum(low, 0)
-    scales = _nonzero((high - low) / np.float32(grid.levels))
+    scales = _scales((high - low) / np.float32(grid.levels), grid)
     zeros = np.clip(np.rint(-low / scales), 0, grid.levels)
     return scales, zeros.astype(np.uint8)
 
@@ -171,7 +187,7 @@ def fit_least_error(values: np.ndarray, grid: BlockGrid) -> tuple[np.ndarray, np
                 found_zeros = np.where(better, zero[..., 0], found_zeros)
     if found_zeros is not None:
         found_zeros = found_zeros.astype(np.uint8)
-    return _nonzero(found), found_zeros
+    return _scales(found, grid), found_zeros
 
 
 def round_to_nearest(values: np.ndarray, grid: BlockGrid, fit: Fit = fit_range) -> Blocks:
@@ -191,7 +207,7 @@ def half_quadratic(values: np.ndarray, grid: BlockGrid) -> Blocks:
 
     norm, beta, kappa, rounds = 0.7, 10.0, 1.01, 20
     low = values.min(-1, keepdims=True)
-    scales = _nonzero((values.max(-1, keepdims=True) - low) / np.float32(grid.levels))
+    scales = _scales((values.max(-1, keepdims=True) - low) / np.float32(grid.levels), grid)
     zeros = -low / scales
     best, best_zeros = np.full_like(scales, np.inf), zeros
     for n in range(rounds):
@@ -206,6 +222,18 @@ def half_quadratic(values: np.ndarray, grid: BlockGrid) -> Blocks:
         zeros = (codes - (values - kept) / scales).mean(-1, keepdims=True)
     codes = _codes(values / scales + best_zeros, grid)
     return Blocks(grid, codes, scales[..., 0], best_zeros[..., 0])
+
+
+def with_offsets(blocks: Blocks) -> Blocks:
+    """Return blocks with fractional zero points as integer ones and offsets, which are in blocks of the same grid."""
+    import numpy as np
+
+    assert blocks.zero_points is not None
+    grid = blocks.grid
+    zeros = np.clip(np.rint(blocks.zero_points), 0, grid.levels)
+    offsets = (zeros - blocks.zero_points) * blocks.scales
+    kept = quantize_blocks(offsets, grid, round_to_nearest)
+    return replace(blocks, zero_points=zeros.astype(np.uint8), offsets=kept)
 
 
 def pack(codes: np.ndarray, bits: int) -> np.ndarray:
@@ -227,9 +255,10 @@ def _codes(levels: np.ndarray, grid: BlockGrid) -> np.ndarray:
     return codes
 
 
-def _nonzero(scales: np.ndarray) -> np.ndarray:
-    """1 for blocks of one value alone, whose scale says nothing."""
+def _scales(found: np.ndarray, grid: BlockGrid) -> np.ndarray:
+    """Scales as they are stored: 1 for blocks of one value alone, whose scale says nothing."""
     import numpy as np
 
-    found: np.ndarray = np.where(scales == 0, np.float32(1), scales).astype(np.float32)
-    return found
+    stored = found.astype(np.float16) if grid.half_scales else found
+    scales: np.ndarray = np.where(stored == 0, np.float32(1), stored).astype(np.float32)
+    return scales

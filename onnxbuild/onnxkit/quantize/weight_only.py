@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.host.progress import counted
-from onnxbuild.onnxkit.model.graphs import keep, names_read_in
+from onnxbuild.onnxkit.model.graphs import keep, names_read_in, opset_of
+from onnxbuild.onnxkit.model.inspect import ranks
 from onnxbuild.onnxkit.model.model_files import weight_array
 from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, scopes
 from onnxbuild.onnxkit.quantize.blockwise import Blocks, pack
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 DOMAIN = "com.microsoft"
 
 _MATRIX = 2
+_AXES_AS_INPUT = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ def replace_weights(
     import onnx
 
     make = name_maker(all_names(model))
+    sums = _BlockSums(opset_of(model), make)
     done: dict[tuple[GraphScope, str, bool, bool], _Stored] = {}
     for each in counted(nodes, "weights"):
         holder = tied.get(each.node.name, each)
@@ -142,9 +145,9 @@ def replace_weights(
             rows = _rows_of(holder)
             stem = holder.weight + ("_rows" if as_rows else "")
             done[key] = _Stored.of(stem, quantize(holder, rows), rows.shape, make, as_rows=as_rows)
-            holder.home.graph.initializer.extend(done[key].tensors)
+            done[key].keep_in(holder.home.graph)
         if each.node.op_type != "Gather":
-            _multiply(each, done[key], accuracy_level, make)
+            _multiply(each, done[key], accuracy_level, make, sums)
         elif as_rows:
             _gather(each, done[key].names, done[key].attributes)
         else:
@@ -157,11 +160,20 @@ def replace_weights(
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """A weight as initializers: codes, scales and, unless symmetric, zero points."""
+    """A weight as initializers: codes, scales and, unless symmetric, zero points.
+
+    Attributes:
+        names: What a node reads: the initializers, or float32 of scales that are stored in float16.
+        shape: (rows, columns) of the weight.
+        has_offsets: The blocks' offsets are more columns, which are multiplied by the sums of the input's blocks:
+            offsets are few and small, so few bits do for them, too.
+    """
 
     tensors: tuple[onnx.TensorProto, ...]
+    names: tuple[str, ...]
     shape: tuple[int, int]
     attributes: Mapping[str, int]
+    has_offsets: bool
 
     @classmethod
     def of(
@@ -182,26 +194,128 @@ class _Stored:
         import numpy as np
         import onnx
 
-        bits, zeros = blocks.grid.bits, blocks.zero_points
+        bits = blocks.grid.bits
         rows, columns = shape
-        codes = blocks.codes.reshape(rows, -1)[:, :columns] if as_rows else blocks.codes
-        arrays = {f"{stem}_Q{bits}": pack(codes, bits), f"{stem}_scales": blocks.scales}
-        if zeros is not None:
-            packed = pack(zeros, bits) if zeros.dtype == np.uint8 else zeros
-            arrays[f"{stem}_zero_points"] = packed
+        parts = [blocks] if blocks.offsets is None else [blocks, blocks.offsets]
+        codes = np.concatenate([part.codes for part in parts], axis=1)
+        if as_rows:
+            codes = codes.reshape(rows, -1)[:, :columns]
+        scales = np.concatenate([part.scales for part in parts], axis=1)
+        if blocks.grid.half_scales:
+            scales = scales.astype(np.float16)
+        arrays = {f"{stem}_Q{bits}": pack(codes, bits), f"{stem}_scales": scales}
+        zeros = [part.zero_points for part in parts if part.zero_points is not None]
+        if zeros:
+            arrays[f"{stem}_zero_points"] = pack(np.concatenate(zeros, axis=1), bits)
         tensors = tuple(onnx.numpy_helper.from_array(a, make(name)) for name, a in arrays.items())
-        return cls(tensors, (rows, columns), {"bits": bits, "block_size": blocks.grid.block_size})
+        names = tuple(
+            make(f"{tensor.name}_float32") if tensor.data_type == tensor.FLOAT16 else tensor.name
+            for tensor in tensors
+        )
+        attributes = {"bits": bits, "block_size": blocks.grid.block_size}
+        return cls(tensors, names, (rows, columns), attributes, blocks.offsets is not None)
 
-    @property
-    def names(self) -> list[str]:
-        return [tensor.name for tensor in self.tensors]
+    def keep_in(self, graph: onnx.GraphProto) -> None:
+        """Add the initializers, and a Cast of scales in float16, which a session folds as it loads."""
+        import onnx
+
+        graph.initializer.extend(self.tensors)
+        for tensor, name in zip(self.tensors, self.names, strict=True):
+            if tensor.name != name:
+                cast = onnx.helper.make_node(
+                    "Cast", [tensor.name], [name], name=name, to=tensor.FLOAT
+                )
+                graph.node.append(cast)
+
+
+class _BlockSums:
+    """Values that are followed by the sums of their blocks: what a weight with offsets is multiplied by.
+
+    Args:
+        opset: Of the model; ReduceSum has its axes as an input since 13.
+        make: Makes a name that nothing has.
+    """
+
+    def __init__(self, opset: int, make: Callable[[str], str]) -> None:
+        self._opset, self._make = opset, make
+        self._made: dict[tuple[GraphScope, str, int], str] = {}
+
+    def after(
+        self, scope: GraphScope, value: str, columns: int, block_size: int
+    ) -> tuple[str, int]:
+        """Name of `value`, filled up to whole blocks, and its sums; and its number of columns.
+
+        Args:
+            scope: Of the graph that gets the nodes.
+            value: float32 of shape (*, columns).
+        """
+        blocks = -(-columns // block_size)
+        key = (scope, value, block_size)
+        if key not in self._made:
+            self._made[key] = self._make(f"{value}_and_sums")
+            rank = ranks(scope).get(value)
+            if rank is None or columns % block_size:
+                sums = self._multiplied(scope, value, columns, block_size)
+            else:
+                sums = self._reduced(scope, value, [*[0] * (rank - 1), blocks, block_size])
+            self._add(scope, "Concat", [value, sums], self._made[key], axis=-1)
+        return self._made[key], blocks * block_size + blocks
+
+    def _reduced(self, scope: GraphScope, value: str, shape: Sequence[int]) -> str:
+        import numpy as np
+
+        cut, sums = self._make(f"{value}_blocks"), self._make(f"{value}_sums")
+        axis = np.array([len(shape) - 1], np.int64)
+        sizes = self._constant(scope, f"{value}_blocks_shape", np.array(shape, np.int64))
+        self._add(scope, "Reshape", [value, sizes], cut)
+        if self._opset < _AXES_AS_INPUT:
+            self._add(scope, "ReduceSum", [cut], sums, axes=axis.tolist(), keepdims=0)
+        else:
+            axes = self._constant(scope, f"{value}_sums_axis", axis)
+            self._add(scope, "ReduceSum", [cut, axes], sums, keepdims=0)
+        return sums
+
+    def _multiplied(self, scope: GraphScope, value: str, columns: int, block_size: int) -> str:
+        """Add a product that does without a rank, and gives zeros for what the last block lacks."""
+        import numpy as np
+
+        missing = -columns % block_size
+        block_of: np.ndarray = np.arange(columns) // block_size
+        ones = np.equal.outer(block_of, np.arange(-missing, block_of[-1] + 1))
+        matrix = self._constant(scope, f"{value}_members", ones.astype(np.float32))
+        sums = self._make(f"{value}_sums")
+        self._add(scope, "MatMul", [value, matrix], sums)
+        return sums
+
+    def _constant(self, scope: GraphScope, stem: str, array: np.ndarray) -> str:
+        import onnx
+
+        name = self._make(stem)
+        scope.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+        return name
+
+    @staticmethod
+    def _add(
+        scope: GraphScope, op_type: str, inputs: Sequence[str], output: str, **attributes: Any
+    ) -> None:
+        import onnx
+
+        node = onnx.helper.make_node(op_type, inputs, [output], name=output, **attributes)
+        scope.graph.node.append(node)
 
 
 def _multiply(
-    each: Weighted, stored: _Stored, accuracy_level: int, make: Callable[[str], str]
+    each: Weighted,
+    stored: _Stored,
+    accuracy_level: int,
+    make: Callable[[str], str],
+    sums: _BlockSums,
 ) -> None:
     """MatMul, or Gemm without its addend, which an Add behind it takes over."""
     node, (rows, columns) = each.node, stored.shape
+    value = node.input[0]
+    if stored.has_offsets:
+        value, columns = sums.after(each.scope, value, columns, stored.attributes["block_size"])
     addend = node.input[2] if node.op_type == "Gemm" and len(node.input) > _MATRIX else ""
     attributes = {**stored.attributes, "K": columns, "N": rows}
     if accuracy_level:
@@ -213,7 +327,7 @@ def _multiply(
         added.input.extend([product, addend])
         added.output.append(output)
         output = product
-    _become(node, "MatMulNBits", [node.input[0], *stored.names], output, attributes)
+    _become(node, "MatMulNBits", [value, *stored.names], output, attributes)
 
 
 def _gather(each: Weighted, names: Sequence[str], stored: Mapping[str, int]) -> None:

@@ -34,16 +34,6 @@ def test_zero_points_are_either_found_or_not_kept(project, base):
     assert "write `method: rtn`" in str(caught.value)
 
 
-def test_fractional_zero_points_have_kernels_of_four_bits_alone(project, base):
-    with pytest.raises(RecipeErrors, match="no kernel for 8 bits") as caught:
-        project.recipe(variant(base, "bits: 8, method: hqq"))
-    assert "`method: rtn`" in str(caught.value)
-    for options, providers in (("method: hqq", "[cpu]"), ("bits: 8, method: hqq", "[cuda]")):
-        written = variant(base, options) + f"providers: {providers}\n"
-        (found,) = project.recipe(written).variants
-        assert found.options.method == "hqq"
-
-
 def test_gptq_asks_for_data(project, base):
     with pytest.raises(RecipeErrors, match="'gptq', and no calibration\\.data is named"):
         project.recipe(variant(base, "method: gptq"))

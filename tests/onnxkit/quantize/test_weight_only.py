@@ -16,6 +16,7 @@ from onnxbuild.onnxkit.quantize.blockwise import (
     pack,
     quantize_blocks,
     round_to_nearest,
+    with_offsets,
 )
 from onnxbuild.onnxkit.quantize.weight_only import replace_weights, weighted_nodes
 from tests.onnxkit.models import linear, model, value, weight
@@ -157,6 +158,67 @@ def test_half_quadratic_loses_less_of_a_heavy_tailed_weight():
     found = quantize_blocks(weight, grid, half_quadratic)
     assert found.zero_points.dtype == np.float32
     assert error(found, weight) < 0.95 * error(nearest, weight)
+
+
+def test_offsets_hold_fractional_zero_points_within_few_hundredths_of_a_step():
+    grid = BlockGrid(4, 32, symmetric=False)
+    exact = quantize_blocks(weights(), grid, half_quadratic)
+    found = with_offsets(exact)
+    assert found.zero_points.dtype == np.uint8
+    difference = np.abs(in_blocks(found.values(200) - exact.values(200), 32))
+    greatest = exact.scales.max(1)[:, None, None]
+    assert (difference <= 0.55 * greatest / 15).all()
+
+
+def shaped(folder, columns, *, opset=18, rank=None):
+    """Two products of one value, whose rank may be unknown."""
+    draw = np.random.default_rng(0).standard_normal
+    made = model(
+        [
+            onnx.helper.make_node("Relu", ["x"], ["h"]),
+            onnx.helper.make_node("MatMul", ["h", "w"], ["y"], name="first"),
+            onnx.helper.make_node("MatMul", ["h", "v"], ["z"], name="second"),
+        ],
+        [value("x", ["n", "m", columns])],
+        [value("y", ["n", "m", 16]), value("z", ["n", "m", 8])],
+        [weight(n, draw((columns, k), dtype=np.float32) + 1) for n, k in (("w", 16), ("v", 8))],
+        opset=opset,
+    )
+    if rank:
+        made.graph.value_info.append(value("h", ["n", "m", columns]))
+    return save(made, folder)
+
+
+@pytest.mark.parametrize(
+    ("columns", "rank", "opset", "summed"),
+    [
+        (96, 3, 18, "ReduceSum"),
+        (96, 3, 12, "ReduceSum"),
+        (96, None, 18, "MatMul"),
+        (80, 3, 18, "MatMul"),
+    ],
+)
+def test_offsets_multiply_the_sums_of_blocks(tmp_path, columns, rank, opset, summed):
+    """They are further columns of the weight, and the sums are made once for all products of a value."""
+    source = shaped(tmp_path / "source", columns, rank=rank, opset=opset)
+    made = load_model(source)
+    blocks = {}
+
+    def rounded(each, rows):
+        grid = BlockGrid(4, 32, symmetric=False)
+        blocks[each.weight] = with_offsets(quantize_blocks(rows, grid, half_quadratic))
+        return blocks[each.weight]
+
+    replace_weights(made, list(weighted_nodes(made)), rounded, 0)
+    canonicalize(made)
+    save_model(made, tmp_path / "target")
+    onnx.checker.check_model(made)
+    assert [node.op_type for node in made.graph.node].count(summed) == 1
+    x = np.random.default_rng(1).standard_normal((2, 5, columns), dtype=np.float32)
+    found = run_model(tmp_path / "target", {"x": x})
+    for output, name in (("y", "w"), ("z", "v")):
+        expected = np.maximum(x, 0) @ blocks[name].values(columns).T
+        np.testing.assert_allclose(found[output], expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("rounding", [round_to_nearest, half_quadratic])
