@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.onnxkit.pipelines.built_in import GREEDY
+from onnxbuild.onnxkit.pipelines.built_in import BUILT_IN
 from onnxbuild.steps import pipeline, pipeline_reference
 
 NAME = "pipeline"
@@ -41,7 +41,7 @@ def reference_of_whole(scope: Scope) -> OutputRef:
             run=recipe.model,
             samples=recipe.entrypoints[SAMPLES],
             count=options.count,
-            batches=options.batches if recipe.model.target == GREEDY else (),
+            batches=options.batches if recipe.model.target in BUILT_IN else (),
         ),
         section=NAME,
     )

@@ -20,7 +20,7 @@ from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.loaders import decoding
 from onnxbuild.onnxkit.packages.package_run import verdict_on
-from onnxbuild.onnxkit.pipelines.built_in import TOKENS, own_code
+from onnxbuild.onnxkit.pipelines.built_in import CTC, TOKENS, own_code
 from onnxbuild.onnxkit.pipelines.calls import EXACT as EXACT_MODELS
 from onnxbuild.onnxkit.pipelines.calls import (
     Caller,
@@ -78,19 +78,42 @@ class PipelineOptions:
     )
     start: tuple[int, ...] = option(
         (),
-        help="of `run: greedy`: ids that the decoder begins with, such as decoder_start_token_id",
+        help="of `greedy` and `sample`: ids that the decoder begins with, such as decoder_start_token_id",
         minimum=0,
     )
-    tokens: int = option(24, help="of `run: greedy`: how many tokens follow", minimum=1)
+    tokens: int = option(24, help="of `greedy` and `sample`: how many tokens follow", minimum=1)
+    suppress_tokens: tuple[int, ...] = option(
+        (), help="of `greedy` and `sample`: ids that never follow", minimum=0
+    )
+    begin_suppress_tokens: tuple[int, ...] = option(
+        (), help="of `greedy` and `sample`: ids that do not follow first", minimum=0
+    )
+    temperature: float = option(
+        1.0, help="of `sample`: divides the logits before a token is drawn", minimum=0
+    )
+    top_p: float = option(
+        1.0,
+        help="of `sample`: share of the probability that the tokens to draw from have, the most likely first",
+        minimum=0,
+        maximum=1,
+    )
+    seed: int = option(0, help="of `sample`: seed of the drawing", minimum=0)
+    blank: int = option(0, help="of `ctc`: id of what stands between tokens", minimum=0)
+    receptive_field: int = option(
+        1, help="of `ctc`: how many elements of a row one frame is made of", minimum=1
+    )
+    stride: int = option(
+        1, help="of `ctc`: how many elements of a row later the next frame begins", minimum=1
+    )
     batches: tuple[int, ...] = option(
         (1, 2),
-        help="of `run: greedy`: sizes of batches to try; samples in one are padded",
+        help="of a built-in `run`: sizes of batches to try; rows of different lengths are padded, where a mask says so",
         minimum=1,
     )
     max_kl: float | None = option(
         None,
-        help="of `run: greedy`: most mean KL divergence, in nats, of a variant of fewer bits than 16 from the fp32 models, on "
-        "PyTorch's own tokens",
+        help="of a built-in `run`: most mean KL divergence, in nats, of a variant of fewer bits than 16 from the fp32 models, on "
+        "PyTorch's own tokens or, by `ctc`, of each frame",
         minimum=0,
     )
 
@@ -112,8 +135,8 @@ class PipelineParams:
     Attributes:
         components: `NAME@COMPONENT:VARIANT` of each part, for fixes.
         judged_by: What must fit PyTorch's: the pipeline's outputs; the score by `metric`; or the components' outputs on the
-            inputs of PyTorch's calls; or, of greedy decoding, the distributions of next tokens, by `max_kl`. Tokens that a
-            variant of few bits chooses itself differ from the first near tie on.
+            inputs of PyTorch's calls; or, of decoding, the distributions of next tokens or of frames, by `max_kl`. Tokens that
+            a variant of few bits chooses itself differ from the first near tie on.
         run: `run(parts, sample)`.
         metric: (outputs of each sample, PyTorch's of each) -> float, greater is better; None for tolerances.
         min: Its least value.
@@ -202,7 +225,7 @@ def _scored(
 def _diverged(
     context: StepContext, parts: PipelineParts, subject: str
 ) -> tuple[dict[str, Any], tuple[Finding, ...]]:
-    """Compare the distributions of the next token with those of the fp32 models, on PyTorch's tokens, each through its own state."""
+    """Compare distributions with those of the fp32 models: of the next token, on PyTorch's tokens, each through its own state; or of frames."""
     params: PipelineParams = context.params
     sessions = {each.name: each.session for each in params.parts}
     callers = runtime_callers(context, sessions, params.target, EXACT_MODELS)
@@ -211,8 +234,15 @@ def _diverged(
     found = TokenDivergence()
     reference = context.input("reference")
     for sample, point in zip(read_values(reference), read_reference(reference), strict=True):
+        if params.run.target == CTC:
+            own = {name: value for name, value in args.items() if name != "blank"}
+            both = (decoding.frames(each, sample, **own) for each in (exact, parts))
+            for number, pair in enumerate(zip(*both, strict=True)):
+                likely = pair[0].argmax(-1)[:, None]
+                found.add([[each] for each in pair], likely, [number] * len(likely))
+            continue
         tokens = point.outputs[TOKENS]
-        both = (
+        steps = (
             decoding.logits(
                 each,
                 sample,
@@ -223,7 +253,7 @@ def _diverged(
             )
             for each in (exact, parts)
         )
-        found.add(both, tokens, range(len(tokens)))
+        found.add(steps, tokens, range(len(tokens)))
     metrics = found.metrics()
     if not (what := too_far(metrics["kl"], params.max_kl)):
         return metrics, ()

@@ -18,14 +18,22 @@ from onnxbuild.onnxkit.data.prompts import TOKENIZER_FILE, TOKENIZER_FILES
 from onnxbuild.onnxkit.huggingface.encoder_decoders import PARTS, components
 from onnxbuild.onnxkit.huggingface.folder import (
     CONFIG,
+    GENERATION_CONFIG,
     ModelFolder,
     declared_weights,
     embedding_comment,
     is_model_folder,
     read_folder,
 )
-from onnxbuild.onnxkit.huggingface.inputs import check_zero_padding, folder_outline
-from onnxbuild.onnxkit.huggingface.tasks import GENERATION, TASKS, WRITERS, Purpose, purpose_of
+from onnxbuild.onnxkit.huggingface.inputs import check_zero_padding, folder_outline, frames_of
+from onnxbuild.onnxkit.huggingface.tasks import (
+    CTC,
+    GENERATION,
+    TASKS,
+    WRITERS,
+    Purpose,
+    purpose_of,
+)
 from onnxbuild.onnxkit.sources.parts import mapping_in
 
 
@@ -82,7 +90,7 @@ def _read(
 
 def _generation_config(folder: ModelFolder, purpose: Purpose) -> tuple[Path, ...]:
     """The file that transformers also opens as it loads a model that writes text, if it is there."""
-    file = folder.path / "generation_config.json"
+    file = folder.path / GENERATION_CONFIG
     writes_text = purpose.task.name in (GENERATION, *WRITERS)
     return (file,) if writes_text and file.is_file() else ()
 
@@ -112,17 +120,28 @@ def _check_part(purpose: Purpose, part: str) -> None:
 
 
 def _components(
-    folder: ModelFolder, options: TransformersOptions, model: Mapping[str, Any]
+    folder: ModelFolder, options: TransformersOptions, written: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Return the components of a model with an encoder and a decoder; nothing for any other.
+    """Return the components of a model with an encoder and a decoder, or of one for CTC with a `pipeline`; nothing for any other.
 
     Raises:
         SourceError: The folder does not say what it is for.
     """
     purpose = purpose_of(folder.config, options.task)
+    if purpose.task.name == CTC and "pipeline" in written:
+        return _ctc(written["model"], folder)
     if options.part or purpose.task.name not in WRITERS:
         return {}
-    return components(model, folder.config)
+    return components(written["model"], folder.config, folder.generation)
+
+
+def _ctc(model: Mapping[str, Any], folder: ModelFolder) -> dict[str, Any]:
+    field, stride = frames_of(folder.config)
+    said = {"blank": folder.config.get("pad_token_id") or 0, "receptive_field": field}
+    return {
+        "components": {"acoustic": {"model": dict(model)}},
+        "pipeline": {"run": "ctc", "samples": "dummy", **said, "stride": stride},
+    }
 
 
 def _tried(
