@@ -55,7 +55,7 @@ from onnxbuild.onnxkit.pipelines.built_in import (
     BUILT_IN,
     CTC,
     GREEDY,
-    SAMPLE,
+    SAMPLED,
     ctc_plan,
     greedy_plan,
 )
@@ -76,7 +76,7 @@ _KEYS_OF = {
     GREEDY: ("start", "tokens", "suppress_tokens", "begin_suppress_tokens"),
     CTC: ("blank", "receptive_field", "stride"),
 }
-_KEYS_OF |= {SAMPLE: (*_KEYS_OF[GREEDY], "temperature", "top_p", "seed")}
+_KEYS_OF |= {SAMPLED: (*_KEYS_OF[GREEDY], "temperature", "top_p", "seed")}
 """Built-in callable -> options that are its arguments."""
 
 _OF_THE_WHOLE = (NAME, RELEASE, "report", "target")
@@ -291,7 +291,7 @@ def _built_in_faults(
     place = first.lines.get(_RUN, at)
     if run.target not in BUILT_IN:
         if samples.target in (DUMMY_DATA, FILE_DATA):
-            what = f"{SAMPLES} are {samples.target}, which are rows of `run: {GREEDY}`, `{SAMPLE}` and `{CTC}`"
+            what = f"{SAMPLES} are {samples.target}, which are rows of `run: {GREEDY}`, `{SAMPLED}` and `{CTC}`"
             fix = "name a callable that yields what `run` takes as `sample`"
             yield Fault(what, first.lines.get(SAMPLES, at), fix)
         return

@@ -15,10 +15,10 @@ from onnxbuild.onnxkit.loaders import decoding
 if TYPE_CHECKING:
     import numpy as np
 
-GREEDY, SAMPLE, CTC = "greedy", "sample", "ctc"
+GREEDY, SAMPLED, CTC = "greedy", "sample", "ctc"
 BUILT_IN: Mapping[str, Callable[..., dict[str, np.ndarray]]] = {
     GREEDY: decoding.greedy,
-    SAMPLE: decoding.greedy,
+    SAMPLED: decoding.greedy,
     CTC: decoding.ctc,
 }
 
