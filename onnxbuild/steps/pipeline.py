@@ -105,6 +105,14 @@ class PipelineOptions:
     stride: int = option(
         1, help="of `ctc`: how many elements of a row later the next frame begins", minimum=1
     )
+    tokenizer: tuple[str, ...] = field(
+        default=(),
+        compare=False,  # the files are in Recipe.entrypoints, whatever they are relative to
+        metadata={
+            "help": "of a built-in `run`: tokenizer.json and generation_config.json, or for `ctc` vocab.json, relative to this "
+            "file: they go into the package, whose run.py shows tokens as text"
+        },
+    )
     batches: tuple[int, ...] = option(
         (1, 2),
         help="of a built-in `run`: sizes of batches to try; rows of different lengths are padded, where a mask says so",

@@ -32,7 +32,8 @@ dynamic_axes: {samples: {min: 100, max: 2000, example: 400}}
 pipeline: {max_kl: MAX_KL}
 """
 FP32, INT8 = "demo@pipeline:fp32/validate", "demo@pipeline:int8/validate"
-MASKED = {"preprocessor_config.json": {"return_attention_mask": True, "sampling_rate": 2000}}
+WORDS = {"vocab.json": {"|": 0, **{chr(64 + n): n for n in range(1, 60)}}}
+MASKED = WORDS | {"preprocessor_config.json": {"return_attention_mask": True, "sampling_rate": 2000}}
 
 
 def wave2vec(**changes):
@@ -131,6 +132,14 @@ def test_the_package_gives_the_tokens_with_numpy_and_onnx_runtime_alone(made, tm
     for each in read_reference(made.inputs(FP32)["reference"]):
         found = read_arrays(tmp_path / f"outputs/{each.name}.npz")
         assert np.array_equal(found["tokens"], each.outputs["tokens"])
+    (row,) = read_values(made.inputs(FP32)["reference"])[0]
+    np.save(tmp_path / "row.npy", row["input_values"])
+    command = [sys.executable, "-I", package / "run.py", tmp_path / "row.npy"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    ids = tokens_of_transformers(row["input_values"])
+    is_named = (package / "tokenizer/vocab.json").is_file()
+    names = [" " if each == 0 else chr(64 + each) for each in ids]
+    assert said == ("".join(names) if is_named else " ".join(map(str, ids))) + "\n"
     assert json.loads((package / "pipeline.json").read_text())["run"]["callable"] == "ctc"
 
 

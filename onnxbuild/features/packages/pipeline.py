@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA, PIPELINE_DATA
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.graph import PACKAGE, Deliverable, OutputRef
 from onnxbuild.core.params import from_json, to_json
-from onnxbuild.core.recipe import FRONTEND, DummyInput, Recipe, Variant
+from onnxbuild.core.recipe import FRONTEND, DummyInput, Entrypoint, Recipe, Variant
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.document.faults import Fault, hinted, nearest
@@ -34,7 +34,13 @@ from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of, target_inputs
 from onnxbuild.onnxkit.accuracy.point_reports import metrics_of_all
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest, graph_files, read_manifest
+from onnxbuild.onnxkit.bundles.manifest import (
+    MANIFEST_FILE,
+    TOKENIZER_FOLDER,
+    Manifest,
+    graph_files,
+    read_manifest,
+)
 from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.data.array_files import read_arrays
 from onnxbuild.onnxkit.data.greedy import RolesError
@@ -71,7 +77,7 @@ from onnxbuild.onnxkit.pipelines.layout import (
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.steps import pipeline, pipeline_latency, pipeline_reference
 
-_RUN = "pipeline.run"
+_RUN, _TOKENIZER = "pipeline.run", "pipeline.tokenizer"
 _KEYS_OF = {
     GREEDY: ("start", "tokens", "suppress_tokens", "begin_suppress_tokens"),
     CTC: ("blank", "receptive_field", "stride"),
@@ -111,6 +117,7 @@ class PackagePipelineParams:
         callable: Name of the user's callable.
         args: Its keyword arguments.
         tolerances: Of the pipeline's outputs; None where they need not be PyTorch's.
+        tokenizer: Files by which run.py shows tokens as text.
     """
 
     name: str
@@ -119,6 +126,7 @@ class PackagePipelineParams:
     callable: str
     args: dict[str, Any]
     tolerances: VariantTolerances | None
+    tokenizer: Entrypoint | None = field(default=None, metadata={"sparse": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +181,12 @@ def package(context: StepContext) -> Outcome:
         variant=params.variant,
         callable=params.callable if code else "",
         sample=SAMPLE,
+        rows="plan" in params.args,
     )
+    if params.tokenizer is not None:
+        (folder / TOKENIZER_FOLDER).mkdir()
+        for _, path in context.files(params.tokenizer):
+            hand_on(path, folder / TOKENIZER_FOLDER / path.name)
     points = [each.file for each in read_points(reference)]
     (folder / GOLDEN).mkdir()
     for name in (shipped.VALUES_FILE, shipped.ARRAYS_FILE, POINTS_FILE, *points):
@@ -260,7 +273,7 @@ def _recipe(components: Sequence[Recipe]) -> Recipe | None:
             name: each if name in _OF_THE_WHOLE else type(each)()
             for name, each in first.sections.items()
         },
-        entrypoints={k: v for k, v in first.entrypoints.items() if k in (SAMPLES, METRIC)},
+        entrypoints={k: v for k, v in first.entrypoints.items() if k in (SAMPLES, METRIC, _TOKENIZER)},
         formats=(),
         frontend=FRONTEND,
         environment=None,
@@ -518,6 +531,7 @@ def _delivered(made: _Assembly, bundles: Mapping[str, Deliverable]) -> Deliverab
             callable=_name_of(recipe.model.target),
             args=dict(recipe.model.args),
             tolerances=tolerances_of(recipe, variant) if judged_by == "outputs" else None,
+            tokenizer=recipe.entrypoints.get(_TOKENIZER),
         ),
         {
             **{f"bundle/{part}": each.bundle for part, each in bundles.items()},
@@ -654,11 +668,12 @@ def _holds(package: Path) -> Mapping[str, str]:
 
 PACKAGE_KIND = package_kind(
     NAME,
-    1,
+    2,
     PackagePipelineParams,
     package,
     toolchain=("numpy",),
     inputs=("bundle/*", "reference", "gate/*"),
+    entrypoints=lambda params: (params.tokenizer,) if params.tokenizer else (),
 )
 RUN_KIND = StepKind(
     name=f"run-{NAME}",
@@ -700,6 +715,7 @@ FEATURE: PackageFormat = PackageFormat(
                 ),
             },
             files=("samples",),
+            below={"tokenizer": "files"},
             built_in={"run": tuple(BUILT_IN)},
             needs_onnx="it runs ONNX models",
             of_the_whole=True,

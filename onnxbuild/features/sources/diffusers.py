@@ -41,7 +41,10 @@ def _read(
 
 
 def _components(
-    looked: SourceOutline | DiffusionPipeline, _options: NoOptions, written: Mapping[str, Any]
+    _path: Path,
+    looked: SourceOutline | DiffusionPipeline,
+    _options: NoOptions,
+    written: Mapping[str, Any],
 ) -> Mapping[str, Any]:
     """Return the components of a pipeline; nothing for one model."""
     if not isinstance(looked, DiffusionPipeline):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -120,7 +120,7 @@ def _check_part(purpose: Purpose, part: str) -> None:
 
 
 def _components(
-    folder: ModelFolder, options: TransformersOptions, written: Mapping[str, Any]
+    path: Path, folder: ModelFolder, options: TransformersOptions, written: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """Return the components of a model with an encoder and a decoder, or of one for CTC with a `pipeline`; nothing for any other.
 
@@ -128,11 +128,19 @@ def _components(
         SourceError: The folder does not say what it is for.
     """
     purpose = purpose_of(folder.config, options.task)
+    model = written["model"]
     if purpose.task.name == CTC and "pipeline" in written:
-        return _ctc(written["model"], folder)
-    if options.part or purpose.task.name not in WRITERS:
+        found = _ctc(model, folder)
+    elif options.part or purpose.task.name not in WRITERS:
         return {}
-    return components(written["model"], folder.config, folder.generation)
+    else:
+        found = components(model, folder.config, folder.generation)
+    tokenizer = _tokenizer(path, folder, written)
+    if not tokenizer and purpose.task.name == CTC:
+        tokenizer = _named(path, folder, written, ("vocab.json",))
+    if tokenizer:
+        found["pipeline"]["tokenizer"] = tokenizer
+    return found
 
 
 def _ctc(model: Mapping[str, Any], folder: ModelFolder) -> dict[str, Any]:
@@ -161,11 +169,26 @@ def _tried(
         return None
     from onnxbuild.onnxkit.drafts.decoder_draft import draft_of_decoder  # `init` alone
 
-    home = Path(written["model"]["transformers"], os.path.relpath(folder.path, path)).as_posix()
-    there = [name for name in TOKENIZER_FILES if (folder.path / name).is_file()]
-    files = [Path(os.path.normpath(f"{home}/{name}")).as_posix() for name in there]
-    tokenizer = files if TOKENIZER_FILE in there else []
+    tokenizer = _tokenizer(path, folder, written)
     return draft_of_decoder(folder.path / CONFIG, _facts(folder, purpose, options), tokenizer)
+
+
+def _tokenizer(path: Path, folder: ModelFolder, written: Mapping[str, Any]) -> list[str]:
+    """The files of a tokenizer, as the recipe names them; none without tokenizer.json."""
+    is_there = (folder.path / TOKENIZER_FILE).is_file()
+    return _named(path, folder, written, TOKENIZER_FILES) if is_there else []
+
+
+def _named(
+    path: Path, folder: ModelFolder, written: Mapping[str, Any], names: Sequence[str]
+) -> list[str]:
+    """Files of the folder as the recipe names them; none in an installed package."""
+    model = written["model"]["transformers"]
+    if model.startswith("package:"):
+        return []
+    home = Path(model, os.path.relpath(folder.path, path)).as_posix()
+    there = [name for name in names if (folder.path / name).is_file()]
+    return [Path(os.path.normpath(f"{home}/{name}")).as_posix() for name in there]
 
 
 def _facts(folder: ModelFolder, purpose: Purpose, options: TransformersOptions) -> dict[str, Any]:

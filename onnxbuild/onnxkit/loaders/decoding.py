@@ -94,7 +94,7 @@ def chosen(
     likely /= likely.sum(-1, keepdims=True)
     order = np.argsort(-likely, axis=-1, kind="stable")
     ordered = np.take_along_axis(likely, order, axis=-1)
-    ordered[np.cumsum(ordered, axis=-1) - ordered >= top_p] = 0
+    ordered[:, 1:][np.cumsum(ordered, axis=-1)[:, :-1] >= top_p] = 0
     np.put_along_axis(likely, order, ordered, axis=-1)
     reached = np.cumsum(likely, axis=-1)
     place = np.random.default_rng([seed, step]).random() * reached[:, -1:]
