@@ -11,7 +11,7 @@ from onnxbuild.core.target import Target
 from onnxbuild.expansion.addresses import of_variant, shared
 from onnxbuild.expansion.fused import fused
 from onnxbuild.expansion.pipelines import NAME as PIPELINE
-from onnxbuild.expansion.pipelines import is_greedy, run_of_whole
+from onnxbuild.expansion.pipelines import is_decoding, run_of_whole
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of, target_inputs
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
@@ -62,7 +62,9 @@ def add_generation(
     recipe = scope.recipe
     options = recipe.section(SECTION, generate.GenerateOptions)
     if not has_prompts(recipe):
-        return None if gates or not is_greedy(recipe) else _in_whole(scope, variant, model, target)
+        return (
+            None if gates or not is_decoding(recipe) else _in_whole(scope, variant, model, target)
+        )
     exact = gates and variant.precision in generate.EXACT
     step = scope.step(
         of_variant(recipe, variant, SECTION, further),
@@ -129,7 +131,7 @@ def _in_whole(scope: Scope, variant: Variant, model: OutputRef, target: Target) 
 
 def is_generating(recipe: Recipe) -> bool:
     """Return whether there are tokens of PyTorch's by which variants can be compared."""
-    return has_prompts(recipe) or is_greedy(recipe)
+    return has_prompts(recipe) or is_decoding(recipe)
 
 
 def has_prompts(recipe: Recipe) -> bool:

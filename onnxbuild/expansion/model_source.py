@@ -98,7 +98,9 @@ def _by_outline(
     return source_facts(path, outline, written)
 
 
-def _one_model(_looked: object, _options: object, _model: Mapping[str, Any]) -> Mapping[str, Any]:
+def _one_model(
+    _path: Path, _looked: object, _options: object, _written: Mapping[str, Any]
+) -> Mapping[str, Any]:
     """Return nothing: the hook `components` of a source whose file is one model."""
     return {}
 
@@ -128,8 +130,8 @@ class ModelSource:
         suffixes: Endings of its files' names, as `.onnx`, by which `init` knows them.
         shared_suffixes: Endings that files of other kinds have, too: those that `look` can read are of this one.
         tried: What running the file says of a first recipe; `init` calls it in a fenced process.
-        components: (what was looked at, the options, `model` as it is written) -> keys of a recipe, `components` among them,
-            that it stands for where it holds several models; nothing for one.
+        components: (the model, what was looked at, the options, the recipe as it is written) -> keys of a recipe,
+            `components` among them, that it stands for where it holds several models; nothing for one.
         whole: What a folder of several models says of a recipe with `components`, without running anything; `init` asks.
         recognizes: Says of a file or a folder whether it is of this kind, where its name does not.
         is_callable: PATH is FILE.py:CALLABLE or package.module:CALLABLE: `{NAME: X}` is `frontend: NAME` and
@@ -151,7 +153,7 @@ class ModelSource:
     shared_suffixes: tuple[str, ...] = ()
     recognizes: Callable[[Path], bool] = _never
     tried: Tried = no_trial
-    components: Callable[[Any, Any, Mapping[str, Any]], Mapping[str, Any]] = _one_model
+    components: Callable[[Path, Any, Any, Mapping[str, Any]], Mapping[str, Any]] = _one_model
     whole: Whole = _no_whole
     is_callable: bool = False
     draft: Callable[[Path, str], Draft | None] = lambda _file, _name: None

@@ -10,7 +10,7 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.fused import fused
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.onnxkit.pipelines.built_in import GREEDY
+from onnxbuild.onnxkit.pipelines.built_in import BUILT_IN, DECODING
 from onnxbuild.onnxkit.pipelines.calls import MODEL, RunPart, RunPipeline
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import evaluate, pipeline, pipeline_reference
@@ -25,14 +25,14 @@ EVALUATE, WHOLE = "evaluate", "whole"
 """`evaluate: {of: whole}`."""
 
 
-def is_greedy(recipe: Recipe) -> bool:
-    """Return whether a component's pipeline is greedy decoding, which is measured by the next token's distributions."""
+def is_decoding(recipe: Recipe) -> bool:
+    """Return whether a component's pipeline decodes by itself, which is measured by the next token's distributions."""
     run = recipe.entrypoints.get(RUN)
-    return bool(recipe.component) and run is not None and run.target == GREEDY
+    return bool(recipe.component) and run is not None and run.target in DECODING
 
 
 def metric_of_whole(recipe: Recipe) -> Entrypoint | None:
-    """Return the user's metric of a component's pipeline; None for none, and for greedy decoding's own measure."""
+    """Return the user's metric of a component's pipeline; None for none, and for decoding's own measure."""
     own = recipe.section(EVALUATE, evaluate.EvaluateOptions).of == WHOLE
     return (recipe.entrypoints.get("metric") if own else None) or recipe.entrypoints.get(METRIC)
 
@@ -40,7 +40,7 @@ def metric_of_whole(recipe: Recipe) -> Entrypoint | None:
 def has_measure(recipe: Recipe) -> bool:
     """Return whether what a component's nodes cost can be measured in its pipeline."""
     in_pipeline = bool(recipe.component) and RUN in recipe.entrypoints
-    return in_pipeline and (is_greedy(recipe) or metric_of_whole(recipe) is not None)
+    return in_pipeline and (is_decoding(recipe) or metric_of_whole(recipe) is not None)
 
 
 def will_have_measure(parts: Parts) -> bool:
@@ -49,13 +49,13 @@ def will_have_measure(parts: Parts) -> bool:
         return False
     of = parts.node(EVALUATE, "of")
     own = of is not None and of.value == WHOLE and parts.node(EVALUATE, "metric") is not None
-    return will_be_greedy(parts) or own or parts.node(NAME, "metric") is not None
+    return will_be_decoding(parts) or own or parts.node(NAME, "metric") is not None
 
 
-def will_be_greedy(parts: Parts) -> bool:
-    """Return whether the pipeline of a recipe that is being read is greedy decoding."""
+def will_be_decoding(parts: Parts) -> bool:
+    """Return whether the pipeline of a recipe that is being read decodes by itself."""
     run = parts.node(NAME, "run")
-    return run is not None and run.value == GREEDY
+    return run is not None and run.value in DECODING
 
 
 def run_of_whole(
@@ -102,7 +102,7 @@ def reference_of_whole(scope: Scope) -> OutputRef:
             run=recipe.model,
             samples=recipe.entrypoints[SAMPLES],
             count=options.count,
-            batches=options.batches if recipe.model.target == GREEDY else (),
+            batches=options.batches if recipe.model.target in BUILT_IN else (),
         ),
         section=NAME,
     )

@@ -18,8 +18,10 @@ from onnxbuild.onnxkit.accuracy.verdict import judge
 from onnxbuild.onnxkit.data.recorded_calls import CALLS
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.loaders import decoding
 from onnxbuild.onnxkit.packages.package_run import verdict_on
 from onnxbuild.onnxkit.pipelines.built_in import (
+    CTC,
     TOKENS,
     forced_logits,
     numbers_of_rows,
@@ -82,19 +84,50 @@ class PipelineOptions:
     )
     start: tuple[int, ...] = option(
         (),
-        help="of `run: greedy`: ids that the decoder begins with, such as decoder_start_token_id",
+        help="of `greedy` and `sample`: ids that the decoder begins with, such as decoder_start_token_id",
         minimum=0,
     )
-    tokens: int = option(24, help="of `run: greedy`: how many tokens follow", minimum=1)
+    tokens: int = option(24, help="of `greedy` and `sample`: how many tokens follow", minimum=1)
+    suppress_tokens: tuple[int, ...] = option(
+        (), help="of `greedy` and `sample`: ids that never follow", minimum=0
+    )
+    begin_suppress_tokens: tuple[int, ...] = option(
+        (), help="of `greedy` and `sample`: ids that do not follow first", minimum=0
+    )
+    temperature: float = option(
+        1.0, help="of `sample`: divides the logits before a token is drawn", minimum=0
+    )
+    top_p: float = option(
+        1.0,
+        help="of `sample`: share of the probability that the tokens to draw from have, the most likely first",
+        minimum=0,
+        maximum=1,
+    )
+    seed: int = option(0, help="of `sample`: seed of the drawing", minimum=0)
+    blank: int = option(0, help="of `ctc`: id of what stands between tokens", minimum=0)
+    receptive_field: int = option(
+        1, help="of `ctc`: how many elements of a row one frame is made of", minimum=1
+    )
+    stride: int = option(
+        1, help="of `ctc`: how many elements of a row later the next frame begins", minimum=1
+    )
+    tokenizer: tuple[str, ...] = field(
+        default=(),
+        compare=False,  # the files are in Recipe.entrypoints, whatever they are relative to
+        metadata={
+            "help": "of a built-in `run`: tokenizer.json and generation_config.json, or for `ctc` vocab.json, relative to this "
+            "file: they go into the package, whose run.py shows tokens as text"
+        },
+    )
     batches: tuple[int, ...] = option(
         (1, 2),
-        help="of `run: greedy`: sizes of batches to try; samples in one are padded",
+        help="of a built-in `run`: sizes of batches to try; rows of different lengths are padded, where a mask says so",
         minimum=1,
     )
     max_kl: float | None = option(
         None,
-        help="of `run: greedy`: most mean KL divergence, in nats, of a variant of fewer bits than 16 from the fp32 models, on "
-        "PyTorch's own tokens",
+        help="of a built-in `run`: most mean KL divergence, in nats, of a variant of fewer bits than 16 from the fp32 models, on "
+        "PyTorch's own tokens or, by `ctc`, of each frame",
         minimum=0,
     )
 
@@ -116,8 +149,8 @@ class PipelineParams:
     Attributes:
         components: `NAME@COMPONENT:VARIANT` of each part, for fixes.
         judged_by: What must fit PyTorch's: the pipeline's outputs; the score by `metric`; or the components' outputs on the
-            inputs of PyTorch's calls; or, of greedy decoding, the distributions of next tokens, by `max_kl`. Tokens that a
-            variant of few bits chooses itself differ from the first near tie on.
+            inputs of PyTorch's calls; or, of decoding, the distributions of next tokens or of frames, by `max_kl`. Tokens that
+            a variant of few bits chooses itself differ from the first near tie on.
         run: `run(parts, sample)`.
         metric: (outputs of each sample, PyTorch's of each) -> float, greater is better; None for tolerances.
         min: Its least value.
@@ -206,7 +239,7 @@ def _scored(
 def _diverged(
     context: StepContext, parts: PipelineParts, subject: str
 ) -> tuple[dict[str, Any], tuple[Finding, ...], list[dict[str, Any]]]:
-    """Compare the distributions of the next token with those of the fp32 models, on PyTorch's tokens, each through its own state.
+    """Compare distributions with those of the fp32 models: of the next token, on PyTorch's tokens, each through its own state; or of frames.
 
     Returns: The figures, findings, and the figures by row of the samples.
     """
@@ -219,6 +252,16 @@ def _diverged(
     samples = read_values(reference)
     points = zip(samples, numbers_of_rows(samples), read_reference(reference), strict=True)
     for sample, rows, point in points:
+        if params.run.target == CTC:
+            args: Mapping[str, Any] = params.run.args
+            own = {name: value for name, value in args.items() if name != "blank"}
+            pairs = zip(
+                *(decoding.frames(each, sample, **own) for each in (exact, parts)), strict=True
+            )
+            for row, pair in zip(rows, pairs, strict=True):
+                likely = pair[0].argmax(-1)[:, None]
+                found.add([[each] for each in pair], likely, [row] * len(likely))
+            continue
         tokens = point.outputs[TOKENS]
         both = (forced_logits(params.run, each, sample, tokens) for each in (exact, parts))
         found.add(both, tokens, rows)

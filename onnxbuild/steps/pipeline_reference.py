@@ -27,7 +27,7 @@ from onnxbuild.onnxkit.loaders import decoding
 from onnxbuild.onnxkit.modules.pytorch_tokens import can_generate, generated, recomputed
 from onnxbuild.onnxkit.pipelines.built_in import (
     BUILT_IN,
-    GREEDY,
+    CTC,
     TOKENS,
     batches_of,
     dummy_rows,
@@ -77,9 +77,9 @@ class PipelineReferenceParams:
 
     Attributes:
         run: `run(parts, sample)`.
-        samples: A callable that yields samples; of greedy decoding also files, or DUMMY_DATA.
+        samples: A callable that yields samples; of a built-in `run` also files, or DUMMY_DATA.
         count: Number of samples.
-        batches: Of greedy decoding, whose samples are rows: how many are decoded together.
+        batches: Of a built-in `run`, whose samples are rows: how many are decoded together.
     """
 
     parts: tuple[ReferencePart, ...]
@@ -92,22 +92,20 @@ class PipelineReferenceParams:
 def run(context: StepContext) -> Outcome:
     """Write samples, the outputs of each (a reference's points), and the calls of each component (likewise).
 
-    Tokens of greedy decoding are those that PyTorch gives for each row alone: by transformers' `generate`, or computed anew
-    for each token.
+    Tokens of a built-in `run` are those that PyTorch gives for each row alone: by transformers' `generate`, or computed anew
+    for each token; or, of `ctc`, those of its frames.
 
     Raises:
         StepError: The callable or PyTorch fails on a sample, or a component is never called, or with sizes that it is not
             built for.
     """
-    import numpy as np
-
     params: PipelineReferenceParams = context.params
     make_torch_deterministic()
     folder = context.output("reference")
     pipeline = PipelineRun(context, params.run)
-    is_greedy = params.run.target == GREEDY
+    is_built_in = params.run.target in BUILT_IN
     rows = _rows(context)
-    together = batches_of(rows, params.batches) if is_greedy else []
+    together = _batches(params, rows) if is_built_in else []
     try:
         write_values(folder, [[rows[n] for n in each] for each in together] or rows)
     except PartsError as error:
@@ -122,14 +120,16 @@ def run(context: StepContext) -> Outcome:
     }
     inputs = {each.name: each.inputs for each in params.parts}
     parts = parts_of(inputs, recorded(by_name(callers), calls))
+    run_args: Mapping[str, Any] = params.run.args
     tokens = (
-        _tokens(context, modules, parts_of(inputs, by_name(callers)), rows) if is_greedy else []
+        _tokens(context, modules, parts_of(inputs, by_name(callers)), rows) if is_built_in else []
     )
     points, ends = ReferenceWriter(folder), []
     for number, sample in enumerate(counted(samples, "samples")):
         outputs = pipeline.outputs_of(parts, sample, number)
-        if is_greedy:
-            outputs = {TOKENS: np.array([tokens[n] for n in together[number]])}
+        if is_built_in:
+            own = [tokens[n] for n in together[number]]
+            outputs = {TOKENS: decoding.joined(own, run_args.get("blank", 0))}
         points.add(ReferencePoint(f"{SAMPLE}{number}", {}, {}, outputs))
         ends.append(len(calls))
     if never := list(uncalled([each.name for each in params.parts], calls)):
@@ -170,6 +170,11 @@ def _caller(
     return call
 
 
+def _batches(params: PipelineReferenceParams, rows: Sequence[object]) -> list[tuple[int, ...]]:
+    plan: Mapping[str, Any] = params.run.args["plan"]  # type: ignore[assignment]
+    return batches_of(rows, params.batches, padded=any(each["mask"] for each in plan["inputs"]))
+
+
 def _rows(context: StepContext) -> list[object]:
     """The samples as the user yields them, or random rows."""
     params: PipelineReferenceParams = context.params
@@ -190,19 +195,22 @@ def _tokens(
 ) -> list[list[int]]:
     """PyTorch's tokens for each row."""
     params: PipelineReferenceParams = context.params
-    args: Mapping[str, Any] = params.run.args
-    plan, start, count = args["plan"], args["start"], args["tokens"]
+    rules: dict[str, Any] = dict(params.run.args)
+    if params.run.target == CTC:
+        return [decoding.ctc(parts, [each], **rules)[TOKENS][0].tolist() for each in rows]
+    plan, start, count = (rules.pop(each) for each in ("plan", "start", "tokens"))
     wholes = (getattr(each, WHOLE, None) for each in modules.values())
     whole = next((each for each in wholes if can_generate(each)), None)
 
     def tokens_of(row: object) -> list[int]:
         if whole is not None:
             feeds = decoding.stacked([row], plan["inputs"])
-            return generated(whole, feeds, count, context.where, start)
+            return generated(whole, feeds, count, context.where, start=start, rules=rules)
         return recomputed(
             lambda text: next(decoding.logits(parts, [row], plan=plan, start=text, count=1)),
             start,
             count,
+            rules,
         )
 
     return [tokens_of(each) for each in counted(rows, "rows")]

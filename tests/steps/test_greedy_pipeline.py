@@ -205,6 +205,26 @@ def test_a_component_is_ranked_and_searched_for_by_its_perplexity_in_the_whole(
     )
 
 
+SAMPLED = """\
+pipeline: {run: sample, temperature: 20, top_p: 0.95, seed: 7, suppress_tokens: [10, 46], count: 4}
+quantization: {fp32: none}
+"""
+
+
+def test_drawn_tokens_are_equal_on_both_sides_and_none_is_a_suppressed_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tiny.saved(tmp_path / "weights", MODELS["t5"])
+    (tmp_path / "demo.yaml").write_text(RECIPE.partition("quantization")[0] + SAMPLED)
+    (tmp_path / "steps").mkdir()
+    made = GraphSteps(tmp_path / "demo.yaml", tmp_path / "steps")
+    outcome = made.run(FP32)
+    assert outcome.findings == ()
+    assert outcome.metrics["equal_min"] == 1
+    points = read_reference(made.inputs(FP32)["reference"])
+    tokens = np.concatenate([each.outputs["tokens"] for each in points])
+    assert not np.isin(tokens, [10, 46]).any()
+
+
 CALIBRATED = """\
 version: 1
 name: demo

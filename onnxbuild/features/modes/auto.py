@@ -28,7 +28,7 @@ from onnxbuild.expansion.fidelity import add_fidelity, will_rank
 from onnxbuild.expansion.fused import fused_for, own_address
 from onnxbuild.expansion.generation import SECTION as GENERATE
 from onnxbuild.expansion.generation import add_generation
-from onnxbuild.expansion.pipelines import is_greedy, will_be_greedy
+from onnxbuild.expansion.pipelines import is_decoding, will_be_decoding
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import VariantSession, settings_of
 from onnxbuild.expansion.variants import flow, written_variant
@@ -147,7 +147,7 @@ def _trials(recipe: Recipe, variant: Variant) -> Iterator[Trial]:
     include = options.include or (
         ("dynamic", "static") if "calibration" in recipe.entrypoints else ("dynamic",)
     )
-    in_whole = options.goal.perplexity_ratio is not None and is_greedy(recipe)
+    in_whole = options.goal.perplexity_ratio is not None and is_decoding(recipe)
     ladder = _ladder(keeps=in_whole or FIDELITY in recipe.entrypoints, balances=has_data)
     method = recipe.section("calibration", CalibrationOptions).method
     left = options.trials
@@ -254,7 +254,11 @@ def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
         yield Fault(what, at, f"add `goal: {{cosine_mean: 0.995}}`{data}")
     if "size" in asked:
         yield from _size_faults(variant, parts, asked)
-    if "perplexity_ratio" in asked and parts.node(GENERATE) is None and not will_be_greedy(parts):
+    if (
+        "perplexity_ratio" in asked
+        and parts.node(GENERATE) is None
+        and not will_be_decoding(parts)
+    ):
         what = (
             f"variant '{name}' has the goal 'perplexity_ratio', and the recipe has no `{GENERATE}`"
         )

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA, PIPELINE_DATA
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.graph import PACKAGE, Deliverable, OutputRef
 from onnxbuild.core.params import from_json, to_json
-from onnxbuild.core.recipe import FRONTEND, DummyInput, Recipe, Variant
+from onnxbuild.core.recipe import FRONTEND, DummyInput, Entrypoint, Recipe, Variant
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.document.faults import Fault, hinted, nearest
@@ -42,7 +42,13 @@ from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of, target_inputs
 from onnxbuild.onnxkit.accuracy.point_reports import metrics_of_all
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest, graph_files, read_manifest
+from onnxbuild.onnxkit.bundles.manifest import (
+    MANIFEST_FILE,
+    TOKENIZER_FOLDER,
+    Manifest,
+    graph_files,
+    read_manifest,
+)
 from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.data.array_files import read_arrays
 from onnxbuild.onnxkit.data.greedy import RolesError
@@ -59,7 +65,14 @@ from onnxbuild.onnxkit.packages.package_run import (
     verdict_on,
 )
 from onnxbuild.onnxkit.pipelines import parts as shipped
-from onnxbuild.onnxkit.pipelines.built_in import BUILT_IN, GREEDY, greedy_plan
+from onnxbuild.onnxkit.pipelines.built_in import (
+    BUILT_IN,
+    CTC,
+    GREEDY,
+    SAMPLED,
+    ctc_plan,
+    greedy_plan,
+)
 from onnxbuild.onnxkit.pipelines.calls import EXACT as EXACT_MODELS
 from onnxbuild.onnxkit.pipelines.calls import RunPart, port_of
 from onnxbuild.onnxkit.pipelines.layout import (
@@ -71,6 +84,14 @@ from onnxbuild.onnxkit.pipelines.layout import (
 )
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.steps import pipeline, pipeline_latency, pipeline_reference
+
+_TOKENIZER = "pipeline.tokenizer"
+_KEYS_OF = {
+    GREEDY: ("start", "tokens", "suppress_tokens", "begin_suppress_tokens"),
+    CTC: ("blank", "receptive_field", "stride"),
+}
+_KEYS_OF |= {SAMPLED: (*_KEYS_OF[GREEDY], "temperature", "top_p", "seed")}
+"""Built-in callable -> options that are its arguments."""
 
 _OF_THE_WHOLE = (NAME, RELEASE, "report", "target")
 """Sections that the whole shares with its components."""
@@ -104,6 +125,7 @@ class PackagePipelineParams:
         callable: Name of the user's callable.
         args: Its keyword arguments.
         tolerances: Of the pipeline's outputs; None where they need not be PyTorch's.
+        tokenizer: Files by which run.py shows tokens as text.
     """
 
     name: str
@@ -112,6 +134,7 @@ class PackagePipelineParams:
     callable: str
     args: dict[str, Any]
     tolerances: VariantTolerances | None
+    tokenizer: Entrypoint | None = field(default=None, metadata={"sparse": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +189,12 @@ def package(context: StepContext) -> Outcome:
         variant=params.variant,
         callable=params.callable if code else "",
         sample=SAMPLE,
+        rows="plan" in params.args,
     )
+    if params.tokenizer is not None:
+        (folder / TOKENIZER_FOLDER).mkdir()
+        for _, path in context.files(params.tokenizer):
+            hand_on(path, folder / TOKENIZER_FOLDER / path.name)
     points = [each.file for each in read_points(reference)]
     (folder / GOLDEN).mkdir()
     for name in (shipped.VALUES_FILE, shipped.ARRAYS_FILE, POINTS_FILE, *points):
@@ -233,9 +261,10 @@ def _recipe(components: Sequence[Recipe]) -> Recipe | None:
         return None
     options = first.section(NAME, pipeline.PipelineOptions)
     at, run = first.lines[NAME], first.entrypoints[RUN]
-    if run.target == GREEDY:
-        args = {"plan": _plan(components), "start": list(options.start), "tokens": options.tokens}
-        run = replace(run, args=args)
+    if run.target in BUILT_IN:
+        given = {name: to_json(getattr(options, name)) for name in _KEYS_OF[run.target]}
+        args = {name: each for name, each in given.items() if each != []}
+        run = replace(run, args={"plan": _plan(components, run.target), **args})
     return replace(
         first,
         name=str(RecipeName.parse(first.name).sibling(NAME)),
@@ -252,7 +281,9 @@ def _recipe(components: Sequence[Recipe]) -> Recipe | None:
             name: each if name in _OF_THE_WHOLE else type(each)()
             for name, each in first.sections.items()
         },
-        entrypoints={k: v for k, v in first.entrypoints.items() if k in (SAMPLES, METRIC)},
+        entrypoints={
+            k: v for k, v in first.entrypoints.items() if k in (SAMPLES, METRIC, _TOKENIZER)
+        },
         formats=(),
         frontend=FRONTEND,
         environment=None,
@@ -262,42 +293,47 @@ def _recipe(components: Sequence[Recipe]) -> Recipe | None:
     )
 
 
-def _plan(components: Sequence[Recipe]) -> dict[str, Any]:
-    """Return how greedy decoding runs the components; raises RolesError."""
-    return greedy_plan(
-        {each.component: each.inputs for each in components},
-        {each.component: each.connections for each in components},
-        {each.component: each.outputs[0] for each in components if each.outputs},
-    )
+def _plan(components: Sequence[Recipe], target: str) -> dict[str, Any]:
+    """Return how a built-in callable runs the components; raises RolesError."""
+    inputs = {each.component: each.inputs for each in components}
+    outputs = {each.component: each.outputs[0] for each in components if each.outputs}
+    if target == CTC:
+        return ctc_plan(inputs, outputs)
+    return greedy_plan(inputs, {each.component: each.connections for each in components}, outputs)
 
 
-def _greedy_faults(
+def _built_in_faults(
     components: Sequence[Recipe], options: pipeline.PipelineOptions
 ) -> Iterator[Fault]:
-    """Yield what is wrong with `run: greedy`, or with what is only for it."""
+    """Yield what is wrong with a built-in `run`, or with what is only for one."""
     first = components[0]
     at = first.lines[NAME]
     run, samples = first.entrypoints.get(RUN), first.entrypoints.get(SAMPLES)
     if run is None or samples is None:
         return
     place = first.lines.get(RUN, at)
-    if run.target != GREEDY:
+    if run.target not in BUILT_IN:
         if samples.target in (DUMMY_DATA, FILE_DATA):
-            what = f"{SAMPLES} are {samples.target}, which are rows of `run: {GREEDY}`"
+            what = f"{SAMPLES} are {samples.target}, which are rows of `run: {GREEDY}`, `{SAMPLED}` and `{CTC}`"
             fix = "name a callable that yields what `run` takes as `sample`"
             yield Fault(what, first.lines.get(SAMPLES, at), fix)
         return
-    if not options.start:
+    for key in dict.fromkeys(key for keys in _KEYS_OF.values() for key in keys):
+        if f"{NAME}.{key}" in first.lines and key not in _KEYS_OF[run.target]:
+            of = next(name for name, keys in _KEYS_OF.items() if key in keys)
+            what = f"{NAME} has `{key}`, which `run: {run.target}` does not take; `run: {of}` does"
+            yield Fault(what, first.lines[f"{NAME}.{key}"], f"remove `{key}`")
+    if run.target != CTC and not options.start:
         what = f"{NAME} has no start; it is what the decoder begins with"
         yield Fault(what, at, "add `start: [0]` with the model's decoder_start_token_id")
     try:
-        plan = _plan(components)
+        plan = _plan(components, run.target)
     except RolesError as error:
-        what = f"{NAME} can't run these components by `{GREEDY}`: {error}"
+        what = f"{NAME} can't run these components by `{run.target}`: {error}"
         yield Fault(what, place, "declare it so, or write a callable `run(parts, sample)`")
         return
     yield from _batch_faults(components, options)
-    past = plan["decoder"]["past"]
+    past = plan["decoder"]["past"] if run.target != CTC else None
     for axis in (axis for each in components for axis in each.axes if axis.name == past):
         reached = len(options.start) + options.tokens - 1
         if reached > axis.max:
@@ -380,7 +416,7 @@ def _faults_of(components: Sequence[Recipe]) -> Iterator[Fault]:
         yield Fault(what, at, "add `onnx` to its `formats`")
         return
     options = first.section(NAME, pipeline.PipelineOptions)
-    yield from _greedy_faults(components, options)
+    yield from _built_in_faults(components, options)
     for variant, chosen in options.variants.items():
         for part, name in chosen.items():
             place = first.lines.get(f"{NAME}.variants.{variant}.{part}", at)
@@ -517,9 +553,10 @@ def _delivered(made: _Assembly, bundles: Mapping[str, Deliverable]) -> Deliverab
                 )
                 for part, own in made.scopes.items()
             ),
-            callable=recipe.model.target.rpartition(":")[2],
+            callable=_name_of(recipe.model.target),
             args=dict(recipe.model.args),
             tolerances=tolerances_of(recipe, variant) if judged_by == "outputs" else None,
+            tokenizer=recipe.entrypoints.get(_TOKENIZER),
         ),
         {
             **{f"bundle/{part}": each.bundle for part, each in bundles.items()},
@@ -555,6 +592,11 @@ def _delivered(made: _Assembly, bundles: Mapping[str, Deliverable]) -> Deliverab
         measured_by={recipe.targets[0].name: tuple(measured)},
         holds=tuple((each.recipe, each.name) for each in bundles.values()),
     )
+
+
+def _name_of(target: str) -> str:
+    """Return the name of the callable in its file."""
+    return BUILT_IN[target].__name__ if target in BUILT_IN else target.rpartition(":")[2]
 
 
 def _judged(made: _Assembly, number: int) -> str:
@@ -625,7 +667,7 @@ def _measured(made: _Assembly) -> list[str]:
 def _judged_by(recipe: Recipe, variant: Variant) -> pipeline.JudgedBy:
     if variant.precision in pipeline.EXACT or variant.sections:
         return "outputs"
-    if recipe.model.target == GREEDY:
+    if recipe.model.target in BUILT_IN:
         return "tokens"
     return "metric" if METRIC in recipe.entrypoints else "calls"
 
@@ -659,6 +701,7 @@ PACKAGE_KIND = package_kind(
     package,
     toolchain=("numpy",),
     inputs=("bundle/*", "reference", "gate/*"),
+    entrypoints=lambda params: (params.tokenizer,) if params.tokenizer else (),
 )
 RUN_KIND = StepKind(
     name=f"run-{NAME}",
@@ -683,14 +726,15 @@ FEATURE: PackageFormat = PackageFormat(
                     RUN,
                     (
                         "a callable `run(parts, sample) -> {name: array}`; `parts.NAME(...)` runs a component. Or `greedy`: an encoder runs "
-                        "once, and a decoder with `state` for each token"
+                        "once, and a decoder with `state` for each token; `sample`, likewise with drawn tokens; `ctc`, the tokens of a "
+                        "component's frames"
                     ),
                 ),
                 "samples": (
                     SAMPLES,
                     (
-                        "a callable that yields what `run` takes as `sample`. Of `run: greedy`: one that yields what goes into the encoder for "
-                        "one row, an array or a mapping of them; .npy files; or `dummy` for random ones"
+                        "a callable that yields what `run` takes as `sample`. Of a built-in `run`: one that yields what goes into the encoder "
+                        "for one row, an array or a mapping of them; .npy files; or `dummy` for random ones"
                     ),
                 ),
                 "metric": (
@@ -699,6 +743,7 @@ FEATURE: PackageFormat = PackageFormat(
                 ),
             },
             files=("samples",),
+            below={"tokenizer": "files"},
             built_in={"run": tuple(BUILT_IN)},
             needs_onnx="it runs ONNX models",
             of_the_whole=True,

@@ -41,10 +41,15 @@ def _read(
 
 
 def _components(
-    looked: SourceOutline | DiffusionPipeline, _options: NoOptions, model: Mapping[str, Any]
+    _path: Path,
+    looked: SourceOutline | DiffusionPipeline,
+    _options: NoOptions,
+    written: Mapping[str, Any],
 ) -> Mapping[str, Any]:
     """Return the components of a pipeline; nothing for one model."""
-    return looked.recipe(model[NAME]) if isinstance(looked, DiffusionPipeline) else {}
+    if not isinstance(looked, DiffusionPipeline):
+        return {}
+    return looked.recipe(written["model"][NAME])
 
 
 FEATURE = SourceFormat(

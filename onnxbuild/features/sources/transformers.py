@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,22 @@ from onnxbuild.onnxkit.data.prompts import TOKENIZER_FILE, TOKENIZER_FILES
 from onnxbuild.onnxkit.huggingface.encoder_decoders import PARTS, components
 from onnxbuild.onnxkit.huggingface.folder import (
     CONFIG,
+    GENERATION_CONFIG,
     ModelFolder,
     declared_weights,
     embedding_comment,
     is_model_folder,
     read_folder,
 )
-from onnxbuild.onnxkit.huggingface.inputs import check_zero_padding, folder_outline
-from onnxbuild.onnxkit.huggingface.tasks import GENERATION, TASKS, WRITERS, Purpose, purpose_of
+from onnxbuild.onnxkit.huggingface.inputs import check_zero_padding, folder_outline, frames_of
+from onnxbuild.onnxkit.huggingface.tasks import (
+    CTC,
+    GENERATION,
+    TASKS,
+    WRITERS,
+    Purpose,
+    purpose_of,
+)
 from onnxbuild.onnxkit.sources.parts import mapping_in
 
 
@@ -82,7 +90,7 @@ def _read(
 
 def _generation_config(folder: ModelFolder, purpose: Purpose) -> tuple[Path, ...]:
     """The file that transformers also opens as it loads a model that writes text, if it is there."""
-    file = folder.path / "generation_config.json"
+    file = folder.path / GENERATION_CONFIG
     writes_text = purpose.task.name in (GENERATION, *WRITERS)
     return (file,) if writes_text and file.is_file() else ()
 
@@ -112,17 +120,36 @@ def _check_part(purpose: Purpose, part: str) -> None:
 
 
 def _components(
-    folder: ModelFolder, options: TransformersOptions, model: Mapping[str, Any]
+    path: Path, folder: ModelFolder, options: TransformersOptions, written: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Return the components of a model with an encoder and a decoder; nothing for any other.
+    """Return the components of a model with an encoder and a decoder, or of one for CTC with a `pipeline`; nothing for any other.
 
     Raises:
         SourceError: The folder does not say what it is for.
     """
     purpose = purpose_of(folder.config, options.task)
-    if options.part or purpose.task.name not in WRITERS:
+    model = written["model"]
+    if purpose.task.name == CTC and "pipeline" in written:
+        found = _ctc(model, folder)
+    elif options.part or purpose.task.name not in WRITERS:
         return {}
-    return components(model, folder.config)
+    else:
+        found = components(model, folder.config, folder.generation)
+    tokenizer = _tokenizer(path, folder, written)
+    if not tokenizer and purpose.task.name == CTC:
+        tokenizer = _named(path, folder, written, ("vocab.json",))
+    if tokenizer:
+        found["pipeline"]["tokenizer"] = tokenizer
+    return found
+
+
+def _ctc(model: Mapping[str, Any], folder: ModelFolder) -> dict[str, Any]:
+    field, stride = frames_of(folder.config)
+    said = {"blank": folder.config.get("pad_token_id") or 0, "receptive_field": field}
+    return {
+        "components": {"acoustic": {"model": dict(model)}},
+        "pipeline": {"run": "ctc", "samples": "dummy", **said, "stride": stride},
+    }
 
 
 def _tried(
@@ -142,11 +169,26 @@ def _tried(
         return None
     from onnxbuild.onnxkit.drafts.decoder_draft import draft_of_decoder  # `init` alone
 
-    home = Path(written["model"]["transformers"], os.path.relpath(folder.path, path)).as_posix()
-    there = [name for name in TOKENIZER_FILES if (folder.path / name).is_file()]
-    files = [Path(os.path.normpath(f"{home}/{name}")).as_posix() for name in there]
-    tokenizer = files if TOKENIZER_FILE in there else []
+    tokenizer = _tokenizer(path, folder, written)
     return draft_of_decoder(folder.path / CONFIG, _facts(folder, purpose, options), tokenizer)
+
+
+def _tokenizer(path: Path, folder: ModelFolder, written: Mapping[str, Any]) -> list[str]:
+    """The files of a tokenizer, as the recipe names them; none without tokenizer.json."""
+    is_there = (folder.path / TOKENIZER_FILE).is_file()
+    return _named(path, folder, written, TOKENIZER_FILES) if is_there else []
+
+
+def _named(
+    path: Path, folder: ModelFolder, written: Mapping[str, Any], names: Sequence[str]
+) -> list[str]:
+    """Files of the folder as the recipe names them; none in an installed package."""
+    model = written["model"]["transformers"]
+    if model.startswith("package:"):
+        return []
+    home = Path(model, os.path.relpath(folder.path, path)).as_posix()
+    there = [name for name in names if (folder.path / name).is_file()]
+    return [Path(os.path.normpath(f"{home}/{name}")).as_posix() for name in there]
 
 
 def _facts(folder: ModelFolder, purpose: Purpose, options: TransformersOptions) -> dict[str, Any]:

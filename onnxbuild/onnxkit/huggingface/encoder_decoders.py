@@ -32,18 +32,58 @@ _START = ("decoder_start_token_id", "bos_token_id")
 _TARGET_MAX = 512
 
 
-def components(model: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+def components(
+    model: Mapping[str, Any], config: Mapping[str, Any], generation: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the components, and the pipeline over them, as a recipe has them.
 
     Args:
         model: `model` of the recipe, which names the whole folder.
         config: config.json.
+        generation: generation_config.json.
     """
-    start = _first(config, _START, least=0)
+    suppressed: dict[str, list[int]] = {}
+    for key in ("suppress_tokens", "begin_suppress_tokens"):
+        named = generation.get(key)
+        rows = config.get("vocab_size", 0)
+        ids = [each for each in named or () if type(each) is int and 0 <= each < rows]
+        suppressed |= {key: ids} if ids else {}
     return {
         "components": {part: {"model": {**model, "part": part}} for part in PARTS},
-        "pipeline": {"run": "greedy", "samples": "dummy", "start": [start or 0]},
+        "pipeline": {
+            "run": "greedy",
+            "samples": "dummy",
+            "start": _start(config, generation),
+            **suppressed,
+        },
     }
+
+
+def _start(config: Mapping[str, Any], said: Mapping[str, Any]) -> list[int]:
+    """The ids that the decoder begins with: for Whisper, as its `generate` takes them, also the language, the task and that no times are wanted.
+
+    Where a model of many languages would first detect the one of each sound, it is the first id alone.
+    """
+    first = _first(said, _START, least=0)
+    if first is None:
+        first = _first(config, _START, least=0) or 0
+    if type(said.get("forced_bos_token_id")) is int:
+        return [first, said["forced_bos_token_id"]]
+    forced: list[Any] = []
+    if not said.get("task") and not said.get("language"):
+        forced = [token for _, token in said.get("forced_decoder_ids") or ()]
+    elif said.get("language"):
+        languages, tasks = said.get("lang_to_id") or {}, said.get("task_to_id") or {}
+        name = str(said["language"]).lower()
+        forced = [languages.get(name, languages.get(f"<|{name}|>"))]
+        forced += [tasks.get(said.get("task") or "transcribe")] if tasks else []
+    is_detected = not forced and "lang_to_id" in said
+    if is_detected or any(type(each) is not int for each in forced):
+        return [first]
+    timeless = said.get("no_timestamps_token_id")
+    if type(timeless) is int and not said.get("return_timestamps") and timeless not in forced:
+        forced.append(timeless)
+    return [first, *forced]
 
 
 def encoder_outline(found: SourceOutline, config: Mapping[str, Any]) -> SourceOutline:

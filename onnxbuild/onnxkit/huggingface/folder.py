@@ -21,6 +21,8 @@ _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 
 _TOKENIZER = "tokenizer_config.json"
 
+GENERATION_CONFIG = "generation_config.json"
+
 _SAFETENSORS, _PICKLE = "model.safetensors", "pytorch_model.bin"
 
 _OTHER_WEIGHTS = {
@@ -62,6 +64,7 @@ class ModelFolder:
         config: config.json.
         processor: How images or sounds become the model's inputs; empty where no file says it.
         tokenizer: tokenizer_config.json; empty where there is none.
+        generation: generation_config.json; of a folder without it config.json, which had its keys once.
         read: The files that were read, absolute.
         weights: Those in safetensors, with the index of shards; empty if there are none.
         pickles: Those that are pickles; read only where there are no others.
@@ -71,6 +74,7 @@ class ModelFolder:
     config: Mapping[str, Any]
     processor: Mapping[str, Any]
     tokenizer: Mapping[str, Any]
+    generation: Mapping[str, Any]
     read: Sequence[Path]
     weights: Sequence[Path]
     pickles: Sequence[Path]
@@ -112,6 +116,10 @@ def read_folder(path: Path) -> ModelFolder:
     if (folder / _TOKENIZER).is_file():
         tokenizer = read_json(folder / _TOKENIZER)
         read.append(folder / _TOKENIZER)
+    generation: Mapping[str, Any] = config
+    if (folder / GENERATION_CONFIG).is_file():
+        generation = read_json(folder / GENERATION_CONFIG)
+        read.append(folder / GENERATION_CONFIG)
     _refuse_code(config)
     weights, pickles = (
         folder_weights(folder, _SAFETENSORS, read),
@@ -119,7 +127,9 @@ def read_folder(path: Path) -> ModelFolder:
     )
     if not weights and not pickles:
         raise _without_weights(folder)
-    return ModelFolder(folder, config, processor, tokenizer, tuple(read), weights, pickles)
+    return ModelFolder(
+        folder, config, processor, tokenizer, generation, tuple(read), weights, pickles
+    )
 
 
 def is_model_folder(path: Path) -> bool:

@@ -58,7 +58,7 @@ def read_gguf(path: Path) -> ModelFolder:
     config |= {
         name: known[f"{kind}.{key}"] for key, name in _CONFIG.items() if f"{kind}.{key}" in known
     }
-    return ModelFolder(path, config, {}, {}, (path,), (path,), ())
+    return ModelFolder(path, config, {}, {}, {}, (path,), (path,), ())
 
 
 def _metadata(file: BinaryIO) -> dict[str, Any]:

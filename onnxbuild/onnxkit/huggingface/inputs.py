@@ -223,7 +223,7 @@ def _audio(folder: ModelFolder, purpose: Purpose) -> SourceOutline:
     if takes_waveform(config):
         rate = processor.get("sampling_rate")
         rate = rate if type(rate) is int and rate > 0 else 16_000
-        least = max(_field(config), rate // 10)
+        least = max(sum(frames_of(config)), rate // 10)
         shape: tuple[int | str, ...] = (BATCH, SAMPLES)
         inputs = [SourceValue("input_values", "float32", shape)]
         if processor.get("return_attention_mask"):
@@ -248,15 +248,26 @@ def _audio(folder: ModelFolder, purpose: Purpose) -> SourceOutline:
     )
 
 
-def _field(config: Mapping[str, Any]) -> int:
-    """Return the receptive field, in samples, of two frames of a model's first convolutions."""
+def frames_of(config: Mapping[str, Any]) -> tuple[int, int]:
+    """Return (how many elements of the input one frame of a model of sounds is made of, how many later the next begins).
+
+    Convolutions whose sizes are rounded down one after the other are one with such a kernel and stride.
+    """
     kernels, strides = config.get("conv_kernel"), config.get("conv_stride")
-    needed = 2
+    layers = []
     if isinstance(kernels, list) and isinstance(strides, list):
-        for kernel, stride in zip(reversed(kernels), reversed(strides), strict=False):
-            if type(kernel) is int and type(stride) is int:
-                needed = (needed - 1) * stride + kernel
-    return needed
+        layers = list(zip(kernels, strides, strict=False))
+    if config.get("add_adapter"):  # each of its layers is padded by 1 on both sides
+        adapter = (
+            _count(config, "adapter_kernel_size") - 2,
+            _count(config, "adapter_stride"),
+        )
+        layers += [adapter] * _count(config, "num_adapter_layers")
+    field, step = 1, 1
+    for kernel, stride in layers:
+        if type(kernel) is int and type(stride) is int:
+            field, step = field + (kernel - 1) * step, step * stride
+    return field, step
 
 
 def _count(config: Mapping[str, Any], key: str) -> int:

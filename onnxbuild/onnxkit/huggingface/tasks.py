@@ -38,6 +38,9 @@ GENERATION = "text-generation"
 WRITERS = ("text2text-generation", "automatic-speech-recognition")
 """Tasks of models with an encoder and a decoder, which writes text with a cache."""
 
+CTC = "ctc"
+"""The task of models that give a token for each frame of a sound."""
+
 _CONDITIONAL = "ForConditionalGeneration"
 
 TASKS: Mapping[str, Task] = {
@@ -110,7 +113,7 @@ TASKS: Mapping[str, Task] = {
             {"ForAudioClassification": _LOGITS, "ForSequenceClassification": _LOGITS},
             ("AutoModelForAudioClassification",),
         ),
-        Task("ctc", "audio", {"ForCTC": _LOGITS}, ("AutoModelForCTC",)),
+        Task(CTC, "audio", {"ForCTC": _LOGITS}, ("AutoModelForCTC",)),
     )
 }
 
@@ -239,10 +242,10 @@ def _asked(asked: str, config: Mapping[str, Any], architecture: str) -> Task:
         raise _later(f"task is '{asked}'", asked)
     modality = modality_of(config)
     name = ALIASES.get(asked, asked)
-    if name in ("ctc", GENERATION) and _is_later(architecture, modality, config):
+    if name in (CTC, GENERATION) and _is_later(architecture, modality, config):
         raise _later(f"{architecture} writes its text by a decoder", asked)
     if name == WRITERS[1] and architecture.endswith("ForCTC"):
-        name = "ctc"
+        name = CTC
     task = TASKS.get(name)
     if task is None:
         near = did_you_mean(asked, [*TASKS, *ALIASES])

@@ -1,4 +1,4 @@
-"""Greedy decoding: the most likely token, and again, with a state that goes round. A package has a copy: NumPy is all that it imports."""
+"""Decoding: the next token, and again, with a state that goes round; and the tokens of frames (CTC). A package has a copy: NumPy is all that it imports."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ def decode(
     given: Mapping[str, np.ndarray] | None = None,
     forced: np.ndarray | None = None,
     at_once: int = 1,
+    rules: Mapping[str, Any] | None = None,
 ) -> Iterator[np.ndarray]:
     """Yield the logits of the next token of each prompt, shape (prompts, vocabulary), `count` times.
 
-    The most likely token follows, or that of `forced`. Prompts of different lengths are padded on their left with 0,
+    The token that `chosen` takes follows, or that of `forced`. Prompts of different lengths are padded on their left with 0,
     masked, and their positions begin at their own first token.
 
     Args:
@@ -38,6 +39,7 @@ def decode(
         given: Inputs that are the same in every call: what an encoder gives.
         forced: Tokens to go on with, shape (prompts, count); None for the model's own.
         at_once: How many of `forced` go into one call after the first; 1 for a model that takes one at a time.
+        rules: Arguments of `chosen`; None for the most likely tokens.
     """
     import numpy as np
 
@@ -59,10 +61,56 @@ def decode(
         done += new
         if done == count:
             return
-        new = 1 if forced is None else min(at_once, count - done)
-        ids = last.argmax(-1)[:, -1:] if forced is None else forced[:, done - 1 : done - 1 + new]
+        if forced is None:
+            ids = chosen(last[:, -1], done - 1, **rules or {})[:, None]
+        else:
+            new = min(at_once, count - done)
+            ids = forced[:, done - 1 : done - 1 + new]
         state = _next_state(decoder, outputs)
         mask = np.concatenate([mask, np.ones_like(ids, bool)], axis=1)
+
+
+def chosen(
+    logits: np.ndarray,
+    step: int,
+    *,
+    suppress_tokens: Sequence[int] = (),
+    begin_suppress_tokens: Sequence[int] = (),
+    temperature: float = 0.0,
+    top_p: float = 1.0,
+    seed: int = 0,
+) -> np.ndarray:
+    """Return the next token of each row: the most likely one, or one that is drawn.
+
+    A token is drawn by inverse CDF, over ids in their order, at a number that seed and step decide: equal for all rows, and
+    moved by no rounding of the logits, whose order may change where two nearly tie.
+
+    Args:
+        logits: Shape (rows, vocabulary).
+        step: Number of new tokens before.
+        suppress_tokens: Ids that never follow.
+        begin_suppress_tokens: Ids that do not follow first.
+        temperature: Divides the logits before a token is drawn; 0 takes the most likely one.
+        top_p: Share of the probability that the tokens to draw from have, the most likely first.
+        seed: Of the drawing.
+    """
+    import numpy as np
+
+    allowed: np.ndarray = logits.astype(np.float64)
+    allowed[:, [*suppress_tokens, *(() if step else begin_suppress_tokens)]] = -np.inf
+    if not temperature:
+        likeliest: np.ndarray = allowed.argmax(-1)
+        return likeliest
+    likely = np.exp((allowed - allowed.max(-1, keepdims=True)) / temperature)
+    likely /= likely.sum(-1, keepdims=True)
+    order = np.argsort(-likely, axis=-1, kind="stable")
+    ordered = np.take_along_axis(likely, order, axis=-1)
+    ordered[:, 1:][np.cumsum(ordered, axis=-1)[:, :-1] >= top_p] = 0
+    np.put_along_axis(likely, order, ordered, axis=-1)
+    reached = np.cumsum(likely, axis=-1)
+    place = np.random.default_rng([seed, step]).random() * reached[:, -1:]
+    drawn: np.ndarray = (reached <= place).sum(-1)
+    return drawn
 
 
 def whole_text(decoder: Mapping[str, Any], ids: np.ndarray) -> dict[str, np.ndarray]:
@@ -164,8 +212,9 @@ def greedy(
     plan: Mapping[str, Any],
     start: Sequence[int],
     tokens: int,
+    **rules: Any,
 ) -> dict[str, np.ndarray]:
-    """Return the most likely `tokens`, shape (rows, tokens), after `start`.
+    """Return the `tokens` that follow `start`, shape (rows, tokens): the most likely ones, or by `rules`, arguments of `chosen`.
 
     Args:
         parts: The components.
@@ -174,8 +223,9 @@ def greedy(
     """
     import numpy as np
 
-    steps = logits(parts, sample, plan=plan, start=start, count=tokens)
-    return {"tokens": np.stack([each.argmax(-1) for each in steps], axis=1)}
+    steps = logits(parts, sample, plan=plan, start=start, count=tokens, rules=rules)
+    found = [chosen(each, n, **rules) for n, each in enumerate(steps)]
+    return {"tokens": np.stack(found, axis=1)}
 
 
 def logits(
@@ -186,13 +236,14 @@ def logits(
     start: Sequence[int],
     count: int,
     forced: np.ndarray | None = None,
+    rules: Mapping[str, Any] | None = None,
 ) -> Iterator[np.ndarray]:
     """Yield the logits of each next token: every encoder runs once, and the decoder `count` times.
 
     Args:
         plan: `inputs`, those of rows; `encoders`, in order, each with its `component` and `takes`, input -> the row's
             input or COMPONENT.OUTPUT; and `decoder`, likewise, with what `decode` takes.
-        forced: As `decode` takes it.
+        forced, rules: As `decode` takes them.
     """
     import numpy as np
 
@@ -210,4 +261,70 @@ def logits(
         count,
         given={name: known[source] for name, source in decoder["takes"].items()},
         forced=forced,
+        rules=rules,
     )
+
+
+def ctc(
+    parts: Any, sample: Sequence[Any], *, plan: Mapping[str, Any], blank: int, **frame: int
+) -> dict[str, np.ndarray]:
+    """Return the tokens of each row, shape (rows, most tokens of a row): the most likely of each frame, repeats taken once, without blanks.
+
+    Rows of fewer tokens end in blanks.
+
+    Args:
+        blank: Id of what stands between tokens.
+        plan, frame: As `frames` takes them.
+    """
+    import numpy as np
+
+    found = []
+    for each in frames(parts, sample, plan=plan, **frame):
+        ids = each.argmax(-1)
+        found.append(ids[(ids != blank) & (np.diff(ids, prepend=-1) != 0)])
+    return {"tokens": joined(found, blank)}
+
+
+def joined(rows: Sequence[Any], fill: int) -> np.ndarray:
+    """Return ids in one array; rows of fewer end in `fill`."""
+    import numpy as np
+
+    found = np.full((len(rows), max(map(len, rows))), fill)
+    for whole, row in zip(found, rows):  # noqa: B905 - Python 3.9 runs this, too
+        whole[: len(row)] = row
+    return found
+
+
+def frames(
+    parts: Any,
+    sample: Sequence[Any],
+    *,
+    plan: Mapping[str, Any],
+    receptive_field: int,
+    stride: int,
+) -> Iterator[np.ndarray]:
+    """Yield the logits of each row's frames, shape (frames, vocabulary), without those of padding.
+
+    Args:
+        plan: `inputs`, those of rows; `component`; and its output `logits`, shape (rows, frames, vocabulary).
+        receptive_field: How much of a row one frame is made of.
+        stride: How far the next frame is.
+
+    Raises:
+        ValueError: There are more or fewer frames than the two say, so that those of padding are not known.
+    """
+    feeds = stacked(sample, plan["inputs"])
+    found = getattr(parts, plan["component"])(**feeds)[plan["logits"]]
+    masks = [feeds[each["name"]] for each in plan["inputs"] if each["mask"]]
+    if not masks:
+        yield from found
+        return
+    counts = (masks[0].sum(-1) - receptive_field) // stride + 1
+    if counts.max() != found.shape[1]:
+        size = masks[0].shape[1]
+        raise ValueError(
+            f"{found.shape[1]} frames come of a row of {size}; a receptive_field of {receptive_field} and a stride of {stride} "
+            f"give {counts.max()}"
+        )
+    for logits, count in zip(found, counts):  # noqa: B905 - Python 3.9 runs this, too
+        yield logits[:count]

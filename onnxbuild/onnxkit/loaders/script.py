@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Literal
 
 from onnxbuild.host import cpu
 from onnxbuild.onnxkit.loaders import (
+    decoding,
     golden_run,
     onnx_bundle,
     operator_libraries,
@@ -73,11 +75,12 @@ def golden_script() -> str:
 def run_script() -> str:
     """Return the run.py of a decoder's bundle, next to load.py; it needs numpy, too."""
     text = Path(str(text_run.__file__)).read_text(encoding="utf-8")
-    own = "from onnxbuild.onnxkit.loaders.onnx_bundle import load\n"
+    own = "from onnxbuild.onnxkit.loaders.decoding import chosen\nfrom onnxbuild.onnxkit.loaders.onnx_bundle import load\n"
     before, _, after = text.partition(own)
     names, _, after = after.partition("\n")
     named = names.rpartition(" import ")[2]
-    return f"{before}from load import {named}, load\n{after}"
+    choice = inspect.getsource(decoding.chosen)
+    return f"{before}from load import {named}, load\n\n\n{choice}{after}"
 
 
 def _split(module: ModuleType) -> tuple[list[ast.Import | ast.ImportFrom], str]:

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import secrets
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.onnxkit.loaders.decoding import chosen
 from onnxbuild.onnxkit.loaders.onnx_bundle import load
 from onnxbuild.onnxkit.loaders.shared import HERE, LoadError, read_manifest, size_of
 
@@ -53,10 +55,11 @@ def main() -> None:
             ids = _encoded(tokenizer, asked.prompt, plain=asked.text)
             ends = special_ids(TOKENIZER, "eos", tokenizer.token_to_id)
             show = partial(_show_text, tokenizer)
-        choose = chooser(asked.temperature, asked.top_p, asked.seed)
+        seed = secrets.randbits(64) if asked.seed is None else asked.seed
+        rules = {"temperature": asked.temperature, "top_p": asked.top_p, "seed": seed}
         show(
             new_tokens(
-                load(asked.target), read_manifest(), ids, asked.tokens, ends=ends, choose=choose
+                load(asked.target), read_manifest(), ids, asked.tokens, ends=ends, rules=rules
             )
         )
     except LoadError as error:
@@ -70,7 +73,7 @@ def new_tokens(
     count: int,
     *,
     ends: Collection[int] = (),
-    choose: Callable[[Any], int] | None = None,
+    rules: Mapping[str, Any] | None = None,
 ) -> Iterator[int]:
     """Yield the ids of new tokens: `count`, or less where one ends the text or the cache is full.
 
@@ -79,7 +82,7 @@ def new_tokens(
         manifest: The bundle's.
         prompt: Ids, at least one; longer ones than the model takes in one call go in by parts.
         ends: Ids after which nothing follows.
-        choose: Takes the logits of all tokens, shape (vocabulary,); left out: the most likely one.
+        rules: Arguments of `chosen`; left out: the most likely tokens.
 
     Raises:
         LoadError: There is no prompt, or it is longer than the model's cache.
@@ -103,8 +106,7 @@ def new_tokens(
     else:
         call = _call(session)
     waiting, past, found = list(prompt), 0, {}
-    choose = choose or chooser()
-    for _ in range(count):
+    for n in range(count):
         while waiting:
             part, waiting = waiting[:most], waiting[most:]
             total = past + len(part)
@@ -119,7 +121,7 @@ def new_tokens(
             found = call({**typed, **state})
             state = {name: found[manifest["state"][name]] for name in state}
             past = total
-        token = choose(found[known["logits"]][0, -1])
+        token = int(chosen(found[known["logits"]][:, -1], n, **rules or {})[0])
         yield token
         if token in ends or past >= room:
             return
@@ -156,33 +158,6 @@ def _in_place(
         return {logits: binding.get_outputs()[-1].numpy()}
 
     return call
-
-
-def chooser(
-    temperature: float = 0.0, top_p: float = 1.0, seed: int | None = None
-) -> Callable[[Any], int]:
-    """Return what chooses a token by the logits of all, shape (vocabulary,).
-
-    Args:
-        temperature: Divides the logits before a token is drawn; 0 takes the most likely one.
-        top_p: Share of the probability that the tokens to draw from have, the most likely first.
-        seed: Of the drawing; equal seeds draw equally.
-    """
-    import numpy as np
-
-    drawing = np.random.default_rng(seed)
-
-    def choose(logits: Any) -> int:
-        if not temperature:
-            return int(logits.argmax())
-        scaled = logits.astype(np.float64) / temperature
-        order = np.argsort(-scaled)
-        likely = np.exp(scaled[order] - scaled.max())
-        likely /= likely.sum()
-        likely[1:][np.cumsum(likely)[:-1] >= top_p] = 0
-        return int(drawing.choice(order, p=likely / likely.sum()))
-
-    return choose
 
 
 def _show_ids(tokens: Iterator[int]) -> None:

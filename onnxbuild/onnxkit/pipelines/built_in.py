@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +17,20 @@ if TYPE_CHECKING:
 
     from onnxbuild.onnxkit.pipelines.parts import PipelineParts
 
-GREEDY = "greedy"
-BUILT_IN: Mapping[str, Callable[..., dict[str, np.ndarray]]] = {GREEDY: decoding.greedy}
+GREEDY, SAMPLED, CTC = "greedy", "sample", "ctc"
+BUILT_IN: Mapping[str, Callable[..., dict[str, np.ndarray]]] = {
+    GREEDY: decoding.greedy,
+    SAMPLED: decoding.greedy,
+    CTC: decoding.ctc,
+}
+DECODING = (GREEDY, SAMPLED)
+"""Those of tokens one after the other."""
 
 TOKENS = "tokens"
-"""The output of greedy decoding."""
+"""The output of each of them."""
 
 _LONGEST = 12
-"""Greatest size of a random row along an axis, as far as the axis takes less."""
+"""Greatest size of a random row along an axis, in multiples of the least one."""
 
 
 def own_code(run: Entrypoint) -> tuple[Entrypoint, ...]:
@@ -36,10 +41,10 @@ def own_code(run: Entrypoint) -> tuple[Entrypoint, ...]:
 def forced_logits(
     run: Entrypoint, parts: PipelineParts, sample: object, tokens: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Yield the logits of each token that follows, shape (rows, vocabulary), while greedy decoding goes on with PyTorch's.
+    """Yield the logits of each token that follows, shape (rows, vocabulary), while decoding goes on with PyTorch's.
 
     Args:
-        run: Greedy decoding, with its arguments.
+        run: One of DECODING, with its arguments.
         sample: Rows that are decoded together.
         tokens: PyTorch's, shape (rows, tokens).
     """
@@ -93,10 +98,7 @@ def greedy_plan(
     roles = roles_of(inputs[decoder], takes[decoder])
     ordered = [name for name in _in_order(takes) if name != decoder]
     return {
-        "inputs": [
-            {"name": each.name, "dtype": each.dtype, "shape": list(each.shape), "mask": each.mask}
-            for each in of_rows.values()
-        ],
+        "inputs": _of_rows(of_rows.values()),
         "encoders": [{"component": name, "takes": takes[name]} for name in ordered],
         "decoder": {
             "component": decoder,
@@ -104,6 +106,35 @@ def greedy_plan(
             **roles.decoder(logits[decoder]),
         },
     }
+
+
+def ctc_plan(
+    inputs: Mapping[str, Sequence[DummyInput]], logits: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return how a component gives the logits of frames, JSON values: `plan` of `decoding.frames`.
+
+    Args:
+        inputs, logits: As `greedy_plan` takes them.
+
+    Raises:
+        RolesError: There are several components, or rows are padded on their left.
+    """
+    if len(inputs) > 1:
+        raise RolesError(f"one component gives the logits of frames, and there are {len(inputs)}")
+    ((component, own),) = inputs.items()
+    for each in own:
+        if each.mask == "left":
+            raise RolesError(
+                f"frames are counted from a row's beginning, and '{each.name}' has `mask: left`"
+            )
+    return {"inputs": _of_rows(own), "component": component, "logits": logits[component]}
+
+
+def _of_rows(inputs: Iterable[DummyInput]) -> list[dict[str, Any]]:
+    return [
+        {"name": each.name, "dtype": each.dtype, "shape": list(each.shape), "mask": each.mask}
+        for each in inputs
+    ]
 
 
 def _in_order(takes: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
@@ -133,7 +164,9 @@ def dummy_rows(inputs: Sequence[DummyInput], axes: Sequence[Axis], count: int) -
     rows: list[object] = []
     for number in range(count):
         sizes = {
-            each.name: each.nearest(1 + (5 * number + 3) % min(_LONGEST, each.max))
+            each.name: each.nearest(
+                max(each.min, 1) * (1 + (5 * number + 3) % min(_LONGEST, each.max))
+            )
             for each in axes
         }
         own = (replace(each, shape=each.shape[1:]) for each in inputs)
@@ -141,17 +174,35 @@ def dummy_rows(inputs: Sequence[DummyInput], axes: Sequence[Axis], count: int) -
     return rows
 
 
-def numbers_of_rows(samples: Sequence[Sequence[object]]) -> Iterator[range]:
-    """Yield the numbers of each sample's rows, as `batches_of` groups them."""
-    for size, batches in itertools.groupby(samples, key=len):
-        for number, _ in enumerate(batches):
-            yield range(number * size, (number + 1) * size)
+def numbers_of_rows(samples: Sequence[Sequence[object]]) -> Iterator[list[int]]:
+    """Yield the numbers of each sample's rows: equal for equal rows, whichever batch they are in."""
+    known: dict[object, int] = {}
+    for sample in samples:
+        keys = ([(each.shape, each.tobytes()) for each in _arrays(row)] for row in sample)
+        yield [known.setdefault(tuple(each), len(known)) for each in keys]
 
 
-def batches_of(rows: Sequence[object], sizes: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return the numbers of rows that are decoded together; those of an incomplete batch are left out."""
+def batches_of(
+    rows: Sequence[object], sizes: Sequence[int], *, padded: bool
+) -> list[tuple[int, ...]]:
+    """Return the numbers of rows that are decoded together; those of an incomplete batch are left out.
+
+    Args:
+        padded: Rows of different lengths may be one batch: a mask leaves out what pads them.
+    """
+    groups: dict[object, list[int]] = {}
+    for number, row in enumerate(rows):
+        shapes = tuple(each.shape for each in _arrays(row))
+        groups.setdefault(None if padded else shapes, []).append(number)
     return [
-        tuple(range(start, start + size))
+        tuple(group[start : start + size])
         for size in sizes
-        for start in range(0, len(rows) - size + 1, size)
+        for group in groups.values()
+        for start in range(0, len(group) - size + 1, size)
     ]
+
+
+def _arrays(row: Any) -> list[np.ndarray]:
+    import numpy as np
+
+    return [np.asarray(each) for each in (row.values() if isinstance(row, Mapping) else [row])]

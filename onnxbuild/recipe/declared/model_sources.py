@@ -101,7 +101,7 @@ class ModelSources:
         try:
             options: object = from_json(source.options, own, "model")
             path = self._place(str(member.node.value), member.node.at)
-            keys = source.components(self._look(name, source, path), options, model)
+            keys = source.components(path, self._look(name, source, path), options, plain(root))
         except (SourceError, OSError, ValueError):
             return root
         if not keys:

@@ -10,13 +10,11 @@ import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from onnxbuild.core.params import to_json
 from onnxbuild.onnxkit.loaders import checked_inputs, golden_run
 from onnxbuild.onnxkit.loaders.script import load_script, run_script
-from onnxbuild.onnxkit.loaders.text_run import chooser
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.web.static import serve
 
@@ -195,19 +193,3 @@ def test_the_first_provider_that_loads_is_first_with_its_own_options(
     module = loader(tmp_path, "onnxruntime", **manifest)
     monkeypatch.setitem(sys.modules, "onnxruntime", runtime_with(*loads))
     assert module.load().providers == [(name, {"of": name}) for name in opened]
-
-
-def test_run_py_takes_the_likeliest_token_or_draws_one():
-    logits = np.log(np.array([0.5, 0.3, 0.15, 0.05], np.float32))
-    assert {chooser()(logits) for _ in range(9)} == {0}
-    draw, again = (chooser(1.0, seed=7) for _ in range(2))
-    drawn = [draw(logits) for _ in range(2000)]
-    assert drawn == [again(logits) for _ in range(2000)]
-    shares = np.bincount(drawn, minlength=4) / 2000
-    assert np.abs(shares - [0.5, 0.3, 0.15, 0.05]).max() < 0.04
-    draw = chooser(1.0, 0.6, seed=7)
-    assert {draw(logits) for _ in range(300)} == {0, 1}  # the first has 0.5, less than 0.6
-    draw = chooser(1.0, 0.5, seed=7)
-    assert {draw(logits) for _ in range(300)} == {0}
-    draw = chooser(0.1, seed=7)
-    assert np.mean([draw(logits) == 0 for _ in range(300)]) > 0.97
