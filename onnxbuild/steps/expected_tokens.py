@@ -14,6 +14,7 @@ from onnxbuild.onnxkit.export.torch_module import (
     make_torch_deterministic,
     run_module,
 )
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.loaders.decoding import decode
 from onnxbuild.onnxkit.modules.pytorch_tokens import can_generate, generated, recomputed
@@ -21,8 +22,6 @@ from onnxbuild.onnxkit.modules.stateful_module import INNER
 from onnxbuild.onnxkit.reports import write_report
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from onnxbuild.onnxkit.data.states import Feeds
 
 
@@ -58,8 +57,6 @@ def run(context: StepContext) -> Outcome:
     Raises:
         StepError: The prompts are none, or PyTorch fails.
     """
-    import numpy as np
-
     params: ExpectedTokensParams = context.params
     make_torch_deterministic()
     roles = roles_of(params.inputs)

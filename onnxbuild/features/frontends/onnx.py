@@ -30,6 +30,7 @@ from onnxbuild.frontend_steps.shared_steps import (
     onnx_as_given,
     raised,
 )
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.model.model_files import is_name_below
 from onnxbuild.onnxkit.ready_onnx.outline import outline_of
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
@@ -177,8 +178,6 @@ def _draft(model: object) -> Draft | None:
     Raises:
         StepError: It is no ONNX model, or no recipe can declare it.
     """
-    import onnx
-
     if isinstance(model, onnx.ModelProto):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "model.onnx")

@@ -27,6 +27,7 @@ from onnxbuild.expansion.package_format import (
     run_kind,
 )
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, TOKENIZER_FOLDER, read_manifest
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.genai.config import (
     CONFIG_FILE,
     GenaiCache,
@@ -208,7 +209,6 @@ def _continued(
     Raises:
         StepError: genai refuses the model.
     """
-    import numpy as np
     import onnxruntime_genai
 
     def blamed(error: BaseException) -> StepError:

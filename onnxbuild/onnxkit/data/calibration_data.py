@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.axis import example_sizes, is_sum
 from onnxbuild.core.errors import StepError
@@ -24,11 +23,8 @@ from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds, make_feeds
 from onnxbuild.onnxkit.data.recorded_calls import recorded_feeds
 from onnxbuild.onnxkit.data.user_code import iterate_user
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.host.progress import counted
-
-if TYPE_CHECKING:
-    import numpy as np
-
 
 NamedFile = tuple[str, Path]
 
@@ -114,8 +110,6 @@ def array_of_file(path: Path, label: str, where: str) -> np.ndarray:
     Raises:
         StepError: It can't be read.
     """
-    import numpy as np
-
     try:
         found: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
     except _UNREADABLE as error:
@@ -124,8 +118,6 @@ def array_of_file(path: Path, label: str, where: str) -> np.ndarray:
 
 
 def _archive(path: Path, label: str, where: str) -> dict[str, np.ndarray]:
-    import numpy as np
-
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             found = {name: archive[name] for name in archive.files}
@@ -296,7 +288,5 @@ def read_texts(name: str, path: Path, where: str) -> tuple[str, ...]:
 
 def text_array(texts: Sequence[str], count: int, start: int = 0) -> np.ndarray:
     """Return `count` texts as an array, shape (count,): from `start` on, and again from the first after the last."""
-    import numpy as np
-
     made: np.ndarray = np.array([texts[(start + n) % len(texts)] for n in range(count)], object)
     return made

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from onnxbuild.core.errors import StepError, UsageError
 from onnxbuild.core.step import MODEL_FILE, ORT_FILE
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.graphs import all_nodes, initializers, tensor_bytes
 from onnxbuild.onnxkit.model.unsound import unsound
 
 if TYPE_CHECKING:
-    import numpy as np
     import onnx
 
 
@@ -105,7 +105,6 @@ def weight_array(tensor: onnx.TensorProto) -> np.ndarray:
     Args:
         tensor: Of a model that `map_weights` was called on, or one that holds its elements.
     """
-    import numpy as np
     import onnx
 
     if not is_outside(tensor):
@@ -138,7 +137,6 @@ def in_place_of(
         spill: An absolute path of a file that they are appended to then, so that memory does not
             hold them; None holds them.
     """
-    import numpy as np
     import onnx
 
     held = np.ascontiguousarray(array, np.float32)
@@ -578,7 +576,6 @@ def _sha256(tensor: onnx.TensorProto) -> bytes:
 
 def _sha256_of_transposed(tensor: onnx.TensorProto) -> bytes:
     """Digest of a matrix's bytes, transposed; empty for what is no matrix, or of elements that NumPy lacks."""
-    import numpy as np
     import onnx
 
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.model.graphs import names_defined, names_read_in, subgraphs
-
-if TYPE_CHECKING:
-    import onnx
 
 
 class GraphScope:
@@ -169,8 +166,6 @@ def show_captures(model: onnx.ModelProto) -> dict[str, str]:
 
     Returns: What the nested graphs read now -> what they read before, for `hide_captures`.
     """
-    import onnx
-
     graph = model.graph
     made = {name for node in graph.node for name in node.output}
     make = name_maker(all_names(model))
