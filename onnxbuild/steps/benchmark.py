@@ -51,6 +51,7 @@ from onnxbuild.onnxkit.benchmark.options import (
     takes,
 )
 from onnxbuild.onnxkit.data.feeds import Feeds, rows_of
+from onnxbuild.onnxkit.frameworks import torch
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.providers.open_on_target import (
     ContextSubset,
@@ -170,7 +171,6 @@ def run(context: StepContext) -> Outcome:
         for each in _named_one_by_one(alone)
     }
     groups = _groups(context, costs, () if runner is None else (runner.name,))
-    import torch
 
     torch.set_num_threads(threads)
     measure = _measuring(options, ranking=params.ranking, spins=line_up.spins)

@@ -21,6 +21,7 @@ from onnxbuild.onnxkit.benchmark.decoding import (
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import call_user
 from onnxbuild.onnxkit.export.torch_module import load_module, module_tensors
+from onnxbuild.onnxkit.frameworks import np, onnxruntime
 from onnxbuild.onnxkit.model.tensor_types import ort_feeds
 from onnxbuild.onnxkit.programs.artifact_file import read_description
 from onnxbuild.onnxkit.programs.programs import PROGRAM_ERRORS, import_runtime, open_program
@@ -41,7 +42,6 @@ from onnxbuild.onnxkit.timing.rounds import timed
 from onnxbuild.providers import named
 
 if TYPE_CHECKING:
-    import onnxruntime
     import torch
 
 
@@ -141,9 +141,6 @@ def _update(binding: onnxruntime.IOBinding, values: dict[str, Any], feeds: Feeds
 def _bound(
     session: onnxruntime.InferenceSession, feeds: Feeds, device_id: int
 ) -> tuple[onnxruntime.IOBinding, dict[str, Any]]:
-    import numpy as np
-    import onnxruntime
-
     device = named(session.get_providers()[0]).memory
     binding = session.io_binding()
     values = {}

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import filecmp
 import hashlib
-import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
@@ -171,12 +170,8 @@ def weights_in_reach(model: onnx.ModelProto) -> Iterator[Path | None]:
     for tensor in outside_tensors(model):
         extent = _extent_of(tensor)
         refer(tensor, extent.path.name, extent.offset, extent.length)
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
+    with chdir(folder):
         yield folder
-    finally:
-        os.chdir(before)
 
 
 def copy_weights(tensor: onnx.TensorProto, file: BinaryIO) -> None:
