@@ -75,9 +75,5 @@ def _install_alone(requirements: str, interpreter: str) -> None:
 def onnxbuild(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The command, in a process of its own."""
     return subprocess.run(
-        command(*arguments),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
+        command(*arguments), cwd=folder, capture_output=True, text=True, check=False
     )

@@ -74,10 +74,7 @@ PLACES: Mapping[tuple[str, str], str] = {
         "core/file_names.py",
         "operators",
     ): "the one folder of a bundle where libraries may be passed on",
-    (
-        "adapters/toolchain/environments.py",
-        "wheel",
-    ): "a distribution that brings pip's tools",
+    ("adapters/toolchain/environments.py", "wheel"): "a distribution that brings pip's tools",
     ("core/recipe.py", "pytorch"): "the frontend of a recipe that names none",
     ("core/step.py", "ort"): "a suffix of model files",
     ("bench/external_models.py", "ort"): "a suffix of model files",

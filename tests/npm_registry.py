@@ -16,10 +16,7 @@ from pathlib import Path
 
 def package(name: str, version: str, files: Mapping[str, str], **more: object) -> bytes:
     """A package's .tgz."""
-    content = {
-        "package.json": json.dumps({"name": name, "version": version, **more}),
-        **files,
-    }
+    content = {"package.json": json.dumps({"name": name, "version": version, **more}), **files}
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w:gz") as archive:
         for path, text in content.items():

@@ -42,7 +42,7 @@ ENOUGH = {
         "test_a_step_sees_clean_surroundings",
         "test_what_a_step_leaves_running_in_its_group_ends_with_it",
         *SKIPPED,
-    ),
+    )
 }
 """File -> what is run of it. Each step loads torch anew, for three seconds; `ONNXBUILD_EVERY=1` runs all."""
 

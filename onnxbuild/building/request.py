@@ -246,11 +246,7 @@ def remarks_of(loaded: Loaded) -> list[Remark]:
     return [
         remark
         for recipe in loaded.recipes
-        for remark in (
-            *doubts_of(recipe),
-            *feature_remarks(recipe),
-            *point_remarks(recipe),
-        )
+        for remark in (*doubts_of(recipe), *feature_remarks(recipe), *point_remarks(recipe))
     ]
 
 

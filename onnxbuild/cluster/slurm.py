@@ -92,12 +92,7 @@ class SlurmExecutor:
     """
 
     def __init__(
-        self,
-        asked: Slurm,
-        workspace: Workspace,
-        *,
-        timeout_s: float,
-        say: Callable[[str], None],
+        self, asked: Slurm, workspace: Workspace, *, timeout_s: float, say: Callable[[str], None]
     ) -> None:
         self._asked, self._workspace = asked, workspace
         self._timeout_s, self._say = timeout_s, say

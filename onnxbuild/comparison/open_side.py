@@ -15,12 +15,7 @@ from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.document.recipe_names import TypedName
 from onnxbuild.onnxkit.benchmark.report import report_file
 from onnxbuild.onnxkit.model.model_files import external_files
-from onnxbuild.release_format.bundles import (
-    BUNDLE,
-    artifact_below,
-    manifest_in,
-    section_bundles,
-)
+from onnxbuild.release_format.bundles import BUNDLE, artifact_below, manifest_in, section_bundles
 from onnxbuild.release_format.figures import figures_of
 from onnxbuild.release_format.forms import printable, read_json
 from onnxbuild.release_format.layout import MANIFEST, RELEASE_FILE, release_name

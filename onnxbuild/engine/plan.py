@@ -86,11 +86,7 @@ class _Planning:
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        catalog: Mapping[str, StepKind],
-        fingerprints: Fingerprints,
-        host: Host,
+        self, graph: Graph, catalog: Mapping[str, StepKind], fingerprints: Fingerprints, host: Host
     ) -> None:
         self._graph, self._catalog = graph, catalog
         self._fingerprints, self._host = fingerprints, host

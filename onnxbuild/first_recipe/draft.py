@@ -240,10 +240,7 @@ def recipe_of_callable(
 
 
 def _comments(draft: Draft) -> dict[str, str]:
-    return {
-        **draft.comments,
-        **{key: f"{HOLE}: {text}" for key, text in draft.holes.items()},
-    }
+    return {**draft.comments, **{key: f"{HOLE}: {text}" for key, text in draft.holes.items()}}
 
 
 def _of_place(at: Location) -> str:

@@ -42,11 +42,7 @@ class BoundLock:
 
 
 def bind_locks(
-    by_file: Mapping[Path, tuple[Recipe, ...]],
-    joint: Graph,
-    host: HostFacts,
-    *,
-    whole: bool,
+    by_file: Mapping[Path, tuple[Recipe, ...]], joint: Graph, host: HostFacts, *, whole: bool
 ) -> tuple[BoundLock, ...]:
     """Read the lock of every recipe file of a run.
 

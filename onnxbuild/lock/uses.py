@@ -32,10 +32,7 @@ def used_items(
 
 
 def unexplained(
-    locked: Lock,
-    now: Lock,
-    found: Sequence[LockDifference],
-    uses: Mapping[str, frozenset[str]],
+    locked: Lock, now: Lock, found: Sequence[LockDifference], uses: Mapping[str, frozenset[str]]
 ) -> list[LockDifference]:
     """Other outputs of steps whose key is as it was, and all that they used.
 

@@ -216,9 +216,7 @@ def _taken(empty: Plugin, values: Callable[[], Iterator[tuple[str, object]]]) ->
         return replace(empty, file=file, fault=fault)
     own = replace(empty, file=file)
     return replace(
-        own,
-        features=tuple(guarded(each, own) for each in features),
-        providers=tuple(providers),
+        own, features=tuple(guarded(each, own) for each in features), providers=tuple(providers)
     )
 
 

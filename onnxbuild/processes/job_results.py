@@ -130,11 +130,7 @@ def read_result(
         used = merged(used, seen, View(names, world.owners_of, job.action.files))
     try:
         observed = take_observed(
-            used,
-            job,
-            project=world.project,
-            places=world.places,
-            fingerprints=world.fingerprints,
+            used, job, project=world.project, places=world.places, fingerprints=world.fingerprints
         )
     except BuildError as fault:
         return failed(job, fault, expense)

@@ -62,8 +62,7 @@ def find_credentials(registry: str, username: str | None, password: str | None) 
             given, other = ("--username", "--password-stdin")[:: 1 if username else -1]
             what = f"{given} needs {other}"
         raise UsageError(
-            what,
-            fix='printf %s "$PASSWORD" | onnxbuild ... --username NAME --password-stdin',
+            what, fix='printf %s "$PASSWORD" | onnxbuild ... --username NAME --password-stdin'
         )
     return _configured(registry)
 

@@ -46,11 +46,7 @@ def used_files(lock: Lock, project: Path, folders: Mapping[str, str]) -> dict[st
 
 
 def look_at_source(
-    project: Path,
-    used: Mapping[str, Path],
-    shipped: Iterable[Path],
-    *,
-    allow_dirty: bool,
+    project: Path, used: Mapping[str, Path], shipped: Iterable[Path], *, allow_dirty: bool
 ) -> ReleaseSource:
     """The commit that a project is at.
 

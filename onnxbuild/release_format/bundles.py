@@ -110,6 +110,5 @@ def artifact_below(kind: str, prefix: str, files: Mapping[str, Digest]) -> Artif
     """
     inside = f"{prefix}/"
     return Artifact(
-        kind,
-        tuple((p.removeprefix(inside), d) for p, d in files.items() if p.startswith(inside)),
+        kind, tuple((p.removeprefix(inside), d) for p, d in files.items() if p.startswith(inside))
     )

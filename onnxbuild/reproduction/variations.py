@@ -63,10 +63,7 @@ def described(around: StepEnvironment) -> dict[str, str]:
             around.time_zone != ORDINARY.time_zone,
             f"TZ {ORDINARY.time_zone} -> {around.time_zone}",
         ),
-        "locale": (
-            around.locale != ORDINARY.locale,
-            f"LANG {ORDINARY.locale} -> {around.locale}",
-        ),
+        "locale": (around.locale != ORDINARY.locale, f"LANG {ORDINARY.locale} -> {around.locale}"),
         "umask": (
             around.umask != ORDINARY.umask,
             f"umask {ORDINARY.umask:03o} -> {around.umask:03o}",

@@ -149,10 +149,7 @@ def run(context: StepContext) -> Outcome:
     feeds = {each.name: _feeds(context, each) for each in points}
     original, runner = _original(context, threads), _runner(context, line_up)
     contenders = line_up.contenders(
-        original,
-        runner,
-        compiled=options.compile,
-        io_binding=options.io_binding,
+        original, runner, compiled=options.compile, io_binding=options.io_binding
     )
     equals = {each.name: each.same_as for each in contenders if each.same_as}
     alone = [each for each in contenders if not each.same_as]

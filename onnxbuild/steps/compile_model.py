@@ -74,9 +74,6 @@ KIND = StepKind(
 )
 
 KIND_FOR_GPU = dataclasses.replace(
-    KIND,
-    name="compile-for-gpu",
-    toolchain=("onnxruntime", "onnx", GPU),
-    differs=CHOSEN_BY_TIMING,
+    KIND, name="compile-for-gpu", toolchain=("onnxruntime", "onnx", GPU), differs=CHOSEN_BY_TIMING
 )
 """Kind of the step that compiles for a GPU: its model, the driver and TensorRT are in the key."""

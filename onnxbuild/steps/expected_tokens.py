@@ -9,11 +9,7 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.greedy import roles_of
 from onnxbuild.onnxkit.data.prompts import TOKENIZER_INPUT, TextPrompts, read_prompts
-from onnxbuild.onnxkit.export.torch_module import (
-    load_module,
-    make_torch_deterministic,
-    run_module,
-)
+from onnxbuild.onnxkit.export.torch_module import load_module, make_torch_deterministic, run_module
 from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.loaders.decoding import decode

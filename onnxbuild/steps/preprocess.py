@@ -52,11 +52,7 @@ def run(context: StepContext) -> Outcome:
     del model
     open_session(target, optimize=False, lean=True, where=context.where)
     return Outcome(
-        metrics={
-            "nodes_before": before,
-            "nodes_after": after,
-            "size_bytes": file_bytes(target),
-        },
+        metrics={"nodes_before": before, "nodes_after": after, "size_bytes": file_bytes(target)},
         notes=tuple(notes),
     )
 

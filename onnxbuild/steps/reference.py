@@ -55,11 +55,7 @@ from onnxbuild.onnxkit.model.inspect import dtype_name, held_bytes
 from onnxbuild.onnxkit.model.model_files import load_model, save_graph
 from onnxbuild.onnxkit.modules.module_facts import imagined_bytes
 from onnxbuild.onnxkit.modules.module_outputs import OutputError
-from onnxbuild.onnxkit.ready_onnx.original_model import (
-    in_types_of,
-    load_original,
-    outputs_of_file,
-)
+from onnxbuild.onnxkit.ready_onnx.original_model import in_types_of, load_original, outputs_of_file
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.onnxkit.sessions.element_types import load_typed, without_weights
 from onnxbuild.onnxkit.sessions.open import open_session

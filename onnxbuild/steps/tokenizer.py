@@ -87,11 +87,7 @@ def run(context: StepContext) -> Outcome:
     phase("making the graph")
     characters = read_characters(read)
     model = tokenizer_graph(
-        read,
-        characters,
-        opset=params.opset,
-        max_length=params.max_length,
-        fixed=params.fixed,
+        read, characters, opset=params.opset, max_length=params.max_length, fixed=params.fixed
     )
     canonicalize(model)
     folder = context.output("tokenizer")

@@ -194,11 +194,7 @@ def show_collected(
 
 def _removed(verb: str, removed: Collected) -> str:
     """Say in a sentence what a collection removes; empty if that is nothing."""
-    counts = (
-        (removed.records, "result"),
-        (removed.blobs, "blob"),
-        (removed.runs, "run"),
-    )
+    counts = ((removed.records, "result"), (removed.blobs, "blob"), (removed.runs, "run"))
     parts = [counted(count, noun) for count, noun in counts if count]
     if not parts and not removed.bytes:
         return ""

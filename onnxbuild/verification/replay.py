@@ -173,10 +173,7 @@ def _checked(name: str, each: Replayed) -> Checked:
     if findings:
         return Checked(title, faults=findings, exit_code=EXIT_GATE)
     metrics = each.metrics
-    return Checked(
-        title,
-        f"{metrics['points']} golden points within tolerance{_shown(metrics)}",
-    )
+    return Checked(title, f"{metrics['points']} golden points within tolerance{_shown(metrics)}")
 
 
 def _shown(metrics: Mapping[str, Any]) -> str:

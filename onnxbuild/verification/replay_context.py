@@ -62,12 +62,7 @@ class ReplayContext:
     """
 
     def __init__(
-        self,
-        params: Any,
-        where: str,
-        scratch: Path,
-        inputs: dict[str, Path],
-        headers: str = "",
+        self, params: Any, where: str, scratch: Path, inputs: dict[str, Path], headers: str = ""
     ) -> None:
         self.params = params
         self.where = where

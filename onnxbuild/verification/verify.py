@@ -129,11 +129,7 @@ def verify_contents(release: Released) -> Iterator[Checked]:
             f"{release.about['name']} {release.about['version']}, {_source(release.about)}",
             _check_provenance,
         ),
-        (
-            "models",
-            f"{_counted(release.about)}, digests as in the lock",
-            _check_artifacts,
-        ),
+        ("models", f"{_counted(release.about)}, digests as in the lock", _check_artifacts),
         ("files", "each is named by release.json or a manifest", check_listed),
         ("bundles", "complete, each model in its declared format", check_bundles),
         ("packages", _packages(release.about), check_packages),

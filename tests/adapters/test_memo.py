@@ -51,13 +51,7 @@ class Run:
             self.stats.look(str(path))
 
     def remember(self):
-        return memo.remember(
-            self.store,
-            REQUEST,
-            SUMMARY,
-            self.stats,
-            started_ns=self.started_ns,
-        )
+        return memo.remember(self.store, REQUEST, SUMMARY, self.stats, started_ns=self.started_ns)
 
     def recall(self, environment=None):
         return memo.recall(self.store, REQUEST, environment or ENVIRONMENT)

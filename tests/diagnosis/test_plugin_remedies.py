@@ -150,10 +150,7 @@ MODE = Mode(
     kept_nodes=KeptNodes("own-thin", option="whole"),
 )
 GATE = Feature(
-    name="own",
-    kinds=(JUDGE,),
-    reports=judged,
-    diagnosis=DiagnosisHints(judges=("own-judge",)),
+    name="own", kinds=(JUDGE,), reports=judged, diagnosis=DiagnosisHints(judges=("own-judge",))
 )
 
 

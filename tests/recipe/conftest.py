@@ -46,10 +46,7 @@ class Project:
     ) -> LoadedRecipes:
         file = self.write("recipes/demo.yaml", text)
         return load_recipes(
-            file,
-            project=self.folder,
-            overrides=overrides or {},
-            environment=environment or {},
+            file, project=self.folder, overrides=overrides or {}, environment=environment or {}
         )
 
     def recipe(self, text: str, overrides: Mapping[str, str] | None = None) -> Recipe:

@@ -17,11 +17,7 @@ from tests.recipe.typed_fixes import typed
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 _MORE = ("minilm_search", "digits_pipeline", "bert", "openvino", "minilm_folder", "wine")
-NAMED = [
-    "digits",
-    "digits_keras",
-    *(pytest.param(name, marks=pytest.mark.slow) for name in _MORE),
-]
+NAMED = ["digits", "digits_keras", *(pytest.param(name, marks=pytest.mark.slow) for name in _MORE)]
 _OWN_NAMES = ("dummy_inputs", "dynamic_axes", "quantization", "outputs", "args", "rename")
 """Names below these are the user's own: another one is no fault."""
 

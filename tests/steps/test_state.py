@@ -567,9 +567,7 @@ def test_a_cache_that_differs_from_the_declared_one_is_printed(
 
 
 @pytest.mark.slow
-def test_sizes_beyond_the_models_positions_are_refused_with_the_size_to_write(
-    tmp_path,
-):
+def test_sizes_beyond_the_models_positions_are_refused_with_the_size_to_write(tmp_path):
     made = built(tmp_path, "gpt2")
     made.axes = (*AXES[:2], Axis("past", 0, 500, 5))
     with pytest.raises(

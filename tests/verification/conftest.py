@@ -24,9 +24,7 @@ PROVENANCE = "provenance.intoto.json"
 
 def write_keys(folder: Path, name: str, key) -> None:
     private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     public = key.public_key()
     (folder / f"{name}.pem").write_bytes(private)

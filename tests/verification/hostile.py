@@ -65,10 +65,7 @@ def brings_its_own_recipe(release: Path, witness: Path) -> None:
     forged.sum()
 
 
-ATTACKS = {
-    "overwrites-a-file": overwrites_a_file,
-    "brings-its-own-recipe": brings_its_own_recipe,
-}
+ATTACKS = {"overwrites-a-file": overwrites_a_file, "brings-its-own-recipe": brings_its_own_recipe}
 
 if __name__ == "__main__":
     ATTACKS[sys.argv[2]](Path(sys.argv[1]), Path(sys.argv[3]))

@@ -13,9 +13,7 @@ from rich.text import Text
 
 from onnxbuild.adapters.console.meter import InProgress, StepsInProgress, bar, last_time
 from onnxbuild.adapters.console.words import Words
-from onnxbuild.core.event import (
-    Event,
-)
+from onnxbuild.core.event import Event
 
 if TYPE_CHECKING:
     from typing import Self

@@ -6,11 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from onnxbuild.adapters.remote.client import Client, StoredObject
-from onnxbuild.adapters.remote.signed_records import (
-    RECORD_BYTES_MAX,
-    RECORDS,
-    blobs_of_signed,
-)
+from onnxbuild.adapters.remote.signed_records import RECORD_BYTES_MAX, RECORDS, blobs_of_signed
 from onnxbuild.adapters.store.garbage import KeptRecord, longest_unused
 from onnxbuild.core.errors import StoreError
 

@@ -174,9 +174,7 @@ def _write(path: Path, content: Content) -> None:
 def damaged(blob: Blob) -> StoreError:
     """The error for a blob that is not what it should be."""
     return StoreError(
-        "a blob is damaged in the store",
-        where=str(blob.path),
-        fix="run again: it will be rebuilt",
+        "a blob is damaged in the store", where=str(blob.path), fix="run again: it will be rebuilt"
     )
 
 

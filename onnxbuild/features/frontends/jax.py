@@ -38,10 +38,7 @@ def _draft(file: Path, name: str) -> Draft | None:
     if names is None:
         return None
     inputs = {each: {"dtype": "float32", "shape": [BATCH, 1]} for each in names or ("x",)}
-    recipe = {
-        "dummy_inputs": inputs,
-        "dynamic_axes": completed_axes([[BATCH]], {}),
-    }
+    recipe = {"dummy_inputs": inputs, "dynamic_axes": completed_axes([[BATCH]], {})}
     hole = f"type and shape of what {name}'s function takes"
     return Draft(
         recipe,

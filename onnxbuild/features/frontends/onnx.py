@@ -118,10 +118,7 @@ def _faults(parts: Parts) -> Iterator[Fault]:
 class OnnxFileOptions:
     """Keys next to `onnx` in `model`."""
 
-    rename: Mapping[str, str] = field(
-        default_factory=dict,
-        metadata={"help": RENAME_HELP},
-    )
+    rename: Mapping[str, str] = field(default_factory=dict, metadata={"help": RENAME_HELP})
 
 
 def _look(path: Path) -> SourceOutline:

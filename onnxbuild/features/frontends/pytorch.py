@@ -52,7 +52,7 @@ FEATURE = Frontend(
                 "translations": (
                     "translations",
                     "callable that gives the exporter more operators: torch op -> ONNX function",
-                ),
+                )
             },
         ),
     ),

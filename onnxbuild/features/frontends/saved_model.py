@@ -30,10 +30,7 @@ class SavedModelOptions:
 
     signature: str = option("", help="which signature; left out: the only one")
     environment: FrameworkEnvironment | None = option(None, help=ENVIRONMENT_HELP)
-    rename: Mapping[str, str] = field(
-        default_factory=dict,
-        metadata={"help": RENAME_HELP},
-    )
+    rename: Mapping[str, str] = field(default_factory=dict, metadata={"help": RENAME_HELP})
 
 
 def _read(

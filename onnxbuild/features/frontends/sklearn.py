@@ -31,10 +31,7 @@ class SklearnFileOptions:
 
 
 def _read(
-    path: Path,
-    outline: SourceOutline,
-    options: SklearnFileOptions,
-    written: Mapping[str, Any],
+    path: Path, outline: SourceOutline, options: SklearnFileOptions, written: Mapping[str, Any]
 ) -> SourceFacts:
     """Read the facts of a scikit-learn file.
 

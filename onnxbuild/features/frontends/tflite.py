@@ -21,10 +21,7 @@ class TfliteOptions:
     """Keys next to `tflite` in `model`."""
 
     environment: FrameworkEnvironment | None = option(None, help=ENVIRONMENT_HELP)
-    rename: Mapping[str, str] = field(
-        default_factory=dict,
-        metadata={"help": RENAME_HELP},
-    )
+    rename: Mapping[str, str] = field(default_factory=dict, metadata={"help": RENAME_HELP})
 
 
 def _read(

@@ -11,13 +11,7 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion import cells, pipelines
 from onnxbuild.expansion.addresses import further
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
-from onnxbuild.expansion.evaluation import (
-    PIPELINE,
-    PROCESSING,
-    SECTION,
-    WHOLE,
-    add_evaluation,
-)
+from onnxbuild.expansion.evaluation import PIPELINE, PROCESSING, SECTION, WHOLE, add_evaluation
 from onnxbuild.expansion.feature import Column, Feature, Section, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.steps import evaluate

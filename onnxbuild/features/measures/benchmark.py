@@ -47,9 +47,7 @@ def _laid(
     )
     everywhere = [
         ExtraReport(
-            report,
-            report_file(targets[number].name if number else ""),
-            targets[number].name,
+            report, report_file(targets[number].name if number else ""), targets[number].name
         )
         for number, report in enumerate(reports)
     ]

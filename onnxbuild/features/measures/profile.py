@@ -38,11 +38,7 @@ def _profiles(
                 session=SessionSettings() if session.steps else session.settings,
                 **measured_at(recipe, first),
             ),
-            {
-                "model": model,
-                **session.inputs(first, "settings"),
-                **target_inputs(scope, first),
-            },
+            {"model": model, **session.inputs(first, "settings"), **target_inputs(scope, first)},
             at=variant.location,
         )
         yield variant.name, (ExtraReport(OutputRef(step, "report"), "profile.json"),)

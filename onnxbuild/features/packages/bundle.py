@@ -7,7 +7,5 @@ from onnxbuild.expansion.delivery import KINDS
 from onnxbuild.expansion.feature import Column, Feature
 
 FEATURE: Feature = Feature(
-    name="bundle",
-    kinds=KINDS,
-    columns=(Column("size", "", cells.size("model_bytes"), place=10),),
+    name="bundle", kinds=KINDS, columns=(Column("size", "", cells.size("model_bytes"), place=10),)
 )

@@ -93,8 +93,7 @@ class WebOptions:
     )
     page: bool = option(True, help="write the example page, index.html")
     labels: str = option(
-        "",
-        help="a file that names classes, one a line; left out: those of `processing`",
+        "", help="a file that names classes, one a line; left out: those of `processing`"
     )
     tolerances: VariantTolerances | None = option(
         None,

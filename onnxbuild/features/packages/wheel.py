@@ -96,12 +96,7 @@ def package(context: StepContext) -> Outcome:
     refuse_type(context, no_golden_port(signature), why)
     requirements = requirements_of(manifest, params.runtime)
     files = wheel_files(
-        names,
-        bundle,
-        reference,
-        params.tolerances,
-        signature=signature,
-        requirements=requirements,
+        names, bundle, reference, params.tolerances, signature=signature, requirements=requirements
     )
     path = context.output("bundle") / wheel_file(names.distribution, names.version)
     write_wheel(path, info_folder(names.distribution, names.version), files)

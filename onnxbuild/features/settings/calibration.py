@@ -19,7 +19,7 @@ FEATURE = Feature(
                         "feeds to calibrate on: a callable that yields them, .npy or .npz files, "
                         "`dummy`, or `pipeline`: what really goes into the component"
                     ),
-                ),
+                )
             },
             files=("data",),
             built_in={"data": (PIPELINE_DATA,)},

@@ -45,7 +45,7 @@ class OperatorsOptions:
         default_factory=dict,
         metadata={
             "help": "PyTorch operator -> operator of a library that it becomes in ONNX: "
-            "`mylib::fancy: mylib.example::Fancy`",
+            "`mylib::fancy: mylib.example::Fancy`"
         },
     )
 

@@ -414,9 +414,7 @@ def _add(found: StageError, name: str, expected: np.ndarray, actual: np.ndarray)
 
 
 def _pairs(
-    old: onnxruntime.InferenceSession | None,
-    new: onnxruntime.InferenceSession,
-    reference: Path,
+    old: onnxruntime.InferenceSession | None, new: onnxruntime.InferenceSession, reference: Path
 ) -> Iterator[tuple[ReferencePoint, Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
     for point in read_reference(reference):
         expected = point.outputs if old is None else run_session(old, point.feeds)

@@ -13,11 +13,7 @@ from onnxbuild.core.step import StepContext
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.accuracy.comparison import is_text
 from onnxbuild.onnxkit.benchmark.candidate import Bind, LoadCost, LoadsElsewhere, cost_here
-from onnxbuild.onnxkit.benchmark.decoding import (
-    StatefulFeeds,
-    continued_by_module,
-    stateful_call,
-)
+from onnxbuild.onnxkit.benchmark.decoding import StatefulFeeds, continued_by_module, stateful_call
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import call_user
 from onnxbuild.onnxkit.export.torch_module import load_module, module_tensors
@@ -263,11 +259,7 @@ def onnx_runtime(
 
     def load() -> Bind:
         session = open_session(
-            folder,
-            target=target,
-            library=library,
-            settings=settings,
-            where=where,
+            folder, target=target, library=library, settings=settings, where=where
         )
         return _binder(session, where, io_binding=io_binding)
 

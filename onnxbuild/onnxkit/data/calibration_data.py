@@ -33,10 +33,7 @@ _UNREADABLE = (OSError, ValueError, EOFError, MemoryError, RuntimeError)
 
 
 def file_feeds(
-    files: Sequence[NamedFile],
-    inputs: Sequence[DummyInput],
-    axes: Sequence[Axis],
-    where: str,
+    files: Sequence[NamedFile], inputs: Sequence[DummyInput], axes: Sequence[Axis], where: str
 ) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     """(which sample of which file, feeds), unchecked, in the order of the files' names.
 

@@ -178,7 +178,7 @@ def _pairs(unknown: Sequence[str], missing: Sequence[str]) -> list[tuple[str, st
             (-difflib.SequenceMatcher(None, old.lower(), new.lower()).ratio(), n, m)
             for n, old in enumerate(unknown)
             for m, new in enumerate(missing)
-        ),
+        )
     )
     taken: dict[int, int] = {}
     for _, n, m in likeness:

@@ -107,12 +107,7 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 
 def call_user(
-    call: Callable[[], T],
-    target: str,
-    where: str,
-    *,
-    owner: str = "the model's",
-    takes: str = "",
+    call: Callable[[], T], target: str, where: str, *, owner: str = "the model's", takes: str = ""
 ) -> T:
     """Run the user's code; whatever it raises becomes one short message with its own line.
 

@@ -386,11 +386,7 @@ def register_boosters(where: str) -> None:
         classifier, regressor = booster_types()
         for kind in (lightgbm.LGBMClassifier, classifier):
             update_registered_converter(
-                kind,
-                f"LightGbm{kind.__name__}",
-                classifier_shapes,
-                convert,
-                options=zipmap,
+                kind, f"LightGbm{kind.__name__}", classifier_shapes, convert, options=zipmap
             )
         for kind in (lightgbm.LGBMRegressor, regressor):
             update_registered_converter(

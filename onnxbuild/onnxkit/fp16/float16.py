@@ -8,13 +8,7 @@ from typing import Any
 from onnxbuild.onnxkit.fp16.casts import FLOAT, tidy_casts
 from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.graphs import keep
-from onnxbuild.onnxkit.model.scopes import (
-    GraphScope,
-    all_names,
-    name_maker,
-    rename_reads,
-    scopes,
-)
+from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, rename_reads, scopes
 
 LARGEST = 65504.0
 """The largest finite fp16 value (IEEE 754 binary16)."""
@@ -75,11 +69,7 @@ def readers_of_large_constants(model: onnx.ModelProto) -> tuple[str, ...]:
 
 
 def convert(
-    model: onnx.ModelProto,
-    *,
-    keep_io_types: bool,
-    op_types: Sequence[str],
-    nodes: Sequence[str],
+    model: onnx.ModelProto, *, keep_io_types: bool, op_types: Sequence[str], nodes: Sequence[str]
 ) -> onnx.ModelProto:
     """Convert what can be fp16 and take away the casts that cancel out; `model` is used up.
 

@@ -123,10 +123,7 @@ def _below(scope: GraphScope) -> Iterator[GraphScope]:
 
 
 def _separate(
-    graph: onnx.GraphProto,
-    renamed: Mapping[str, str],
-    seen: set[str],
-    make: Callable[[str], str],
+    graph: onnx.GraphProto, renamed: Mapping[str, str], seen: set[str], make: Callable[[str], str]
 ) -> None:
     """Rename what a nested graph defines, and what it reads of the graphs around it.
 

@@ -87,9 +87,7 @@ def named_outputs(
             wanted[name] = each
     if not wanted:
         raise OutputError(
-            f"{by.who} returned no {by.noun}",
-            where=where,
-            fix=f"return at least one {by.fix}",
+            f"{by.who} returned no {by.noun}", where=where, fix=f"return at least one {by.fix}"
         )
     return wanted
 

@@ -72,12 +72,7 @@ def load_original(
             + (", an instance and not its class" if isinstance(made, type) else ""),
         )
     return lambda feeds: _called(
-        made,
-        feeds,
-        f"what {entrypoint.target} returned",
-        context.where,
-        outputs,
-        places=places,
+        made, feeds, f"what {entrypoint.target} returned", context.where, outputs, places=places
     )
 
 

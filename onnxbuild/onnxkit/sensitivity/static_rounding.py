@@ -140,11 +140,7 @@ class StaticRounding:
             quantized.output[place] = ""
         quantized.output[0] = f"{prefix}/wide"
         step = self._step_of(node.output[0])
-        return [
-            *made,
-            quantized,
-            *_round_trip(model, quantized.output[0], f"{prefix}/low", step),
-        ]
+        return [*made, quantized, *_round_trip(model, quantized.output[0], f"{prefix}/low", step)]
 
     def _step_of(self, name: str) -> QuantizationGrid:
         """Return the grid of an activation."""

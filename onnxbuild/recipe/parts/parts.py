@@ -74,10 +74,7 @@ ReadEntrypoint = Callable[[Node, Path, "Parts"], Entrypoint | None]
 
 
 def read_parts(
-    root: Node,
-    unsound: set[Path],
-    read: ReadEntrypoint,
-    read_environment: ReadEnvironment,
+    root: Node, unsound: set[Path], read: ReadEntrypoint, read_environment: ReadEnvironment
 ) -> Parts:
     """The typed parts of a rendered recipe.
 

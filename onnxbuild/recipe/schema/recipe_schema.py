@@ -465,10 +465,7 @@ def _state(builder: SchemaBuilder) -> Schema:
 def _axis(builder: SchemaBuilder) -> Schema:
     least = {"min": 0, "max": 1, "example": 1, "multiple_of": 1}
     properties: dict[str, Schema] = {
-        key: {
-            "description": PARTS[key],
-            **builder.value({"type": "integer", "minimum": minimum}),
-        }
+        key: {"description": PARTS[key], **builder.value({"type": "integer", "minimum": minimum})}
         for key, minimum in least.items()
     }
     properties["multiple_of"]["default"] = 1

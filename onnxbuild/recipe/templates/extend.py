@@ -19,10 +19,7 @@ def _exists(written: str, folder: Path) -> bool:
 
 
 def path_from_above(
-    written: str,
-    folder: Path,
-    project: Path,
-    is_there: Callable[[str, Path], object] = _exists,
+    written: str, folder: Path, project: Path, is_there: Callable[[str, Path], object] = _exists
 ) -> str:
     """The same path, written from the recipe's folder; empty unless a folder above holds it.
 

@@ -20,11 +20,7 @@ def index(tmp_path):
 
 
 def answers(index):
-    return {
-        "stat": index.stat("p"),
-        "step": index.step("r:s"),
-        "recipe": index.recipes("q"),
-    }
+    return {"stat": index.stat("p"), "step": index.step("r:s"), "recipe": index.recipes("q")}
 
 
 def test_what_was_recorded_is_answered(index):

@@ -259,8 +259,7 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_only_whole_files(tmp_path)
     records = 0
     for attempt in range(12):
         writer = subprocess.Popen(
-            [*script(WRITER), str(root), str(attempt * 10_000)],
-            stdout=subprocess.PIPE,
+            [*script(WRITER), str(root), str(attempt * 10_000)], stdout=subprocess.PIPE
         )
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"ready\n"

@@ -23,11 +23,7 @@ def _package(name: str, body: str, *, there: bool = True, record: bool = True) -
         found = Distribution(
             "1.0",
             two_digits(dice),
-            {
-                "law@/__init__.py": _INIT,
-                "law@/sub.py": _INIT,
-                "law@/data.txt": "{n}",
-            },
+            {"law@/__init__.py": _INIT, "law@/sub.py": _INIT, "law@/data.txt": "{n}"},
             record,
             points,
         )

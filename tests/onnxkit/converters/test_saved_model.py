@@ -42,10 +42,7 @@ def test_signatures_and_files_are_read(tmp_path):
         SourceValue("image", "float32", ("", 8, 8)),
         SourceValue("tokens", "int64", ("", "")),
     )
-    assert only.outputs == (
-        SourceValue("b", "float32", ()),
-        SourceValue("y", "float32", ("",)),
-    )
+    assert only.outputs == (SourceValue("b", "float32", ()), SourceValue("y", "float32", ("",)))
 
 
 def test_the_graph_that_serves_is_taken(tmp_path):

@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onnxbuild.onnxkit.pipelines.parts import (
-    PartsError,
-    PipelineParts,
-    read_values,
-    write_values,
-)
+from onnxbuild.onnxkit.pipelines.parts import PartsError, PipelineParts, read_values, write_values
 
 INPUTS = {
     "encoder": [{"name": "ids", "dtype": "int64", "shape": ["batch", "length"]}],

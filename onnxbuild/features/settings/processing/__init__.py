@@ -6,11 +6,7 @@ from onnxbuild.expansion.feature import Feature, Section
 from onnxbuild.features.settings.processing.class_names import class_names_of
 from onnxbuild.features.settings.processing.faults import faults
 from onnxbuild.features.settings.processing.measures import lay_benchmarks
-from onnxbuild.features.settings.processing.options import (
-    OWN,
-    SECTION,
-    ProcessingOptions,
-)
+from onnxbuild.features.settings.processing.options import OWN, SECTION, ProcessingOptions
 from onnxbuild.features.settings.processing.pipelines import deliver
 from onnxbuild.steps import merge_processing, processing_reference, tokenizer
 

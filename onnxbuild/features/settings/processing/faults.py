@@ -9,11 +9,7 @@ from onnxbuild.document.faults import Fault, hinted, nearest
 from onnxbuild.document.node import dotted
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.requested import request_faults
-from onnxbuild.features.settings.processing.options import (
-    SECTION,
-    ProcessingOptions,
-    operations,
-)
+from onnxbuild.features.settings.processing.options import SECTION, ProcessingOptions, operations
 from onnxbuild.onnxkit.processing.checks import least_opset
 from onnxbuild.onnxkit.processing.options import (
     PREPROCESS,

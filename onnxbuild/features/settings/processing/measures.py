@@ -51,10 +51,7 @@ def _measured(scope: Scope, made: Mapping[str, tuple[Subject, Merged]], number: 
             axes=first.axes,
             target=target,
             options=dataclasses.replace(
-                options,
-                points=options_of(recipe).points,
-                baseline=False,
-                compile=False,
+                options, points=options_of(recipe).points, baseline=False, compile=False
             ),
             ranking=False,
             occasion=scope.comparison.measurement_id if scope.comparison else "",

@@ -30,13 +30,7 @@ from onnxbuild.features.settings.processing.options import (
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.processing.pipeline import TOKENIZER
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.steps import (
-    merge_processing,
-    package,
-    processing_reference,
-    tokenizer,
-    validate,
-)
+from onnxbuild.steps import merge_processing, package, processing_reference, tokenizer, validate
 
 _SEED = 0
 

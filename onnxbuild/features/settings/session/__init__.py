@@ -21,9 +21,7 @@ def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, Out
 
 
 def _laid(
-    scope: Scope,
-    subjects: Sequence[Subject],
-    programs: Mapping[str, OutputRef],
+    scope: Scope, subjects: Sequence[Subject], programs: Mapping[str, OutputRef]
 ) -> Mapping[str, Sequence[ExtraReport]]:
     del scope, programs
     return {
