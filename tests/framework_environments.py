@@ -1,7 +1,5 @@
 """The environments of frameworks, made once by the project's own lists, kept where builds keep them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

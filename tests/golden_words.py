@@ -5,8 +5,6 @@ pipe and once on a terminal of 80 columns. All that is printed is in the file; o
 and the folder that the test runs in are masked.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -7,8 +7,6 @@ so is an import of a step or of what only some features share.
 The same holds of execution providers: all code asks `all_providers()` and `named()`.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """A registry of npm's packages for tests: real HTTP, packages made here."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import http.server

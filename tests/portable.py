@@ -6,8 +6,6 @@ ONNXBUILD_PORTABLE is set, and what POSIX alone has can't be imported, here and 
 kernel. What tests the other way itself is skipped by its name.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """A request: recipes, parts of them, choices; loaded and resolved to a graph."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The executor whose steps are batch jobs of Slurm, on a store that all nodes see."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Say what a text on the command line means: a model file, a build, a variant, a release or a commit."""
 
-from __future__ import annotations
-
 import shlex
 from contextlib import ExitStack
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A recipe after parsing: plain values, each with the line it came from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Literal, TypeVar

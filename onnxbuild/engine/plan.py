@@ -1,7 +1,5 @@
 """Plan a run: what it would do, without doing it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 

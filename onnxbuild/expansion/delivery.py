@@ -1,7 +1,5 @@
 """The gates and packages of what is no portable variant, and the steps that make a bundle."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from onnxbuild import __version__

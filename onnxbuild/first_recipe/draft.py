@@ -1,7 +1,5 @@
 """The recipe of a source: a model's file says its own; a callable is run, fenced, and its model is asked."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

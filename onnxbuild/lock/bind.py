@@ -1,7 +1,5 @@
 """Find the lock that holds for each step of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

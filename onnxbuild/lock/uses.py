@@ -1,7 +1,5 @@
 """Collect what a step used, under the names of a lock: a change of it explains another output."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Mapping, Sequence

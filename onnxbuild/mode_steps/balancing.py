@@ -1,7 +1,5 @@
 """Steps that ready a model for few bits, by the calibration data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from onnxbuild.core.graph import OutputRef

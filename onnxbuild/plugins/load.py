@@ -1,7 +1,5 @@
 """Import a plug-in, and take what it brings; whatever goes wrong there is a fault that names it."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import importlib

@@ -1,7 +1,5 @@
 """One step in a process of its own: job.json in, outputs and result.json out."""
 
-from __future__ import annotations
-
 import dataclasses
 import errno
 import importlib.util

@@ -1,7 +1,5 @@
 """Read the result of a step's process, for the engine."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

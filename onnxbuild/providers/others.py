@@ -1,7 +1,5 @@
 """Providers of which a name and little more is known."""
 
-from __future__ import annotations
-
 from onnxbuild.core.provider import KEEP_ARENA, USE_ARENA, Provider, number
 
 XNNPACK = Provider(

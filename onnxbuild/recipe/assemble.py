@@ -1,7 +1,5 @@
 """The stages of loading, in order: read, override, expand, validate, parse, check, assemble."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

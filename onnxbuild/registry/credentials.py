@@ -1,7 +1,5 @@
 """User names and passwords of registries: from the command line, else from docker's config.json."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """Source of a release: its commit, whether that is all of it, and the one time that it may know."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 

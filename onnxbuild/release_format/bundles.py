@@ -1,7 +1,5 @@
 """The bundles of a release: its sections, and the record and manifest of each bundle."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """SHA256SUMS against the files that are there."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection, Mapping

@@ -1,7 +1,5 @@
 """The JSON Schema of release.json, and the faults of one that somebody else wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import PurePosixPath
 from typing import Any

@@ -1,7 +1,5 @@
 """The differences of each fresh build from ordinary ones: none of them may matter."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from onnxbuild.adapters import machine

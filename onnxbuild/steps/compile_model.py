@@ -1,7 +1,5 @@
 """A variant with what an execution provider has compiled of it (EPContext)."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Round weights to 8 bits so that each rounding makes up for those before it (GPTQ)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint

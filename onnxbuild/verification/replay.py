@@ -1,7 +1,5 @@
 """Replay the golden inputs through a release's models, here and now, each in a fenced process."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The context of the step that judges a replay of golden inputs: its inputs, and a folder for its report."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Check a release: its checksums, its signature, and what it says of itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

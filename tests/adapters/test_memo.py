@@ -1,7 +1,5 @@
 """The memo never says up to date when anything that the run looked at has changed."""
 
-from __future__ import annotations
-
 import os
 import time
 

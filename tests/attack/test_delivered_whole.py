@@ -4,8 +4,6 @@ The delivery runs in a child whose system calls ptrace(2) counts (`traced`), so 
 tried. What is found is checked by SHA256SUMS, as whoever deploys the folder would.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib

@@ -4,8 +4,6 @@ Each test forges one thing as somebody with write access to the store could, che
 what reads it, and compares every file outside of the store with what was there before.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

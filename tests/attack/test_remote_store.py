@@ -1,7 +1,5 @@
 """A team's cache through the command: another machine finds what CI built, and no server makes a build wrong."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import time

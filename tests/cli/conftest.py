@@ -1,7 +1,5 @@
 """Projects to run the command line on."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

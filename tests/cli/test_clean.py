@@ -1,7 +1,5 @@
 """Whose the folders below out/ are: what is left over is named and removed, and names don't clash unseen."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """A pipe in place of a file of the store: no command waits for a writer that never comes."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

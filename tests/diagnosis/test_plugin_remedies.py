@@ -1,7 +1,5 @@
 """Modes and gates of plug-ins get their remedies as this package's own do."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

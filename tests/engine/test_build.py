@@ -1,7 +1,5 @@
 """The loop, on a world in memory."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Differences of locks: all of them, in the order in which they matter, under names to type."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from onnxbuild.core.action import NO_FILE

@@ -1,7 +1,5 @@
 """A recipe of several models: what its components share, and what is wrong with one."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.core.recipe import ConnectedInput, Location

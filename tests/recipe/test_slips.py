@@ -1,7 +1,5 @@
 """A slip in a recipe has a fault at its line, and a misspelt key one alone whose fix gives the recipe that was meant."""
 
-from __future__ import annotations
-
 import copy
 import shutil
 from collections.abc import Callable, Iterator

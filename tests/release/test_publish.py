@@ -1,7 +1,5 @@
 """A release is whole or absent, whatever happens while it is written."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """Decoders with their caches, from the module to tokens; and graphs that are wrong in one place, which the gates catch."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

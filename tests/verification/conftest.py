@@ -1,7 +1,5 @@
 """A signed release, and the ways to look at it and to alter it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

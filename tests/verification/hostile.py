@@ -6,8 +6,6 @@
 Each is unsigned, and consistent in all else: lock, checksums, provenance, bill, README.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

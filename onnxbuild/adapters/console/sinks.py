@@ -1,7 +1,5 @@
 """Event sinks: JSON lines, plain text, and several at once."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Sequence

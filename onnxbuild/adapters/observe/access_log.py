@@ -1,7 +1,5 @@
 """Record which paths a step's processes opened, executed, listed and looked for, as the kernel reports it."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -1,7 +1,5 @@
 """Garbage collection of a shared store: old records go, then the blobs that no record needs that stays."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 

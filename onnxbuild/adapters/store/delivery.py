@@ -1,7 +1,5 @@
 """Folders and files that are handed over: whole or absent, with modes that no umask changes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Folders of runs: their ids, reports and logs; which stay, and what killed runs left behind."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Measure the space that a store takes, and how often results were there when they were wanted."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """JAX: a function, or a function and its parameters, converted by jax2onnx and held against JAX."""
 
-from __future__ import annotations
-
 import ast
 import warnings
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """TensorFlow: a SavedModel, converted by tf2onnx in an environment of its own and held against TensorFlow."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """scikit-learn: a fitted estimator or Pipeline, converted by skl2onnx and held against itself."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """TensorFlow Lite: a .tflite file, converted by tf2onnx in an environment of its own and held against its interpreter."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

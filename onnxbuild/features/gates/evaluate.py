@@ -1,7 +1,5 @@
 """The user's own metric, and how much of it may be lost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 

@@ -1,7 +1,5 @@
 """Latency, throughput and memory of all variants side by side, on each target."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """ONNX Runtime's own profile of a variant: the time that each node takes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from onnxbuild.core.graph import OutputRef

@@ -1,7 +1,5 @@
 """A bundle: the model, its manifest, reports, checksums, a loader and examples; always made."""
 
-from __future__ import annotations
-
 from onnxbuild.expansion import cells
 from onnxbuild.expansion.delivery import KINDS
 from onnxbuild.expansion.feature import Column, Feature

@@ -1,7 +1,5 @@
 """`http-server`: a folder with a server of the Open Inference Protocol that needs ONNX Runtime and NumPy alone."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

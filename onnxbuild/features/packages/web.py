@@ -1,7 +1,5 @@
 """`web`: a static folder that runs the model in a browser, with a typed module and an example page."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace

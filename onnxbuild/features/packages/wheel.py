@@ -1,7 +1,5 @@
 """`wheel`: a Python wheel with the bundle, `load()` and a test by golden inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

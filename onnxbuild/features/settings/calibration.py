@@ -1,7 +1,5 @@
 """`calibration`: the data that modes with few bits look at."""
 
-from __future__ import annotations
-
 from onnxbuild.core.entrypoint import PIPELINE_DATA
 from onnxbuild.expansion.feature import Feature, Section
 from onnxbuild.steps.calibrate import CalibrationOptions

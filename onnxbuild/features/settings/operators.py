@@ -1,7 +1,5 @@
 """`operators`: libraries of custom operators, registered in every session and shipped with the model."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The C++ program that a bundle ships next to load.py: plain files, its inputs filled in."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Call the user's own code: its arguments, what it yields, and its errors in one sentence with its line."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import itertools

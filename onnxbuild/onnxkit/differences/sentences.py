@@ -1,7 +1,5 @@
 """Differences of two models as sentences, one each; equal changes at many places are one."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections import Counter

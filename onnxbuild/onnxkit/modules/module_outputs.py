@@ -1,7 +1,5 @@
 """Name the tensors that a module's forward, or a function, returned: by key where it has keys, else by position."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

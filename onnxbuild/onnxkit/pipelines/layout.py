@@ -1,7 +1,5 @@
 """Names of the files of a pipeline's reference and package."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Valid nodes -> the typed parts of a recipe."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The JSON Schema of a recipe, generated from the options of step kinds and providers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from functools import lru_cache

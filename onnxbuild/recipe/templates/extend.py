@@ -1,7 +1,5 @@
 """`extends`: a recipe over its base, mappings merged, lists and scalars replaced; paths relative to a recipe."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """`--set key=value`: a var, the values of a matrix name, or any key of the recipe."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace

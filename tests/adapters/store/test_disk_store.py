@@ -1,7 +1,5 @@
 """What only a disk can do: be full, be read-only, rot, be shared."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Of runs that are over, the last ones' logs are kept, and the notes that garbage collection reads."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """Pieces that lean on installed packages: their modules, data files and metadata."""
 
-from __future__ import annotations
-
 import random
 
 from tests.attack.law.contents import Content, Distribution

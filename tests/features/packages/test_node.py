@@ -1,7 +1,5 @@
 """`packages: {node: {}}`: in recipes, and what npm and Node make of the package."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

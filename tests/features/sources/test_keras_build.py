@@ -1,7 +1,5 @@
 """`model: {keras: FILE}`: kinds of layers exported, checked and validated; a wrong weight; the same bytes elsewhere."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

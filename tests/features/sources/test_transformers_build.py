@@ -1,7 +1,5 @@
 """`model: {transformers: FOLDER}`: each task exported, checked and validated; what a wrong weight does; what is rebuilt."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from functools import partial

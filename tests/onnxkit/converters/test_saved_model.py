@@ -1,7 +1,5 @@
 """What a SavedModel says is read without TensorFlow; what is none is one sentence."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.core.source_error import SourceError

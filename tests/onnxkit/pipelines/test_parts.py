@@ -1,7 +1,5 @@
 """Components are called by name; a wrong call says what to write. Samples in files come back as they were."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """`processing`: pre- and post-processing as ONNX operators, merged into variants; a bundle of its own."""
 
-from __future__ import annotations
-
 from onnxbuild.expansion.feature import Feature, Section
 from onnxbuild.features.settings.processing.class_names import class_names_of
 from onnxbuild.features.settings.processing.faults import faults

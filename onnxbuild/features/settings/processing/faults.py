@@ -1,7 +1,5 @@
 """Faults of `processing` that no schema finds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnxbuild.core.recipe import Axis

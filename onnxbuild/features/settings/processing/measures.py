@@ -1,7 +1,5 @@
 """The step that measures all pipelines side by side, with raw inputs."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 

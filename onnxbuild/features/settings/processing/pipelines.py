@@ -1,7 +1,5 @@
 """The steps that make a pipeline of a variant, judge it, and bundle it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 

@@ -1,7 +1,5 @@
 """`session`: how ONNX Runtime runs a model, written down or searched for."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from onnxbuild.core.graph import OutputRef
