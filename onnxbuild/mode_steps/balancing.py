@@ -6,6 +6,7 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.expansion.fused import own_address
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.onnxkit.data.calibration_data import DataParams
 from onnxbuild.steps import balance
 from onnxbuild.steps.calibrate import CalibrationOptions
 
@@ -17,7 +18,7 @@ def balanced(scope: Scope, variant: Variant, model: OutputRef) -> OutputRef:
     step = scope.step(
         own_address(scope.recipe, variant, "balance"),
         balance.KIND,
-        balance.BalanceParams(**calibration_data(scope.recipe)),
+        DataParams(**calibration_data(scope.recipe)),
         {"model": model},
         at=variant.location,
         section=SECTION,

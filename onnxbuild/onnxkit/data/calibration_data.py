@@ -175,6 +175,30 @@ def _cut(
 
 
 @dataclass(frozen=True, slots=True)
+class DataParams:
+    """Parameters of a step that goes over the calibration data.
+
+    Attributes:
+        data: A callable that yields feeds, files that hold them, or the dummy inputs.
+        inputs: What the recipe declares.
+        axes: The dynamic axes.
+        samples: How many items of the data are used, at most.
+        seed: Of the random inputs of `data: dummy`.
+    """
+
+    data: Entrypoint
+    inputs: tuple[DummyInput, ...]
+    axes: tuple[Axis, ...] = ()
+    samples: int = 100
+    seed: int = 0
+
+    @property
+    def source(self) -> FeedSource:
+        """The data, as a source of feeds."""
+        return FeedSource(self.data, self.inputs, self.axes, self.seed)
+
+
+@dataclass(frozen=True, slots=True)
 class FeedSource:
     """Source of feeds.
 
